@@ -1,0 +1,55 @@
+"""gpulse: what your GPUs are really doing, and why.
+
+Importing this costs nothing: every public name is found at its first use.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._version import __version__ as __version__
+    from .errors import DriverTimeout as DriverTimeout
+    from .errors import GpulseError as GpulseError
+    from .errors import RecordingError as RecordingError
+    from .errors import SourceUnavailable as SourceUnavailable
+    from .errors import UnknownGpu as UnknownGpu
+    from .errors import UnknownMetric as UnknownMetric
+    from .errors import UsageError as UsageError
+    from .look import gpus as gpus
+    from .look import snapshot as snapshot
+    from .look import stream as stream
+    from .model.catalog import Gpu as Gpu
+    from .model.catalog import Host as Host
+    from .model.catalog import Process as Process
+    from .model.snapshot import Snapshot as Snapshot
+
+_HOMES = {
+    "snapshot": "look",
+    "stream": "look",
+    "gpus": "look",
+    "Snapshot": "model.snapshot",
+    "Gpu": "model.catalog",
+    "Process": "model.catalog",
+    "Host": "model.catalog",
+    "GpulseError": "errors",
+    "SourceUnavailable": "errors",
+    "DriverTimeout": "errors",
+    "UsageError": "errors",
+    "UnknownMetric": "errors",
+    "UnknownGpu": "errors",
+    "RecordingError": "errors",
+    "__version__": "_version",
+}
+__all__ = list(_HOMES)  # one table, not two
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gpulse' has no attribute {name!r}")
+    found = getattr(__import__(f"gpulse.{_HOMES[name]}", fromlist=[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,65 @@
+"""`gpulse metrics`: the catalog."""
+
+from __future__ import annotations
+
+import sys
+
+from ..main import VERBS
+from ..options import HELP, Option, Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...model.metric import Metric
+    from ..options import Arguments
+
+
+def run(arguments: Arguments) -> int:
+    """List metrics whose key, title or help holds the word, or all of them."""
+    from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+    from ...model.select import metric_named
+
+    tables = {"gpu": GPU_METRICS, "process": PROCESS_METRICS, "host": HOST_METRICS}
+    word = (arguments.word or "").lower()
+    found = {
+        kind: [m for m in metrics.values() if not word or word in _all_words(m)] for kind, metrics in tables.items()
+    }
+    if word and not any(found.values()):
+        metric_named(word)  # raises, with what was perhaps meant
+    if arguments.json:
+        import json
+
+        plain = {kind: [_plain(metric) for metric in metrics] for kind, metrics in found.items()}
+        sys.stdout.write(json.dumps(plain, indent=1) + "\n")
+        return 0
+    widest = max(len(metric.key) for metrics in found.values() for metric in metrics)
+    for kind, metrics in found.items():
+        if metrics:
+            sys.stdout.write(f"{kind}\n" + "".join(f"  {_line(metric, widest)}\n" for metric in metrics))
+    return 0
+
+
+def _all_words(metric: Metric) -> str:
+    return " ".join((metric.key, metric.title, metric.help, *metric.smi)).lower()
+
+
+def _line(metric: Metric, widest: int) -> str:
+    smi = f" ({metric.smi[0]})" if metric.smi and metric.smi[0] != metric.key else ""
+    return f"{metric.key:<{widest}}  {metric.unit.symbol:<4} {metric.help}{smi}"
+
+
+def _plain(metric: Metric) -> dict[str, object]:
+    names = ("key", "title", "kind", "cost", "group", "help", "dcgm", "otel")
+    return {name: getattr(metric, name) for name in names} | {"unit": metric.unit.name, "nvidia_smi": list(metric.smi)}
+
+
+VERB = Verb(
+    "metrics",
+    VERBS["metrics"],
+    (
+        Option("word", value="[WORD]", complete="metrics", help="Only metrics that mention this word."),
+        Option("--json", default=False, help="The catalog as JSON."),
+        HELP,
+    ),
+    run,
+    (("gpulse metrics power", "everything about power"),),
+)

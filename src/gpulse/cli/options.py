@@ -1,0 +1,162 @@
+"""Options: declared once as data; parser, help, completions, man page and docs are all made from these tables."""
+
+from __future__ import annotations
+
+from ..errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+
+class Option:
+    """One option or argument. `value` names its value in help, empty for a switch; `optional` makes the value so.
+
+    `complete` says what a shell may offer: a tuple of words, or metrics, gpus, files. A flag without a dash is an argument.
+    """
+
+    __slots__ = ("complete", "default", "flags", "help", "many", "optional", "parse", "value")
+
+    def __init__(
+        self,
+        *flags: str,
+        help: str,
+        value: str = "",
+        default: Any = None,
+        parse: Callable[[str], Any] | None = None,
+        optional: Any = None,
+        complete: tuple[str, ...] | str = (),
+        many: bool = False,
+    ) -> None:
+        self.flags = flags
+        self.help = help
+        self.value = value
+        self.default = default
+        self.parse = parse
+        self.optional = optional
+        self.complete = complete
+        self.many = many
+
+    @property
+    def name(self) -> str:
+        """The name of its value in what the parser returns."""
+        return max(self.flags, key=len).lstrip("-").replace("-", "_")
+
+    @property
+    def positional(self) -> bool:
+        """Whether it is an argument rather than an option."""
+        return not self.flags[0].startswith("-")
+
+
+class Verb:
+    """A verb of the command line: its line of help, its options, some examples, and what runs it."""
+
+    __slots__ = ("examples", "help", "name", "options", "run")
+
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        options: Sequence[Option],
+        run: Callable[[Arguments], int],
+        examples: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.options = tuple(options)
+        self.run = run
+        self.examples = tuple(examples)
+
+
+class Arguments:
+    """What was given on the command line, by option name."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+def words(text: str) -> list[str]:
+    """Split a list at commas; empty parts are left out."""
+    return [word for word in (part.strip() for part in text.split(",")) if word]
+
+
+SOURCES = ("auto", "nvidia", "demo", "replay:")
+COLORS = ("auto", "always", "never")
+
+GPU = Option("--gpu", "-i", value="LIST", parse=words, complete="gpus",
+             help="Only these GPUs: index, range (0-3), UUID prefix, PCI bus id, or `visible` (CUDA_VISIBLE_DEVICES).")  # fmt: skip
+SOURCE = Option("--source", value="SOURCE", complete=SOURCES,
+                help="Where to read from: auto, nvidia, demo, replay:FILE[@START][*SPEED]. Default: $GPULSE_SOURCE or auto.")  # fmt: skip
+DEMO = Option("--demo", default=False, help="A simulated machine with 8 GPUs; the same as --source demo.")
+COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
+               help="auto, always or never; NO_COLOR and FORCE_COLOR are honoured.")  # fmt: skip
+HELP = Option("--help", "-h", default=False, help="Say this and exit.")
+COMMON = (GPU, SOURCE, DEMO, COLOR, HELP)
+
+
+def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
+    """Return the arguments of a verb; raise UsageError with one sentence when they are wrong."""
+    arguments = Arguments()
+    for option in verb.options:
+        setattr(arguments, option.name, option.default)
+    if argv:
+        _parser(verb).parse_args(list(argv), arguments)
+    return arguments
+
+
+def _parser(verb: Verb) -> Any:
+    import argparse  # 8 ms that a bare `gpulse` does not pay
+
+    class Parser(argparse.ArgumentParser):
+        """A parser whose errors are ours."""
+
+        def error(self, message: str) -> Any:
+            raise UsageError(f"{verb.name}: {_plain(message, verb)}", f"`gpulse {verb.name} --help` lists the options.")
+
+    parser = Parser(add_help=False, allow_abbrev=False)
+    for option in verb.options:
+        _add(parser, option)
+    return parser
+
+
+def _add(parser: Any, option: Option) -> None:
+    if option.positional:
+        parser.add_argument(
+            option.flags[0], nargs="*" if option.many else "?", type=option.parse or str, default=option.default
+        )
+    elif not option.value:
+        parser.add_argument(*option.flags, dest=option.name, action="store_true")
+    else:
+        extra: dict[str, Any] = {} if option.optional is None else {"nargs": "?", "const": option.optional}
+        parser.add_argument(*option.flags, dest=option.name, type=_typed(option), default=option.default, **extra)
+
+
+def _typed(option: Option) -> Callable[[str], Any]:
+    """Return the option's parser, with a closed list of words checked."""
+
+    def convert(text: str) -> Any:
+        if (
+            isinstance(option.complete, tuple)
+            and option.complete
+            and option.flags[0] != "--source"
+            and text not in option.complete
+        ):
+            raise UsageError(
+                f"{option.flags[0]}: {text!r} is none of {', '.join(option.complete)};", "choose one of these."
+            )
+        return option.parse(text) if option.parse is not None else text
+
+    return convert
+
+
+def _plain(message: str, verb: Verb) -> str:
+    """Turn argparse's words into ours, with a guess at what was meant."""
+    if message.startswith("unrecognized arguments: "):
+        from ..model.select import nearest
+
+        word = message.removeprefix("unrecognized arguments: ").split()[0]
+        close = nearest(word.partition("=")[0], [flag for option in verb.options for flag in option.flags])
+        return f"there is no option {word!r}{f'; did you mean {close[0]}?' if close else '.'}"
+    return f"{message.removeprefix('argument ')}."

@@ -1,0 +1,29 @@
+"""A session: a sampler opened as the common options say, and what to tell when that cannot be."""
+
+from __future__ import annotations
+
+import os
+
+from ..sampling.sampler import Sampler
+from ..sources.registry import make_source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.select import Wanted
+    from .options import Arguments
+
+
+def source_name(arguments: Arguments) -> str:
+    """Return the source that options and environment ask for."""
+    if arguments.demo:
+        return "demo"
+    name: str = arguments.source or os.environ.get("GPULSE_SOURCE") or "auto"
+    return name
+
+
+def open_sampler(arguments: Arguments, wanted: Wanted) -> Sampler:
+    """Return an open sampler over the GPUs that were asked for; whoever calls closes it."""
+    sampler = Sampler(make_source(source_name(arguments)), wanted).open()
+    if arguments.gpu:
+        sampler.choose(arguments.gpu)
+    return sampler

@@ -1,0 +1,47 @@
+"""The few things that go wrong, each with its cause, its remedy and its exit code."""
+
+from __future__ import annotations
+
+
+class GpulseError(Exception):
+    """Any failure gpulse reports: `message` says what is wrong, `remedy` what to do about it."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".rstrip()
+
+
+class UsageError(GpulseError):
+    """The request itself is wrong: an option, a value, a name."""
+
+    exit_code = 2
+
+
+class UnknownMetric(UsageError):
+    """A metric that the catalog does not have."""
+
+
+class UnknownGpu(UsageError):
+    """A GPU that this machine does not have."""
+
+
+class SourceUnavailable(GpulseError):
+    """No GPU can be read from a source; `remedy` says how to change that."""
+
+    exit_code = 3
+
+
+class DriverTimeout(SourceUnavailable):
+    """A driver that does not answer at all."""
+
+    exit_code = 124
+
+
+class RecordingError(GpulseError):
+    """A recording that cannot be opened, read or written."""

@@ -1,0 +1,183 @@
+"""Snapshot to and from plain data: the JSON shape with schema 1, one object a snapshot.
+
+Reading is tolerant: keys it does not know are ignored, a value of the wrong type becomes a gap.
+"""
+
+from __future__ import annotations
+
+import json
+import time as clock
+
+from ..errors import RecordingError
+from .catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu, Host, Process
+from .metric import GAPS, Flag, Number, Numbers, Reading, Text, Words
+from .snapshot import Problem, Snapshot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .catalog import State
+    from .metric import Gap, Metric, Value
+
+SCHEMA = 1
+STATES: tuple[State, ...] = ("ok", "lost", "timeout", "asleep")
+
+
+def to_line(snapshot: Snapshot) -> str:
+    """Write a snapshot as one line of JSON, without the line end."""
+    return json.dumps(to_plain(snapshot), ensure_ascii=True, allow_nan=False, separators=(", ", ": "))
+
+
+def from_line(line: str) -> Snapshot:
+    """Read a snapshot from one line of JSON; raise RecordingError when it is not one."""
+    try:
+        plain = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RecordingError(f"this line is not JSON ({error}).") from None
+    return from_plain(plain)
+
+
+def to_plain(snapshot: Snapshot) -> dict[str, Any]:
+    """Return a snapshot as dicts, lists, numbers and text."""
+    return {
+        "schema": SCHEMA,
+        "time": time_text(snapshot.time),
+        "host": _reading_to_plain(snapshot.host),
+        "driver": dict(snapshot.driver),
+        "gpus": [_gpu_to_plain(gpu) for gpu in snapshot.gpus],
+        "errors": [
+            {"source": problem.source, "message": problem.message, "remedy": problem.remedy}
+            for problem in snapshot.problems
+        ],
+    }
+
+
+def from_plain(plain: Any) -> Snapshot:
+    """Build a snapshot from plain data; raise RecordingError when the schema is not one this version reads."""
+    if not isinstance(plain, dict):
+        raise RecordingError("this line is not a snapshot: it holds no JSON object.")
+    if plain.get("schema") != SCHEMA:
+        raise RecordingError(
+            f"this line has schema {plain.get('schema')!r} and this version reads {SCHEMA};",
+            "use the version of gpulse that wrote it.",
+        )
+    return Snapshot(
+        time=parse_time(plain.get("time")),
+        host=Host(*_values(_mapping(plain.get("host")), HOST_METRICS)),
+        driver={str(key): str(value) for key, value in _mapping(plain.get("driver")).items() if value is not None},
+        gpus=tuple(_gpu_from_plain(gpu) for gpu in _objects(plain.get("gpus"))),
+        problems=tuple(_problem(entry) for entry in _objects(plain.get("errors"))),
+    )
+
+
+def time_text(seconds: float) -> str:
+    """Write seconds since 1970 as RFC 3339 in UTC, to the microsecond."""
+    whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)
+    text = clock.strftime("%Y-%m-%dT%H:%M:%S", clock.gmtime(whole))
+    return f"{text}.{micros:06d}Z" if micros else f"{text}Z"
+
+
+def parse_time(text: Any) -> float:
+    """Read RFC 3339 into seconds since 1970; raise RecordingError when it is no time."""
+    from datetime import datetime  # only recordings need it: 2 ms
+
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00").replace("z", "+00:00"))
+        return moment.timestamp() if moment.tzinfo else moment.replace(tzinfo=_utc()).timestamp()
+    except (AttributeError, ValueError, OverflowError, OSError):
+        raise RecordingError(f"{text!r} is not a time;", "write it as 2026-11-15T06:00:00Z.") from None
+
+
+def _utc() -> Any:
+    from datetime import timezone
+
+    return timezone.utc
+
+
+def _gpu_to_plain(gpu: Gpu) -> dict[str, Any]:
+    plain = _reading_to_plain(gpu)
+    plain["state"] = gpu.state
+    if gpu.since is not None:
+        plain["since"] = time_text(gpu.since)
+    plain["gaps"] = dict(gpu.gaps)
+    plain["processes"] = [
+        _reading_to_plain(process) | ({"gaps": dict(process.gaps)} if process.gaps else {}) for process in gpu.processes
+    ]
+    if gpu.instances:
+        plain["instances"] = [_gpu_to_plain(instance) for instance in gpu.instances]
+    return plain
+
+
+def _reading_to_plain(reading: Reading) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for metric in reading.metrics():
+        value = reading.get(metric.key)
+        if value is not None or metric.key in reading.gaps:
+            plain[metric.key] = list(value) if isinstance(value, tuple) else value
+    return plain
+
+
+def _gpu_from_plain(plain: Mapping[str, Any]) -> Gpu:
+    values, gaps = _values(plain, GPU_METRICS)
+    state = plain.get("state", "ok")
+    since = plain.get("since")
+    return Gpu(
+        values,
+        gaps,
+        state=state if state in STATES else "ok",
+        since=None if since is None else parse_time(since),
+        processes=tuple(Process(*_values(process, PROCESS_METRICS)) for process in _objects(plain.get("processes"))),
+        instances=tuple(_gpu_from_plain(instance) for instance in _objects(plain.get("instances"))),
+    )
+
+
+def _values(plain: Mapping[str, Any], metrics: Mapping[str, Metric]) -> tuple[dict[str, Value], dict[str, Gap]]:
+    values: dict[str, Value] = {}
+    gaps: dict[str, Gap] = {}
+    stated = _mapping(plain.get("gaps"))
+    for key, metric in metrics.items():
+        if key in plain and (value := _value(metric, plain[key])) is not None:
+            values[key] = value
+        elif stated.get(key) in GAPS:
+            gaps[key] = stated[key]
+        elif key in plain:
+            gaps[key] = "failed"
+    return values, gaps
+
+
+def _value(metric: Metric, plain: Any) -> Value | None:
+    """Return the plain value if it has the metric's type, else None."""
+    if isinstance(metric, Number):
+        return plain if _is_number(plain) else None
+    if isinstance(metric, Text):
+        return plain if isinstance(plain, str) else None
+    if isinstance(metric, Flag):
+        return plain if isinstance(plain, bool) else None
+    if isinstance(metric, Words) and isinstance(plain, list):
+        return tuple(word for word in plain if isinstance(word, str))
+    if isinstance(metric, Numbers) and isinstance(plain, list):
+        return tuple(number for number in plain if _is_number(number))
+    return None
+
+
+def _is_number(plain: Any) -> bool:
+    return (
+        isinstance(plain, (int, float))
+        and not isinstance(plain, bool)
+        and plain == plain
+        and abs(plain) != float("inf")
+    )
+
+
+def _mapping(plain: Any) -> Mapping[str, Any]:
+    return plain if isinstance(plain, dict) else {}
+
+
+def _objects(plain: Any) -> list[Mapping[str, Any]]:
+    return [entry for entry in plain if isinstance(entry, dict)] if isinstance(plain, list) else []
+
+
+def _problem(plain: Mapping[str, Any]) -> Problem:
+    return Problem(str(plain.get("source", "")), str(plain.get("message", "")), str(plain.get("remedy", "")))

@@ -1,0 +1,205 @@
+"""What a metric is: a typed descriptor, the catalog entry on the class and the value on an instance."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from ..units import NONE, Unit
+
+TYPE_CHECKING = False  # importing typing would cost every command 9 ms
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any, Literal, TypeAlias, overload
+
+    from typing_extensions import Self
+
+    Gap: TypeAlias = Literal["unsupported", "denied", "failed", "lost", "timeout", "asleep", "skipped", "pending"]
+    Kind: TypeAlias = Literal["gauge", "counter", "state", "identity"]
+    Cost: TypeAlias = Literal["static", "fast", "slow"]
+    Value: TypeAlias = "float | int | str | bool | tuple[float, ...] | tuple[str, ...]"
+
+GAPS: tuple[Gap, ...] = ("unsupported", "denied", "failed", "lost", "timeout", "asleep", "skipped", "pending")
+
+
+class Metric:
+    """One metric, declared once: everything any surface says about it is derived from here.
+
+    `kind`: a gauge varies, a counter only grows, a state is a word, an identity never changes.
+    `cost`: static values are read once, fast ones at every tick, slow ones every few seconds.
+    `low` and `high` bound what is believable: a reading outside is dropped. `warn` and `critical` colour it.
+    `smi`, `dcgm` and `otel` are the names other tools use; the first of `smi` is nvidia-smi's own.
+    """
+
+    __slots__ = (
+        "cost", "critical", "dcgm", "group", "help", "high", "key", "kind", "low", "otel", "short", "smi", "title", "unit", "warn",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        title: str,
+        help: str,
+        *,
+        unit: Unit = NONE,
+        kind: Kind = "gauge",
+        cost: Cost = "fast",
+        group: str = "",
+        short: str = "",
+        smi: tuple[str, ...] = (),
+        dcgm: str = "",
+        otel: str = "",
+        low: float = 0.0,
+        high: float = float("inf"),
+        warn: float | None = None,
+        critical: float | None = None,
+    ) -> None:
+        self.key = ""
+        self.title = title
+        self.help = help
+        self.unit = unit
+        self.kind = kind
+        self.cost = "static" if kind == "identity" else cost
+        self.group = group
+        self.short = short or title
+        self.smi = smi
+        self.dcgm = dcgm
+        self.otel = otel
+        self.low = low
+        self.high = high
+        self.warn = warn
+        self.critical = critical
+
+    def __set_name__(self, owner: type[Reading], name: str) -> None:
+        self.key = name
+
+    def __get__(self, reading: Any, owner: Any) -> Any:
+        return self if reading is None else reading.get(self.key)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.key}>"
+
+
+class Number(Metric):
+    """A metric whose value is a number, or None where there is none."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, reading: None, owner: Any) -> Number: ...
+        @overload
+        def __get__(self, reading: Reading, owner: Any) -> float | None: ...
+        def __get__(self, reading: Reading | None, owner: Any) -> Any: ...
+
+
+class Text(Metric):
+    """A metric whose value is text, never trusted: it may hold anything a process or a board put there."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, reading: None, owner: Any) -> Text: ...
+        @overload
+        def __get__(self, reading: Reading, owner: Any) -> str | None: ...
+        def __get__(self, reading: Reading | None, owner: Any) -> Any: ...
+
+
+class Flag(Metric):
+    """A metric that is true or false, or None where nobody says."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, reading: None, owner: Any) -> Flag: ...
+        @overload
+        def __get__(self, reading: Reading, owner: Any) -> bool | None: ...
+        def __get__(self, reading: Reading | None, owner: Any) -> Any: ...
+
+
+class Words(Metric):
+    """A metric that is a list of words; an empty tuple means that none applies, None that nobody says."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, reading: None, owner: Any) -> Words: ...
+        @overload
+        def __get__(self, reading: Reading, owner: Any) -> tuple[str, ...] | None: ...
+        def __get__(self, reading: Reading | None, owner: Any) -> Any: ...
+
+
+class Numbers(Metric):
+    """A metric that is a list of numbers, one per core for instance."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, reading: None, owner: Any) -> Numbers: ...
+        @overload
+        def __get__(self, reading: Reading, owner: Any) -> tuple[float, ...] | None: ...
+        def __get__(self, reading: Reading | None, owner: Any) -> Any: ...
+
+
+class Reading:
+    """Values of one thing at one moment, immutable: a metric that is not there is None, and `gaps` says why.
+
+    Subclasses list their metrics as class attributes; `metrics()` walks them in order of declaration.
+    """
+
+    __slots__ = ("_values", "gaps")
+    gaps: Mapping[str, Gap]
+    _values: Mapping[str, Value]
+
+    def __init__(self, values: Mapping[str, Value], gaps: Mapping[str, Gap] = MappingProxyType({})) -> None:
+        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "gaps", gaps)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} is a value and cannot be changed; use replace({name}=...)")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a {type(self).__name__} is a value and cannot be changed")
+
+    def get(self, key: str) -> Value | None:
+        """Return the value of a catalog key, or None."""
+        return self._values.get(key)
+
+    def gap(self, key: str) -> Gap | None:
+        """Return why a value is missing, or None when it is there; a key nobody asked for is `skipped`."""
+        if key in self._values:
+            return None
+        return self.gaps.get(key, "skipped")
+
+    def items(self) -> Iterable[tuple[str, Value]]:
+        """Iterate over the values that are there, by key."""
+        return self._values.items()
+
+    def replace(self, **values: Value | None) -> Self:
+        """Return a copy with some values changed; None takes a value out."""
+        merged = {key: value for key, value in {**self._values, **values}.items() if value is not None}
+        return type(self)(merged, self.gaps)
+
+    @classmethod
+    def metrics(cls) -> Iterator[Metric]:
+        """Walk the metrics of this class in the order they were declared."""
+        for base in reversed(cls.__mro__):
+            for entry in vars(base).values():
+                if isinstance(entry, Metric):
+                    yield entry
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and all(getattr(self, name) == getattr(other, name) for name in self._fields())
+
+    def __hash__(self) -> int:
+        return hash((type(self), *sorted(self._values)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({dict(self._values)!r})"
+
+    @classmethod
+    def _fields(cls) -> Iterator[str]:
+        for base in cls.__mro__:
+            yield from getattr(base, "__slots__", ())

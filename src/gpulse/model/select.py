@@ -1,0 +1,157 @@
+"""Choosing: names and aliases to metrics, words to GPUs, and what a consumer wants to be asked."""
+
+from __future__ import annotations
+
+from ..errors import UnknownGpu, UnknownMetric
+from .catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from .catalog import Gpu
+    from .metric import Metric
+
+
+class Wanted:
+    """The metrics a consumer wants, by kind of thing; a source is asked for nothing else. None of a kind: leave it out altogether."""
+
+    __slots__ = ("gpu", "host", "process")
+
+    def __init__(
+        self, gpu: Iterable[str] = (), process: Iterable[str] | None = None, host: Iterable[str] | None = None
+    ) -> None:
+        self.gpu = frozenset(gpu)
+        self.process = None if process is None else frozenset(process)
+        self.host = None if host is None else frozenset(host)
+
+    def __or__(self, other: Wanted) -> Wanted:
+        return Wanted(self.gpu | other.gpu, _union(self.process, other.process), _union(self.host, other.host))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Wanted) and (self.gpu, self.process, self.host) == (
+            other.gpu,
+            other.process,
+            other.host,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.gpu, self.process, self.host))
+
+
+def _union(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one | other
+
+
+EVERYTHING = Wanted(GPU_METRICS, PROCESS_METRICS, HOST_METRICS)
+
+
+def metric_named(name: str, metrics: Mapping[str, Metric] = GPU_METRICS, lists: str = "gpulse metrics") -> Metric:
+    """Return the metric with this key or nvidia-smi name; raise UnknownMetric with the nearest names."""
+    key = name.strip().lower()
+    if key in metrics:
+        return metrics[key]
+    for metric in metrics.values():
+        if key in metric.smi:
+            return metric
+    close = nearest(key, [*metrics, *(alias for metric in metrics.values() for alias in metric.smi)])
+    raise UnknownMetric(f"there is no metric {name!r}{_did_you_mean(close)}", f"`{lists}` lists them all.")
+
+
+def nearest(word: str, words: Iterable[str]) -> list[str]:
+    """Return up to three of the words that look most like this one."""
+    import difflib  # only a mistake needs it: 6 ms
+
+    return difflib.get_close_matches(word, list(words), n=3, cutoff=0.55)
+
+
+def _did_you_mean(close: Sequence[str]) -> str:
+    return f"; did you mean {' or '.join(close)}?" if close else "."
+
+
+def choose_gpus(gpus: Sequence[Gpu], words: Sequence[str], environ: Mapping[str, str]) -> list[int]:
+    """Return the positions of the GPUs named by index, range (0-3), UUID prefix, bus id or `visible`, in the order named.
+
+    Raises UnknownGpu for a name that fits none. A GPU named twice is returned once.
+    """
+    chosen: list[int] = []
+    for word in words:
+        for position in _positions(gpus, word.strip(), environ):
+            if position not in chosen:
+                chosen.append(position)
+    return chosen
+
+
+def _positions(gpus: Sequence[Gpu], word: str, environ: Mapping[str, str]) -> list[int]:
+    if word.lower() == "visible":
+        return visible_positions(gpus, environ)
+    first, dash, last = word.partition("-")
+    if first.isdecimal() and (not dash or last.isdecimal()):
+        low, high = int(first), int(last if dash else first)
+        found = [position for position, gpu in enumerate(gpus) if gpu.index is not None and low <= gpu.index <= high]
+        if len(found) == high - low + 1:
+            return found
+    elif found := [position for position, gpu in enumerate(gpus) if _is_called(gpu, word)]:
+        if len(found) == 1:
+            return found
+        raise UnknownGpu(f"{word!r} fits {len(found)} GPUs;", "give more of the UUID.")
+    have = ", ".join(f"{gpu.index:.0f}" for gpu in gpus if gpu.index is not None)
+    close = nearest(word, [str(gpu.uuid) for gpu in gpus] + [str(gpu.pci_bus_id) for gpu in gpus])
+    raise UnknownGpu(f"there is no GPU {word!r}{_did_you_mean(close)}", f"This machine has {have or 'none'}.")
+
+
+def _is_called(gpu: Gpu, word: str) -> bool:
+    lowered = word.lower()
+    if not lowered:
+        return False
+    if (gpu.uuid or "").lower().startswith(lowered) or (gpu.uuid or "").lower().startswith(f"gpu-{lowered}"):
+        return len(lowered) > 4 or lowered == (gpu.uuid or "").lower()
+    return ":" in lowered and short_bus_id(gpu.pci_bus_id or "") == short_bus_id(lowered)
+
+
+def short_bus_id(bus_id: str) -> str:
+    """Return a PCI address with the four-digit domain Linux uses: 00000000:3B:00.0 and 3b:00.0 are both 0000:3b:00.0."""
+    parts = bus_id.lower().split(":")
+    domain = parts[0][-4:] if len(parts) == 3 else "0000"
+    return ":".join([domain.rjust(4, "0"), *parts[-2:]])
+
+
+def visible_positions(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[int]:
+    """Return the GPUs that CUDA_VISIBLE_DEVICES leaves this process, in its order, as CUDA would with PCI bus order.
+
+    Like CUDA, the first entry that fits no GPU hides itself and all that follow; a GPU named twice hides everything.
+    A MIG entry names the GPU that holds the instance.
+    """
+    listed = environ.get("CUDA_VISIBLE_DEVICES")
+    by_bus = sorted(range(len(gpus)), key=lambda position: short_bus_id(gpus[position].pci_bus_id or ""))
+    if listed is None:
+        return by_bus
+    chosen: list[int] = []
+    for entry in listed.split(","):
+        position = _visible_position(gpus, by_bus, entry.strip())
+        if position is None:
+            break
+        if position in chosen and not entry.strip().upper().startswith("MIG-"):
+            return []
+        if position not in chosen:
+            chosen.append(position)
+    return chosen
+
+
+def _visible_position(gpus: Sequence[Gpu], by_bus: Sequence[int], entry: str) -> int | None:
+    if entry.isdecimal():
+        return by_bus[int(entry)] if int(entry) < len(by_bus) else None
+    lowered = entry.lower()
+    if lowered.startswith("mig-"):
+        fits = [
+            at
+            for at, gpu in enumerate(gpus)
+            if any((part.uuid or "").lower().startswith(lowered) for part in gpu.instances)
+        ]
+    elif lowered.startswith("gpu-"):
+        fits = [at for at, gpu in enumerate(gpus) if (gpu.uuid or "").lower().startswith(lowered)]
+    else:
+        fits = []
+    return fits[0] if len(fits) == 1 else None

@@ -1,0 +1,77 @@
+"""Snapshot: everything known about one machine at one moment."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from .catalog import Host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .catalog import Gpu
+
+
+class Problem:
+    """Something that went wrong beside the data: `source` says where, `message` what, `remedy` what to do."""
+
+    __slots__ = ("message", "remedy", "source")
+
+    def __init__(self, source: str, message: str, remedy: str = "") -> None:
+        self.source = source
+        self.message = message
+        self.remedy = remedy
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and (self.source, self.message, self.remedy) == (
+            other.source,
+            other.message,
+            other.remedy,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.source, self.message, self.remedy))
+
+    def __repr__(self) -> str:
+        return f"Problem({self.source!r}, {self.message!r}, {self.remedy!r})"
+
+
+class Snapshot:
+    """One machine at one moment, immutable: `time` in seconds since 1970, `driver` by word (version, cuda), problems beside the data."""
+
+    __slots__ = ("driver", "gpus", "host", "problems", "time")
+    time: float
+    host: Host
+    driver: Mapping[str, str]
+    gpus: tuple[Gpu, ...]
+    problems: tuple[Problem, ...]
+
+    def __init__(
+        self,
+        time: float,
+        gpus: tuple[Gpu, ...] = (),
+        host: Host | None = None,
+        driver: Mapping[str, str] = MappingProxyType({}),
+        problems: tuple[Problem, ...] = (),
+    ) -> None:
+        assign = object.__setattr__
+        assign(self, "time", time)
+        assign(self, "gpus", gpus)
+        assign(self, "host", host or Host({}))
+        assign(self, "driver", driver)
+        assign(self, "problems", problems)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Snapshot is a value and cannot be changed")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Snapshot) and all(
+            getattr(self, name) == getattr(other, name) for name in self.__slots__
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.time, len(self.gpus)))
+
+    def __repr__(self) -> str:
+        return f"Snapshot(time={self.time!r}, gpus={len(self.gpus)})"

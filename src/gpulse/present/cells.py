@@ -1,0 +1,90 @@
+"""One value, one text and one severity: what every surface writes for a metric."""
+
+from __future__ import annotations
+
+from ..model.catalog import Gpu
+from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT, duration_text, size_text
+from .text import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.metric import Metric, Reading, Value
+
+MISSING = "-"
+THROTTLE = {
+    "sw_power_cap": "power cap",
+    "hw_slowdown": "hardware slowdown",
+    "sw_thermal_slowdown": "too hot",
+    "hw_thermal_slowdown": "too hot (hardware)",
+    "hw_power_brake_slowdown": "power brake",
+    "applications_clocks_setting": "clocks set lower",
+    "sync_boost": "sync boost",
+    "display_clock_setting": "display clocks",
+}
+_ALARMS = frozenset({"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"})
+_HEADROOM = 8  # °C below the limit at which a GPU counts as hot
+
+
+def value_text(metric: Metric, value: Value | None) -> str:
+    """Return a value with its unit, short: 97 %, 71.2 GiB, 691 W; a missing one is a dash."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, tuple):
+        return " ".join(clean(part) if isinstance(part, str) else f"{part:g}" for part in value) or "none"
+    return _number_text(metric, value)
+
+
+def _number_text(metric: Metric, value: float) -> str:
+    unit = metric.unit
+    if unit is BYTES:
+        return size_text(value)
+    if unit is BYTES_PER_SECOND:
+        return f"{size_text(value)}/s"
+    if unit is SECOND:
+        return duration_text(value)
+    if unit is PERCENT or unit is CELSIUS:
+        return f"{value:.0f} {unit.symbol}"
+    if unit is WATT or unit is MEGAHERTZ:
+        return f"{value:.0f} {unit.symbol}"
+    if unit is JOULE:
+        return (
+            f"{value / 1e6:.2f} MJ" if value >= 1e6 else f"{value / 1e3:.1f} kJ" if value >= 1e3 else f"{value:.0f} J"
+        )
+    if metric is Gpu.pstate:
+        return f"P{value:.0f}"
+    return f"{value:g}"
+
+
+def severity(metric: Metric, reading: Reading) -> str:
+    """Return calm, warn or critical for a value; calm where there is none."""
+    value = reading.get(metric.key)
+    if metric is Gpu.temperature and isinstance(reading, Gpu):
+        return _heat(reading)
+    if metric is Gpu.throttle_reasons and isinstance(value, tuple):
+        return "critical" if _ALARMS.intersection(str(word) for word in value) else "calm"
+    if not isinstance(value, (int, float)):
+        return "calm"
+    if metric.critical is not None and value >= metric.critical:
+        return "critical"
+    return "warn" if metric.warn is not None and value >= metric.warn else "calm"
+
+
+def _heat(gpu: Gpu) -> str:
+    """Judge a temperature by the GPU's own limit where it says one: 85 °C is fine for one card and near the end for another."""
+    degrees = gpu.temperature
+    if degrees is None:
+        return "calm"
+    limit = gpu.temperature_limit or Gpu.temperature.critical or 90.0
+    return "critical" if degrees >= limit - 1 else "warn" if degrees >= limit - _HEADROOM else "calm"
+
+
+def throttle_text(gpu: Gpu) -> str:
+    """Return in words why the clocks are held down, or nothing; being idle is no reason."""
+    words = [word for word in gpu.throttle_reasons or () if word != "gpu_idle"]
+    if "hw_thermal_slowdown" in words:
+        words = [word for word in words if word not in ("hw_slowdown", "sw_thermal_slowdown")]
+    return ", ".join(THROTTLE.get(word, clean(word)) for word in words)

@@ -1,0 +1,51 @@
+"""What a terminal can do, from the environment and the stream it is."""
+
+from __future__ import annotations
+
+import os
+
+from .theme import Theme
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TextIO
+
+
+def theme_for(stream: TextIO, color: str, environ: Mapping[str, str]) -> Theme:
+    """Return the theme for a stream: colours when asked for or on a capable terminal, Unicode where the stream can write it."""
+    return Theme(_colors(stream, color, environ), _writes_unicode(stream, environ))
+
+
+def size_of(stream: TextIO, environ: Mapping[str, str]) -> tuple[int, int]:
+    """Return columns and rows of a stream's terminal; 120 by 40 for a file or a pipe unless COLUMNS says otherwise."""
+    try:
+        found = os.get_terminal_size(stream.fileno())
+        columns, rows = found.columns, found.lines
+    except (OSError, ValueError, AttributeError):
+        columns, rows = 0, 0
+    stated = environ.get("COLUMNS", "")
+    if stated.isdecimal() and int(stated) > 0:
+        columns = int(stated)
+    return columns or 120, rows or 40
+
+
+def _colors(stream: TextIO, color: str, environ: Mapping[str, str]) -> int:
+    if color == "never" or (color == "auto" and environ.get("NO_COLOR")):
+        return 0
+    forced = color == "always" or environ.get("FORCE_COLOR", "0") not in ("", "0")
+    if not forced and (not stream.isatty() or environ.get("TERM", "dumb") == "dumb"):
+        return 0
+    term = environ.get("TERM", "")
+    return 256 if "256" in term or environ.get("COLORTERM") else 16
+
+
+def _writes_unicode(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    # Python turns LANG=C into UTF-8 for itself (PEP 538), but the person who set it said what their terminal can show.
+    if (environ.get("LC_ALL") or environ.get("LANG")) in ("C", "POSIX"):
+        return False
+    try:
+        "█·°…".encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,74 @@
+"""From what a device answered to what people may see: checked against the catalog, with derived values and rates."""
+
+from __future__ import annotations
+
+from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from ..model.metric import Number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from ..model.metric import Metric
+    from ..sources.base import Facts, Sample
+    from .rates import Rates
+
+_RANGES = {
+    id(metrics): {key: (metric.low, metric.high) for key, metric in metrics.items() if isinstance(metric, Number)}
+    for metrics in (GPU_METRICS, PROCESS_METRICS, HOST_METRICS)
+}
+# Rounding in the driver lets a share pass 100 by a hair; beyond this it is no share at all.
+_SLACK = 1.0
+
+
+def check(facts: Facts, metrics: Mapping[str, Metric], dropped: dict[str, int]) -> None:
+    """Drop values that no such thing can have, and count them: drivers do answer 808334905 % now and then."""
+    ranges = _RANGES[id(metrics)]
+    values = facts.values
+    for key, value in [*values.items()]:
+        if key not in ranges or not isinstance(value, (int, float)):
+            continue
+        low, high = ranges[key]
+        if low <= value <= high:
+            continue
+        if high == 100 and 100 < value <= 100 + _SLACK:
+            values[key] = 100.0
+            continue
+        del values[key]
+        facts.gaps[key] = "failed"
+        dropped[key] = dropped.get(key, 0) + 1
+
+
+def settle_rates(owner: Hashable, facts: Facts, rates: Rates) -> None:
+    """Turn counters into values, or into gaps while there is nothing to compare with; cpu_per_core.N become one list."""
+    lists: dict[str, list[float]] = {}
+    for key, counter in facts.counters.items():
+        rate = rates.rate((owner, key), counter)
+        name, dot, _ = key.partition(".")
+        if rate is None:
+            facts.gaps[name] = "pending"
+        elif dot:
+            lists.setdefault(name, []).append(round(rate, 1))
+        else:
+            facts.values[key] = round(rate, 1) if rate < 1e6 else round(rate)
+    for name, entries in lists.items():
+        if name not in facts.gaps:
+            facts.values[name] = tuple(entries)
+    facts.counters.clear()
+
+
+def derive_memory(sample: Sample) -> None:
+    """Add the share of memory in use and, where every process says what it holds, what none of them accounts for."""
+    values = sample.values
+    total, used = values.get("memory_total"), values.get("memory_used")
+    if not isinstance(total, (int, float)) or not isinstance(used, (int, float)):
+        return
+    reserved = values.get("memory_reserved", 0)
+    usable = total - (reserved if isinstance(reserved, (int, float)) else 0)
+    if usable > 0:
+        values["memory_percent"] = round(min(100.0, 100.0 * used / usable), 1)
+    held = [facts.values.get("memory_used") for facts in sample.processes.values()]
+    if not sample.instances and "processes" not in sample.gaps and not values.get("memory_unified"):
+        known = [amount for amount in held if isinstance(amount, (int, float))]
+        if len(known) == len(held):
+            values["memory_unattributed"] = max(0, used - sum(known))

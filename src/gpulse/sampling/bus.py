@@ -1,0 +1,114 @@
+"""The bus: one sampler, many readers; a slow reader loses its own snapshots and nobody else's."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..model.snapshot import Snapshot
+    from .sampler import Sampler
+
+
+class Subscription:
+    """What one reader sees: the newest snapshots, at most `size` of them waiting. `dropped` counts what it was too slow for."""
+
+    def __init__(self, size: int) -> None:
+        self._waiting: deque[Snapshot] = deque(maxlen=size)
+        self._changed = threading.Condition()
+        self._closed = False
+        self.dropped = 0
+
+    def put(self, snapshot: Snapshot) -> None:
+        """Add a snapshot, pushing out the oldest when the reader is behind; never waits for the reader."""
+        with self._changed:
+            if len(self._waiting) == self._waiting.maxlen:
+                self.dropped += 1
+            self._waiting.append(snapshot)
+            self._changed.notify()
+
+    def get(self, timeout: float | None = None) -> Snapshot | None:
+        """Return the next snapshot; None when the bus has closed or the time is up."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed, timeout)
+            return self._waiting.popleft() if self._waiting else None
+
+    def close(self) -> None:
+        """Wake the reader and end its iteration."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        while (snapshot := self.get()) is not None:
+            yield snapshot
+
+
+class Bus:
+    """Samples in a thread of its own and hands every snapshot to all subscribers.
+
+    `failed` is called once for each kind of error the sampler raises; sampling goes on.
+    """
+
+    def __init__(self, sampler: Sampler, interval: float, failed: Callable[[Exception], None] | None = None) -> None:
+        self._sampler = sampler
+        self._interval = interval
+        self._failed = failed
+        self._told: set[str] = set()
+        self._lock = threading.Lock()
+        self._subscriptions: list[Subscription] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gpulse-bus", daemon=True)
+        self.latest: Snapshot | None = None
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._thread.start()
+
+    def subscribe(self, size: int = 8) -> Subscription:
+        """Return a new reader's queue; close it when done."""
+        subscription = Subscription(size)
+        with self._lock:
+            self._subscriptions.append(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Stop feeding a reader."""
+        with self._lock:
+            self._subscriptions = [other for other in self._subscriptions if other is not subscription]
+        subscription.close()
+
+    def close(self) -> None:
+        """Stop sampling and end every reader; returns at once even when the driver hangs. The sampler stays open."""
+        self._stop.set()
+        with self._lock:
+            for subscription in self._subscriptions:
+                subscription.close()
+
+    def _run(self) -> None:
+        clock = self._sampler.clock
+        due = clock.monotonic()
+        while not self._stop.is_set():
+            try:
+                self._publish(self._sampler.read())
+            except StopIteration:
+                break
+            except Exception as error:  # noqa: BLE001  # one bad look must not end all that follow
+                self._tell(error)
+            due = max(due + self._interval, clock.monotonic())
+            self._stop.wait(due - clock.monotonic())
+        self.close()
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        self.latest = snapshot
+        with self._lock:
+            for subscription in self._subscriptions:
+                subscription.put(snapshot)
+
+    def _tell(self, error: Exception) -> None:
+        if repr(error) not in self._told and self._failed is not None:
+            self._failed(error)
+        self._told.add(repr(error))

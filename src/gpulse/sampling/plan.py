@@ -1,0 +1,43 @@
+"""The plan: which keys to ask of whom, and how often, made once from what is wanted."""
+
+from __future__ import annotations
+
+from ..model.catalog import GPU_METRICS, PROCESS_METRICS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from ..model.metric import Metric
+    from ..model.select import Wanted
+
+# Values the sampler makes itself, and what it needs for them.
+_DERIVED = {
+    "memory_percent": ("memory_used", "memory_total", "memory_reserved"),
+    "memory_unattributed": ("memory_used", "memory_total"),
+}
+
+
+class Plan:
+    """What to ask, by cost. `lists` says that GPUs are asked for their processes, `describes` that the machine is asked about them."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.asked = wanted.gpu
+        needed = wanted.gpu.union(*(_DERIVED[key] for key in wanted.gpu & _DERIVED.keys())) - _DERIVED.keys()
+        self.fast = _of_cost(needed, GPU_METRICS, "fast")
+        self.slow = _of_cost(needed, GPU_METRICS, "slow")
+        self.static = _of_cost(needed, GPU_METRICS, "static")
+        self.lasting = self.slow | self.static
+        self.host = wanted.host
+        self.describes = wanted.process is not None
+        self.lists = self.describes or "memory_unattributed" in wanted.gpu
+        self.process_slow = _of_cost(wanted.process or (), PROCESS_METRICS, "slow")
+        self._process = wanted.process or frozenset()
+
+    def process(self, slow: bool) -> frozenset[str]:
+        """Return the process keys due now."""
+        return self._process if slow else self._process - self.process_slow
+
+
+def _of_cost(keys: Collection[str], metrics: Mapping[str, Metric], cost: str) -> frozenset[str]:
+    return frozenset(key for key in keys if metrics[key].cost == cost and metrics[key].kind != "identity")

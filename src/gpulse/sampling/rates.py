@@ -1,0 +1,40 @@
+"""Counters to rates: per elapsed time, and a gap wherever the two counts do not belong together."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from ..sources.base import Counter
+
+_KEEP = 120  # looks after which a counter nobody brought again is forgotten
+
+
+class Rates:
+    """The last count of every counter, by name; one sampler's own."""
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, tuple[float, float, int]] = {}
+        self._look = 0
+
+    def rate(self, name: Hashable, counter: Counter) -> float | None:
+        """Return the rate since the count before; None for the first, for one that went back, and when no time passed."""
+        before = self._last.get(name)
+        self._last[name] = (counter.value, counter.at, self._look)
+        if before is None:
+            return None
+        grown, elapsed = counter.value - before[0], counter.at - before[1]
+        if elapsed <= 0 or grown < 0:
+            return None
+        return counter.scale * grown / elapsed
+
+    def next_look(self) -> None:
+        """Tell that a look is over; now and then, forget counters of things that are gone."""
+        self._look += 1
+        if self._look % _KEEP == 0:
+            self._last = {name: entry for name, entry in self._last.items() if self._look - entry[2] <= _KEEP}
+
+    def restart(self) -> None:
+        """Forget every count: after a suspend the next one has nothing to be compared with."""
+        self._last.clear()

@@ -1,0 +1,210 @@
+"""The sampler: asks a source for what is wanted, as often as it changes, and makes snapshots of the answers."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import DriverTimeout
+from ..model.catalog import HOST_METRICS, PROCESS_METRICS, Gpu, Host
+from ..model.select import choose_gpus
+from ..model.snapshot import Problem, Snapshot
+from .assemble import check, settle_rates
+from .clock import SystemClock
+from .lanes import Lanes
+from .plan import Plan
+from .rates import Rates
+from .track import Track
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from ..model.select import Wanted
+    from ..sources.base import Device, Facts, Sample, Source
+
+_SUSPENDED = 1.0  # seconds asleep between two looks after which counts no longer compare
+_POLL = 0.01
+_FOREIGN = Problem(
+    "processes",
+    "the driver's process ids belong to the host, so names and users cannot be shown here.",
+    "Start the container with --pid=host (hostPID: true in Kubernetes) to see them.",
+)
+
+
+class Sampler:
+    """Reads one source for one set of wanted metrics; used by one thread, closed by whoever opened it.
+
+    Static metrics are asked once, slow ones every `slow_every` seconds, fast ones at each read. `dropped` counts, by
+    key, values outside their range. A GPU that does not answer within `patience` seconds is `timeout` in that snapshot.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        wanted: Wanted,
+        *,
+        clock: SystemClock | None = None,
+        patience: float = 1.0,
+        slow_every: float = 5.0,
+    ) -> None:
+        self.source = source
+        self.clock = clock or SystemClock()
+        self.dropped: dict[str, int] = {}
+        self._plan = Plan(wanted)
+        self._slow_every = slow_every
+        self._slow_at = float("-inf")
+        self._lanes = Lanes(patience)
+        self._rates = Rates()
+        self._tracks: dict[int, Track] = {}
+        self._chosen: list[int] | None = None
+        self._asleep = self.clock.asleep()
+
+    def open(self) -> Sampler:
+        """Open the source; raise SourceUnavailable, or DriverTimeout when the driver does not come back."""
+        results = self._lanes.run([("source", self.source.open)])
+        if "source" not in results:
+            raise DriverTimeout(
+                f"{self.source.name}: the driver does not answer.",
+                "It may hang: `dmesg | tail` may say why; a reset of the GPU or a reboot is the usual cure.",
+            )
+        if isinstance(results["source"], Exception):
+            raise results["source"]
+        return self
+
+    def choose(self, words: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
+        """Read only the GPUs these words name from now on; raise UnknownGpu when one fits none."""
+        gpus = tuple(
+            Gpu(device.identity, instances=tuple(Gpu(part) for part in device.parts()))
+            for device in self.source.devices
+        )
+        self._chosen = choose_gpus(gpus, words, environ)
+
+    def settle(self, most: float = 0.12) -> None:
+        """Begin the pairs of looks that some metrics need and wait until they can be read, `most` seconds at the most."""
+        keys = self._plan.fast | self._plan.slow
+        devices = self._devices()
+        self._lanes.run([(position, _priming(device, keys)) for position, device in devices])
+        end = self.clock.monotonic() + most
+        while self.clock.monotonic() < end and not self._lanes.hanging:
+            results = self._lanes.run([(position, device.settled) for position, device in devices])
+            devices = [(position, device) for position, device in devices if results.get(position) is False]
+            if not devices:
+                return
+            self.clock.sleep(_POLL)
+
+    def read(self) -> Snapshot:
+        """Take one look at everything wanted; StopIteration when the source plays a recording and it is over."""
+        if (recorded := self.source.recorded()) is not None:
+            return self._only_chosen(recorded)
+        self._notice_suspend()
+        now, slow = self.clock.now(), self._slow_is_due()
+        self._lanes.run([("source", self.source.refresh)])
+        devices = [(self._track(position), device) for position, device in self._devices()]
+        process_keys = self._plan.process(slow) if self._plan.lists else None
+        results = self._lanes.run(
+            [(track, _looking(device, track.due(slow), process_keys)) for track, device in devices]
+        )
+        problems = [*self.source.problems, *_raised(results.values())]
+        known = self._know(results.values(), self._plan.process(slow), problems)
+        gpus = []
+        for track, device in devices:
+            answer = results.get(track)
+            if answer is None or isinstance(answer, Exception):
+                gpus.append(track.silent(device, now, "timeout" if answer is None else "failed"))
+            else:
+                gpus.append(track.gpu(device, answer, now, known))
+        host = self._host()
+        self._rates.next_look()
+        return Snapshot(now, tuple(gpus), host, self.source.driver, tuple(problems))
+
+    def stream(self, interval: float) -> Iterator[Snapshot]:
+        """Yield a snapshot every `interval` seconds on a steady clock: a late one does not delay those after it."""
+        start, tick = self.clock.monotonic(), 0
+        while True:
+            try:
+                snapshot = self.read()
+            except StopIteration:
+                return
+            yield snapshot
+            passed = self.clock.monotonic() - start
+            tick = max(tick + 1, int(passed / interval))
+            self.clock.sleep(start + tick * interval - self.clock.monotonic())
+
+    def close(self) -> None:
+        """Close the source, unless one of its calls hangs: then nothing of the driver may be touched."""
+        if not self._lanes.hanging:
+            self.source.close()
+
+    def _devices(self) -> list[tuple[int, Device]]:
+        devices = list(enumerate(self.source.devices))
+        return devices if self._chosen is None else [devices[at] for at in self._chosen if at < len(devices)]
+
+    def _track(self, position: int) -> Track:
+        if position not in self._tracks:
+            self._tracks[position] = Track(position, self._plan, self._rates, self.dropped)
+        return self._tracks[position]
+
+    def _slow_is_due(self) -> bool:
+        now = self.clock.monotonic()
+        due = now - self._slow_at >= self._slow_every
+        if due:
+            self._slow_at = now
+        return due
+
+    def _only_chosen(self, snapshot: Snapshot) -> Snapshot:
+        if self._chosen is None:
+            return snapshot
+        gpus = tuple(snapshot.gpus[at] for at in self._chosen if at < len(snapshot.gpus))
+        return Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+
+    def _notice_suspend(self) -> None:
+        asleep = self.clock.asleep()
+        if asleep - self._asleep > _SUSPENDED:
+            self._rates.restart()
+        self._asleep = asleep
+
+    def _know(self, answers: Iterable[Sample], keys: frozenset[str], problems: list[Problem]) -> dict[int, Facts]:
+        """Ask the machine about every process on any GPU, once each."""
+        pids = {pid for sample in _samples(answers) for pid in sample.processes}
+        if not pids or not self._plan.describes:
+            return {}
+        if self.source.machine.foreign(pids):
+            problems.append(_FOREIGN)
+            return {}
+        known = self.source.machine.processes(pids, keys)
+        for pid, facts in known.items():
+            settle_rates(("process", pid), facts, self._rates)
+            check(facts, PROCESS_METRICS, self.dropped)
+        return known
+
+    def _host(self) -> Host:
+        if self._plan.host is None:
+            return Host({})
+        facts = self.source.machine.host(self._plan.host)
+        settle_rates("host", facts, self._rates)
+        check(facts, HOST_METRICS, self.dropped)
+        return Host(facts.values, facts.gaps)
+
+
+def _priming(device: Device, keys: frozenset[str]) -> Callable[[], None]:
+    return lambda: device.prime(keys)
+
+
+def _looking(device: Device, keys: frozenset[str], process_keys: frozenset[str] | None) -> Callable[[], Sample]:
+    def look() -> Sample:
+        device.prime(keys)
+        return device.read(keys, process_keys)
+
+    return look
+
+
+def _samples(answers: Iterable[Sample]) -> Iterator[Sample]:
+    for sample in answers:
+        if not isinstance(sample, Exception):
+            yield sample
+            yield from sample.instances
+
+
+def _raised(answers: Iterable[object]) -> list[Problem]:
+    """Name what a source raised where it should have answered: our own mistake, said instead of hidden."""
+    return [Problem("gpulse", f"{type(error).__name__}: {error}") for error in answers if isinstance(error, Exception)]

@@ -1,0 +1,112 @@
+"""A track: what is remembered of one GPU between looks, and how an answer becomes a Gpu."""
+
+from __future__ import annotations
+
+from ..model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu, Process
+from .assemble import check, derive_memory, settle_rates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.catalog import State
+    from ..model.metric import Gap, Value
+    from ..sources.base import Device, Facts, Sample
+    from .plan import Plan
+    from .rates import Rates
+
+
+class Track:
+    """One GPU over time: static and slow values stay until asked again, a lost or silent GPU keeps nothing but its identity."""
+
+    def __init__(self, position: int, plan: Plan, rates: Rates, dropped: dict[str, int]) -> None:
+        self._position = position
+        self._plan = plan
+        self._rates = rates
+        self._dropped = dropped
+        self._kept: dict[str, Value] = {}
+        self._kept_gaps: dict[str, Gap] = {}
+        self._kept_of: dict[int, tuple[dict[str, Value], dict[str, Gap]]] = {}
+        self._state: State = "ok"
+        self._since: float | None = None
+
+    def due(self, slow: bool) -> frozenset[str]:
+        """Return the keys to ask now; `slow` says that the slow ones are due."""
+        keys = self._plan.fast | self._plan.slow if slow else self._plan.fast
+        missing = [
+            key for key in self._plan.static if key not in self._kept and self._kept_gaps.get(key) != "unsupported"
+        ]
+        return keys.union(missing) if missing else keys
+
+    def gpu(self, device: Device, sample: Sample, now: float, known: dict[int, Facts]) -> Gpu:
+        """Build the row of a GPU that answered; `known` is what the machine knows of processes."""
+        self._prepare(sample, self._position)
+        if sample.state == "ok":
+            self._remember(sample)
+            values = {**device.identity, **self._kept, **sample.values}
+        else:
+            self._forget()
+            values = dict(device.identity)
+        gaps = {**self._kept_gaps, **sample.gaps}
+        return Gpu(
+            values,
+            {key: gap for key, gap in gaps.items() if key not in values},
+            state=sample.state,
+            since=self._since_when(sample.state, now),
+            processes=self._processes(sample, known),
+            instances=tuple(self._instance(part, known, at) for at, part in enumerate(sample.instances)),
+        )
+
+    def silent(self, device: Device, now: float, gap: Gap) -> Gpu:
+        """Build the row of a GPU that did not answer: who it is, and nothing it may have said before."""
+        self._forget()
+        state: State = "timeout" if gap == "timeout" else "ok"
+        gaps: dict[str, Gap] = dict.fromkeys(self._plan.asked - device.identity.keys(), gap)
+        return Gpu(device.identity, gaps, state=state, since=self._since_when(state, now))
+
+    def _prepare(self, sample: Sample, owner: int | tuple[int, int]) -> None:
+        settle_rates(owner, sample, self._rates)
+        check(sample, GPU_METRICS, self._dropped)
+        for facts in sample.processes.values():
+            check(facts, PROCESS_METRICS, self._dropped)
+        derive_memory(sample)
+
+    def _remember(self, sample: Sample) -> None:
+        for key in self._plan.lasting:
+            if key in sample.values:
+                self._kept[key] = sample.values[key]
+                self._kept_gaps.pop(key, None)
+            elif key in sample.gaps:
+                self._kept.pop(key, None)
+                self._kept_gaps[key] = sample.gaps[key]
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._kept_gaps.clear()
+        self._kept_of.clear()
+
+    def _since_when(self, state: State, now: float) -> float | None:
+        if state != self._state:
+            self._state, self._since = state, now
+        return None if state == "ok" else self._since
+
+    def _instance(self, sample: Sample, known: dict[int, Facts], at: int) -> Gpu:
+        self._prepare(sample, (self._position, at))
+        return Gpu(sample.values, sample.gaps, processes=self._processes(sample, known))
+
+    def _processes(self, sample: Sample, known: dict[int, Facts]) -> tuple[Process, ...]:
+        rows = [self._process(pid, facts, known.get(pid)) for pid, facts in sample.processes.items()]
+        return tuple(sorted(rows, key=lambda process: (-(process.memory_used or 0), process.pid or 0)))
+
+    def _process(self, pid: int, facts: Facts, machine: Facts | None) -> Process:
+        values, gaps = self._kept_of.get(pid, ({}, {}))
+        values, gaps = {**values}, {**gaps}
+        if machine is not None:
+            values.update(machine.values)
+            gaps.update(machine.gaps)
+        elif self._plan.describes:
+            gaps["name"] = "failed"
+        values.update(facts.values)
+        gaps.update(facts.gaps)
+        if slow := self._plan.process_slow:
+            kept = {key: value for key, value in values.items() if key in slow}
+            self._kept_of[pid] = (kept, {key: gap for key, gap in gaps.items() if key in slow and key not in kept})
+        return Process(values, {key: gap for key, gap in gaps.items() if key not in values})

@@ -1,0 +1,40 @@
+"""Who a process belongs to: container, Kubernetes pod and batch job, from its cgroup path and environment."""
+
+from __future__ import annotations
+
+import re
+
+_CONTAINER = re.compile(r"(?:^|[/:._-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
+_LXC = re.compile(r"/lxc(?:\.payload)?[./]([^/]+)")
+_POD = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
+_SLURM = re.compile(r"/job_(\d+)(?:/|$)")
+_JOB_VARIABLES = (
+    ("SLURM_JOB_ID", "slurm"),
+    ("PBS_JOBID", "pbs"),
+    ("LSB_JOBID", "lsf"),
+    ("JOB_ID", "sge"),
+    ("RAY_JOB_ID", "ray"),
+)
+
+
+def owner_of(cgroup: str, environ: dict[str, str]) -> dict[str, str]:
+    """Return `container`, `pod` and `job` as far as the texts tell; both texts come from the process and are not trusted."""
+    owner: dict[str, str] = {}
+    if found := _CONTAINER.search(cgroup):
+        owner["container"] = found[1][:12]
+    elif found := _LXC.search(cgroup):
+        owner["container"] = found[1]
+    if found := _POD.search(cgroup):
+        owner["pod"] = (
+            environ.get("POD_NAME")
+            or (environ.get("HOSTNAME", "") if "KUBERNETES_SERVICE_HOST" in environ else "")
+            or found[1].replace("_", "-")
+        )
+    if found := _SLURM.search(cgroup):
+        owner["job"] = f"slurm:{found[1]}"
+    else:
+        for variable, system in _JOB_VARIABLES:
+            if environ.get(variable):
+                owner["job"] = f"{system}:{environ[variable]}"
+                break
+    return owner

@@ -1,0 +1,200 @@
+"""One NVIDIA GPU: which calls answer which metrics, made only when asked."""
+
+from __future__ import annotations
+
+from ..base import Device, Sample
+from ..once import once
+from . import gpm, mig
+from .identity import identify
+from .links import Links, has_nvlink
+from .nvml import GPU_IS_LOST, RESET_REQUIRED, SUCCESS, gap_of
+from .processes import SHARES, ProcessLists
+from .readers import READERS
+from .unified import fill_from_kernel, is_integrated, is_jetson, share_memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from ctypes import c_void_p
+
+    from ...model.metric import Gap, Value
+    from ..base import Facts, Key
+    from .events import XidWatch
+    from .nvml import Nvml
+    from .readers import Bound
+
+_NVLINK = frozenset({"nvlink_rx", "nvlink_tx"})
+_LOST = (GPU_IS_LOST, RESET_REQUIRED)
+
+
+class NvidiaDevice(Device):
+    """A GPU behind an NVML handle. `answered` says whether any call of the last look came back with a value."""
+
+    def __init__(self, nvml: Nvml, handle: c_void_p, index: int, root: str = "") -> None:
+        self.handle = handle
+        self.answered = True
+        self.watch: XidWatch | None = None
+        self._nvml = nvml
+        self._index = index
+        self._root = root
+        self.identity, self._identity_gaps = identify(nvml, handle, index)
+        self._plans: dict[Key, list[Bound]] = {}
+        self._codes: list[int] = []
+
+    def prime(self, keys: Key) -> None:
+        if keys & self._gpm_keys and self._gpm is not None:
+            self._gpm.prime()
+        if keys & gpm.LINK_KEYS and self._gpm is None:
+            self._links.prime()
+        if keys & gpm.KEYS:
+            for instance in self._instances:
+                instance.prime()
+
+    def settled(self) -> bool:
+        if self._gpm is not None and not self._instances and not self._gpm.settled():
+            return False
+        return all(instance.settled() for instance in self._instances)
+
+    def read(self, keys: Key, process_keys: Key | None) -> Sample:
+        sample = Sample()
+        if any(gap in ("failed", "lost", "timeout") for gap in self._identity_gaps.values()):
+            self.identity, self._identity_gaps = identify(self._nvml, self.handle, self._index)
+        sample.gaps.update(self._identity_gaps)
+        codes = [read(sample) for read in self._plan(keys)]
+        self._read_activity(sample, keys)
+        processes, shared = self._read_processes(sample, keys, process_keys, codes)
+        if self._integrated and keys & mig.KEYS and not self._instances:
+            share_memory(sample, processes, self._root)
+        if self._jetson:
+            fill_from_kernel(sample, self._root)
+        sample.processes = shared
+        self._read_xid(sample, keys)
+        for key in keys:
+            if key not in sample.values and key not in sample.gaps and key not in sample.counters:
+                sample.gaps[key] = "unsupported"
+        self.answered = SUCCESS in codes or not codes
+        if not self.answered and any(code in _LOST for code in codes):
+            _lose(sample, keys)
+        return sample
+
+    def parts(self) -> list[Mapping[str, Value]]:
+        return [instance.identity for instance in self._instances]
+
+    def _plan(self, keys: Key) -> list[Bound]:
+        if keys not in self._plans:
+            wanted = [reader for reader in READERS if not keys.isdisjoint(reader.keys)]
+            self._plans[keys] = [reader.bind(self._nvml, self.handle) for reader in wanted]
+        return self._plans[keys]
+
+    def _read_activity(self, sample: Sample, keys: Key) -> None:
+        asked = keys & gpm.KEYS
+        if not asked:
+            return
+        if asked & _NVLINK and not self._has_nvlink:
+            asked -= _NVLINK
+            sample.gaps.update(dict.fromkeys(keys & _NVLINK, "unsupported"))
+        if self._gpm is not None and not self._instances:
+            self._gpm.read(sample, asked)
+        elif asked & gpm.LINK_KEYS:
+            self._links.read(sample, asked)
+
+    def _read_processes(
+        self, sample: Sample, keys: Key, process_keys: Key | None, codes: list[int]
+    ) -> tuple[dict[int, Facts], dict[int, Facts]]:
+        """Read the process list where it is wanted; return all processes, and those that are in no MIG instance."""
+        if process_keys is None and not self._integrated:
+            if self._instances:
+                sample.instances = [self._instance(instance.read(keys, {})) for instance in self._instances]
+            return {}, {}
+        code, processes, placed = self._lists.read()
+        codes.append(code)
+        if code:
+            sample.gaps["processes"] = gap_of(code)
+        if process_keys is not None and processes and process_keys & SHARES.keys():
+            self._lists.read_shares(processes, process_keys)
+        for instance in self._instances:
+            own = {pid: facts for pid, facts in processes.items() if placed.get(pid) == instance.key}
+            sample.instances.append(self._instance(instance.read(keys, own)))
+        own_keys = {instance.key for instance in self._instances}
+        return processes, {pid: facts for pid, facts in processes.items() if placed.get(pid) not in own_keys}
+
+    def _instance(self, sample: Sample) -> Sample:
+        for key in ("pci_bus_id", "architecture"):
+            if key in self.identity:
+                sample.values.setdefault(key, self.identity[key])
+        return sample
+
+    def _read_xid(self, sample: Sample, keys: Key) -> None:
+        if "xid_last" in keys:
+            code = None if self.watch is None else self.watch.last(self.handle)
+            if code is None:
+                sample.gaps["xid_last"] = "pending"
+            else:
+                sample.values["xid_last"] = code
+
+    def close(self) -> None:
+        """Give GPM samples back to the driver."""
+        if "_gpm" in vars(self) and self._gpm is not None:
+            self._gpm.close()
+
+    # What follows is found out once, by the thread that first needs it.
+
+    @once
+    def _gpm(self) -> gpm.Gpm | None:
+        return gpm.Gpm(self._nvml, self.handle) if gpm.supported(self._nvml, self.handle) else None
+
+    @once
+    def _gpm_keys(self) -> Key:
+        return gpm.KEYS if self._has_nvlink else gpm.KEYS - _NVLINK
+
+    @once
+    def _has_nvlink(self) -> bool:
+        return has_nvlink(self._nvml, self.handle)
+
+    @once
+    def _links(self) -> Links:
+        return Links(self._nvml, self.handle)
+
+    @once
+    def _lists(self) -> ProcessLists:
+        return ProcessLists(self._nvml, self.handle)
+
+    @once
+    def _instances(self) -> list[mig.MigInstance]:
+        code, current = self._nvml.number_pair("nvmlDeviceGetMigMode", self.handle)
+        if code or current != 1:
+            return []
+        return mig.find_instances(self._nvml, self.handle, self._gpm is not None)
+
+    @once
+    def _integrated(self) -> bool:
+        return is_integrated(self._nvml, self.handle, str(self.identity.get("name", "")))
+
+    @once
+    def _jetson(self) -> bool:
+        return is_jetson(str(self.identity.get("name", "")))
+
+
+class ClosedDevice(Device):
+    """A GPU the driver lists and does not let us open: its row stays, with the reason."""
+
+    def __init__(self, index: int, code: int) -> None:
+        self.identity = {"index": index, "vendor": "nvidia"}
+        self._code = code
+
+    def read(self, keys: Key, process_keys: Key | None) -> Sample:
+        sample = Sample()
+        gap = gap_of(self._code)
+        sample.state = "lost" if gap == "lost" else "ok"
+        sample.gaps.update(dict.fromkeys(keys - self.identity.keys(), gap))
+        return sample
+
+
+def _lose(sample: Sample, keys: Key) -> None:
+    """Turn a look that no call answered into that of a lost GPU: what it last said is no longer so."""
+    gap: Gap = "lost"
+    sample.state = "lost"
+    sample.values.clear()
+    sample.counters.clear()
+    sample.gaps = dict.fromkeys(keys, gap)
+    sample.processes, sample.instances = {}, []

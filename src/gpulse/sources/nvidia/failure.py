@@ -1,0 +1,82 @@
+"""Why the NVIDIA driver cannot be used, and what to do about it, in one sentence each."""
+
+from __future__ import annotations
+
+import os
+
+from ...errors import SourceUnavailable
+from ..files import names, read_text
+from .nvml import DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, NO_PERMISSION, error_name
+
+_PLACES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/lib/wsl/lib")
+
+
+def no_library(root: str = "") -> SourceUnavailable:
+    """Explain a library that cannot be loaded."""
+    if kernel_version(root):
+        return SourceUnavailable(
+            "NVIDIA: the kernel driver is loaded but its library libnvidia-ml.so.1 is not here.",
+            "In a container, start it with `--gpus all` (NVIDIA_DRIVER_CAPABILITIES must include utility);"
+            " elsewhere, install the package that brings nvidia-smi.",
+        )
+    if has_nvidia_card(root):
+        return SourceUnavailable(
+            "NVIDIA: there is a card but no driver: libnvidia-ml.so.1 was not found.",
+            "Install the NVIDIA driver of your distribution and load it with `modprobe nvidia`.",
+        )
+    return SourceUnavailable(
+        "NVIDIA: no driver library (libnvidia-ml.so.1) and no NVIDIA card on the PCI bus.",
+        "If this machine has one, install the driver; to look around without a GPU, add --demo.",
+    )
+
+
+def failed_start(code: int, root: str = "") -> SourceUnavailable:
+    """Explain a library that loads but does not start."""
+    if code == DRIVER_NOT_LOADED:
+        return SourceUnavailable(
+            "NVIDIA: the driver is installed but not loaded.",
+            "Load it with `sudo modprobe nvidia`; if that fails, `dmesg | grep -i nvrm` says why.",
+        )
+    if code == LIB_RM_VERSION_MISMATCH:
+        return SourceUnavailable(
+            f"NVIDIA: the kernel driver ({kernel_version(root) or 'unknown'}) and its library"
+            f" ({library_version(root) or 'unknown'}) have different versions, as after an upgrade.",
+            "Reboot, or unload and load the nvidia modules.",
+        )
+    if code == NO_PERMISSION:
+        return SourceUnavailable(
+            "NVIDIA: the driver refuses access (NO_PERMISSION).",
+            "Check that this user may open /dev/nvidiactl and /dev/nvidia0, and that a container was given the devices.",
+        )
+    return SourceUnavailable(
+        f"NVIDIA: the driver does not start ({error_name(code)}, code {code}).",
+        "Run `nvidia-smi` to compare, and `gpulse doctor` for what was found; in a container, restart it.",
+    )
+
+
+def kernel_version(root: str = "") -> str:
+    """Return the version of the loaded kernel driver, or nothing."""
+    for word in (read_text(f"{root}/proc/driver/nvidia/version") or "").split():
+        if word[:1].isdecimal() and word.count(".") >= 1:
+            return word
+    return ""
+
+
+def library_version(root: str = "") -> str:
+    """Return the version in the library's file name, or nothing."""
+    for place in _PLACES:
+        for name in names(f"{root}{place}"):
+            version = name.removeprefix("libnvidia-ml.so.")
+            if version != name and version.count("."):
+                return version
+    return ""
+
+
+def has_nvidia_card(root: str = "") -> bool:
+    """Tell whether the PCI bus has a display or 3D controller of NVIDIA's."""
+    folder = f"{root}/sys/bus/pci/devices"
+    return any(
+        read_text(f"{folder}/{slot}/vendor") == "0x10de"
+        and (read_text(f"{folder}/{slot}/class") or "").startswith("0x03")
+        for slot in names(folder)
+    ) or os.path.exists(f"{root}/dev/dxg")

@@ -1,0 +1,150 @@
+"""GPM: what the SMs, tensor cores and memory really do, on Hopper and later, without root or daemon.
+
+The counters are cumulative, so one pair of samples covers the whole interval between them. The hardware latches them
+about every 100 ms: a pair that falls between two latches reads 0 everywhere and 0/0 for DRAM. That NaN is the only sign
+that the zeros are no measurement, so DRAM is always asked (docs/decisions/0002).
+"""
+
+from __future__ import annotations
+
+import time
+from ctypes import byref, c_void_p
+
+from .nvml import SUCCESS, gap_of
+from .structures import GpmMetricsGet, GpmSupport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ...model.metric import Gap
+    from ..base import Facts, Key
+    from .nvml import Nvml
+
+_MIB = 1 << 20
+METRICS = {
+    "graphics_active": (1, 1.0),
+    "sm_active": (2, 1.0),
+    "sm_occupancy": (3, 1.0),
+    "integer_active": (4, 1.0),
+    "tensor_active": (5, 1.0),
+    "dram_active": (10, 1.0),
+    "fp64_active": (11, 1.0),
+    "fp32_active": (12, 1.0),
+    "fp16_active": (13, 1.0),
+    "pcie_tx": (20, _MIB),
+    "pcie_rx": (21, _MIB),
+    "nvlink_rx": (60, _MIB),
+    "nvlink_tx": (61, _MIB),
+}
+KEYS = frozenset(METRICS)
+LINK_KEYS = frozenset({"pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx"})
+_DRAM = METRICS["dram_active"][0]
+_FRESH = 0.25  # seconds: how long the last latched values stand for now when no new latch has come
+
+
+def supported(nvml: Nvml, handle: Any) -> bool:
+    """Tell whether this GPU has GPM."""
+    support = GpmSupport(version=1)
+    return nvml.call("nvmlGpmQueryDeviceSupport", handle, byref(support)) == SUCCESS and bool(support.isSupportedDevice)
+
+
+class Gpm:
+    """The sample pair of one GPU, or of one MIG instance when `instance` is given; read by one thread at a time."""
+
+    def __init__(self, nvml: Nvml, handle: Any, instance: int | None = None) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        self._instance = instance
+        self._before, self._now = c_void_p(), c_void_p()
+        self._primed = False
+        self._request = GpmMetricsGet(version=1)
+        self._asked: tuple[str, ...] = ()
+        self._last: dict[str, float] = {}
+        self._last_at = 0.0
+
+    def prime(self) -> None:
+        """Take the first sample of the pair, unless there is one."""
+        if self._primed:
+            return
+        for sample in (self._before, self._now):
+            if sample.value is None and self._nvml.call("nvmlGpmSampleAlloc", byref(sample)) != SUCCESS:
+                return
+        self._primed = self._take(self._before) == SUCCESS
+
+    def settled(self) -> bool:
+        """Tell whether the hardware has latched since the first sample; True too when nothing can come of waiting."""
+        if not self._primed or self._take(self._now) != SUCCESS:
+            return True
+        return self._measure(("dram_active",)) != SUCCESS or not _is_nan(self._request.metrics[0].value)
+
+    def read(self, facts: Facts, keys: Key) -> int:
+        """File these metrics over the time since the sample before."""
+        asked = tuple(key for key in METRICS if key in keys)
+        if not self._primed:
+            self.prime()
+            _miss(facts, asked, "pending" if self._primed else "failed")
+            return SUCCESS
+        code = self._take(self._now) or self._measure(("dram_active", *asked))
+        if code:
+            _miss(facts, asked, gap_of(code))
+            return code
+        if _is_nan(self._request.metrics[0].value):
+            self._repeat(facts, asked)
+            return SUCCESS
+        self._file(facts, asked)
+        self._before, self._now = self._now, self._before
+        return SUCCESS
+
+    def close(self) -> None:
+        """Give the samples back; not after a fork, where they are not ours."""
+        for sample in (self._before, self._now):
+            if sample.value is not None:
+                self._nvml.call("nvmlGpmSampleFree", sample)
+                sample.value = None
+        self._primed = False
+
+    def _take(self, sample: c_void_p) -> int:
+        if self._instance is None:
+            return self._nvml.call("nvmlGpmSampleGet", self._handle, sample)
+        return self._nvml.call("nvmlGpmMigSampleGet", self._handle, self._instance, sample)
+
+    def _measure(self, asked: tuple[str, ...]) -> int:
+        request = self._request
+        if asked != self._asked:
+            for entry, key in zip(request.metrics, asked, strict=False):
+                entry.metricId = METRICS[key][0]
+            request.numMetrics = len(asked)
+            self._asked = asked
+        request.sample1, request.sample2 = self._before, self._now
+        return self._nvml.call("nvmlGpmMetricsGet", byref(request))
+
+    def _file(self, facts: Facts, asked: tuple[str, ...]) -> None:
+        self._last = {}
+        self._last_at = time.monotonic()
+        for entry, key in zip(self._request.metrics[1:], asked, strict=False):
+            if entry.nvmlReturn:
+                facts.gaps[key] = gap_of(entry.nvmlReturn)
+            elif _is_nan(entry.value):
+                facts.gaps[key] = "failed"
+            else:
+                self._last[key] = round(entry.value * METRICS[key][1], 2)
+        facts.values.update(self._last)
+
+    def _repeat(self, facts: Facts, asked: tuple[str, ...]) -> None:
+        """Without a new latch the last values still are the newest there are, for a moment; after that there are none."""
+        fresh = time.monotonic() - self._last_at < _FRESH
+        for key in asked:
+            if fresh and key in self._last:
+                facts.values[key] = self._last[key]
+            else:
+                facts.gaps[key] = "pending"
+
+
+def _miss(facts: Facts, asked: tuple[str, ...], gap: Gap) -> None:
+    for key in asked:
+        facts.gaps[key] = gap
+
+
+def _is_nan(value: float) -> bool:
+    return value != value

@@ -1,0 +1,170 @@
+"""NVML's structures, as far as gpulse uses them; a test holds their layout against nvidia-ml-py's."""
+
+from __future__ import annotations
+
+from ctypes import (
+    Structure,
+    Union,
+    c_char,
+    c_char_p,
+    c_double,
+    c_int,
+    c_longlong,
+    c_uint,
+    c_ulonglong,
+    c_ushort,
+    c_void_p,
+)
+
+NO_INSTANCE = 0xFFFFFFFF
+ALL_ONES_64 = 0xFFFFFFFFFFFFFFFF
+
+
+class Utilization(Structure):
+    _fields_ = [("gpu", c_uint), ("memory", c_uint)]
+
+
+class Memory(Structure):
+    _fields_ = [("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong)]
+
+
+class MemoryV2(Structure):
+    _fields_ = [
+        ("version", c_uint),
+        ("total", c_ulonglong),
+        ("reserved", c_ulonglong),
+        ("free", c_ulonglong),
+        ("used", c_ulonglong),
+    ]
+
+
+class Bar1Memory(Structure):
+    _fields_ = [("bar1Total", c_ulonglong), ("bar1Free", c_ulonglong), ("bar1Used", c_ulonglong)]
+
+
+class PciInfo(Structure):
+    _fields_ = [
+        ("busIdLegacy", c_char * 16),
+        ("domain", c_uint),
+        ("bus", c_uint),
+        ("device", c_uint),
+        ("pciDeviceId", c_uint),
+        ("pciSubSystemId", c_uint),
+        ("busId", c_char * 32),
+    ]
+
+
+class TemperatureV1(Structure):
+    _fields_ = [("version", c_uint), ("sensorType", c_uint), ("temperature", c_int)]
+
+
+class ProcessV1(Structure):
+    """What drivers before 450 answer: no instances."""
+
+    _fields_ = [("pid", c_uint), ("usedGpuMemory", c_ulonglong)]
+
+
+class ProcessV2(Structure):
+    """What both _v2 and _v3 calls answer."""
+
+    _fields_ = [
+        ("pid", c_uint),
+        ("usedGpuMemory", c_ulonglong),
+        ("gpuInstanceId", c_uint),
+        ("computeInstanceId", c_uint),
+    ]
+
+
+class ProcessV3Early(Structure):
+    """What _v3 answered in drivers 535.43 to 535.86 only: one more field, so that each record but the first would shift."""
+
+    _fields_ = [
+        ("pid", c_uint),
+        ("usedGpuMemory", c_ulonglong),
+        ("gpuInstanceId", c_uint),
+        ("computeInstanceId", c_uint),
+        ("usedGpuCcProtectedMemory", c_ulonglong),
+    ]
+
+
+class ProcessUtilization(Structure):
+    _fields_ = [
+        ("pid", c_uint),
+        ("timeStamp", c_ulonglong),
+        ("smUtil", c_uint),
+        ("memUtil", c_uint),
+        ("encUtil", c_uint),
+        ("decUtil", c_uint),
+    ]
+
+
+class FieldUnion(Union):
+    _fields_ = [
+        ("dVal", c_double),
+        ("uiVal", c_uint),
+        ("ulVal", c_ulonglong),
+        ("ullVal", c_ulonglong),
+        ("sllVal", c_longlong),
+        ("siVal", c_int),
+        ("usVal", c_ushort),
+    ]
+
+
+class FieldValue(Structure):
+    _fields_ = [
+        ("fieldId", c_uint),
+        ("scopeId", c_uint),
+        ("timestamp", c_longlong),
+        ("latencyUsec", c_longlong),
+        ("valueType", c_uint),
+        ("nvmlReturn", c_uint),
+        ("value", FieldUnion),
+    ]
+
+
+class GpmMetricInfo(Structure):
+    _fields_ = [("shortName", c_char_p), ("longName", c_char_p), ("unit", c_char_p)]
+
+
+class GpmMetric(Structure):
+    _fields_ = [("metricId", c_uint), ("nvmlReturn", c_uint), ("value", c_double), ("metricInfo", GpmMetricInfo)]
+
+
+class GpmMetricsGet(Structure):
+    """The driver reads only the first numMetrics entries, so the array may be shorter than NVML's own."""
+
+    _fields_ = [
+        ("version", c_uint),
+        ("numMetrics", c_uint),
+        ("sample1", c_void_p),
+        ("sample2", c_void_p),
+        ("metrics", GpmMetric * 32),
+    ]
+
+
+class GpmSupport(Structure):
+    _fields_ = [("version", c_uint), ("isSupportedDevice", c_uint)]
+
+
+class MigAttributes(Structure):
+    _fields_ = [
+        ("multiprocessorCount", c_uint),
+        ("sharedCopyEngineCount", c_uint),
+        ("sharedDecoderCount", c_uint),
+        ("sharedEncoderCount", c_uint),
+        ("sharedJpegCount", c_uint),
+        ("sharedOfaCount", c_uint),
+        ("gpuInstanceSliceCount", c_uint),
+        ("computeInstanceSliceCount", c_uint),
+        ("memorySizeMB", c_ulonglong),
+    ]
+
+
+class EventData(Structure):
+    _fields_ = [
+        ("device", c_void_p),
+        ("eventType", c_ulonglong),
+        ("eventData", c_ulonglong),
+        ("gpuInstanceId", c_uint),
+        ("computeInstanceId", c_uint),
+    ]

@@ -1,0 +1,89 @@
+"""GPUs that share the machine's memory, and Jetson boards whose numbers the kernel has and NVML has not."""
+
+from __future__ import annotations
+
+from ctypes import Structure, byref, c_uint, sizeof
+
+from ..files import names, read_int, read_text
+from ..host import memory_info
+from .nvml import SUCCESS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..base import Facts, Sample
+    from .nvml import Nvml
+
+_INTEGRATED = ("gb10", "nvgpu", "orin", "xavier", "thor", "tegra")
+_JETSON = ("nvgpu", "orin", "xavier", "thor", "tegra")
+_ATS = 2
+_LOAD = ("/sys/devices/platform/gpu.0/load", "/sys/devices/gpu.0/load", "/sys/devices/platform/bus@0/17000000.gpu/load")
+_ZONES = ("gpu-therm", "gpu-thermal")
+
+
+class _AddressingMode(Structure):
+    _fields_ = [("version", c_uint), ("value", c_uint)]
+
+
+def is_integrated(nvml: Nvml, handle: Any, name: str) -> bool:
+    """Tell whether the GPU has no memory of its own, by its name or by how it addresses memory."""
+    if any(word in name.lower() for word in _INTEGRATED):
+        return True
+    mode = _AddressingMode()
+    mode.version = sizeof(_AddressingMode) | 1 << 24
+    return nvml.call("nvmlDeviceGetAddressingMode", handle, byref(mode)) == SUCCESS and mode.value == _ATS
+
+
+def is_jetson(name: str) -> bool:
+    """Tell whether the GPU is part of a Jetson board."""
+    return any(word in name.lower() for word in _JETSON)
+
+
+def share_memory(sample: Sample, processes: dict[int, Facts], root: str = "") -> None:
+    """Give a GPU without memory of its own the machine's: total is MemTotal, used the sum of its processes."""
+    if sample.values.get("memory_total"):
+        sample.values["memory_unified"] = True
+        return
+    info = memory_info(root)
+    if "MemTotal" not in info:
+        return
+    held = [facts.values.get("memory_used") for facts in processes.values()]
+    sample.values["memory_unified"] = True
+    sample.values["memory_total"] = info["MemTotal"]
+    sample.values["memory_used"] = sum(amount for amount in held if isinstance(amount, int))
+    sample.values["memory_free"] = info.get("MemAvailable", 0)
+    for key in ("memory_total", "memory_used", "memory_free"):
+        sample.gaps.pop(key, None)
+
+
+def fill_from_kernel(sample: Sample, root: str = "") -> None:
+    """Fill what NVML leaves out or answers with 0 on a Jetson: load, temperature and clock."""
+    load = next((value for path in _LOAD if (value := read_int(root + path)) is not None), None)
+    _fill(sample, "utilization", None if load is None else load / 10)
+    _fill(sample, "temperature", _temperature(root))
+    _fill(sample, "clock_sm", _clock(root))
+
+
+def _fill(sample: Sample, key: str, value: float | None) -> None:
+    if value is not None and (key in sample.gaps or not sample.values.get(key, True)):
+        sample.values[key] = value
+        sample.gaps.pop(key, None)
+
+
+def _temperature(root: str) -> float | None:
+    folder = f"{root}/sys/class/thermal"
+    for zone in names(folder):
+        if (read_text(f"{folder}/{zone}/type") or "").lower() in _ZONES:
+            millis = read_int(f"{folder}/{zone}/temp")
+            return None if millis is None or millis <= -256 else millis / 1000  # -256 °C: the rail is off
+    return None
+
+
+def _clock(root: str) -> float | None:
+    folder = f"{root}/sys/class/devfreq"
+    for entry in names(folder):
+        if "gpu" in entry or entry.endswith((".gv11b", ".gp10b", ".ga10b")):
+            hertz = read_int(f"{folder}/{entry}/cur_freq")
+            return None if hertz is None else hertz / 1e6
+    return None

@@ -1,0 +1,74 @@
+"""One made-up GPU: the readings its scene leads to, in the coarseness a driver has."""
+
+from __future__ import annotations
+
+from ..base import Device, Facts, Sample
+from .noise import digits, scatter
+from .readers import CONSTANTS, GAPS, READERS, Moment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...model.metric import Value
+    from ..base import Key
+    from .scene import Worker
+    from .stage import Stage
+
+DRIVER = "580.159.04"
+_SHARE_WINDOW = 2.0  # seconds; the driver's figures by process look further back than those of the GPU
+_BUSES = (0x19, 0x3B, 0x4C, 0x5D, 0x9B, 0xBB, 0xCB, 0xDB)
+
+_PROCESS_READERS: dict[str, Callable[[Moment, Worker], Value]] = {
+    "type": lambda moment, worker: "C",
+    "memory_used": lambda moment, worker: worker.memory,
+    "sm_utilization": lambda moment, worker: round(_busy(moment) * 99.0),
+    "memory_utilization": lambda moment, worker: round(_busy(moment) * moment.profile.dram * 1.3),
+    "encoder_utilization": lambda moment, worker: 0,
+    "decoder_utilization": lambda moment, worker: 0,
+}
+
+
+def _busy(moment: Moment) -> float:
+    return moment.rhythm.busy.mean(moment.at, _SHARE_WINDOW)
+
+
+class SimulatedDevice(Device):
+    """The GPU at one place of the stage."""
+
+    def __init__(self, stage: Stage, index: int) -> None:
+        self._stage = stage
+        self._scene = stage.scenes[index]
+        self._seed = stage.seed * 8191 + index
+        self._constants = {**CONSTANTS, "remapped_rows": 3 if index == 2 else 0}
+        name = digits(self._seed, 1, 32)
+        self.identity = {
+            "index": index,
+            "uuid": f"GPU-{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}",
+            "name": "NVIDIA H100 80GB HBM3",
+            "vendor": "nvidia",
+            "architecture": "Hopper",
+            "pci_bus_id": f"00000000:{_BUSES[index]:02X}:00.0",
+            "serial": str(1_651_423_000_000 + int((scatter(self._seed, 2) + 1.0) * 499_999)),
+            "vbios": "96.00.89.00.01",
+            "driver_version": DRIVER,
+        }
+
+    def read(self, keys: Key, process_keys: Key | None) -> Sample:
+        moment = Moment(self._scene, self._seed, self._stage.elapsed() + self._scene.start)
+        sample = Sample()
+        values = sample.values
+        for key, reader in READERS.items():
+            if key in keys:
+                values[key] = reader(moment)
+        values.update({key: value for key, value in self._constants.items() if key in keys})
+        sample.gaps.update({key: gap for key, gap in GAPS.items() if key in keys})
+        if process_keys is not None:
+            sample.processes = {worker.pid: _facts(moment, worker, process_keys) for worker in moment.workers}
+        return sample
+
+
+def _facts(moment: Moment, worker: Worker, keys: Key) -> Facts:
+    facts = Facts()
+    facts.values = {key: reader(moment, worker) for key, reader in _PROCESS_READERS.items() if key in keys}
+    return facts

@@ -1,0 +1,99 @@
+"""The made-up machine around the GPUs: 2 × 48 cores, 1 TiB of memory, and the people whose processes run there."""
+
+from __future__ import annotations
+
+from ..base import Facts, Machine
+from .scene import GIB
+from .stage import jitter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from ...model.metric import Value
+    from ..base import Key
+    from .scene import Rhythm, Worker
+    from .stage import Stage
+    from .wave import Wave
+
+_CORES = 96
+_STRIDE = 37  # coprime to the cores: neighbours in work are strangers on the chip, as the kernel would have it
+_SYSTEM_MEMORY = 31 * GIB
+_CONSTANTS: dict[str, Value] = {"memory_total": 1024 * GIB, "swap_used": 0, "swap_total": 8 * GIB}
+
+_PROCESS_READERS: dict[str, Callable[[Worker, float, float], Value]] = {
+    "name": lambda worker, age, noise: worker.name,
+    "command": lambda worker, age, noise: worker.command,
+    "user": lambda worker, age, noise: worker.user,
+    "cpu_percent": lambda worker, age, noise: round(worker.cpu * (1.0 + 0.04 * noise), 1),
+    "tree_cpu_percent": lambda worker, age, noise: round(worker.tree_cpu * (1.0 + 0.02 * noise), 1),
+    "children": lambda worker, age, noise: worker.children,
+    "host_memory": lambda worker, age, noise: worker.host_memory,
+    "running_time": lambda worker, age, noise: round(age, 1),
+}
+
+
+class SimulatedMachine(Machine):
+    """The machine of one stage."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._readers: dict[str, Callable[[float], Value]] = {
+            "cpu_percent": lambda elapsed: round(sum(self._cores(elapsed)) / _CORES, 1),
+            "cpu_per_core": self._cores,
+            "iowait": lambda elapsed: round(0.4 + 0.2 * self._noise(1, elapsed), 1),
+            "load": self._load,
+            "memory_used": self._memory,
+            "disk_read": lambda elapsed: round(self._disk(40e6, 0.11, lambda rhythm: rhythm.rx, elapsed)),
+            "disk_write": lambda elapsed: round(self._disk(4e6, 0.35, lambda rhythm: rhythm.tx, elapsed)),
+            "net_rx": lambda elapsed: round(2.6e6 * (1.0 + 0.3 * self._noise(2, elapsed))),
+            "net_tx": lambda elapsed: round(7.9e6 * (1.0 + 0.3 * self._noise(3, elapsed))),
+        }
+
+    def host(self, keys: Key) -> Facts:
+        elapsed = self._stage.elapsed()
+        facts = Facts()
+        facts.values = {"name": "demo", "cpu_count": _CORES}
+        facts.values.update({key: value for key, value in _CONSTANTS.items() if key in keys})
+        facts.values.update({key: reader(elapsed) for key, reader in self._readers.items() if key in keys})
+        return facts
+
+    def processes(self, pids: Collection[int], keys: Key) -> dict[int, Facts]:
+        elapsed = self._stage.elapsed()
+        wanted = {worker.pid: (worker, at) for worker, at in self._stage.workers(elapsed) if worker.pid in pids}
+        return {pid: self._facts(worker, at, keys) for pid, (worker, at) in wanted.items()}
+
+    def _facts(self, worker: Worker, at: float, keys: Key) -> Facts:
+        facts = Facts()
+        age, noise = at - worker.started, jitter(self._stage.seed, worker.pid, at)
+        facts.values = {key: reader(worker, age, noise) for key, reader in _PROCESS_READERS.items() if key in keys}
+        facts.values.update({key: value for key, value in worker.owner.items() if key in keys})
+        return facts
+
+    def _noise(self, channel: int, elapsed: float) -> float:
+        return jitter(self._stage.seed + 1, channel, elapsed)
+
+    def _cores(self, elapsed: float) -> tuple[float, ...]:
+        """Return the busy share of each core: the trees of all processes laid out over them, and some unrest."""
+        cores = [1.5 + self._noise(100 + core, elapsed) for core in range(_CORES)]
+        place = 0
+        for worker, at in self._stage.workers(elapsed):
+            noise = jitter(self._stage.seed, worker.pid, at)
+            left = worker.tree_cpu * (1.0 + 0.02 * noise)
+            while left > 0.0:
+                cores[place * _STRIDE % _CORES] += min(left, 97.0)
+                left -= 97.0
+                place += 1
+        return tuple(round(min(core, 100.0), 1) for core in cores)
+
+    def _load(self, elapsed: float) -> tuple[float, ...]:
+        runnable = sum(worker.tree_cpu for worker, _ in self._stage.workers(elapsed)) / 100.0
+        return tuple(round(runnable + 1.2 * self._noise(slow, elapsed / slow), 2) for slow in (20, 60, 180))
+
+    def _memory(self, elapsed: float) -> int:
+        return _SYSTEM_MEMORY + sum(worker.host_memory for worker, _ in self._stage.workers(elapsed))
+
+    def _disk(self, base: float, part: float, link: Callable[[Rhythm], Wave], elapsed: float) -> float:
+        """Return what disks move: a part of what passes between host and GPUs, and some of their own."""
+        passing = sum(link(scene.rhythm).mean(elapsed + scene.start) for scene in self._stage.scenes)
+        return base * (1.0 + 0.3 * self._noise(5, elapsed)) + part * passing

@@ -1,0 +1,152 @@
+"""The stories of the eight GPUs, one small class each; a new one is a class here and a place in SCENES."""
+
+from __future__ import annotations
+
+from math import floor
+
+from .noise import scatter
+from .scene import GIB, Beat, Profile, Scene, Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HOUR = 3600.0
+_CAPPED = ("sw_power_cap",)
+
+
+class Training(Scene):
+    """Healthy training on several GPUs: at the power limit, a step every 1.4 s, now and then an evaluation or a checkpoint."""
+
+    start = 20.0
+    hum = 7.0
+    profile = Profile(sm=95.0, occupancy=39.0, tensor=65.0, dram=42.0, fp32=2.4, integer=18.0)
+
+    def beats(self, seed: int) -> Sequence[Beat]:
+        evaluation = Beat(3.6, 0.93, 560.0, 1860, rx=0.4e9, tx=9e6, nvlink=2e9, reasons=_CAPPED)
+        checkpoint = Beat(2.4, 0.06, 190.0, rx=9e6, tx=6.2e9, nvlink=0.1e9)
+        return (*self._steps(seed, 30), evaluation, *self._steps(seed + 1, 30), checkpoint)
+
+    def _steps(self, seed: int, count: int) -> list[Beat]:
+        """Return so many steps; all ranks wait for each other, so their rhythm is one."""
+        steps: list[Beat] = []
+        for step in range(count):
+            length = 1.4 + 0.05 * scatter(seed, step)
+            steps.append(Beat(0.45, 1.0, 698.0, 1530, rx=0.3e9, tx=9e6, nvlink=4e9, reasons=_CAPPED))
+            steps.append(Beat(length - 0.57, 1.0, 696.0, 1605, rx=28e6, tx=9e6, nvlink=165e9, reasons=_CAPPED))
+            steps.append(Beat(0.12, 0.72, 640.0, 1740, rx=28e6, tx=9e6, nvlink=40e9, reasons=_CAPPED))
+        return steps
+
+    def workers(self, at: float) -> Sequence[Worker]:
+        command = "torchrun --nproc-per-node=4 train.py --config configs/llama-8b.yaml --bf16 --fsdp"
+        memory = 71_714_209_792 + self.index * 25_165_824
+        return (
+            Worker(31871 + self.index, "python", command, "ada", memory, started=-26.4 * _HOUR, cpu=101.0, tree_cpu=214.0,
+                   children=4, host_memory=11 * GIB, owner={"job": "slurm:48213"}),
+        )  # fmt: skip
+
+
+class Starving(Scene):
+    """A GPU that waits for its data: bursts of work between long gaps, while the loader's children are all busy."""
+
+    start = 11.0
+    profile = Profile(sm=76.0, occupancy=38.0, tensor=21.0, dram=27.0, fp32=3.1, integer=28.0)
+
+    def beats(self, seed: int) -> Sequence[Beat]:
+        beats: list[Beat] = []
+        for batch in range(16):
+            beats.append(Beat(1.15 + 0.2 * scatter(seed, batch), 1.0, 430.0, rx=2.9e9, tx=180e6))
+            beats.append(Beat(2.35 + 0.6 * scatter(seed + 1, batch), 0.01, 148.0, rx=9e6, tx=1e6))
+        return beats
+
+    def workers(self, at: float) -> Sequence[Worker]:
+        command = "python train_vision.py --data /data/imagenet --arch vit_b_16 --batch-size 256 --workers 24"
+        return (
+            Worker(40562, "python", command, "grace", 23_907_532_800, started=-3.2 * _HOUR, cpu=71.0, tree_cpu=2385.0,
+                   children=24, host_memory=9 * GIB, owner={"container": "7c1f0b92de44"}),
+        )  # fmt: skip
+
+
+class Leaking(Scene):
+    """A process whose memory grows until the GPU is full; it dies, and a new one begins after a pause."""
+
+    start = 232.0  # fifty seconds before the end
+    hum = 3.0
+    profile = Profile(sm=84.0, occupancy=31.0, tensor=38.0, dram=33.0, fp32=4.2, integer=15.0)
+    _loading, _life = 6.0, 282.0
+    _first, _last, _block = 14.0, 78.6, 20 << 20  # GiB, GiB, bytes
+
+    def beats(self, seed: int) -> Sequence[Beat]:
+        work, test = Beat(11.0, 0.94, 452.0, rx=60e6, tx=8e6), Beat(1.0, 0.6, 310.0, rx=25e6, tx=4e6)
+        gone = Beat(18.0, 0.0, 74.0, 345, reasons=("gpu_idle",))
+        return (Beat(self._loading, 0.0, 117.0, rx=1.2e9), *(work, test) * 23, gone)
+
+    def workers(self, at: float) -> Sequence[Worker]:
+        life, age = divmod(at, self.rhythm.period)
+        if age >= self._life:
+            return ()
+        command = "python finetune.py --base qwen3-4b --lora-rank 32 --dataset chats.jsonl --log-every 10"
+        return (
+            Worker(52817 + 1637 * int(life) % 4_000_000, "python", command, "linus", self._memory(age),
+                   started=life * self.rhythm.period, cpu=99.0, tree_cpu=128.0, children=2, host_memory=6 * GIB),
+        )  # fmt: skip
+
+    def _memory(self, age: float) -> int:
+        if age < self._loading:
+            return 545_259_520
+        grown = (age - self._loading) / (self._life - self._loading)
+        whole = (self._first + (self._last - self._first) * grown) * GIB
+        return floor(whole / self._block) * self._block
+
+
+class Overheating(Scene):
+    """A server of language models in a badly cooled place: it swings between slowing itself down and being slowed down."""
+
+    start = 12.0
+    ambient = 40.0
+    spread = 0.2
+    resistance = 0.1084
+    profile = Profile(sm=71.0, occupancy=24.0, tensor=17.0, dram=58.0, fp32=3.4, integer=11.0)
+
+    def beats(self, seed: int) -> Sequence[Beat]:
+        forced = ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown")
+        return (
+            Beat(10.0, 0.98, 480.0, 1470, rx=42e6, tx=31e6, reasons=("sw_thermal_slowdown",)),
+            Beat(14.0, 0.97, 440.0, 1200, rx=33e6, tx=24e6, reasons=forced),
+        )
+
+    def workers(self, at: float) -> Sequence[Worker]:
+        command = "vllm serve Qwen/Qwen3-32B --port 8000 --max-model-len 32768 --gpu-memory-utilization 0.90"
+        owner = {"pod": "chat-7d9c5b6f4-x2x9k", "container": "e04a9b61c7d3"}
+        return (
+            Worker(27340, "VLLM::EngineCore", command, "mira", 76_432_801_792, started=-151.0 * _HOUR, cpu=100.0,
+                   tree_cpu=236.0, children=3, host_memory=14 * GIB, owner=owner),
+        )  # fmt: skip
+
+
+class Hoarding(Scene):
+    """A notebook left open: memory held, nothing running."""
+
+    hum = 0.6
+    profile = Profile(sm=0.0, occupancy=0.0, tensor=0.0, dram=0.0, fp32=0.0, integer=0.0)
+
+    def beats(self, seed: int) -> Sequence[Beat]:
+        return (Beat(60.0, 0.0, 115.0),)
+
+    def workers(self, at: float) -> Sequence[Worker]:
+        kernel = "/opt/conda/bin/python -m ipykernel_launcher -f /home/{}/.local/share/jupyter/runtime/kernel-{}.json"
+        return (
+            Worker(44107, "python", kernel.format("noor", "5f0e2c81"), "noor", 39_728_447_488, started=-19.7 * _HOUR,
+                   cpu=0.3, host_memory=5 * GIB),
+            Worker(46915, "python", kernel.format("tove", "b93a77d0"), "tove", 1_076_887_552, started=-5.1 * _HOUR,
+                   cpu=0.2, host_memory=2 * GIB),
+        )  # fmt: skip
+
+
+SCENES: tuple[type[Scene], ...] = (
+    Training, Training, Training, Training,
+    Starving,
+    Leaking,
+    Overheating,
+    Hoarding,
+)  # fmt: skip

@@ -1,0 +1,41 @@
+"""The stage: the scenes of one machine and the one clock they all go by."""
+
+from __future__ import annotations
+
+from .noise import scatter
+from .scenes import SCENES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .scene import Scene, Worker
+
+_CHANNEL = 1_000_003  # keeps the noise of one metric apart from the next one's
+_TICK = 10.0  # noise changes ten times a second, about as often as a driver looks
+
+
+class Stage:
+    """The scenes by GPU, begun now; everything on it follows from the seed and the time since then."""
+
+    def __init__(self, seed: int, clock: Callable[[], float]) -> None:
+        self.seed = seed
+        self.scenes: tuple[Scene, ...] = tuple(scene(seed, index) for index, scene in enumerate(SCENES))
+        self._clock = clock
+        self._opened = clock()
+
+    def elapsed(self) -> float:
+        """Return the seconds since the stage was opened."""
+        return self._clock() - self._opened
+
+    def workers(self, elapsed: float) -> Iterator[tuple[Worker, float]]:
+        """Walk the processes of all GPUs, each with the time of its scene."""
+        for scene in self.scenes:
+            at = elapsed + scene.start
+            for worker in scene.workers(at):
+                yield worker, at
+
+
+def jitter(seed: int, channel: int, at: float) -> float:
+    """Return the noise of one metric at one moment, in [-1, 1)."""
+    return scatter(seed + channel * _CHANNEL, int(at * _TICK))

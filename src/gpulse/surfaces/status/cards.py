@@ -1,0 +1,97 @@
+"""A card for each GPU where there are few: every gauge on a line of its own."""
+
+from __future__ import annotations
+
+from ...model.catalog import Gpu
+from ...present.cells import severity, throttle_text, value_text
+from ...present.line import Line
+from ...present.text import clean
+from .lines import label
+from .parts import gauge, memory_style, memory_text, owners, remarks, share_style, silence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...model.metric import Number
+    from ...model.snapshot import Snapshot
+    from ...present.theme import Theme
+
+WIDEST = 110
+_NAMES: tuple[tuple[str, Number], ...] = (
+    ("util", Gpu.utilization),
+    ("SM", Gpu.sm_active),
+    ("tensor", Gpu.tensor_active),
+    ("DRAM", Gpu.dram_active),
+)
+_SIDE = 27  # cells of the column at the right
+
+
+def deck(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
+    """Return the cards, a blank line before each."""
+    lines: list[Line] = []
+    for gpu in snapshot.gpus:
+        lines += [Line(), *_card(gpu, theme, min(columns, WIDEST), snapshot.time)]
+    return lines
+
+
+def _card(gpu: Gpu, theme: Theme, columns: int, now: float) -> list[Line]:
+    title = Line().add(f" {label(gpu)} ", "accent").add(clean(gpu.name or "unknown GPU"), "title")
+    if words := silence(gpu, now):
+        return [title.add(f"  {words}", "critical" if gpu.state in ("lost", "timeout") else "warn")]
+    left = [
+        _gauge_line(name, gpu, metric, theme, columns)
+        for name, metric in _NAMES
+        if metric is Gpu.utilization or gpu.get(metric.key) is not None
+    ]
+    left.append(_memory_line(gpu, theme, columns))
+    right = _side(gpu, theme)
+    for line, side in zip(left, right, strict=False):
+        line.to(columns - _SIDE).extend(side)
+    rest = [Line().to(columns - _SIDE).extend(side) for side in right[len(left) :]]
+    lines = [title, *left, *rest]
+    notes = remarks(gpu)
+    people = owners(gpu, columns - 11 - notes.width, theme)
+    if notes.width or people.width:
+        lines.append(Line().add("   ").add("who" if people.width else "note", "label", 8).extend(notes).extend(people))
+    return [*lines, *(_part_line(part, theme, columns) for part in gpu.instances)]
+
+
+def _gauge_line(name: str, gpu: Gpu, metric: Number, theme: Theme, columns: int) -> Line:
+    value = gpu.get(metric.key)
+    share = value / 100 if isinstance(value, (int, float)) else None
+    style = share_style(None if share is None else share * 100)
+    line = Line().add("   ").add(name, "label", 8).extend(gauge(theme, share, _bar(columns), style))
+    return line.add(" ").add(value_text(metric, value), style, 6, right=True)
+
+
+def _memory_line(gpu: Gpu, theme: Theme, columns: int) -> Line:
+    share = None if gpu.memory_percent is None else gpu.memory_percent / 100
+    line = Line().add("   ").add("memory", "label", 8).extend(gauge(theme, share, _bar(columns), memory_style(gpu)))
+    return line.add(" ").add(memory_text(gpu), "calm", 16, right=True)
+
+
+def _part_line(part: Gpu, theme: Theme, columns: int) -> Line:
+    share = None if part.memory_percent is None else part.memory_percent / 100
+    line = Line().add("   ").add(clean(part.name or "MIG"), "label", 16)
+    line.extend(gauge(theme, share, max(6, _bar(columns) - 8), memory_style(part)))
+    line.add(" ").add(memory_text(part), "calm", 16, right=True).add("  ")
+    if part.sm_active is not None:
+        line.add(f"SM {part.sm_active:.0f} %  ", share_style(part.sm_active))
+    return line.extend(owners(part, columns - line.width, theme))
+
+
+def _bar(columns: int) -> int:
+    return max(6, columns - 11 - 17 - _SIDE - 2)
+
+
+def _side(gpu: Gpu, theme: Theme) -> list[Line]:
+    degrees = "-" if gpu.temperature is None else f"{gpu.temperature:.0f} {theme.glyph('°C', 'C')}"
+    limit = "" if not gpu.temperature_limit else f"of {gpu.temperature_limit:.0f}"
+    cap = "" if not gpu.power_limit else f"of {gpu.power_limit:.0f}"
+    rows = [("temp", degrees, severity(Gpu.temperature, gpu), limit)]
+    rows.append(("power", value_text(Gpu.power_draw, gpu.power_draw), "calm", cap))
+    hot = severity(Gpu.throttle_reasons, gpu) == "critical"
+    rows.append(("clock", value_text(Gpu.clock_sm, gpu.clock_sm), "critical" if hot else "calm", throttle_text(gpu)))
+    return [
+        Line().add(name, "label", 7).add(text, style, 9).add(extra, "critical" if hot and name == "clock" else "label")
+        for name, text, style, extra in rows
+    ]

@@ -1,0 +1,122 @@
+"""A line for every GPU: what does not fit beside goes below."""
+
+from __future__ import annotations
+
+from ...model.catalog import Gpu
+from ...present.cells import severity
+from ...present.line import Line
+from ...present.text import width
+from .parts import (
+    gauge,
+    memory_style,
+    memory_text,
+    number_text,
+    owners,
+    power_text,
+    remarks,
+    share_style,
+    short_name,
+    silence,
+    temperature_text,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...model.snapshot import Snapshot
+    from ...present.theme import Theme
+
+_ACTIVITY = (Gpu.sm_active, Gpu.tensor_active, Gpu.dram_active)
+_SMALLEST_BAR, _BAR, _LONGEST_BAR = 4, 10, 24
+
+
+class Layout:
+    """The columns of a table, made to fill a width. Remarks and owners stand beside the numbers where all of them fit."""
+
+    def __init__(self, gpus: tuple[Gpu, ...], theme: Theme, columns: int) -> None:
+        self.columns = columns
+        self.index = max([1, *(len(label(gpu)) for gpu in gpus)])
+        self.name = min(24, max([0, *(width(short_name(gpu)) for gpu in gpus)]))
+        self.power = max([6, *(len(power_text(gpu, theme)) for gpu in gpus)])
+        self.memory = max([8, *(len(memory_text(gpu)) for gpu in gpus)])
+        self.activity = any(gpu.get(metric.key) is not None for gpu in gpus for metric in _ACTIVITY) and columns >= 72
+        side = max([0, *(remarks(gpu).width + owners(gpu, columns, theme).width for gpu in gpus)])
+        self.bar = _SMALLEST_BAR
+        if columns < self._width():
+            self.name = max(0, self.name + columns - self._width())
+            self.name = self.name if self.name >= 8 else 0
+        self.bar = _BAR
+        self.beside = columns >= self._width() + side
+        spare = columns - self._width() - (side if self.beside else 0)
+        self.bar = max(_SMALLEST_BAR, min(_LONGEST_BAR, self.bar + spare // 2))
+
+    def _width(self) -> int:
+        name = self.name + 2 if self.name else 0
+        activity = 3 * 5 + 3 if self.activity else 0
+        return (
+            self.index + 1 + name + 2 * self.bar + 1 + 4 + 2 + activity + 1 + self.memory + 2 + 4 + 2 + self.power + 2
+        )
+
+
+def table(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
+    """Return a header line and one or two lines for every GPU."""
+    layout = Layout(snapshot.gpus, theme, columns)
+    lines = [_titles(layout)]
+    for gpu in snapshot.gpus:
+        lines += _rows(gpu, layout, theme, snapshot.time)
+        for instance in gpu.instances:
+            lines += _rows(instance, layout, theme, snapshot.time, "└ " if theme.unicode else "- ")
+    return lines
+
+
+def label(gpu: Gpu) -> str:
+    """Return the number a GPU is called by."""
+    return "?" if gpu.index is None else f"{gpu.index:.0f}"
+
+
+def _titles(layout: Layout) -> Line:
+    line = Line().add("", cells=layout.index + 1)
+    if layout.name:
+        line.add("", cells=layout.name + 2)
+    line.add("UTIL", "label", layout.bar + 1 + 4 + 2)
+    if layout.activity:
+        for metric in _ACTIVITY:
+            line.add(metric.short[:4] if metric is Gpu.tensor_active else metric.short, "label", 5, right=True)
+        line.add("   ")
+    line.add("MEMORY", "label", layout.bar + 1 + layout.memory + 2)
+    return line.add("TEMP", "label", 4, right=True).add("  ").add("POWER", "label", layout.power, right=True)
+
+
+def _rows(gpu: Gpu, layout: Layout, theme: Theme, now: float, lead: str = "") -> list[Line]:
+    line = Line().add(lead or f"{label(gpu)} ", "accent", layout.index + 1, right=not lead)
+    if layout.name:
+        line.add(short_name(gpu), "calm", layout.name).add("  ")
+    if words := silence(gpu, now):
+        line.add(words, "critical" if gpu.state in ("lost", "timeout") else "warn" if gpu.state == "ok" else "label")
+        return [line]
+    _numbers(line, gpu, layout, theme)
+    notes = remarks(gpu)
+    beside = line.add("  ") if layout.beside else Line().add("", cells=layout.index + 1)
+    people = owners(gpu, layout.columns - beside.width - notes.width, theme)
+    beside.extend(notes).extend(people)
+    return [line] if layout.beside or not (notes.width or people.width) else [line, beside]
+
+
+def _numbers(line: Line, gpu: Gpu, layout: Layout, theme: Theme) -> None:
+    use = gpu.utilization
+    line.extend(gauge(theme, None if use is None else use / 100, layout.bar, share_style(use)))
+    line.add(" ").add(
+        number_text(gpu, Gpu.utilization) + ("%" if use is not None else ""), share_style(use), 4, right=True
+    )
+    line.add("  ")
+    if layout.activity:
+        for metric in _ACTIVITY:
+            value = gpu.get(metric.key)
+            line.add(
+                number_text(gpu, metric), share_style(value if isinstance(value, (int, float)) else None), 5, right=True
+            )
+        line.add("   ")
+    full = None if gpu.memory_percent is None else gpu.memory_percent / 100
+    line.extend(gauge(theme, full, layout.bar, memory_style(gpu))).add(" ")
+    line.add(memory_text(gpu), "calm", layout.memory, right=True).add("  ")
+    line.add(temperature_text(gpu, theme), severity(Gpu.temperature, gpu), 4, right=True).add("  ")
+    line.add(power_text(gpu, theme), "calm", layout.power, right=True)

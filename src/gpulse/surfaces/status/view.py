@@ -1,0 +1,62 @@
+"""The whole glance: a snapshot to lines of text."""
+
+from __future__ import annotations
+
+from ...model.catalog import GPU_METRICS
+from ...present.cells import severity, value_text
+from ...present.line import Line
+from ...present.text import width
+from .cards import deck
+from .lines import label, table
+from .parts import header, problem_lines
+from .processes import process_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...model.snapshot import Snapshot
+    from ...present.theme import Theme
+
+_MOST_CARDS = 2
+_NARROWEST_CARD = 64
+
+
+def glance(
+    snapshot: Snapshot, theme: Theme, columns: int, *, processes: bool = False, chosen: Sequence[str] = ()
+) -> list[str]:
+    """Return the lines of the view; `processes` adds the process table, `chosen` keys replace the usual columns."""
+    lines = [header(snapshot, theme, columns)]
+    if chosen:
+        lines += _columns(snapshot, chosen)
+    elif len(snapshot.gpus) <= _MOST_CARDS and columns >= _NARROWEST_CARD:
+        lines += deck(snapshot, theme, columns)
+    else:
+        lines += table(snapshot, theme, columns)
+    if processes:
+        lines += [Line(), *process_table(snapshot, theme, columns)]
+    lines += problem_lines(snapshot)
+    return [line.render(theme, columns) for line in lines]
+
+
+def _columns(snapshot: Snapshot, chosen: Sequence[str]) -> list[Line]:
+    """Return a plain table of the metrics asked for; a missing value is the reason in brackets."""
+    metrics = [GPU_METRICS[key] for key in chosen]
+    gpus = [gpu for whole in snapshot.gpus for gpu in (whole, *whole.instances)]
+    cells = [
+        [
+            f"({gpu.gap(metric.key)})" if gpu.get(metric.key) is None else value_text(metric, gpu.get(metric.key))
+            for metric in metrics
+        ]
+        for gpu in gpus
+    ]
+    widths = [max([len(metric.short), *(width(row[at]) for row in cells)]) for at, metric in enumerate(metrics)]
+    lines = [Line().add("", cells=4)]
+    for metric, room in zip(metrics, widths, strict=True):
+        lines[0].add(metric.short.upper(), "label", room, right=True).add("  ")
+    for gpu, row in zip(gpus, cells, strict=True):
+        line = Line().add(label(gpu), "accent", 4)
+        for metric, text, room in zip(metrics, row, widths, strict=True):
+            line.add(text, severity(metric, gpu), room, right=True).add("  ")
+        lines.append(line)
+    return lines

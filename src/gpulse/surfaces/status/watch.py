@@ -1,0 +1,62 @@
+"""Watching: the glance redrawn in place, and the terminal left as it was found."""
+
+from __future__ import annotations
+
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import FrameType
+    from typing import TextIO
+
+    from ...model.snapshot import Snapshot
+
+_ENTER = "\x1b[?1049h\x1b[?25l"  # other screen, no cursor
+_LEAVE = "\x1b[?25h\x1b[?1049l"
+_HOME = "\x1b[H"
+_CLEAR_LINE = "\x1b[K"
+_CLEAR_BELOW = "\x1b[J"
+
+
+class _Stop(Exception):  # it is no error
+    """Asked to end by a signal."""
+
+
+def watch(
+    snapshots: Iterable[Snapshot],
+    draw: Callable[[Snapshot], list[str]],
+    size: Callable[[], tuple[int, int]],
+    out: TextIO,
+) -> None:
+    """Draw each snapshot in place until the snapshots or the user end it; the last picture stays on the terminal.
+
+    On anything but a terminal each picture is written below the one before, with a blank line between.
+    """
+    live = out.isatty()
+    last: list[str] = []
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        if live:
+            out.write(_ENTER)
+        for snapshot in snapshots:
+            last = draw(snapshot)
+            _write(out, last, size()[1]) if live else out.write("\n".join(last) + "\n\n")
+            out.flush()
+    except (KeyboardInterrupt, _Stop):
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if live:
+            out.write(_LEAVE + "\n".join(last) + "\n")
+            out.flush()
+
+
+def _write(out: TextIO, lines: list[str], rows: int) -> None:
+    shown = lines[:rows]
+    out.write(_HOME + "".join(f"{line}{_CLEAR_LINE}\n" for line in shown[:-1]))
+    out.write(f"{shown[-1]}{_CLEAR_LINE}{_CLEAR_BELOW}" if shown else _CLEAR_BELOW)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _Stop

@@ -1,0 +1,90 @@
+"""Units: one stored unit per kind, and the words for sizes and durations, both ways."""
+
+from __future__ import annotations
+
+from .errors import UsageError
+
+
+class Unit:
+    """A stored unit: `symbol` follows a number on screens, `suffix` ends a Prometheus name, `base` scales to Prometheus' base unit."""
+
+    __slots__ = ("base", "name", "suffix", "symbol")
+
+    def __init__(self, name: str, symbol: str, suffix: str = "", base: float = 1.0) -> None:
+        self.name = name
+        self.symbol = symbol
+        self.suffix = suffix
+        self.base = base
+
+    def __repr__(self) -> str:
+        return f"Unit({self.name!r})"
+
+
+PERCENT = Unit("percent", "%", "_ratio", 0.01)
+BYTES = Unit("bytes", "B", "_bytes")
+BYTES_PER_SECOND = Unit("bytes per second", "B/s", "_bytes_per_second")
+WATT = Unit("watts", "W", "_watts")
+JOULE = Unit("joules", "J", "_joules")
+CELSIUS = Unit("degrees Celsius", "°C", "_celsius")
+MEGAHERTZ = Unit("megahertz", "MHz", "_hertz", 1e6)
+SECOND = Unit("seconds", "s", "_seconds")
+COUNT = Unit("count", "")
+NONE = Unit("none", "")
+
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SIZE_WORDS = {
+    "": 1, "b": 1,
+    "k": 1 << 10, "kib": 1 << 10, "kb": 10**3,
+    "m": 1 << 20, "mib": 1 << 20, "mb": 10**6,
+    "g": 1 << 30, "gib": 1 << 30, "gb": 10**9,
+    "t": 1 << 40, "tib": 1 << 40, "tb": 10**12,
+}  # fmt: skip
+_TIME_WORDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def size_text(count: float, like: float | None = None, unit: bool = True) -> str:
+    """Write bytes in the largest binary unit that keeps three digits: 71.2 GiB; `like` fixes the unit by another size."""
+    step = 0
+    scale = abs(like if like is not None else count)
+    most = 1000 if like is None else 10_000  # beside a total, 126/1007 GiB reads better than 0.1/1.0 TiB
+    while scale >= most and step < len(_SIZES) - 1:
+        scale /= 1024
+        step += 1
+    value = count / 1024**step
+    digits = 0 if step == 0 or abs(value) >= 99.95 or value == 0 else 1
+    return f"{value:.{digits}f} {_SIZES[step]}" if unit else f"{value:.{digits}f}"
+
+
+def duration_text(seconds: float) -> str:
+    """Write a duration in its two largest parts: 45s, 12m05s, 3h20m, 2d04h."""
+    whole = int(max(0.0, seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
+
+
+def parse_size(text: str) -> float:
+    """Read bytes from words such as 512, 1.5GiB or 300 MB; raise UsageError naming the word that is wrong."""
+    return _parse(text, _SIZE_WORDS, "size", "write it as 512MiB, 1.5GiB or 300MB")
+
+
+def parse_duration(text: str) -> float:
+    """Read seconds from words such as 0.5, 500ms, 10s, 5m, 2h or 1d; raise UsageError naming the word that is wrong."""
+    return _parse(text, _TIME_WORDS, "duration", "write it as 0.5, 500ms, 10s, 5m, 2h or 1d")
+
+
+def _parse(text: str, words: dict[str, int] | dict[str, float], what: str, how: str) -> float:
+    stripped = text.strip()
+    digits = len(stripped) - len(stripped.lstrip("0123456789."))
+    scale = words.get(stripped[digits:].strip().lower())
+    try:
+        number = float(stripped[:digits])
+    except ValueError:
+        number = -1.0
+    if scale is None or number < 0:
+        raise UsageError(f"{text!r} is not a {what};", f"{how}.")
+    return number * scale
