@@ -107,7 +107,7 @@ class Gpu(Reading):
     fp32_active = Number("FP32 active", "Share of time in which the FP32 pipes worked.", unit=PERCENT, group="activity", short="FP32", dcgm="DCGM_FI_PROF_PIPE_FP32_ACTIVE", high=100)
     fp16_active = Number("FP16 active", "Share of time in which the FP16 pipes worked, tensor cores apart.", unit=PERCENT, group="activity", short="FP16", dcgm="DCGM_FI_PROF_PIPE_FP16_ACTIVE", high=100)
     integer_active = Number("Integer active", "Share of time in which the integer pipes worked.", unit=PERCENT, group="activity", short="INT", high=100)
-    graphics_active = Number("Graphics active", "Share of time in which the compute or graphics engine was busy.", unit=PERCENT, group="activity", short="GR", dcgm="DCGM_FI_PROF_GR_ENGINE_ACTIVE", high=100)
+    graphics_active = Number("Graphics active", "Share of time in which the compute or graphics engine was busy.", unit=PERCENT, cost="slow", group="activity", short="GR", dcgm="DCGM_FI_PROF_GR_ENGINE_ACTIVE", high=100)
 
     # memory
     memory_used = Number("Memory used", "Memory held by programs; what the driver reserves for itself is apart.", unit=BYTES, group="memory", short="USED", smi=("memory.used",), dcgm="DCGM_FI_DEV_FB_USED", otel="hw.gpu.memory.usage", high=2**60)

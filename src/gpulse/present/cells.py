@@ -15,7 +15,7 @@ THROTTLE = {
     "sw_power_cap": "power cap",
     "hw_slowdown": "hardware slowdown",
     "sw_thermal_slowdown": "too hot",
-    "hw_thermal_slowdown": "too hot (hardware)",
+    "hw_thermal_slowdown": "too hot",
     "hw_power_brake_slowdown": "power brake",
     "applications_clocks_setting": "clocks set lower",
     "sync_boost": "sync boost",
@@ -85,6 +85,6 @@ def _heat(gpu: Gpu) -> str:
 def throttle_text(gpu: Gpu) -> str:
     """Return in words why the clocks are held down, or nothing; being idle is no reason."""
     words = [word for word in gpu.throttle_reasons or () if word != "gpu_idle"]
-    if "hw_thermal_slowdown" in words:
-        words = [word for word in words if word not in ("hw_slowdown", "sw_thermal_slowdown")]
-    return ", ".join(THROTTLE.get(word, clean(word)) for word in words)
+    if "hw_thermal_slowdown" in words or "hw_power_brake_slowdown" in words:
+        words = [word for word in words if word != "hw_slowdown"]  # the bit that is set with either of them
+    return ", ".join(dict.fromkeys(THROTTLE.get(word, clean(word)) for word in words))

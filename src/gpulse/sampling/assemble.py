@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from ..model.derive import memory_percent, memory_unattributed
 from ..model.metric import Number
 
 TYPE_CHECKING = False
@@ -58,17 +59,12 @@ def settle_rates(owner: Hashable, facts: Facts, rates: Rates) -> None:
 
 
 def derive_memory(sample: Sample) -> None:
-    """Add the share of memory in use and, where every process says what it holds, what none of them accounts for."""
+    """Add the share of memory in use and, where the process list is whole, what none of the processes accounts for."""
     values = sample.values
-    total, used = values.get("memory_total"), values.get("memory_used")
-    if not isinstance(total, (int, float)) or not isinstance(used, (int, float)):
+    if (share := memory_percent(values)) is not None:
+        values["memory_percent"] = share
+    if sample.instances or "processes" in sample.gaps or values.get("memory_unified"):
         return
-    reserved = values.get("memory_reserved", 0)
-    usable = total - (reserved if isinstance(reserved, (int, float)) else 0)
-    if usable > 0:
-        values["memory_percent"] = round(min(100.0, 100.0 * used / usable), 1)
     held = [facts.values.get("memory_used") for facts in sample.processes.values()]
-    if not sample.instances and "processes" not in sample.gaps and not values.get("memory_unified"):
-        known = [amount for amount in held if isinstance(amount, (int, float))]
-        if len(known) == len(held):
-            values["memory_unattributed"] = max(0, used - sum(known))
+    if (rest := memory_unattributed(values.get("memory_used"), held)) is not None:
+        values["memory_unattributed"] = rest

@@ -79,11 +79,15 @@ class Sampler:
         )
         self._chosen = choose_gpus(gpus, words, environ)
 
-    def settle(self, most: float = 0.12) -> None:
-        """Begin the pairs of looks that some metrics need and wait until they can be read, `most` seconds at the most."""
+    def prime(self) -> None:
+        """Begin the pairs of looks that some metrics need, so that a read 0.1 s later has them."""
         keys = self._plan.fast | self._plan.slow
+        self._lanes.run([(position, _priming(device, keys)) for position, device in self._devices()])
+
+    def settle(self, most: float = 0.12) -> None:
+        """Wait until what `prime` began can be read, `most` seconds at the most; begins it where nobody has."""
+        self.prime()
         devices = self._devices()
-        self._lanes.run([(position, _priming(device, keys)) for position, device in devices])
         end = self.clock.monotonic() + most
         while self.clock.monotonic() < end and not self._lanes.hanging:
             results = self._lanes.run([(position, device.settled) for position, device in devices])

@@ -105,6 +105,7 @@ class Track:
         elif self._plan.describes:
             gaps["name"] = "failed"
         values.update(facts.values)
+        values["pid"] = pid
         gaps.update(facts.gaps)
         if slow := self._plan.process_slow:
             kept = {key: value for key, value in values.items() if key in slow}

@@ -6,6 +6,8 @@ import os
 import time
 
 from ..errors import RecordingError, UsageError
+from ..model.derive import memory_percent
+from ..model.snapshot import Snapshot
 from ..store.recording import read_recording
 from ..units import parse_duration
 from .base import Device, Machine, Source
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Gpu
     from ..model.metric import Value
-    from ..model.snapshot import Snapshot
 
 
 class ReplaySource(Source):
@@ -33,7 +34,7 @@ class ReplaySource(Source):
         self._next = 0
 
     def open(self) -> None:
-        self._frames = list(read_recording(self.path))
+        self._frames = [_completed(frame) for frame in read_recording(self.path)]
         if not self._frames:
             raise RecordingError(f"{self.path} holds no snapshot.", "Record one with `gpulse status --json --watch`.")
         first = self._frames[0].time + self.start
@@ -64,6 +65,15 @@ class ReplaySource(Source):
             raise StopIteration
         self._next += 1
         return self._frames[self._next - 1]
+
+
+def _completed(frame: Snapshot) -> Snapshot:
+    """Add what follows from the recorded values, for recordings whose writer did not."""
+    gpus = tuple(
+        gpu if gpu.memory_percent is not None else gpu.replace(memory_percent=memory_percent(dict(gpu.items())))
+        for gpu in frame.gpus
+    )
+    return Snapshot(frame.time, gpus, frame.host, frame.driver, frame.problems)
 
 
 class _RecordedDevice(Device):

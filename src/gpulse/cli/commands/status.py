@@ -11,8 +11,11 @@ from ..options import COMMON, Option, Verb, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...model.select import Wanted
     from ...model.snapshot import Snapshot
+    from ...sampling.sampler import Sampler
     from ..options import Arguments
 
 
@@ -28,11 +31,12 @@ def seconds(text: str) -> float:
 
 def run(arguments: Arguments) -> int:
     """Look once, or again and again."""
-    from ..session import open_sampler  # before the view is loaded: the driver's start is waited for only once
+    from ..session import open_sampler
 
     wanted, columns = _wanted(arguments)
     sampler = open_sampler(arguments, wanted)
     try:
+        sampler.prime()
         if arguments.json:
             return _json(arguments, sampler)
         from ...present.terminal import size_of, theme_for
@@ -44,16 +48,32 @@ def run(arguments: Arguments) -> int:
             room = size_of(sys.stdout, os.environ)[0]
             return glance(snapshot, theme, room, processes=arguments.processes, chosen=columns)
 
-        sampler.settle()
-        if arguments.watch is None:
-            sys.stdout.write("\n".join(draw(sampler.read())) + "\n")
-            return 0
-        from ...surfaces.status.watch import watch
+        if arguments.watch is not None:
+            from ...surfaces.status.watch import watch
 
-        watch(sampler.stream(arguments.watch), draw, lambda: size_of(sys.stdout, os.environ), sys.stdout)
+            sampler.settle()
+            watch(sampler.stream(arguments.watch), draw, lambda: size_of(sys.stdout, os.environ), sys.stdout)
+        else:
+            _once(sampler, draw, size_of(sys.stdout, os.environ)[1])
         return 0
     finally:
         sampler.close()
+
+
+def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) -> None:
+    """Draw once. Activity takes the hardware up to 0.1 s: a terminal shows all the rest at once and is completed in place."""
+    if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+        first = sampler.read()
+        lines = draw(first)
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()
+        if not any("pending" in gpu.gaps.values() for gpu in first.gpus) or len(lines) >= rows:
+            return
+        sys.stdout.write(f"\x1b[{len(lines)}A")
+    sampler.settle()
+    sys.stdout.write(
+        "".join(f"{line}\x1b[K\n" if sys.stdout.isatty() else f"{line}\n" for line in draw(sampler.read()))
+    )
 
 
 def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
@@ -71,11 +91,9 @@ def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
     return (wanted | PROCESSES if arguments.processes else wanted), columns
 
 
-def _json(arguments: Arguments, sampler: object) -> int:
+def _json(arguments: Arguments, sampler: Sampler) -> int:
     from ...model.codec import to_line
-    from ...sampling.sampler import Sampler
 
-    assert isinstance(sampler, Sampler)
     sampler.settle(0.25)
     for snapshot in sampler.stream(arguments.watch or 1.0):
         sys.stdout.write(to_line(snapshot) + "\n")

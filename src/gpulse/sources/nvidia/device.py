@@ -30,16 +30,21 @@ _LOST = (GPU_IS_LOST, RESET_REQUIRED)
 class NvidiaDevice(Device):
     """A GPU behind an NVML handle. `answered` says whether any call of the last look came back with a value."""
 
-    def __init__(self, nvml: Nvml, handle: c_void_p, index: int, root: str = "") -> None:
+    def __init__(self, nvml: Nvml, handle: c_void_p, index: int, driver: str, root: str = "") -> None:
         self.handle = handle
         self.answered = True
         self.watch: XidWatch | None = None
         self._nvml = nvml
         self._index = index
+        self._driver = driver
         self._root = root
-        self.identity, self._identity_gaps = identify(nvml, handle, index)
+        self._identify()
         self._plans: dict[Key, list[Bound]] = {}
         self._codes: list[int] = []
+
+    def _identify(self) -> None:
+        values, self._identity_gaps = identify(self._nvml, self.handle, self._index)
+        self.identity = values | ({"driver_version": self._driver} if self._driver else {})
 
     def prime(self, keys: Key) -> None:
         if keys & self._gpm_keys and self._gpm is not None:
@@ -58,7 +63,7 @@ class NvidiaDevice(Device):
     def read(self, keys: Key, process_keys: Key | None) -> Sample:
         sample = Sample()
         if any(gap in ("failed", "lost", "timeout") for gap in self._identity_gaps.values()):
-            self.identity, self._identity_gaps = identify(self._nvml, self.handle, self._index)
+            self._identify()
         sample.gaps.update(self._identity_gaps)
         codes = [read(sample) for read in self._plan(keys)]
         self._read_activity(sample, keys)
@@ -67,6 +72,7 @@ class NvidiaDevice(Device):
             share_memory(sample, processes, self._root)
         if self._jetson:
             fill_from_kernel(sample, self._root)
+        sample.values.setdefault("memory_unified", False)
         sample.processes = shared
         self._read_xid(sample, keys)
         for key in keys:

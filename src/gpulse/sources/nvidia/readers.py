@@ -65,7 +65,7 @@ def number(
     *functions: str,
     before: tuple[int, ...] = (),
     after: int = 0,
-    scale: float | None = None,
+    over: int = 1,
     to: Callable[[int], Value | None] | None = None,
 ) -> Reader:
     """A call that fills one unsigned int, then `after` more that are ignored; `before` stand between handle and result."""
@@ -87,7 +87,7 @@ def number(
             elif to is not None:
                 file(facts, key, to(raw))
             else:
-                facts.values[key] = raw if scale is None else raw * scale
+                facts.values[key] = raw if over == 1 else raw / over
             return code
 
         return read
@@ -99,7 +99,7 @@ def long(
     key: str,
     *functions: str,
     before: tuple[int, ...] = (),
-    scale: float | None = None,
+    over: int = 1,
     to: Callable[[int], Value | None] | None = None,
 ) -> Reader:
     """A call that fills one unsigned 64-bit number."""
@@ -118,7 +118,7 @@ def long(
             elif out.value == 0xFFFFFFFFFFFFFFFF:
                 facts.gaps[key] = "unsupported"
             else:
-                file(facts, key, to(out.value) if to is not None else out.value * (scale or 1))
+                file(facts, key, to(out.value) if to is not None else out.value / over if over > 1 else out.value)
             return code
 
         return read
@@ -182,7 +182,8 @@ def _bind_memory(nvml: Nvml, handle: Any) -> Bound:
             values["memory_total"], values["memory_used"] = out.total, out.used
             values["memory_free"], values["memory_reserved"] = out.free, out.reserved
             return code
-        if first is not None and (code := first(handle, old_reference)) == SUCCESS:
+        # only where v2 does not exist: v1 counts what the driver reserves as used
+        if first is not None and gap_of(code) == "unsupported" and (code := first(handle, old_reference)) == SUCCESS:
             values["memory_total"], values["memory_used"], values["memory_free"] = old.total, old.used, old.free
             facts.gaps["memory_reserved"] = "unsupported"
             return code
@@ -288,10 +289,10 @@ READERS: tuple[Reader, ...] = (
     structure(Utilization, {"gpu": "utilization", "memory": "memory_utilization"}, "nvmlDeviceGetUtilizationRates"),
     MEMORY,
     Reader(("temperature",), _bind_temperature),
-    number("power_draw", "nvmlDeviceGetPowerUsage", scale=0.001),
-    number("power_limit", "nvmlDeviceGetEnforcedPowerLimit", scale=0.001),
-    number("power_default_limit", "nvmlDeviceGetPowerManagementDefaultLimit", scale=0.001),
-    long("energy", "nvmlDeviceGetTotalEnergyConsumption", scale=0.001),
+    number("power_draw", "nvmlDeviceGetPowerUsage", over=1000),
+    number("power_limit", "nvmlDeviceGetEnforcedPowerLimit", over=1000),
+    number("power_default_limit", "nvmlDeviceGetPowerManagementDefaultLimit", over=1000),
+    long("energy", "nvmlDeviceGetTotalEnergyConsumption", over=1000),
     number("clock_graphics", "nvmlDeviceGetClockInfo", before=(0,)),
     number("clock_sm", "nvmlDeviceGetClockInfo", before=(1,)),
     number("clock_memory", "nvmlDeviceGetClockInfo", before=(2,)),

@@ -114,7 +114,7 @@ class NvidiaSource(Source):
         handle = c_void_p()
         code = 13 if by_index is None else by_index(index, byref(handle))
         if code == SUCCESS:
-            return NvidiaDevice(nvml, handle, index, self._root)
+            return NvidiaDevice(nvml, handle, index, self.driver.get("version", ""), self._root)
         self._note(index, code)
         return ClosedDevice(index, code)
 
@@ -131,7 +131,7 @@ class NvidiaSource(Source):
                 devices.append(ClosedDevice(position, code))
             else:
                 nvml.call("nvmlDeviceGetIndex", handle, byref(index))
-                devices.append(NvidiaDevice(nvml, handle, index.value, self._root))
+                devices.append(NvidiaDevice(nvml, handle, index.value, self.driver.get("version", ""), self._root))
         return devices
 
     def _note(self, index: int, code: int) -> None:

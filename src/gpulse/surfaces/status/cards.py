@@ -7,7 +7,7 @@ from ...present.cells import severity, throttle_text, value_text
 from ...present.line import Line
 from ...present.text import clean
 from .lines import label
-from .parts import gauge, memory_style, memory_text, owners, remarks, share_style, silence
+from .parts import gauge, has, memory_style, memory_text, owners, remarks, share_style, silence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _NAMES: tuple[tuple[str, Number], ...] = (
     ("tensor", Gpu.tensor_active),
     ("DRAM", Gpu.dram_active),
 )
-_SIDE = 27  # cells of the column at the right
+_SIDE = 32  # cells of the column at the right
 
 
 def deck(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
@@ -40,7 +40,7 @@ def _card(gpu: Gpu, theme: Theme, columns: int, now: float) -> list[Line]:
     left = [
         _gauge_line(name, gpu, metric, theme, columns)
         for name, metric in _NAMES
-        if metric is Gpu.utilization or gpu.get(metric.key) is not None
+        if metric is Gpu.utilization or has(gpu, metric)
     ]
     left.append(_memory_line(gpu, theme, columns))
     right = _side(gpu, theme)
@@ -48,7 +48,7 @@ def _card(gpu: Gpu, theme: Theme, columns: int, now: float) -> list[Line]:
         line.to(columns - _SIDE).extend(side)
     rest = [Line().to(columns - _SIDE).extend(side) for side in right[len(left) :]]
     lines = [title, *left, *rest]
-    notes = remarks(gpu)
+    notes = remarks(gpu, throttling=False)
     people = owners(gpu, columns - 11 - notes.width, theme)
     if notes.width or people.width:
         lines.append(Line().add("   ").add("who" if people.width else "note", "label", 8).extend(notes).extend(people))

@@ -8,6 +8,7 @@ from ...present.line import Line
 from ...present.text import width
 from .parts import (
     gauge,
+    has,
     memory_style,
     memory_text,
     number_text,
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
     from ...present.theme import Theme
 
 _ACTIVITY = (Gpu.sm_active, Gpu.tensor_active, Gpu.dram_active)
-_SMALLEST_BAR, _BAR, _LONGEST_BAR = 4, 10, 24
+_SMALLEST_BAR, _BAR, _LONGEST_BAR = 4, 8, 24
+_ENOUGH = 28  # cells in which remarks and owners can stand beside the numbers, cut if need be
 
 
 class Layout:
-    """The columns of a table, made to fill a width. Remarks and owners stand beside the numbers where all of them fit."""
+    """The columns of a table, made to fill a width. Remarks and owners stand beside the numbers where they fit."""
 
     def __init__(self, gpus: tuple[Gpu, ...], theme: Theme, columns: int) -> None:
         self.columns = columns
@@ -38,15 +40,15 @@ class Layout:
         self.name = min(24, max([0, *(width(short_name(gpu)) for gpu in gpus)]))
         self.power = max([6, *(len(power_text(gpu, theme)) for gpu in gpus)])
         self.memory = max([8, *(len(memory_text(gpu)) for gpu in gpus)])
-        self.activity = any(gpu.get(metric.key) is not None for gpu in gpus for metric in _ACTIVITY) and columns >= 72
+        self.activity = columns >= 72 and any(has(gpu, metric) for gpu in gpus for metric in _ACTIVITY)
         side = max([0, *(remarks(gpu).width + owners(gpu, columns, theme).width for gpu in gpus)])
         self.bar = _SMALLEST_BAR
         if columns < self._width():
             self.name = max(0, self.name + columns - self._width())
             self.name = self.name if self.name >= 8 else 0
-        self.bar = _BAR
-        self.beside = columns >= self._width() + side
-        spare = columns - self._width() - (side if self.beside else 0)
+        self.bar = _BAR if columns >= self._width() + 2 * (_BAR - _SMALLEST_BAR) else _SMALLEST_BAR
+        self.beside = columns >= self._width() + min(side, _ENOUGH)
+        spare = max(0, columns - self._width() - (side if self.beside else 0))
         self.bar = max(_SMALLEST_BAR, min(_LONGEST_BAR, self.bar + spare // 2))
 
     def _width(self) -> int:

@@ -52,6 +52,11 @@ def gauge(theme: Theme, share: float | None, cells: int, style: str) -> Line:
     return Line().add(filled, style).add(empty, "track")
 
 
+def has(gpu: Gpu, metric: Number) -> bool:
+    """Tell whether a GPU has this metric, even if its value is still on the way."""
+    return gpu.get(metric.key) is not None or gpu.gaps.get(metric.key) == "pending"
+
+
 def memory_text(gpu: Gpu) -> str:
     """Return used of total memory in one unit."""
     if gpu.memory_used is None or gpu.memory_total is None:
@@ -103,10 +108,10 @@ def silence(gpu: Gpu, now: float) -> str:
     return ""
 
 
-def remarks(gpu: Gpu) -> Line:
+def remarks(gpu: Gpu, throttling: bool = True) -> Line:
     """Return what needs saying beyond the numbers: throttling with the clock it costs, errors, memory nobody owns."""
     line = Line()
-    if why := throttle_text(gpu):
+    if throttling and (why := throttle_text(gpu)):
         alarming = severity(Gpu.throttle_reasons, gpu) == "critical"
         clock = f"{gpu.clock_sm:.0f} MHz " if gpu.clock_sm is not None and alarming else ""
         line.add(f"{clock}{why}  ", "critical" if alarming else "label")
@@ -137,7 +142,8 @@ def owners(gpu: Gpu, room: int, theme: Theme) -> Line:
 def _owner(process: Process, amount: bool) -> Line:
     line = Line().add(clean(process.user or f"pid {process.pid:.0f}"), "user")
     line.add(f" {clean(process.name)}" if process.name else "", "calm")
-    return line.add(f" {value_text(Process.memory_used, process.memory_used)}" if amount else "", "label")
+    shown = amount and process.memory_used is not None
+    return line.add(f" {value_text(Process.memory_used, process.memory_used)}" if shown else "", "label")
 
 
 def problem_lines(snapshot: Snapshot) -> list[Line]:

@@ -1,0 +1,142 @@
+/* Identity, modes, power, temperature, fans: one line a getter. */
+#include <stdio.h>
+#include <string.h>
+
+#include "fake.h"
+
+STRING(nvmlDeviceGetName, "name")
+STRING(nvmlDeviceGetUUID, "uuid")
+STRING(nvmlDeviceGetSerial, "serial")
+STRING(nvmlDeviceGetVbiosVersion, "vbios")
+STRING(nvmlDeviceGetBoardPartNumber, "part_number")
+STRING(nvmlDeviceGetInforomImageVersion, "inforom.image")
+UINT(nvmlDeviceGetIndex, "index")
+UINT(nvmlDeviceGetMinorNumber, "minor")
+UINT(nvmlDeviceGetBoardId, "board_id")
+UINT(nvmlDeviceGetMultiGpuBoard, "multi_gpu_board")
+UINT(nvmlDeviceGetModuleId, "module_id")
+UINT(nvmlDeviceGetBrand, "brand")
+UINT(nvmlDeviceGetArchitecture, "architecture")
+UINT(nvmlDeviceGetBusType, "bus_type")
+UINT(nvmlDeviceGetNumGpuCores, "cores")
+UINT(nvmlDeviceGetMemoryBusWidth, "memory.bus_width")
+UINT(nvmlDeviceGetNumaNodeId, "numa_node")
+UINT(nvmlDeviceGetIrqNum, "irq")
+UINT(nvmlDeviceGetInforomConfigurationChecksum, "inforom.checksum")
+UINT(nvmlDeviceGetPersistenceMode, "persistence")
+UINT(nvmlDeviceGetComputeMode, "compute_mode")
+UINT(nvmlDeviceGetDisplayMode, "display.mode")
+UINT(nvmlDeviceGetDisplayActive, "display.active")
+UINT(nvmlDeviceGetVirtualizationMode, "virtualization")
+UINT(nvmlDeviceGetAccountingMode, "accounting.mode")
+UINT(nvmlDeviceGetAccountingBufferSize, "accounting.buffer")
+LIST(nvmlDeviceGetAccountingPids, "accounting.pids")
+PAIR(nvmlDeviceGetDriverModel, "driver_model", "driver_model.pending")
+PAIR(nvmlDeviceGetDriverModel_v2, "driver_model", "driver_model.pending")
+PAIR(nvmlDeviceGetGpuOperationMode, "operation_mode", "operation_mode.pending")
+PAIR(nvmlDeviceGetGspFirmwareMode, "gsp.mode", "gsp.default")
+PAIR(nvmlDeviceGetEccMode, "ecc.mode", "ecc.pending")
+UINT(nvmlDeviceGetDefaultEccMode, "ecc.default")
+
+UINT(nvmlDeviceGetPowerUsage, "power")
+UINT(nvmlDeviceGetPowerManagementLimit, "power.limit")
+UINT(nvmlDeviceGetEnforcedPowerLimit, "power.limit.enforced")
+UINT(nvmlDeviceGetPowerManagementDefaultLimit, "power.limit.default")
+PAIR(nvmlDeviceGetPowerManagementLimitConstraints, "power.limit.min", "power.limit.max")
+UINT(nvmlDeviceGetPowerManagementMode, "power.mode")
+UINT(nvmlDeviceGetPowerSource, "power.source")
+ULONG(nvmlDeviceGetTotalEnergyConsumption, "energy")
+UINT(nvmlDeviceGetPerformanceState, "pstate")
+UINT(nvmlDeviceGetPowerState, "pstate")
+
+UINT(nvmlDeviceGetNumFans, "fan.count")
+UINT(nvmlDeviceGetFanSpeed, "fan.speed")
+PAIR(nvmlDeviceGetMinMaxFanSpeed, "fan.min", "fan.max")
+
+static const char *const thresholds[] = {
+    "threshold.shutdown", "threshold.slowdown", "threshold.memory", "threshold.gpu",
+    "threshold.acoustic.min", "threshold.acoustic", "threshold.acoustic.max", "threshold.gps"};
+CHOICE(nvmlDeviceGetTemperatureThreshold, thresholds)
+static const char *const sensors[] = {"temperature"};
+CHOICE(nvmlDeviceGetTemperature, sensors)
+
+EXPORT nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t handle, TemperatureV *out) {
+    ENTER(nvmlDeviceGetTemperatureV, handle);
+    if (!out || out->sensor) return INVALID_ARGUMENT;
+    if (out->version != VERSION_OF(TemperatureV, 1)) return ARGUMENT_VERSION_MISMATCH;
+    return read_u32(gpu, "temperature", (unsigned *)&out->temperature);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t handle, MarginTemperature *out) {
+    ENTER(nvmlDeviceGetMarginTemperature, handle);
+    return out ? read_u32(gpu, "temperature.margin", (unsigned *)&out->margin) : INVALID_ARGUMENT;
+}
+
+/* fan.N speaks for one fan; else all turn as fan.speed says. */
+static nvmlReturn_t fan(const Gpu *gpu, unsigned which, const char *what, unsigned *out) {
+    char key[32];
+    if (!out || which >= read_or(gpu, "fan.count", 0)) return INVALID_ARGUMENT;
+    snprintf(key, sizeof key, "fan.%u", which);
+    return read_u32(gpu, !strcmp(what, "fan.speed") && table_find(&gpu->table, key) ? key : what, out);
+}
+
+#define FAN(function, key)                                                             \
+    EXPORT nvmlReturn_t function(nvmlDevice_t handle, unsigned which, unsigned *out) { \
+        ENTER(function, handle);                                                       \
+        return fan(gpu, which, key, out); }
+FAN(nvmlDeviceGetFanSpeed_v2, "fan.speed")
+FAN(nvmlDeviceGetTargetFanSpeed, "fan.speed")
+FAN(nvmlDeviceGetFanControlPolicy_v2, "fan.policy")
+
+EXPORT nvmlReturn_t nvmlDeviceGetFanSpeedRPM(nvmlDevice_t handle, FanSpeedInfo *out) {
+    ENTER(nvmlDeviceGetFanSpeedRPM, handle);
+    return out ? fan(gpu, out->fan, "fan.rpm", &out->speed) : INVALID_ARGUMENT;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int *major, int *minor) {
+    ENTER(nvmlDeviceGetCudaComputeCapability, handle);
+    const Value *value = table_find(&gpu->table, "compute_capability");
+    if (!major || !minor) return INVALID_ARGUMENT;
+    if (value && value->kind == ERROR) return value->code;
+    return value && sscanf(value->text, "%d.%d", major, minor) == 2 ? SUCCESS : NOT_SUPPORTED;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t handle, char *out) {
+    ENTER(nvmlDeviceGetGspFirmwareVersion, handle);
+    return out ? read_text(gpu, "gsp.version", out, 64) : INVALID_ARGUMENT;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t handle, unsigned object, char *out, unsigned size) {
+    ENTER(nvmlDeviceGetInforomVersion, handle);
+    static const char *const objects[] = {"inforom.oem", "inforom.ecc", "inforom.power", "inforom.den"};
+    return out && object < COUNT(objects) ? read_text(gpu, objects[object], out, size) : INVALID_ARGUMENT;
+}
+
+/* Records of a version word and one answer. */
+#define VERSIONED(function, key)                                                  \
+    EXPORT nvmlReturn_t function(nvmlDevice_t handle, VersionedUint *out) {       \
+        ENTER(function, handle);                                                  \
+        return out ? read_u32(gpu, key, &out->value) : INVALID_ARGUMENT; }
+VERSIONED(nvmlDeviceGetAddressingMode, "addressing_mode")
+VERSIONED(nvmlDeviceGetCapabilities, "capabilities")
+VERSIONED(nvmlDeviceGetUnrepairableMemoryFlag_v1, "memory.unrepairable")
+UINT(nvmlDeviceGetC2cModeInfoV, "c2c")
+
+EXPORT nvmlReturn_t nvmlDeviceGetPdi(nvmlDevice_t handle, VersionedUlong *out) {
+    ENTER(nvmlDeviceGetPdi, handle);
+    return out ? read_u64(gpu, "pdi", &out->value) : INVALID_ARGUMENT;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t handle, VersionedPair *out) {
+    ENTER(nvmlDeviceGetRepairStatus, handle);
+    return out ? read_pair(gpu, "repair.channel", "repair.tpc", &out->first, &out->second) : INVALID_ARGUMENT;
+}
+
+#define PAIR_OF_GPUS(function, key, otherwise)                                                 \
+    EXPORT nvmlReturn_t function(nvmlDevice_t handle, nvmlDevice_t other, unsigned *out) {     \
+        ENTER(function, handle);                                                               \
+        if (!out || !other) return INVALID_ARGUMENT;                                           \
+        *out = read_or(gpu, key, otherwise);                                                   \
+        return SUCCESS; }
+PAIR_OF_GPUS(nvmlDeviceGetTopologyCommonAncestor, "topology", 40)
+PAIR_OF_GPUS(nvmlDeviceOnSameBoard, "multi_gpu_board", 0)
