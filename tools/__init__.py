@@ -1,0 +1,1 @@
+"""What makes things for the repository: documents, pictures."""

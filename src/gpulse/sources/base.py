@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ..model.catalog import State
+    from ..model.check import Check
     from ..model.metric import Gap, Value
     from ..model.snapshot import Problem, Snapshot
 
@@ -113,6 +114,10 @@ class Source:
 
     def close(self) -> None:
         """Let go of everything; safe to call twice and after a failed open."""
+
+    def examine(self) -> list[Check]:
+        """Return what a doctor should know before the source is opened; wakes and starts nothing."""
+        return []
 
     def recorded(self) -> Snapshot | None:
         """Return a whole snapshot where the source plays a recording, else None. Raises StopIteration at the end."""

@@ -74,15 +74,14 @@ class LinuxMachine(Machine):
         return known
 
     def foreign(self, pids: Collection[int]) -> bool:
-        if not pids or self._namespace() == _INIT_NAMESPACE:
-            return False
-        return not all(self._holds_a_gpu(pid) for pid in pids)
+        return bool(pids) and self.isolated() and not all(self._holds_a_gpu(pid) for pid in pids)
+
+    def isolated(self) -> bool:
+        """Tell whether we are in a PID namespace of our own, as in most containers."""
+        return (link(f"{self._proc}/self/ns/pid") or _INIT_NAMESPACE) != _INIT_NAMESPACE
 
     def _stat(self, pid: int | str) -> Stat | None:
         return parse_stat(read_bytes(f"{self._proc}/{pid}/stat", 4096) or b"")
-
-    def _namespace(self) -> str:
-        return link(f"{self._proc}/self/ns/pid") or _INIT_NAMESPACE
 
     def _holds_a_gpu(self, pid: int) -> bool:
         """Tell whether a process here has a GPU's device file open; without the right to look, say no."""

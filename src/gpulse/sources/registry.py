@@ -35,3 +35,10 @@ def make_source(name: str, root: str | None = None) -> Source:
     close = nearest(kind, [known.partition(":")[0] for known in NAMES])
     hint = f"; did you mean {close[0]}?" if close and close[0] != kind else "."
     raise UsageError(f"there is no source {name!r}{hint}", f"Choose one of {', '.join(NAMES)}.")
+
+
+def metric_sources() -> dict[str, frozenset[str]]:
+    """Return, by vendor, the GPU metrics that its source can have on some machine."""
+    from .nvidia.device import KEYS
+
+    return {"nvidia": KEYS}

@@ -17,6 +17,7 @@ def run(arguments: Arguments) -> int:
     """List metrics whose key, title or help holds the word, or all of them."""
     from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
     from ...model.select import metric_named
+    from ...sources.registry import metric_sources
 
     tables = {"gpu": GPU_METRICS, "process": PROCESS_METRICS, "host": HOST_METRICS}
     word = (arguments.word or "").lower()
@@ -25,16 +26,17 @@ def run(arguments: Arguments) -> int:
     }
     if word and not any(found.values()):
         metric_named(word)  # raises, with what was perhaps meant
+    sources = metric_sources()
     if arguments.json:
         import json
 
-        plain = {kind: [_plain(metric) for metric in metrics] for kind, metrics in found.items()}
+        plain = {kind: [_plain(metric, kind, sources) for metric in metrics] for kind, metrics in found.items()}
         sys.stdout.write(json.dumps(plain, indent=1) + "\n")
         return 0
     widest = max(len(metric.key) for metrics in found.values() for metric in metrics)
     for kind, metrics in found.items():
         if metrics:
-            sys.stdout.write(f"{kind}\n" + "".join(f"  {_line(metric, widest)}\n" for metric in metrics))
+            sys.stdout.write(f"{kind}\n" + "".join(f"  {_line(metric, widest, kind, sources)}\n" for metric in metrics))
     return 0
 
 
@@ -42,14 +44,23 @@ def _all_words(metric: Metric) -> str:
     return " ".join((metric.key, metric.title, metric.help, *metric.smi)).lower()
 
 
-def _line(metric: Metric, widest: int) -> str:
-    smi = f" ({metric.smi[0]})" if metric.smi and metric.smi[0] != metric.key else ""
-    return f"{metric.key:<{widest}}  {metric.unit.symbol:<4} {metric.help}{smi}"
+def _line(metric: Metric, widest: int, kind: str, sources: dict[str, frozenset[str]]) -> str:
+    smi = f" nvidia-smi: {metric.smi[0]}." if metric.smi and metric.smi[0] != metric.key else ""
+    home = ",".join(_homes(metric, kind, sources))
+    return f"{metric.key:<{widest}}  {metric.unit.symbol:<4} {home:<7} {metric.help}{smi}"
 
 
-def _plain(metric: Metric) -> dict[str, object]:
+def _homes(metric: Metric, kind: str, sources: dict[str, frozenset[str]]) -> list[str]:
+    """Return who can say this metric: vendors, or gpulse itself where it follows from others."""
+    if kind != "gpu":
+        return ["linux"]
+    return [vendor for vendor, keys in sources.items() if metric.key in keys] or ["derived"]
+
+
+def _plain(metric: Metric, kind: str, sources: dict[str, frozenset[str]]) -> dict[str, object]:
     names = ("key", "title", "kind", "cost", "group", "help", "dcgm", "otel")
-    return {name: getattr(metric, name) for name in names} | {"unit": metric.unit.name, "nvidia_smi": list(metric.smi)}
+    plain: dict[str, object] = {name: getattr(metric, name) for name in names}
+    return plain | {"unit": metric.unit.name, "nvidia_smi": list(metric.smi), "sources": _homes(metric, kind, sources)}
 
 
 VERB = Verb(

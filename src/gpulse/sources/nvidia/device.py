@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..base import Device, Sample
 from ..once import once
 from . import gpm, mig
-from .identity import identify
+from .identity import IDENTITY_KEYS, identify
 from .links import Links, has_nvlink
 from .nvml import GPU_IS_LOST, RESET_REQUIRED, SUCCESS, gap_of
 from .processes import SHARES, ProcessLists
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from .nvml import Nvml
     from .readers import Bound
 
+# Every GPU metric that this source can have; `gpulse metrics` and the drift test read it.
+KEYS = (
+    frozenset(key for reader in READERS for key in reader.keys)
+    | gpm.KEYS
+    | IDENTITY_KEYS
+    | {"memory_unified", "xid_last", "gpu_instance", "compute_instance"}
+)
 _NVLINK = frozenset({"nvlink_rx", "nvlink_tx"})
 _LOST = (GPU_IS_LOST, RESET_REQUIRED)
 

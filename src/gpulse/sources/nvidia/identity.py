@@ -20,6 +20,7 @@ _TEXTS = {
     "serial": "nvmlDeviceGetSerial",
     "vbios": "nvmlDeviceGetVbiosVersion",
 }
+IDENTITY_KEYS = frozenset({*_TEXTS, "index", "vendor", "pci_bus_id", "architecture", "driver_version"})
 _ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada", 9: "Hopper", 10: "Blackwell",
 }  # fmt: skip

@@ -19,6 +19,7 @@ from .sleep import SleepingDevice, power_states
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ...model.check import Check
     from ..base import Device
 
 _REOPEN_EVERY = 5.0  # seconds between tries to get a driver back that answers nothing any more
@@ -28,6 +29,7 @@ class NvidiaSource(Source):
     """All NVIDIA GPUs of this machine; `root` stands before /proc and /sys, for tests."""
 
     name = "nvidia"
+    machine: LinuxMachine
 
     def __init__(self, root: str = "") -> None:
         self._root = root
@@ -73,6 +75,11 @@ class NvidiaSource(Source):
                 self.open()
         elif self._silent() and time.monotonic() >= self._retry_at:
             self._reopen()
+
+    def examine(self) -> list[Check]:
+        from .examine import examine  # a doctor's business only
+
+        return examine(self.machine, self._root)
 
     def watch_faults(self) -> None:
         """Begin to note XID errors; for those who stay, since only what happens from now on is heard."""

@@ -1,0 +1,80 @@
+"""What a doctor looks at before asking the driver anything: card, kernel driver, library, device files, namespace."""
+
+from __future__ import annotations
+
+import os
+
+from ...model.check import Check
+from ..files import names
+from .failure import has_nvidia_card, kernel_version, library_version
+from .nvml import Nvml
+from .sleep import power_states
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..processes import LinuxMachine
+
+
+def examine(machine: LinuxMachine, root: str = "") -> list[Check]:
+    """Return what was found of NVIDIA's on this machine, without waking a GPU."""
+    return [_card(root), _kernel(root), _library(root), *_device_files(root), *_asleep(root), *_namespace(machine)]
+
+
+def _card(root: str) -> Check:
+    if has_nvidia_card(root):
+        return Check("ok", "card", "the PCI bus has an NVIDIA GPU.")
+    return Check(
+        "note",
+        "card",
+        "the PCI bus shows no NVIDIA GPU.",
+        "In a VM or container it may be hidden; else check seating and power.",
+    )
+
+
+def _kernel(root: str) -> Check:
+    if version := kernel_version(root):
+        return Check("ok", "kernel driver", f"loaded, version {version}.")
+    return Check(
+        "warn", "kernel driver", "not loaded.", "Install the NVIDIA driver and load it with `sudo modprobe nvidia`."
+    )
+
+
+def _library(root: str) -> Check:
+    try:
+        Nvml()
+    except OSError as error:
+        return Check(
+            "fail",
+            "library",
+            f"libnvidia-ml.so.1 cannot be loaded ({error}).",
+            "Install the driver's user-space package.",
+        )
+    version, kernel = library_version(root), kernel_version(root)
+    if version and kernel and version != kernel:
+        return Check(
+            "fail", "library", f"is version {version}, the kernel driver {kernel}.", "Reboot after a driver upgrade."
+        )
+    return Check("ok", "library", f"libnvidia-ml.so.1 loads{f', version {version}' if version else ''}.")
+
+
+def _device_files(root: str) -> list[Check]:
+    files = [name for name in names(f"{root}/dev") if name == "nvidiactl" or name.removeprefix("nvidia").isdecimal()]
+    closed = [name for name in files if not os.access(f"{root}/dev/{name}", os.R_OK | os.W_OK)]
+    if closed:
+        remedy = "Give this user access, usually by the group that owns the files."
+        return [Check("fail", "device files", f"/dev/{', /dev/'.join(closed)} may not be opened by this user.", remedy)]
+    return [Check("ok", "device files", f"{len(files)} found, all can be opened.")] if files else []
+
+
+def _asleep(root: str) -> list[Check]:
+    sleeping = [slot for slot, asleep in power_states(root).items() if asleep]
+    return [Check("note", "asleep", f"{', '.join(sleeping)} sleeps and is not woken by gpulse.")] if sleeping else []
+
+
+def _namespace(machine: LinuxMachine) -> list[Check]:
+    if machine.isolated():
+        remedy = "Start the container with --pid=host to see names and users of all processes."
+        return [
+            Check("warn", "process ids", "this is a PID namespace of its own, and drivers speak of the host's.", remedy)
+        ]
+    return []

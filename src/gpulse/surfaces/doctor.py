@@ -1,0 +1,201 @@
+"""The doctor: what was found, what is missing, and the remedy for each; as lines, or as a masked report to hand on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+
+from .._version import __version__
+from ..errors import GpulseError
+from ..model.check import Check
+from ..model.select import EVERYTHING
+from ..present.line import Line
+from ..present.text import clean
+from ..present.theme import Theme
+from ..sampling.sampler import Sampler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..model.catalog import Gpu
+    from ..model.snapshot import Snapshot
+    from ..sources.base import Source
+
+_STYLES = {"ok": ("good", "ok"), "note": ("label", "note"), "warn": ("warn", "warn"), "fail": ("critical", "FAIL")}
+_VARIABLES = (
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "NVIDIA_VISIBLE_DEVICES",
+    "GPULSE_SOURCE",
+    "NO_COLOR",
+    "TERM",
+    "LANG",
+    "LC_ALL",
+)
+_QUIET = frozenset({"pending", "skipped"})
+
+
+def diagnose(source: Source) -> list[Check]:
+    """Look at everything: the machine, the source before it is opened, and what its GPUs answer."""
+    checks = [*_ground(), *source.examine()]
+    sampler = Sampler(source, EVERYTHING)
+    try:
+        sampler.open()
+    except GpulseError as error:
+        return [*checks, Check("fail", "gpus", error.message, error.remedy)]
+    try:
+        sampler.settle()
+        snapshot = sampler.read()
+    finally:
+        sampler.close()
+    return [*checks, *_answers(snapshot, sampler.dropped), *_surroundings()]
+
+
+def lines(checks: Sequence[Check], theme: Theme, columns: int) -> list[str]:
+    """Return one line a check and one for its remedy."""
+    shown: list[str] = []
+    for check in checks:
+        style, word = _STYLES[check.level]
+        line = (
+            Line()
+            .add(word, style, 6)
+            .add(check.about, "title", max(15, len(check.about) + 1))
+            .add(clean(check.found), "calm")
+        )
+        shown += _folded(line, theme, columns)
+        if check.remedy:
+            shown += _folded(
+                Line().add("", cells=21).add(theme.glyph("→ ", "> "), "accent").add(clean(check.remedy), "label"),
+                theme,
+                columns,
+            )
+    return shown
+
+
+def report(checks: Sequence[Check]) -> str:
+    """Return the checks as Markdown, with names, UUIDs, serial numbers and addresses masked."""
+    rows = [f"| {check.level} | {check.about} | {_cell(check.found)} | {_cell(check.remedy)} |" for check in checks]
+    return "\n".join(["| | | found | remedy |", "| --- | --- | --- | --- |", *rows])
+
+
+def mask(text: str) -> str:
+    """Replace what identifies a machine or a person: UUIDs, serial numbers, the host's and the user's name."""
+    text = re.sub(r"(GPU|MIG)-[0-9a-fA-F-]{8,}", r"\1-…", text)
+    text = re.sub(r"\b\d{10,}\b", "…", text)
+    for name in {os.uname().nodename, os.environ.get("USER", ""), os.path.expanduser("~").rsplit("/", 1)[-1]}:
+        if len(name) > 2:
+            text = re.sub(rf"\b{re.escape(name)}\b", "…", text)
+    return text
+
+
+def _cell(text: str) -> str:
+    return mask(clean(text)).replace("|", "\\|")
+
+
+def _folded(line: Line, theme: Theme, columns: int) -> Iterator[str]:
+    """Break the last piece of a line over as many lines as it needs."""
+    *head, (text, style) = line.pieces
+    start = Line()
+    for piece in head:
+        start.add(*piece)
+    room = max(20, columns - start.width)
+    words, row = text.split(" "), ""
+    for word in words:
+        if row and len(row) + 1 + len(word) > room:
+            yield start.add(row, style).render(theme, columns)
+            start, row = Line().add(" " * min(23, columns // 3)), word
+        else:
+            row = f"{row} {word}" if row else word
+    yield start.add(row, style).render(theme, columns)
+
+
+def _ground() -> list[Check]:
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    return [Check("ok", "gpulse", f"version {__version__}, Python {platform.python_version()}, {system}.")]
+
+
+def _answers(snapshot: Snapshot, dropped: dict[str, int]) -> Iterator[Check]:
+    driver = ", ".join(f"{word} {version}" for word, version in snapshot.driver.items())
+    yield Check("ok", "gpus", f"{len(snapshot.gpus)} found{f' ({driver})' if driver else ''}.")
+    yield from _joined([(gpu, check) for gpu in snapshot.gpus for check in _gpu(gpu)])
+    for problem in snapshot.problems:
+        yield Check("warn", problem.source, problem.message, problem.remedy)
+    for key, count in dropped.items():
+        yield Check(
+            "warn",
+            key,
+            f"{count} impossible values were dropped.",
+            "The driver answers nonsense here; an update may help.",
+        )
+
+
+def _joined(found: list[tuple[Gpu, Check]]) -> Iterator[Check]:
+    """Say once what is true of several GPUs."""
+    same: dict[tuple[str, str], tuple[Check, list[int]]] = {}
+    for gpu, check in found:
+        same.setdefault((check.found, check.remedy), (check, []))[1].append(int(gpu.index or 0))
+    for check, indices in same.values():
+        yield Check(check.level, f"gpu {ranges(indices)}", check.found, check.remedy)
+
+
+def ranges(numbers: list[int]) -> str:
+    """Write whole numbers as ranges: 0-3,5."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def _gpu(gpu: Gpu) -> Iterator[Check]:
+    about = "gpu"
+    name = gpu.name or "without a name"
+    if gpu.state == "lost":
+        yield Check(
+            "fail", about, f"{name}: lost.", "`dmesg | grep -i xid` says why; a reset or a reboot brings it back."
+        )
+        return
+    if gpu.state == "timeout":
+        yield Check(
+            "fail", about, f"{name}: the driver does not answer for it.", "See `dmesg | tail`; reset the GPU or reboot."
+        )
+        return
+    if gpu.state == "asleep":
+        yield Check("note", about, f"{name}: asleep; gpulse does not wake it.")
+        return
+    activity = (
+        "SM, tensor and DRAM activity"
+        if gpu.sm_active is not None
+        else "no activity counters (Hopper and later have them)"
+    )
+    yield Check("ok", about, f"{name}: {activity}.")
+    for gap in sorted(set(gpu.gaps.values()) - _QUIET):
+        keys = sorted(key for key, reason in gpu.gaps.items() if reason == gap)
+        yield Check(
+            "note" if gap == "unsupported" else "warn", about, f"{gap}: {', '.join(keys)}.", _REMEDIES.get(gap, "")
+        )
+    if gpu.persistence_mode is False:
+        yield Check(
+            "note",
+            about,
+            "persistence mode is off: each first look loads the driver anew.",
+            "`sudo nvidia-smi -pm 1` keeps it loaded.",
+        )
+
+
+_REMEDIES = {
+    "denied": "Ask for these rights, or run as the user who has them.",
+    "failed": "Run `nvidia-smi -q` to see whether it fails there too; a driver update may help.",
+    "lost": "`dmesg | grep -i xid` says why.",
+}
+
+
+def _surroundings() -> Iterator[Check]:
+    found = [f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ]
+    yield Check("ok", "environment", f"{', '.join(found) or 'nothing special'}.")
+    yield Check("ok", "output", f"{'a terminal' if sys.stdout.isatty() else 'not a terminal'}, {sys.stdout.encoding}.")

@@ -1,0 +1,117 @@
+"""The lab: gpulse on scripted machines, with a fresh process for each question and one start of Python for all."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.fake_nvml import Clock, Scenario, calls
+from tests.fake_nvml.build import SONAME
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0  # seconds after which a question counts as hung
+
+
+class Answer:
+    """What a run left behind."""
+
+    def __init__(self, code: int, folder: Path) -> None:
+        self.code = code
+        self.out = (folder / "out").read_bytes().decode("utf-8", "surrogateescape")
+        self.err = (folder / "err").read_text(errors="surrogateescape")
+        self.calls: Counter[str] = calls(folder)
+
+    @property
+    def json(self) -> Any:
+        """The one JSON value on stdout."""
+        return json.loads(self.out)
+
+    @property
+    def gpus(self) -> Any:
+        """The GPUs of the one snapshot on stdout."""
+        return self.json["gpus"]
+
+
+def environment(scenario: Scenario, folder: Path, **more: str) -> dict[str, str]:
+    """The environment of a child on a scripted machine without latency, and with this checkout's gpulse."""
+    plain = {key: value for key, value in scenario.write(folder).items() if not key.startswith(("GPULSE_", "CUDA_"))}
+    return plain | {"FAKE_NVML_LATENCY": "none", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"} | more
+
+
+class Lab:
+    """Owns the worker process; every question has a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._asked = 0
+        self._worker: subprocess.Popen[str] | None = None
+
+    def run(self, scenario: Scenario, *arguments: str, **environ: str) -> Answer:
+        """Run a gpulse command on a scripted machine."""
+        return self._ask(scenario, list(arguments), None, environ)
+
+    def see(self, scenario: Scenario, code: str, **environ: str) -> Any:
+        """What a piece of Python says about a scripted machine whose clock stands at 0 until it calls `at`."""
+        answer = self.ask(scenario, code, **environ)
+        assert answer.code == 0, answer.err
+        assert not answer.err
+        return answer.json
+
+    def ask(self, scenario: Scenario, code: str, **environ: str) -> Answer:
+        """The same, with all that the process left behind."""
+        return self._ask(scenario, [], code, environ)
+
+    def _ask(self, scenario: Scenario, arguments: list[str], code: str | None, environ: dict[str, str]) -> Answer:
+        self._asked += 1
+        folder = self._folder / str(self._asked)
+        folder.mkdir()
+        plain = environment(scenario, folder, **environ)
+        if code is not None:
+            plain |= Clock(folder).environment
+        library = Path(plain.pop("LD_LIBRARY_PATH").split(os.pathsep)[0]) / SONAME
+        request = {
+            "arguments": arguments,
+            "code": code,
+            "environment": plain,
+            "library": str(library),
+            "out": str(folder / "out"),
+            "err": str(folder / "err"),
+        }
+        return Answer(self._send(json.dumps(request)), folder)
+
+    def _send(self, line: str) -> int:
+        worker = self._start()
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write(line + "\n")
+        worker.stdin.flush()
+        if not select.select([worker.stdout], [], [], PATIENCE)[0]:
+            self.close()
+            raise AssertionError(f"no answer within {PATIENCE:.0f} s")
+        return int(worker.stdout.readline())
+
+    def _start(self) -> subprocess.Popen[str]:
+        if self._worker is None:
+            self._worker = subprocess.Popen(
+                [sys.executable, "-m", "tests.e2e.worker"],
+                cwd=ROOT,
+                env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        return self._worker
+
+    def close(self) -> None:
+        """End the worker and whatever question hangs in it."""
+        if self._worker is not None:
+            os.killpg(self._worker.pid, 9)
+            self._worker.communicate()
+            self._worker = None

@@ -1,0 +1,244 @@
+"""Every NVML call gpulse makes, failed with every code on one GPU of three: nothing else changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpulse.model.catalog import GPU_METRICS
+from gpulse.model.metric import GAPS
+from tests.e2e.lab import Answer, Lab
+from tests.fake_nvml import Scenario
+
+CODES = (1, 2, 3, 4, 6, 7, 10, 13, 15, 16, 17, 18, 25, 26, 999)
+UNSUPPORTED = (2, 3, 6, 13, 25, 26)
+GPM = (
+    "sm_active sm_occupancy tensor_active dram_active fp64_active fp32_active fp16_active integer_active"
+    " graphics_active pcie_rx pcie_tx nvlink_rx nvlink_tx"
+)
+MEMORY = "memory_used memory_total memory_free memory_reserved memory_percent memory_unattributed"
+SHARES = "sm_utilization memory_utilization encoder_utilization decoder_utilization"
+# What each call answers. A call that only opens the way to others takes those with it; one with a stand-in takes nothing.
+ANSWERS = {
+    "nvmlDeviceGetAddressingMode": "",
+    "nvmlDeviceGetArchitecture": "architecture",
+    "nvmlDeviceGetBAR1MemoryInfo": "bar1_used bar1_total",
+    "nvmlDeviceGetClockInfo": "clock_sm clock_memory clock_graphics clock_video",
+    "nvmlDeviceGetComputeMode": "compute_mode",
+    "nvmlDeviceGetComputeRunningProcesses_v3": "memory_unattributed",
+    "nvmlDeviceGetCurrPcieLinkGeneration": "pcie_gen",
+    "nvmlDeviceGetCurrPcieLinkWidth": "pcie_width",
+    "nvmlDeviceGetCurrentClocksEventReasons": "throttle_reasons",
+    "nvmlDeviceGetDecoderUtilization": "decoder_utilization",
+    "nvmlDeviceGetDisplayActive": "display_active",
+    "nvmlDeviceGetEncoderUtilization": "encoder_utilization",
+    "nvmlDeviceGetEnforcedPowerLimit": "power_limit",
+    "nvmlDeviceGetFanSpeed_v2": "fan_speed",
+    "nvmlDeviceGetFieldValues": "memory_temperature",
+    "nvmlDeviceGetGraphicsRunningProcesses_v3": "",
+    "nvmlDeviceGetJpgUtilization": "jpeg_utilization",
+    "nvmlDeviceGetMPSComputeRunningProcesses_v3": "",
+    "nvmlDeviceGetMaxClockInfo": "clock_sm_max clock_memory_max",
+    "nvmlDeviceGetMaxPcieLinkGeneration": "pcie_gen_max",
+    "nvmlDeviceGetMaxPcieLinkWidth": "pcie_width_max",
+    "nvmlDeviceGetMemoryInfo_v2": MEMORY,
+    "nvmlDeviceGetMigMode": "mig_mode",
+    "nvmlDeviceGetName": "name",
+    "nvmlDeviceGetNumFans": "",
+    "nvmlDeviceGetNvLinkState": "nvlink_rx nvlink_tx",
+    "nvmlDeviceGetOfaUtilization": "ofa_utilization",
+    "nvmlDeviceGetPciInfo_v3": "pci_bus_id",
+    "nvmlDeviceGetPcieReplayCounter": "pcie_replays",
+    "nvmlDeviceGetPerformanceState": "pstate",
+    "nvmlDeviceGetPersistenceMode": "persistence_mode",
+    "nvmlDeviceGetPowerManagementDefaultLimit": "power_default_limit",
+    "nvmlDeviceGetPowerUsage": "power_draw",
+    "nvmlDeviceGetProcessUtilization": "",
+    "nvmlDeviceGetRemappedRows": "remapped_rows",
+    "nvmlDeviceGetSerial": "serial",
+    "nvmlDeviceGetTemperature": "temperature",
+    "nvmlDeviceGetTemperatureThreshold": "temperature_limit",
+    "nvmlDeviceGetTotalEccErrors": "ecc_corrected ecc_uncorrected",
+    "nvmlDeviceGetTotalEnergyConsumption": "energy",
+    "nvmlDeviceGetUUID": "uuid",
+    "nvmlDeviceGetUtilizationRates": "utilization memory_utilization",
+    "nvmlDeviceGetVbiosVersion": "vbios",
+    "nvmlGpmQueryDeviceSupport": GPM,
+    "nvmlGpmSampleGet": GPM,
+}
+# Calls on no GPU: these fail for all, and take only their own answer with them.
+SYSTEM = {
+    "nvmlGpmMetricsGet": GPM,
+    "nvmlGpmSampleAlloc": GPM,
+    "nvmlGpmSampleFree": "",
+    "nvmlShutdown": "",
+    "nvmlSystemGetCudaDriverVersion_v2": "",
+    "nvmlSystemGetDriverVersion": "driver_version",
+    "nvmlSystemGetNVMLVersion": "",
+}
+NEEDED = {"nvmlInit_v2", "nvmlDeviceGetCount_v2"}  # without these there is nothing to show
+LOOKUP = "nvmlDeviceGetHandleByIndex_v2"
+LESSER_LISTS = {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v3"}
+
+
+def machine() -> Scenario:
+    """Three busy GPUs whose every number stands still."""
+    return (
+        Scenario.load("boards/h100")
+        .driver(gpus=3)
+        .gpu(
+            None,
+            **{"utilization.gpu": 90, "utilization.memory": 40, "power": "560 W", "energy": "5 kJ", "temperature": 61},
+            **{"temperature.memory": 68, "fan.count": 2, "fan.speed": 30, "fan.min": 20},
+            **{"gpm.graphics": 90, "gpm.sm": 78, "gpm.tensor": 52, "gpm.dram": 38, "gpm.latch": 0},
+        )
+        .process(gpu="0-2", pid="parent", memory="1 GiB", sm=80, mem=10, enc=1, dec=2)
+    )
+
+
+@pytest.fixture(scope="module")
+def healthy(lab: Lab) -> Answer:
+    return lab.run(machine(), "--json")
+
+
+def users(gpu: Any) -> list[tuple[Any, ...]]:
+    """What the driver says of the processes of a GPU."""
+    return [
+        tuple(process.get(key) for key in ("pid", "type", "memory_used", *SHARES.split()))
+        for process in gpu["processes"]
+    ]
+
+
+def plain(gpu: Any) -> dict[str, Any]:
+    """What a GPU says of itself, without what comes from the machine."""
+    return {key: value for key, value in gpu.items() if key not in ("processes", "gaps")} | {"users": users(gpu)}
+
+
+def check_clean(answer: Answer) -> None:
+    assert answer.code == 0, answer.err
+    assert answer.err == ""
+    assert answer.json["errors"] == []
+    for gpu in answer.gpus:
+        assert set(gpu["gaps"].values()) <= set(GAPS)
+
+
+def check_only(gpu: Any, before: Any, keys: set[str]) -> None:
+    """These keys are null and say why; all others are as before."""
+    for key in GPU_METRICS:
+        if key in keys:
+            assert gpu.get(key, "left out") is None, (key, gpu.get(key, "left out"))
+            assert gpu["gaps"].get(key) in GAPS, (key, gpu["gaps"])
+        else:
+            assert gpu.get(key) == before.get(key), key
+            assert gpu["gaps"].get(key) == before["gaps"].get(key), key
+
+
+def test_the_table_names_every_call_gpulse_makes(lab: Lab, healthy: Answer) -> None:
+    table = {*ANSWERS, *SYSTEM, *NEEDED, LOOKUP}
+    assert set(healthy.calls) == table
+    for name in ("dgx-h100x8", "h200-busy"):
+        made = lab.run(Scenario.load(name), "--json").calls
+        assert set(made) - table == {"nvmlDeviceGetFanSpeed"}  # the one-fan call; its stand-in is in the table
+
+
+def test_every_metric_has_a_value_or_a_gap(healthy: Answer) -> None:
+    check_clean(healthy)
+    for gpu in healthy.gpus:
+        optional = {"gpu_instance", "compute_instance"}
+        assert {key for key in GPU_METRICS if gpu.get(key) is None and key not in gpu["gaps"]} == optional
+
+
+@pytest.mark.parametrize("function", ANSWERS)
+def test_a_failing_call_takes_only_its_own_fields_with_it(lab: Lab, healthy: Answer, function: str) -> None:
+    for code in CODES:
+        answer = lab.run(machine().fault(function=function, gpu=1, code=code), "--json")
+        check_clean(answer)
+        for at in (0, 2):
+            assert plain(answer.gpus[at]) == plain(healthy.gpus[at]), code
+        gpu, before = answer.gpus[1], dict(healthy.gpus[1])
+        assert gpu["state"] == "ok"
+        keys = set(ANSWERS[function].split())
+        if function == "nvmlDeviceGetMemoryInfo_v2" and code in UNSUPPORTED:
+            assert gpu["memory_used"] == before["memory_used"] + before["memory_reserved"]  # what the first version says
+            assert gpu["memory_total"] == before["memory_total"]
+            assert gpu["gaps"]["memory_reserved"] == "unsupported"
+            continue
+        if function == "nvmlDeviceGetTemperature" and code in (13, 26):
+            keys = set()  # the newer call answers
+        if function == "nvmlGpmQueryDeviceSupport":
+            keys -= {"pcie_rx", "pcie_tx"}  # the byte counters answer
+            assert gpu["pcie_rx"] == pytest.approx(before["pcie_rx"], rel=0.2)
+            before |= {key: gpu[key] for key in ("pcie_rx", "pcie_tx")}
+        if function in LESSER_LISTS and gpu.get("memory_unattributed") is None:
+            keys = {"memory_unattributed"}
+        check_only(gpu, before, keys)
+        if function == "nvmlDeviceGetComputeRunningProcesses_v3":
+            assert users(gpu) == []
+            assert gpu["gaps"]["processes"] in GAPS
+        elif function == "nvmlDeviceGetProcessUtilization":
+            assert [user[:3] for user in users(gpu)] == [user[:3] for user in users(before)]
+            assert all(process["gaps"][key] in GAPS for process in gpu["processes"] for key in SHARES.split())
+        else:
+            assert users(gpu) == users(before)
+
+
+@pytest.mark.parametrize("function", SYSTEM)
+def test_a_failing_call_on_no_gpu_leaves_all_else_right(lab: Lab, healthy: Answer, function: str) -> None:
+    for code in CODES:
+        answer = lab.run(machine().fault(function=function, code=code), "--json")
+        check_clean(answer)
+        for gpu, before in zip(answer.gpus, healthy.gpus, strict=True):
+            check_only(gpu, before, set(SYSTEM[function].split()))
+            assert users(gpu) == users(before)
+
+
+@pytest.mark.parametrize("function", sorted(NEEDED))
+def test_a_driver_that_does_not_start_is_one_sentence_and_exit_3(lab: Lab, function: str) -> None:
+    for code in CODES:
+        answer = lab.run(machine().fault(function=function, code=code), "--json")
+        assert answer.code == 3
+        assert answer.out == ""
+        assert answer.err.startswith("gpulse: NVIDIA: ")
+        assert answer.err.count("\n") == 1
+
+
+def test_a_gpu_that_cannot_be_opened_keeps_its_row(lab: Lab, healthy: Answer) -> None:
+    for code in CODES:
+        answer = lab.run(machine().fault(function=LOOKUP, gpu=1, code=code), "--json")
+        assert answer.code == 0
+        assert answer.err == ""
+        assert [error["message"].startswith("GPU 1 cannot be opened") for error in answer.json["errors"]] == [True]
+        for at in (0, 2):
+            assert plain(answer.gpus[at]) == plain(healthy.gpus[at]), code
+        gpu = answer.gpus[1]
+        assert (gpu["index"], gpu["vendor"]) == (1, "nvidia")
+        assert gpu["state"] == ("lost" if code in (15, 16) else "ok")
+        gap = "lost" if code in (15, 16) else "denied" if code == 4 else "timeout" if code == 10 else None
+        for key in ("utilization", "memory_used", "power_draw", "sm_active"):
+            assert gpu[key] is None
+            assert gpu["gaps"][key] in GAPS if gap is None else gpu["gaps"][key] == gap
+
+
+@pytest.mark.parametrize("function", [*ANSWERS, "nvmlGpmMetricsGet", "nvmlGpmSampleAlloc"])
+def test_what_a_call_could_not_say_at_first_is_there_once_it_answers_again(
+    lab: Lab, healthy: Answer, function: str
+) -> None:
+    everywhere: dict[str, int] = {} if function in SYSTEM else {"gpu": 1}
+    for code in (10, 999):
+        seen = lab.see(
+            machine().fault(function=function, code=code, until="10s", **everywhere),
+            """
+over = sampler(slow_every=0)
+over.settle(0)
+at(1)
+first = look(over)
+at(11)
+look(over)
+at(12)
+say([first, look(over)])
+""",
+        )
+        last = seen[1]["gpus"][1]
+        check_only(last | {"uuid": last.get("uuid")}, healthy.gpus[1], set())
+        assert users(last)[0][1:] == users(healthy.gpus[1])[0][1:]

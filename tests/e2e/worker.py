@@ -1,0 +1,72 @@
+"""Answers questions about scripted machines: gpulse is imported once, and each question gets a fork of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import struct
+import sys
+from typing import Any
+
+from gpulse.cli.commands import status as status  # imported before any fork, so that no question pays for it
+from gpulse.cli.main import main as gpulse
+from gpulse.model.catalog import GPU_METRICS, PROCESS_METRICS
+from gpulse.model.codec import to_plain
+from gpulse.model.select import EVERYTHING, Wanted
+from gpulse.sampling.sampler import Sampler
+from gpulse.sources.nvidia.source import NvidiaSource
+
+
+def at(seconds: float) -> None:
+    """Set the scenario's clock."""
+    with open(os.environ["FAKE_NVML_CLOCK"], "r+b") as file:
+        file.write(struct.pack("d", seconds))
+
+
+def sampler(wanted: Wanted = EVERYTHING, **options: Any) -> Sampler:
+    """An open sampler over the scripted machine."""
+    return Sampler(NvidiaSource(os.environ.get("GPULSE_ROOT", "")), wanted, **options).open()
+
+
+def look(over: Sampler) -> Any:
+    """One look as plain data."""
+    return to_plain(over.read())
+
+
+def say(value: object) -> None:
+    """The answer."""
+    print(json.dumps(value))
+
+
+NAMES = {
+    name: globals()[name]
+    for name in ("NvidiaSource", "Sampler", "Wanted", "EVERYTHING", "GPU_METRICS", "PROCESS_METRICS", "at", "sampler")
+} | {"look": look, "say": say, "os": os}
+
+
+def answer(request: dict[str, Any]) -> int:
+    """Run one question in this, forked, process."""
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    for number, name in ((0, os.devnull), (1, request["out"]), (2, request["err"])):
+        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o644), number)
+    if request["library"]:
+        ctypes.CDLL(request["library"])  # a later load by soname finds this one
+    if request["code"] is None:
+        return gpulse(request["arguments"])
+    exec(compile(request["code"], "<question>", "exec"), dict(NAMES))
+    return 0
+
+
+def serve() -> int:
+    """Answer one question a line until there are no more."""
+    for line in iter(sys.stdin.readline, ""):
+        if (child := os.fork()) == 0:
+            return answer(json.loads(line))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(serve())

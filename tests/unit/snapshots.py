@@ -1,0 +1,77 @@
+"""Any snapshot the catalog allows, for property tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu, Host, Process
+from gpulse.model.metric import GAPS, Flag, Metric, Number, Numbers, Text
+from gpulse.model.snapshot import Problem, Snapshot
+
+if TYPE_CHECKING:
+    from gpulse.model.metric import Gap, Value
+
+_FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
+_ANY_NUMBER = st.one_of(st.integers(-(2**64), 2**64), _FINITE)
+_ANY_TEXT = st.text(max_size=12)  # control characters, wide ones and lone surrogates among them
+TIMES = st.integers(0, 4_000_000_000_000_000).map(lambda micros: micros / 1_000_000)
+
+
+def _believable(metric: Metric) -> st.SearchStrategy[float | int]:
+    high = min(metric.high, 1e18)
+    return st.one_of(st.integers(int(metric.low), int(high)), st.floats(metric.low, high), st.just(metric.low))
+
+
+def _value(metric: Metric, believable: bool) -> st.SearchStrategy[Value]:
+    number = _believable(metric) if believable else _ANY_NUMBER
+    if isinstance(metric, Number):
+        return number
+    if isinstance(metric, Text):
+        return _ANY_TEXT
+    if isinstance(metric, Flag):
+        return st.booleans()
+    if isinstance(metric, Numbers):
+        return st.lists(number, max_size=4).map(tuple)
+    return st.lists(_ANY_TEXT, max_size=3).map(tuple)
+
+
+@st.composite
+def _parts(
+    draw: st.DrawFn, metrics: Mapping[str, Metric], believable: bool
+) -> tuple[dict[str, Value], dict[str, Gap]]:
+    keys = draw(st.lists(st.sampled_from(sorted(metrics)), unique=True, max_size=12))
+    there = draw(st.integers(0, len(keys)))
+    values = {key: draw(_value(metrics[key], believable)) for key in keys[:there]}
+    return values, {key: draw(st.sampled_from(GAPS)) for key in keys[there:]}
+
+
+def _processes(believable: bool) -> st.SearchStrategy[tuple[Process, ...]]:
+    return st.lists(_parts(PROCESS_METRICS, believable).map(lambda parts: Process(*parts)), max_size=3).map(tuple)
+
+
+@st.composite
+def _gpus(draw: st.DrawFn, believable: bool, divided: bool) -> Gpu:
+    values, gaps = draw(_parts(GPU_METRICS, believable))
+    return Gpu(
+        values,
+        gaps,
+        state=draw(st.sampled_from(("ok", "lost", "timeout", "asleep"))),
+        since=draw(st.none() | TIMES),
+        processes=draw(_processes(believable)),
+        instances=tuple(draw(st.lists(_gpus(believable, False), max_size=2))) if divided else (),
+    )
+
+
+def snapshots(believable: bool = False) -> st.SearchStrategy[Snapshot]:
+    """Return a strategy for snapshots; `believable` keeps every number inside its metric's range."""
+    return st.builds(
+        Snapshot,
+        time=TIMES,
+        gpus=st.lists(_gpus(believable, True), max_size=3).map(tuple),
+        host=_parts(HOST_METRICS, believable).map(lambda parts: Host(*parts)),
+        driver=st.dictionaries(st.sampled_from(("version", "cuda", "nvml")) | _ANY_TEXT, _ANY_TEXT, max_size=3),
+        problems=st.lists(st.builds(Problem, _ANY_TEXT, _ANY_TEXT, _ANY_TEXT), max_size=2).map(tuple),
+    )

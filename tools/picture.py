@@ -1,0 +1,96 @@
+"""The picture of the README: the demo's glance as SVG, the same at every run.
+
+python -m tools.picture
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from html import escape
+from pathlib import Path
+
+from gpulse.present.text import width
+from gpulse.present.theme import Theme
+from gpulse.sampling.clock import ManualClock
+from gpulse.sampling.sampler import Sampler
+from gpulse.sources.simulated.source import SimulatedSource
+from gpulse.surfaces.status.view import glance
+from gpulse.surfaces.status.wanted import GLANCE
+
+ROOT = Path(__file__).parent.parent
+COLUMNS = 124
+CELL, LINE, PAD = 7.8, 18, 16
+_SGR = re.compile(r"\x1b\[([0-9;]*)m")
+
+
+def screen(columns: int) -> list[str]:
+    """Return the glance some time into the demo, coloured."""
+    clock = ManualClock(1_794_733_267.0)
+    sampler = Sampler(SimulatedSource(clock=clock.monotonic), GLANCE, clock=clock).open()
+    clock.sleep(41.0)
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    return glance(sampler.read(), Theme(256), columns)
+
+
+def colour(code: str) -> tuple[str, bool]:
+    """Return the colour and weight of an SGR code, as far as the themes use them."""
+    words = code.split(";")
+    bold = words[0] == "1"
+    if "38" in words:
+        return _palette(int(words[words.index("38") + 2])), bold
+    return "#e4e4e4", bold
+
+
+def _palette(number: int) -> str:
+    """Return one of the 256 colours of a terminal."""
+    if number >= 232:
+        grey = 8 + 10 * (number - 232)
+        return f"#{grey:02x}{grey:02x}{grey:02x}"
+    levels = (0, 95, 135, 175, 215, 255)
+    red, rest = divmod(number - 16, 36)
+    return "#" + "".join(f"{levels[level]:02x}" for level in (red, *divmod(rest, 6)))
+
+
+def svg(lines: list[str], columns: int) -> str:
+    """Return lines of coloured text as a picture."""
+    wide, high = columns * CELL + 2 * PAD, len(lines) * LINE + 2 * PAD
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {high}" font-size="13"']
+    out.append(
+        ' font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,DejaVu Sans Mono,monospace" xml:space="preserve">'
+    )
+    out.append(f'<rect width="{wide:.0f}" height="{high}" rx="10" fill="#16181d"/>')
+    for row, line in enumerate(lines):
+        y = PAD + row * LINE + 13
+        at, fill, bold = 0, "#e4e4e4", False
+        for number, piece in enumerate(_SGR.split(line)):
+            if number % 2:
+                fill, bold = colour(piece) if piece != "0" else ("#e4e4e4", False)
+            elif piece:
+                out += _text(piece, at, y, fill, bold)
+                at += width(piece)
+    return "\n".join([*out, "</svg>", ""])
+
+
+def _text(piece: str, at: int, y: int, fill: str, bold: bool) -> list[str]:
+    """Return a piece as SVG, placed by its first letter: leading spaces would be dropped and the rest stretched."""
+    words = piece.strip()
+    if not words:
+        return []
+    x = PAD + (at + len(piece) - len(piece.lstrip())) * CELL
+    weight = ' font-weight="bold"' if bold else ""
+    length = f'textLength="{width(words) * CELL:.1f}" lengthAdjust="spacingAndGlyphs"'
+    return [f'<text x="{x:.1f}" y="{y}" fill="{fill}"{weight} {length}>{escape(words)}</text>']
+
+
+def main() -> int:
+    """Write docs/glance.svg."""
+    (ROOT / "docs/glance.svg").write_text(svg(screen(COLUMNS), COLUMNS))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
