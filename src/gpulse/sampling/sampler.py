@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..model.select import Wanted
     from ..sources.base import Device, Facts, Sample, Source
+    from .lanes import Job
 
 _SUSPENDED = 1.0  # seconds asleep between two looks after which counts no longer compare
 _POLL = 0.01
@@ -102,12 +103,14 @@ class Sampler:
             return self._only_chosen(recorded)
         self._notice_suspend()
         now, slow = self.clock.now(), self._slow_is_due()
-        self._lanes.run([("source", self.source.refresh)])
-        devices = [(self._track(position), device) for position, device in self._devices()]
         process_keys = self._plan.process(slow) if self._plan.lists else None
-        results = self._lanes.run(
-            [(track, _looking(device, track.due(slow), process_keys)) for track, device in devices]
-        )
+        jobs: list[Job] = [("source", self.source.refresh)]
+        for position, _ in self._devices():
+            track = self._track(position)
+            jobs.append((track, _looking(self.source, position, track.due(slow), process_keys)))
+        results = self._lanes.run(jobs)
+        results.pop("source", None)
+        devices = [(self._track(position), device) for position, device in self._devices()]
         problems = [*self.source.problems, *_raised(results.values())]
         known = self._know(results.values(), self._plan.process(slow), problems)
         gpus = []
@@ -138,6 +141,7 @@ class Sampler:
         """Close the source, unless one of its calls hangs: then nothing of the driver may be touched."""
         if not self._lanes.hanging:
             self.source.close()
+        self._lanes.close()
 
     def _devices(self) -> list[tuple[int, Device]]:
         devices = list(enumerate(self.source.devices))
@@ -194,8 +198,11 @@ def _priming(device: Device, keys: frozenset[str]) -> Callable[[], None]:
     return lambda: device.prime(keys)
 
 
-def _looking(device: Device, keys: frozenset[str], process_keys: frozenset[str] | None) -> Callable[[], Sample]:
+def _looking(
+    source: Source, position: int, keys: frozenset[str], process_keys: frozenset[str] | None
+) -> Callable[[], Sample]:
     def look() -> Sample:
+        device = source.devices[position]  # looked up now: a refresh just before may have opened the source anew
         device.prime(keys)
         return device.read(keys, process_keys)
 

@@ -1,0 +1,20 @@
+"""All measurements of one run, as Markdown: `make bench`."""
+
+from __future__ import annotations
+
+import sys
+
+from bench import oneshot, sample
+from bench.machine import install
+
+
+def main() -> int:
+    """Print the tables; figures of a shared machine are indicative, ratios within one run are what counts."""
+    install()
+    print("## From the shell\n\n" + "\n".join(oneshot.table()), flush=True)
+    print("\n## From Python\n\n" + "\n".join(sample.tables()), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""One look from the shell: wall time of whole commands, every tool once a round."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import time
+from statistics import median
+
+from bench.machine import BIN, machine
+
+PYTHON = str(BIN / "python")
+COMMANDS: dict[str, list[str]] = {
+    "python -c pass": [PYTHON, "-c", "pass"],
+    "import gpulse": [PYTHON, "-c", "import gpulse"],
+    "import pynvml; nvmlInit()": [PYTHON, "-c", "import pynvml; pynvml.nvmlInit()"],
+    "gpulse --version": [str(BIN / "gpulse"), "--version"],
+    "gpulse, complete": [str(BIN / "gpulse")],
+    "gpulse without activity": [
+        str(BIN / "gpulse"),
+        "-c",
+        "utilization,memory_used,temperature,power_draw,clock_sm",
+        "-p",
+    ],
+    "nvitop -1": [str(BIN / "nvitop"), "-1"],
+    "gpustat": [str(BIN / "gpustat")],
+}
+FIRST = "gpulse, first picture on a terminal"
+BASE = "import pynvml; nvmlInit()"
+
+
+def wall(command: list[str], env: dict[str, str]) -> float:
+    """Return how long a command takes, in ms."""
+    start = time.perf_counter()
+    subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return (time.perf_counter() - start) * 1000
+
+
+def first_picture(env: dict[str, str]) -> float:
+    """Return how long it takes until gpulse has drawn the last GPU on a terminal, in ms."""
+    parent, child = pty.openpty()
+    start = time.perf_counter()
+    process = subprocess.Popen([str(BIN / "gpulse")], env=env, stdout=child, stderr=child, stdin=child)
+    os.close(child)
+    seen = b""
+    while seen.count(b"\n") < 10:
+        seen += os.read(parent, 65536)
+    taken = (time.perf_counter() - start) * 1000
+    try:
+        while os.read(parent, 65536):
+            pass
+    except OSError:
+        pass  # the other end is closed
+    process.wait()
+    os.close(parent)
+    return taken
+
+
+def table(rounds: int = 15) -> list[str]:
+    """Return the Markdown table of one run: 8 GPUs, 24 processes, the latencies of an H200."""
+    with machine("dgx-h100x8", 8, 24) as env:
+        times: dict[str, list[float]] = {name: [] for name in [*COMMANDS, FIRST]}
+        for _ in range(rounds):
+            for name, command in COMMANDS.items():
+                times[name].append(wall(command, env))
+            times[FIRST].append(first_picture(env))
+    base = median(times[BASE])
+    rows = [
+        f"| `{name}` | {median(taken):.0f} ({min(taken):.0f}) | {median(taken) / base:.2f} |"
+        for name, taken in sorted(times.items(), key=lambda entry: median(entry[1]))
+    ]
+    return [f"| command | wall ms, median (least) of {rounds} | x `{BASE}` |", "| --- | --- | --- |", *rows]
