@@ -126,6 +126,7 @@ class Sampler:
 
     def stream(self, interval: float) -> Iterator[Snapshot]:
         """Yield a snapshot every `interval` seconds on a steady clock: a late one does not delay those after it."""
+        self._lanes.run([("source", self.source.stay)])
         start, tick = self.clock.monotonic(), 0
         while True:
             try:

@@ -44,7 +44,7 @@ class Track:
             values = {**device.identity, **self._kept, **sample.values}
         else:
             self._forget()
-            values = dict(device.identity)
+            values = {**device.identity, **sample.values}
         gaps = {**self._kept_gaps, **sample.gaps}
         return Gpu(
             values,

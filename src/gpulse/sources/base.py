@@ -112,6 +112,9 @@ class Source:
     def refresh(self) -> None:
         """Called before each look: notice a fork, a GPU that woke up, a driver that came back."""
 
+    def stay(self) -> None:
+        """Called once by those who will look again and again: begin to note what shows only to them."""
+
     def close(self) -> None:
         """Let go of everything; safe to call twice and after a failed open."""
 

@@ -67,7 +67,7 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
         lines = draw(first)
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
-        if not any("pending" in gpu.gaps.values() for gpu in first.gpus) or len(lines) >= rows:
+        if not any(gpu.gaps.get("sm_active") == "pending" for gpu in first.gpus) or len(lines) >= rows:
             return
         sys.stdout.write(f"\x1b[{len(lines)}A")
     sampler.settle()
@@ -79,7 +79,7 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
 def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
     """Return what to ask for, and the keys of --columns."""
     from ...model.select import EVERYTHING, Wanted, metric_named
-    from ...surfaces.status.wanted import GLANCE, PROCESSES
+    from ...surfaces.status.wanted import GLANCE, PROCESSES, STAYING
 
     if arguments.json:
         return EVERYTHING, []
@@ -87,7 +87,7 @@ def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
         columns = [metric_named(name).key for name in arguments.columns]
         wanted = Wanted(columns, host=("name",))
     else:
-        columns, wanted = [], GLANCE
+        columns, wanted = [], GLANCE if arguments.watch is None else GLANCE | STAYING
     return (wanted | PROCESSES if arguments.processes else wanted), columns
 
 

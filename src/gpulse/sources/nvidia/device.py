@@ -81,13 +81,13 @@ class NvidiaDevice(Device):
             fill_from_kernel(sample, self._root)
         sample.values.setdefault("memory_unified", False)
         sample.processes = shared
-        self._read_xid(sample, keys)
         for key in keys:
             if key not in sample.values and key not in sample.gaps and key not in sample.counters:
                 sample.gaps[key] = "unsupported"
         self.answered = SUCCESS in codes or not codes
         if not self.answered and any(code in _LOST for code in codes):
             _lose(sample, keys)
+        self._read_xid(sample, keys)
         return sample
 
     def parts(self) -> list[Mapping[str, Value]]:
@@ -140,10 +140,10 @@ class NvidiaDevice(Device):
     def _read_xid(self, sample: Sample, keys: Key) -> None:
         if "xid_last" in keys:
             code = None if self.watch is None else self.watch.last(self.handle)
-            if code is None:
-                sample.gaps["xid_last"] = "pending"
-            else:
+            sample.gaps["xid_last"] = "pending"
+            if code is not None:
                 sample.values["xid_last"] = code
+                del sample.gaps["xid_last"]
 
     def close(self) -> None:
         """Give GPM samples back to the driver."""

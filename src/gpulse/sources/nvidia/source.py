@@ -81,8 +81,8 @@ class NvidiaSource(Source):
 
         return examine(self.machine, self._root)
 
-    def watch_faults(self) -> None:
-        """Begin to note XID errors; for those who stay, since only what happens from now on is heard."""
+    def stay(self) -> None:
+        """Begin to note XID errors: only what happens from now on is heard."""
         if self._watch is None and self._nvml is not None:
             live = [device for device in self.devices if isinstance(device, NvidiaDevice)]
             self._watch = XidWatch(self._nvml, [device.handle for device in live])
@@ -159,4 +159,4 @@ class NvidiaSource(Source):
             self.devices = before
             self.problems = (Problem(self.name, error.message, error.remedy),)
         if watched:
-            self.watch_faults()
+            self.stay()

@@ -7,7 +7,7 @@ from ...present.cells import severity, throttle_text, value_text
 from ...present.line import Line
 from ...present.text import clean
 from .lines import label
-from .parts import gauge, has, memory_style, memory_text, owners, remarks, share_style, silence
+from .parts import gauge, has, header, memory_style, memory_text, owners, remarks, share_style, silence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ _SIDE = 32  # cells of the column at the right
 
 
 def deck(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
-    """Return the cards, a blank line before each."""
-    lines: list[Line] = []
+    """Return the header and the cards, a blank line before each."""
+    lines = [header(snapshot, theme, columns)]
     for gpu in snapshot.gpus:
         lines += [Line(), *_card(gpu, theme, min(columns, WIDEST), snapshot.time)]
     return lines

@@ -9,6 +9,7 @@ from ...present.text import width
 from .parts import (
     gauge,
     has,
+    header,
     memory_style,
     memory_text,
     number_text,
@@ -42,6 +43,12 @@ class Layout:
         self.memory = max([8, *(len(memory_text(gpu)) for gpu in gpus)])
         self.activity = columns >= 72 and any(has(gpu, metric) for gpu in gpus for metric in _ACTIVITY)
         side = max([0, *(remarks(gpu).width + owners(gpu, columns, theme).width for gpu in gpus)])
+        self.headline = ""
+        names = {short_name(gpu) for gpu in gpus}
+        self.bar = _BAR
+        if len(names) == 1 and len(gpus) > 1 and columns < self._width() + min(side, _ENOUGH):
+            self.headline = f"{len(gpus)} {theme.glyph('×', 'x')} {names.pop()}"
+            self.name = 0
         self.bar = _SMALLEST_BAR
         if columns < self._width():
             self.name = max(0, self.name + columns - self._width())
@@ -60,9 +67,9 @@ class Layout:
 
 
 def table(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
-    """Return a header line and one or two lines for every GPU."""
+    """Return the header, the titles and one or two lines for every GPU."""
     layout = Layout(snapshot.gpus, theme, columns)
-    lines = [_titles(layout)]
+    lines = [header(snapshot, theme, columns, layout.headline), _titles(layout)]
     for gpu in snapshot.gpus:
         lines += _rows(gpu, layout, theme, snapshot.time)
         for instance in gpu.instances:

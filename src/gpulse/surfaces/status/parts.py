@@ -22,12 +22,13 @@ _STATES = {"lost": "lost", "timeout": "driver does not answer", "asleep": "aslee
 _GAPS = {"denied": "no permission", "failed": "cannot be read", "timeout": "driver does not answer", "lost": "lost"}
 
 
-def header(snapshot: Snapshot, theme: Theme, columns: int) -> Line:
-    """Return the first line: which machine, which driver, what time."""
+def header(snapshot: Snapshot, theme: Theme, columns: int, gpus: str = "") -> Line:
+    """Return the first line: which machine, which driver, what time; `gpus` names them all where they have one name."""
     dot = theme.glyph(" · ", " | ")
     host, driver = snapshot.host, snapshot.driver
     line = Line().add(clean(host.name or "gpulse"), "title")
-    facts = [f"driver {clean(driver['version'])}"] if "version" in driver else []
+    facts = [gpus] if gpus else []
+    facts += [f"driver {clean(driver['version'])}"] if "version" in driver else []
     facts += [f"CUDA {clean(driver['cuda'])}"] if "cuda" in driver else []
     if host.load and columns >= 100:
         facts.append(f"load {host.load[0]:.1f}")
@@ -101,7 +102,8 @@ def silence(gpu: Gpu, now: float) -> str:
     """Return in words why a GPU shows nothing at all, or nothing when it shows something."""
     if gpu.state != "ok":
         since = "" if gpu.since is None or now - gpu.since < 1 else f" for {duration_text(now - gpu.since)}"
-        return _STATES[gpu.state] + since
+        fault = "" if gpu.xid_last is None else f" (XID {gpu.xid_last:.0f})"
+        return _STATES[gpu.state] + since + fault
     if gpu.utilization is None and gpu.memory_used is None and gpu.temperature is None and not gpu.instances:
         reasons = {gap for key, gap in gpu.gaps.items() if key in ("utilization", "memory_used", "temperature")}
         return ", ".join(_GAPS[gap] for gap in sorted(reasons) if gap in _GAPS)
@@ -117,6 +119,8 @@ def remarks(gpu: Gpu, throttling: bool = True) -> Line:
         line.add(f"{clock}{why}  ", "critical" if alarming else "label")
     if gpu.ecc_uncorrected:
         line.add(f"{gpu.ecc_uncorrected:.0f} memory errors  ", "critical")
+    if gpu.xid_last is not None:
+        line.add(f"XID {gpu.xid_last:.0f}  ", "critical")
     if gpu.memory_unattributed and gpu.memory_unattributed >= _UNATTRIBUTED:
         line.add(f"unattributed {size_text(gpu.memory_unattributed)}  ", "warn")
     if gpu.memory_unified:

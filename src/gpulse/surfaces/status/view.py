@@ -26,13 +26,12 @@ def glance(
     snapshot: Snapshot, theme: Theme, columns: int, *, processes: bool = False, chosen: Sequence[str] = ()
 ) -> list[str]:
     """Return the lines of the view; `processes` adds the process table, `chosen` keys replace the usual columns."""
-    lines = [header(snapshot, theme, columns)]
     if chosen:
-        lines += _columns(snapshot, chosen)
+        lines = [header(snapshot, theme, columns), *_columns(snapshot, chosen)]
     elif len(snapshot.gpus) <= _MOST_CARDS and columns >= _NARROWEST_CARD:
-        lines += deck(snapshot, theme, columns)
+        lines = deck(snapshot, theme, columns)
     else:
-        lines += table(snapshot, theme, columns)
+        lines = table(snapshot, theme, columns)
     if processes:
         lines += [Line(), *process_table(snapshot, theme, columns)]
     lines += problem_lines(snapshot)

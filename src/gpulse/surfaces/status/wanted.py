@@ -15,4 +15,5 @@ GLANCE = Wanted(
     process=("pid", "name", "user", "memory_used", "type"),
     host=("name", "load", "memory_used", "memory_total"),
 )
+STAYING = Wanted(gpu=("xid_last",))
 PROCESSES = Wanted(process=PROCESS_METRICS)
