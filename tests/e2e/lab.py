@@ -15,6 +15,7 @@ from tests.fake_nvml import Clock, Scenario, calls
 from tests.fake_nvml.build import SONAME
 
 ROOT = Path(__file__).parents[2]
+PERSONAL = ("GPULSE_", "CUDA_", "LC_", "LANG", "TERM", "COLORTERM", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
 PATIENCE = 60.0  # seconds after which a question counts as hung
 
 
@@ -40,7 +41,7 @@ class Answer:
 
 def environment(scenario: Scenario, folder: Path, **more: str) -> dict[str, str]:
     """The environment of a child on a scripted machine without latency, and with this checkout's gpulse."""
-    plain = {key: value for key, value in scenario.write(folder).items() if not key.startswith(("GPULSE_", "CUDA_"))}
+    plain = {key: value for key, value in scenario.write(folder).items() if not key.startswith(PERSONAL)}
     return plain | {"FAKE_NVML_LATENCY": "none", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"} | more
 
 

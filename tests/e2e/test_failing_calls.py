@@ -242,3 +242,30 @@ say([first, look(over)])
         last = seen[1]["gpus"][1]
         check_only(last | {"uuid": last.get("uuid")}, healthy.gpus[1], set())
         assert users(last)[0][1:] == users(healthy.gpus[1])[0][1:]
+
+
+@pytest.mark.parametrize("function", ANSWERS)
+def test_a_value_does_not_outlive_the_call_that_gave_it(lab: Lab, function: str) -> None:
+    seen = lab.see(
+        machine().fault(function=function, gpu=1, code=10, since="10s"),
+        """
+over = sampler(slow_every=0)
+over.settle(0)
+at(1)
+first = look(over)
+at(11)
+look(over)
+at(12)
+say([first, look(over)])
+""",
+    )
+    before, now = (look["gpus"][1] for look in seen)
+    lasting = {key for key, metric in GPU_METRICS.items() if metric.cost == "static"}
+    found_once = function in ("nvmlGpmQueryDeviceSupport", "nvmlDeviceGetNvLinkState")
+    derived = {"memory_percent", "memory_unattributed"}  # whether these are null or left out is told above
+    for key in GPU_METRICS.keys() - {"xid_last", "gpu_instance", "compute_instance"} - derived:
+        gone = key in ANSWERS[function].split() and key not in lasting and not found_once
+        assert (now.get(key) is None) is gone, key
+        assert gone or now[key] == before[key], key
+    if set(MEMORY.split()) <= set(ANSWERS[function].split()):
+        assert [now.get(key) for key in derived] == [None, None]

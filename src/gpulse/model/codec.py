@@ -44,7 +44,7 @@ def to_plain(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "time": time_text(snapshot.time),
-        "host": _reading_to_plain(snapshot.host),
+        "host": _with_gaps(snapshot.host),
         "driver": dict(snapshot.driver),
         "gpus": [_gpu_to_plain(gpu) for gpu in snapshot.gpus],
         "errors": [
@@ -102,12 +102,14 @@ def _gpu_to_plain(gpu: Gpu) -> dict[str, Any]:
     if gpu.since is not None:
         plain["since"] = time_text(gpu.since)
     plain["gaps"] = dict(gpu.gaps)
-    plain["processes"] = [
-        _reading_to_plain(process) | ({"gaps": dict(process.gaps)} if process.gaps else {}) for process in gpu.processes
-    ]
+    plain["processes"] = [_with_gaps(process) for process in gpu.processes]
     if gpu.instances:
         plain["instances"] = [_gpu_to_plain(instance) for instance in gpu.instances]
     return plain
+
+
+def _with_gaps(reading: Reading) -> dict[str, Any]:
+    return _reading_to_plain(reading) | ({"gaps": dict(reading.gaps)} if reading.gaps else {})
 
 
 def _reading_to_plain(reading: Reading) -> dict[str, Any]:
@@ -119,18 +121,25 @@ def _reading_to_plain(reading: Reading) -> dict[str, Any]:
     return plain
 
 
-def _gpu_from_plain(plain: Mapping[str, Any]) -> Gpu:
+def _gpu_from_plain(plain: Mapping[str, Any], whole: bool = True) -> Gpu:
+    """Build a GPU, or with `whole` false an instance of one, which has no instances itself."""
     values, gaps = _values(plain, GPU_METRICS)
     state = plain.get("state", "ok")
-    since = plain.get("since")
     return Gpu(
         values,
         gaps,
         state=state if state in STATES else "ok",
-        since=None if since is None else parse_time(since),
+        since=_moment(plain.get("since")),
         processes=tuple(Process(*_values(process, PROCESS_METRICS)) for process in _objects(plain.get("processes"))),
-        instances=tuple(_gpu_from_plain(instance) for instance in _objects(plain.get("instances"))),
+        instances=tuple(_gpu_from_plain(part, False) for part in _objects(plain.get("instances"))) if whole else (),
     )
+
+
+def _moment(plain: Any) -> float | None:
+    try:
+        return None if plain is None else parse_time(plain)
+    except RecordingError:
+        return None
 
 
 def _values(plain: Mapping[str, Any], metrics: Mapping[str, Metric]) -> tuple[dict[str, Value], dict[str, Gap]]:
@@ -144,6 +153,8 @@ def _values(plain: Mapping[str, Any], metrics: Mapping[str, Metric]) -> tuple[di
             gaps[key] = stated[key]
         elif key in plain:
             gaps[key] = "failed"
+    if stated.get("processes") in GAPS:
+        gaps["processes"] = stated["processes"]  # the list itself, which is no metric
     return values, gaps
 
 
@@ -163,12 +174,7 @@ def _value(metric: Metric, plain: Any) -> Value | None:
 
 
 def _is_number(plain: Any) -> bool:
-    return (
-        isinstance(plain, (int, float))
-        and not isinstance(plain, bool)
-        and plain == plain
-        and abs(plain) != float("inf")
-    )
+    return isinstance(plain, (int, float)) and not isinstance(plain, bool) and -1e300 < plain < 1e300
 
 
 def _mapping(plain: Any) -> Mapping[str, Any]:

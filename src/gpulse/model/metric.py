@@ -48,7 +48,7 @@ class Metric:
         dcgm: str = "",
         otel: str = "",
         low: float = 0.0,
-        high: float = float("inf"),
+        high: float = 1e300,
         warn: float | None = None,
         critical: float | None = None,
     ) -> None:

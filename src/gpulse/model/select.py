@@ -45,7 +45,10 @@ def _union(one: frozenset[str] | None, other: frozenset[str] | None) -> frozense
     return one | other
 
 
-EVERYTHING = Wanted(GPU_METRICS, PROCESS_METRICS, HOST_METRICS)
+# All but the details, which only a question that names them is worth.
+EVERYTHING = Wanted(
+    (key for key, metric in GPU_METRICS.items() if metric.group != "details"), PROCESS_METRICS, HOST_METRICS
+)
 
 
 def metric_named(name: str, metrics: Mapping[str, Metric] = GPU_METRICS, lists: str = "gpulse metrics") -> Metric:
@@ -54,7 +57,7 @@ def metric_named(name: str, metrics: Mapping[str, Metric] = GPU_METRICS, lists: 
     if key in metrics:
         return metrics[key]
     for metric in metrics.values():
-        if key in metric.smi:
+        if key in map(str.lower, metric.smi):
             return metric
     close = nearest(key, [*metrics, *(alias for metric in metrics.values() for alias in metric.smi)])
     raise UnknownMetric(f"there is no metric {name!r}{_did_you_mean(close)}", f"`{lists}` lists them all.")
@@ -91,7 +94,7 @@ def _positions(gpus: Sequence[Gpu], word: str, environ: Mapping[str, str]) -> li
     if first.isdecimal() and (not dash or last.isdecimal()):
         low, high = int(first), int(last if dash else first)
         found = [position for position, gpu in enumerate(gpus) if gpu.index is not None and low <= gpu.index <= high]
-        if len(found) == high - low + 1:
+        if found and len(found) == high - low + 1:
             return found
     elif found := [position for position, gpu in enumerate(gpus) if _is_called(gpu, word)]:
         if len(found) == 1:

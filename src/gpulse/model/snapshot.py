@@ -65,6 +65,9 @@ class Snapshot:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Snapshot is a value and cannot be changed")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a Snapshot is a value and cannot be changed")
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and all(
             getattr(self, name) == getattr(other, name) for name in self.__slots__

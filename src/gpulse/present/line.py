@@ -42,7 +42,7 @@ class Line:
         room = columns
         out: list[str] = []
         for text, style in self.pieces:
-            piece = fit(text, room, theme.more)
+            piece = fit(theme.spelled(text), room, theme.more)
             out.append(theme.paint(piece, style))
             room -= width(piece)
             if room <= 0:

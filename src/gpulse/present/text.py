@@ -32,7 +32,7 @@ def fit(text: str, cells: int, more: str = "…") -> str:
         if width(kept + char) > room:
             break
         kept += char
-    return (kept + more)[:cells] if room >= 0 else more[:cells]
+    return kept + more if room >= 0 else more[:cells]
 
 
 def pad(text: str, cells: int, right: bool = False) -> str:

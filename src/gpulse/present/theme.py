@@ -41,6 +41,12 @@ class Theme:
         code = self._codes.get(style)
         return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
+    def spelled(self, text: str) -> str:
+        """Return text in characters this terminal has; what it has not is written out."""
+        if self.unicode or text.isascii():
+            return text
+        return text.replace("…", self.more).encode("ascii", "backslashreplace").decode("ascii")
+
     def glyph(self, unicode: str, ascii: str) -> str:
         """Return the first where the terminal has Unicode, else the second."""
         return unicode if self.unicode else ascii
@@ -52,7 +58,7 @@ class Theme:
             full = round(part * cells)
             return "#" * full, "-" * (cells - full)
         eighths = round(part * cells * 8)
-        if share and eighths == 0:
+        if share and cells and part > 0 and eighths == 0:
             eighths = 1  # something is never drawn as nothing
         full, rest = divmod(eighths, 8)
         filled = "█" * full + (_BLOCKS[rest] if rest else "")

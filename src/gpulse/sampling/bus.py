@@ -73,6 +73,8 @@ class Bus:
         subscription = Subscription(size)
         with self._lock:
             self._subscriptions.append(subscription)
+            if self._stop.is_set():
+                subscription.close()
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:

@@ -104,14 +104,13 @@ class Sampler:
         self._notice_suspend()
         now, slow = self.clock.now(), self._slow_is_due()
         process_keys = self._plan.process(slow) if self._plan.lists else None
-        jobs: list[Job] = [("source", self.source.refresh)]
-        for position, _ in self._devices():
-            track = self._track(position)
-            jobs.append((track, _looking(self.source, position, track.due(slow), process_keys)))
-        results = self._lanes.run(jobs)
+        before = self.source.devices
+        results = self._lanes.run([("source", self.source.refresh), *self._looks(slow, process_keys)])
+        if self.source.devices is not before:  # opened anew: other GPUs, perhaps
+            results = {"source": results.get("source"), **self._lanes.run(self._looks(slow, process_keys))}
+        problems = [*self.source.problems, *_raised(results.values())]
         results.pop("source", None)
         devices = [(self._track(position), device) for position, device in self._devices()]
-        problems = [*self.source.problems, *_raised(results.values())]
         known = self._know(results.values(), self._plan.process(slow), problems)
         gpus = []
         for track, device in devices:
@@ -120,7 +119,7 @@ class Sampler:
                 gpus.append(track.silent(device, now, "timeout" if answer is None else "failed"))
             else:
                 gpus.append(track.gpu(device, answer, now, known))
-        host = self._host()
+        host = self._host(problems)
         self._rates.next_look()
         return Snapshot(now, tuple(gpus), host, self.source.driver, tuple(problems))
 
@@ -143,6 +142,10 @@ class Sampler:
         if not self._lanes.hanging:
             self.source.close()
         self._lanes.close()
+
+    def _looks(self, slow: bool, process_keys: frozenset[str] | None) -> list[Job]:
+        tracks = [(self._track(position), device) for position, device in self._devices()]
+        return [(track, _looking(device, track.due(slow), process_keys)) for track, device in tracks]
 
     def _devices(self) -> list[tuple[int, Device]]:
         devices = list(enumerate(self.source.devices))
@@ -177,19 +180,27 @@ class Sampler:
         pids = {pid for sample in _samples(answers) for pid in sample.processes}
         if not pids or not self._plan.describes:
             return {}
-        if self.source.machine.foreign(pids):
-            problems.append(_FOREIGN)
+        try:
+            if self.source.machine.foreign(pids):
+                problems.append(_FOREIGN)
+                return {}
+            known = self.source.machine.processes(pids, keys)
+        except Exception as error:  # noqa: BLE001  # the machine is foreign ground too: without it the GPUs still show
+            problems += _raised([error])
             return {}
-        known = self.source.machine.processes(pids, keys)
         for pid, facts in known.items():
             settle_rates(("process", pid), facts, self._rates)
             check(facts, PROCESS_METRICS, self.dropped)
         return known
 
-    def _host(self) -> Host:
+    def _host(self, problems: list[Problem]) -> Host:
         if self._plan.host is None:
             return Host({})
-        facts = self.source.machine.host(self._plan.host)
+        try:
+            facts = self.source.machine.host(self._plan.host)
+        except Exception as error:  # noqa: BLE001  # as for processes
+            problems += _raised([error])
+            return Host({}, dict.fromkeys(self._plan.host, "failed"))
         settle_rates("host", facts, self._rates)
         check(facts, HOST_METRICS, self.dropped)
         return Host(facts.values, facts.gaps)
@@ -199,11 +210,8 @@ def _priming(device: Device, keys: frozenset[str]) -> Callable[[], None]:
     return lambda: device.prime(keys)
 
 
-def _looking(
-    source: Source, position: int, keys: frozenset[str], process_keys: frozenset[str] | None
-) -> Callable[[], Sample]:
+def _looking(device: Device, keys: frozenset[str], process_keys: frozenset[str] | None) -> Callable[[], Sample]:
     def look() -> Sample:
-        device = source.devices[position]  # looked up now: a refresh just before may have opened the source anew
         device.prime(keys)
         return device.read(keys, process_keys)
 

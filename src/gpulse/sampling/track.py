@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .rates import Rates
 
+_OUTLASTING = ("xid_last",)  # what a lost GPU still has to say: why it was lost
+
 
 class Track:
     """One GPU over time: static and slow values stay until asked again, a lost or silent GPU keeps nothing but its identity."""
@@ -25,12 +27,13 @@ class Track:
         self._kept: dict[str, Value] = {}
         self._kept_gaps: dict[str, Gap] = {}
         self._kept_of: dict[int, tuple[dict[str, Value], dict[str, Gap]]] = {}
+        self._empty = True
         self._state: State = "ok"
         self._since: float | None = None
 
     def due(self, slow: bool) -> frozenset[str]:
         """Return the keys to ask now; `slow` says that the slow ones are due."""
-        keys = self._plan.fast | self._plan.slow if slow else self._plan.fast
+        keys = self._plan.fast | self._plan.slow if slow or self._empty else self._plan.fast
         missing = [
             key for key in self._plan.static if key not in self._kept and self._kept_gaps.get(key) != "unsupported"
         ]
@@ -44,9 +47,9 @@ class Track:
             values = {**device.identity, **self._kept, **sample.values}
         else:
             self._forget()
-            values = {**device.identity, **sample.values}
+            values = {**device.identity, **{key: sample.values[key] for key in _OUTLASTING if key in sample.values}}
         gaps = {**self._kept_gaps, **sample.gaps}
-        return Gpu(
+        gpu = Gpu(
             values,
             {key: gap for key, gap in gaps.items() if key not in values},
             state=sample.state,
@@ -54,6 +57,9 @@ class Track:
             processes=self._processes(sample, known),
             instances=tuple(self._instance(part, known, at) for at, part in enumerate(sample.instances)),
         )
+        present = {process.pid for process in gpu.all_processes()}
+        self._kept_of = {pid: kept for pid, kept in self._kept_of.items() if pid in present}
+        return gpu
 
     def silent(self, device: Device, now: float, gap: Gap) -> Gpu:
         """Build the row of a GPU that did not answer: who it is, and nothing it may have said before."""
@@ -70,6 +76,7 @@ class Track:
         derive_memory(sample)
 
     def _remember(self, sample: Sample) -> None:
+        self._empty = False
         for key in self._plan.lasting:
             if key in sample.values:
                 self._kept[key] = sample.values[key]
@@ -79,6 +86,7 @@ class Track:
                 self._kept_gaps[key] = sample.gaps[key]
 
     def _forget(self) -> None:
+        self._empty = True
         self._kept.clear()
         self._kept_gaps.clear()
         self._kept_of.clear()

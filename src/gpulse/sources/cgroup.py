@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-_CONTAINER = re.compile(r"(?:^|[/:._-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
-_LXC = re.compile(r"/lxc(?:\.payload)?[./]([^/]+)")
+_CONTAINER = re.compile(r"(?:^|[/:._-])([0-9a-f]{64})(?:\.scope)?(?:/|$)", re.MULTILINE)
+_LXC = re.compile(r"/lxc(?:\.payload)?[./]([^/\n]+)")
 _POD = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
-_SLURM = re.compile(r"/job_(\d+)(?:/|$)")
+_SLURM = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
 _JOB_VARIABLES = (
     ("SLURM_JOB_ID", "slurm"),
     ("PBS_JOBID", "pbs"),

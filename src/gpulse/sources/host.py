@@ -24,16 +24,12 @@ def read_host(keys: Key, root: str = "") -> Facts:
     facts = Facts()
     facts.values["name"] = os.uname().nodename
     facts.values["cpu_count"] = os.cpu_count() or 1
-    if keys & _CPU:
-        _read_cpu(facts, root)
-    if keys & _MEMORY:
-        _read_memory(facts, root)
-    if "load" in keys:
-        _read_load(facts, root)
-    if keys & _DISK:
-        _read_disks(facts, root)
-    if keys & _NET:
-        _read_network(facts, root)
+    for own, read in _READERS:
+        if keys & own:
+            try:
+                read(facts, root)
+            except (ValueError, IndexError):  # a kernel file in another shape costs only what it holds
+                facts.gaps.update(dict.fromkeys(own, "failed"))
     return facts
 
 
@@ -85,13 +81,10 @@ def _read_memory(facts: Facts, root: str) -> None:
 
 def _read_load(facts: Facts, root: str) -> None:
     words = (read_text(f"{root}/proc/loadavg") or "").split()
-    try:
-        facts.values["load"] = tuple(float(word) for word in words[:3])
-    except ValueError:
-        words = []
     if len(words) < 3:
-        facts.values.pop("load", None)
         facts.gaps["load"] = "unsupported"
+    else:
+        facts.values["load"] = tuple(float(word) for word in words[:3])
 
 
 def _read_disks(facts: Facts, root: str) -> None:
@@ -125,3 +118,12 @@ def _read_network(facts: Facts, root: str) -> None:
         return
     facts.counters["net_rx"] = Counter(received, at)
     facts.counters["net_tx"] = Counter(sent, at)
+
+
+_READERS = (
+    (_CPU, _read_cpu),
+    (_MEMORY, _read_memory),
+    (frozenset({"load"}), _read_load),
+    (_DISK, _read_disks),
+    (_NET, _read_network),
+)

@@ -6,6 +6,7 @@ import os
 import time
 
 from ..errors import RecordingError, UsageError
+from ..model.catalog import Gpu
 from ..model.derive import memory_percent
 from ..model.snapshot import Snapshot
 from ..store.recording import read_recording
@@ -14,10 +15,11 @@ from .base import Device, Machine, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from ..model.catalog import Gpu
     from ..model.metric import Value
+
+_NORMAL: float | None = 1.0
 
 
 class ReplaySource(Source):
@@ -69,11 +71,16 @@ class ReplaySource(Source):
 
 def _completed(frame: Snapshot) -> Snapshot:
     """Add what follows from the recorded values, for recordings whose writer did not."""
-    gpus = tuple(
-        gpu if gpu.memory_percent is not None else gpu.replace(memory_percent=memory_percent(dict(gpu.items())))
-        for gpu in frame.gpus
-    )
-    return Snapshot(frame.time, gpus, frame.host, frame.driver, frame.problems)
+    return Snapshot(frame.time, tuple(_complete(gpu) for gpu in frame.gpus), frame.host, frame.driver, frame.problems)
+
+
+def _complete(gpu: Gpu) -> Gpu:
+    parts = tuple(_complete(part) for part in gpu.instances)
+    values = dict(gpu.items())
+    if gpu.memory_percent is None and (share := memory_percent(values)) is not None:
+        values["memory_percent"] = share
+    gaps = {key: gap for key, gap in gpu.gaps.items() if key not in values}
+    return Gpu(values, gaps, state=gpu.state, since=gpu.since, processes=gpu.processes, instances=parts)
 
 
 class _RecordedDevice(Device):
@@ -89,16 +96,27 @@ class _RecordedDevice(Device):
 
 def parse_spec(spec: str) -> tuple[str, float, float | None]:
     """Return path, start in seconds and speed (None: every line in turn); raise UsageError for a part that is wrong."""
-    if os.path.exists(spec):
-        return spec, 0.0, 1.0
+    path, pace = spec, _NORMAL
+    for path, pace in _without_speed(spec):
+        if os.path.exists(path):
+            return path, 0.0, pace
+        before, at, start = path.rpartition("@")
+        if at and os.path.exists(before) and "*" not in start:
+            return before, parse_duration(start), pace
+    before, at, start = path.rpartition("@")
+    return (before, parse_duration(start), pace) if at else (path, 0.0, pace)
+
+
+def _without_speed(spec: str) -> Iterator[tuple[str, float | None]]:
+    """Yield the spec as it is, since a name may hold any sign, then with what follows its last * taken for a speed."""
+    yield spec, _NORMAL
     rest, star, speed = spec.rpartition("*")
-    rest = rest if star else spec
-    path, at, start = rest.rpartition("@")
-    path = path if at else rest
+    if not star:
+        return
     try:
-        pace = None if star and speed == "max" else float(speed if star else 1)
+        pace = None if speed == "max" else float(speed)
         if pace is not None and not 0 < pace < float("inf"):
             raise ValueError
     except ValueError:
         raise UsageError(f"{speed!r} is not a speed;", "write it as replay:FILE*4 or replay:FILE*max.") from None
-    return path, parse_duration(start) if at else 0.0, pace
+    yield rest, pace

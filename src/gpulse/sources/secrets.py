@@ -49,11 +49,23 @@ def _names_a_secret(name: str) -> bool:
 
 
 def _mask_value(argument: str) -> str:
+    name, equals, value = argument.partition("=")
     if argument.startswith(_PREFIXES):
         return MASK
+    if equals and value.startswith(_PREFIXES):
+        return f"{name}={MASK}"
+    lowered = argument.lower()
+    for word in ("authorization:", "bearer "):
+        if word in lowered:
+            return argument[: lowered.index(word) + len(word)].rstrip() + f" {MASK}"
+    return _mask_url(argument)
+
+
+def _mask_url(argument: str) -> str:
     before, scheme, rest = argument.partition("://")
-    credentials, at, host = rest.partition("@")
-    if scheme and at and "/" not in credentials:
-        user, colon, _ = credentials.partition(":")
-        return f"{before}://{user}:{MASK}@{host}" if colon else f"{before}://{MASK}@{host}"
-    return argument
+    place, slash, path = rest.partition("/")
+    credentials, at, host = place.rpartition("@")
+    if not scheme or not at:
+        return argument
+    user, colon, _ = credentials.partition(":")
+    return f"{before}://{user}:{MASK}@{host}{slash}{path}" if colon else f"{before}://{MASK}@{host}{slash}{path}"

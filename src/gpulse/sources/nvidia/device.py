@@ -35,11 +35,15 @@ _LOST = (GPU_IS_LOST, RESET_REQUIRED)
 
 
 class NvidiaDevice(Device):
-    """A GPU behind an NVML handle. `answered` says whether any call of the last look came back with a value."""
+    """A GPU behind an NVML handle.
+
+    `answered` says whether any call of the last look came back with a value, `lost` that the GPU is off the bus.
+    """
 
     def __init__(self, nvml: Nvml, handle: c_void_p, index: int, driver: str, root: str = "") -> None:
         self.handle = handle
         self.answered = True
+        self.lost = False
         self.watch: XidWatch | None = None
         self._nvml = nvml
         self._index = index
@@ -47,20 +51,21 @@ class NvidiaDevice(Device):
         self._root = root
         self._identify()
         self._plans: dict[Key, list[Bound]] = {}
-        self._codes: list[int] = []
+        self._found_instances: list[mig.MigInstance] | None = None
 
     def _identify(self) -> None:
         values, self._identity_gaps = identify(self._nvml, self.handle, self._index)
         self.identity = values | ({"driver_version": self._driver} if self._driver else {})
 
     def prime(self, keys: Key) -> None:
-        if keys & self._gpm_keys and self._gpm is not None:
+        if not keys & gpm.KEYS:
+            return
+        for instance in self._instances:
+            instance.prime()
+        if self._gpm is not None and not self._instances:
             self._gpm.prime()
-        if keys & gpm.LINK_KEYS and self._gpm is None:
+        elif keys & gpm.LINK_KEYS:
             self._links.prime()
-        if keys & gpm.KEYS:
-            for instance in self._instances:
-                instance.prime()
 
     def settled(self) -> bool:
         if self._gpm is not None and not self._instances and not self._gpm.settled():
@@ -76,7 +81,7 @@ class NvidiaDevice(Device):
         self._read_activity(sample, keys)
         processes, shared = self._read_processes(sample, keys, process_keys, codes)
         if self._integrated and keys & mig.KEYS and not self._instances:
-            share_memory(sample, processes, self._root)
+            share_memory(sample, None if "processes" in sample.gaps else processes, self._root)
         if self._jetson:
             fill_from_kernel(sample, self._root)
         sample.values.setdefault("memory_unified", False)
@@ -85,7 +90,8 @@ class NvidiaDevice(Device):
             if key not in sample.values and key not in sample.gaps and key not in sample.counters:
                 sample.gaps[key] = "unsupported"
         self.answered = SUCCESS in codes or not codes
-        if not self.answered and any(code in _LOST for code in codes):
+        self.lost = not self.answered and any(code in _LOST for code in codes)
+        if self.lost:
             _lose(sample, keys)
         self._read_xid(sample, keys)
         return sample
@@ -157,10 +163,6 @@ class NvidiaDevice(Device):
         return gpm.Gpm(self._nvml, self.handle) if gpm.supported(self._nvml, self.handle) else None
 
     @once
-    def _gpm_keys(self) -> Key:
-        return gpm.KEYS if self._has_nvlink else gpm.KEYS - _NVLINK
-
-    @once
     def _has_nvlink(self) -> bool:
         return has_nvlink(self._nvml, self.handle)
 
@@ -172,12 +174,18 @@ class NvidiaDevice(Device):
     def _lists(self) -> ProcessLists:
         return ProcessLists(self._nvml, self.handle)
 
-    @once
+    @property
     def _instances(self) -> list[mig.MigInstance]:
-        code, current = self._nvml.number_pair("nvmlDeviceGetMigMode", self.handle)
-        if code or current != 1:
-            return []
-        return mig.find_instances(self._nvml, self.handle, self._gpm is not None)
+        """The MIG instances; a driver that could not say whether there are any is asked again."""
+        if self._found_instances is None:
+            code, current = self._nvml.number_pair("nvmlDeviceGetMigMode", self.handle)
+            if code and gap_of(code) != "unsupported":
+                return []
+            divided = code == SUCCESS and current == 1
+            self._found_instances = (
+                mig.find_instances(self._nvml, self.handle, self._gpm is not None) if divided else []
+            )
+        return self._found_instances
 
     @once
     def _integrated(self) -> bool:

@@ -37,6 +37,7 @@ class NvidiaSource(Source):
         self._pid = 0
         self._retry_at = 0.0
         self._watch: XidWatch | None = None
+        self._staying = False
         self.machine = LinuxMachine(root)
 
     def open(self) -> None:
@@ -63,6 +64,8 @@ class NvidiaSource(Source):
                 "NVIDIA: the driver runs but lists no GPU.",
                 "In a container, give it devices with `--gpus all`; else `lspci | grep -i nvidia` says what the bus has.",
             )
+        if self._staying:
+            self.stay()
 
     def refresh(self) -> None:
         if os.getpid() != self._pid:
@@ -83,6 +86,7 @@ class NvidiaSource(Source):
 
     def stay(self) -> None:
         """Begin to note XID errors: only what happens from now on is heard."""
+        self._staying = True
         if self._watch is None and self._nvml is not None:
             live = [device for device in self.devices if isinstance(device, NvidiaDevice)]
             self._watch = XidWatch(self._nvml, [device.handle for device in live])
@@ -146,17 +150,15 @@ class NvidiaSource(Source):
 
     def _silent(self) -> bool:
         live = [device for device in self.devices if isinstance(device, NvidiaDevice)]
-        return bool(live) and not any(device.answered for device in live)
+        return bool(live) and not any(device.answered or device.lost for device in live)
 
     def _reopen(self) -> None:
         """Start anew with a driver that answers nothing: it was replaced, or the container lost it for a while."""
         self._retry_at = time.monotonic() + _REOPEN_EVERY
-        before, watched = self.devices, self._watch is not None
+        before = self.devices
         self.close()
         try:
             self.open()
         except SourceUnavailable as error:
             self.devices = before
             self.problems = (Problem(self.name, error.message, error.remedy),)
-        if watched:
-            self.stay()

@@ -10,6 +10,7 @@ from ctypes import (
     c_double,
     c_int,
     c_longlong,
+    c_ubyte,
     c_uint,
     c_ulonglong,
     c_ushort,
@@ -168,3 +169,93 @@ class EventData(Structure):
         ("gpuInstanceId", c_uint),
         ("computeInstanceId", c_uint),
     ]
+
+
+class PciInfoExtended(Structure):
+    _fields_ = [
+        ("version", c_uint),
+        ("domain", c_uint),
+        ("bus", c_uint),
+        ("device", c_uint),
+        ("pciDeviceId", c_uint),
+        ("pciSubSystemId", c_uint),
+        ("baseClass", c_uint),
+        ("subClass", c_uint),
+        ("busId", c_char * 32),
+    ]
+
+
+class MarginTemperature(Structure):
+    _fields_ = [("version", c_uint), ("marginTemperature", c_int)]
+
+
+class C2cMode(Structure):
+    _fields_ = [("isC2cEnabled", c_uint)]
+
+
+class DramEncryption(Structure):
+    _fields_ = [("version", c_uint), ("encryptionState", c_uint)]
+
+
+class Hostname(Structure):
+    _fields_ = [("value", c_char * 64)]
+
+
+class Platform(Structure):
+    _fields_ = [
+        ("version", c_uint),
+        ("ibGuid", c_ubyte * 16),
+        ("chassisSerialNumber", c_char * 16),
+        ("slotNumber", c_ubyte),
+        ("trayIndex", c_ubyte),
+        ("hostId", c_ubyte),
+        ("peerType", c_ubyte),
+        ("moduleId", c_ubyte),
+    ]
+
+
+class Fabric(Structure):
+    """Version 3; version 2 is the same without the summary."""
+
+    _fields_ = [
+        ("version", c_uint),
+        ("clusterUuid", c_ubyte * 16),
+        ("status", c_uint),
+        ("cliqueId", c_uint),
+        ("state", c_ubyte),
+        ("healthMask", c_uint),
+        ("healthSummary", c_ubyte),
+    ]
+
+
+class SramErrors(Structure):
+    _fields_ = [
+        ("version", c_uint),
+        ("aggregateUncParity", c_ulonglong),
+        ("aggregateUncSecDed", c_ulonglong),
+        ("aggregateCor", c_ulonglong),
+        ("volatileUncParity", c_ulonglong),
+        ("volatileUncSecDed", c_ulonglong),
+        ("volatileCor", c_ulonglong),
+        ("aggregateUncBucketL2", c_ulonglong),
+        ("aggregateUncBucketSm", c_ulonglong),
+        ("aggregateUncBucketPcie", c_ulonglong),
+        ("aggregateUncBucketMcu", c_ulonglong),
+        ("aggregateUncBucketOther", c_ulonglong),
+        ("bThresholdExceeded", c_uint),
+    ]
+
+
+class RemappedRows(Structure):
+    _fields_ = [
+        ("corrActiveRemaps", c_uint),
+        ("corrInactiveRemaps", c_uint),
+        ("uncActiveRemaps", c_uint),
+        ("uncInactiveRemaps", c_uint),
+        ("bPending", c_uint),
+        ("bfailureOccurred", c_uint),
+    ]
+
+
+class RemapHistogram(Structure):
+    _fields_ = [("max", c_uint), ("high", c_uint), ("partial", c_uint), ("low", c_uint), ("none", c_uint)]

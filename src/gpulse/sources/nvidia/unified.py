@@ -40,20 +40,23 @@ def is_jetson(name: str) -> bool:
     return any(word in name.lower() for word in _JETSON)
 
 
-def share_memory(sample: Sample, processes: dict[int, Facts], root: str = "") -> None:
-    """Give a GPU without memory of its own the machine's: total is MemTotal, used the sum of its processes."""
+def share_memory(sample: Sample, processes: dict[int, Facts] | None, root: str = "") -> None:
+    """Give a GPU without memory of its own the machine's: total is MemTotal, used the sum of its processes where known."""
     if sample.values.get("memory_total"):
         sample.values["memory_unified"] = True
         return
     info = memory_info(root)
     if "MemTotal" not in info:
         return
-    held = [facts.values.get("memory_used") for facts in processes.values()]
-    sample.values["memory_unified"] = True
-    sample.values["memory_total"] = info["MemTotal"]
-    sample.values["memory_used"] = sum(amount for amount in held if isinstance(amount, int))
-    sample.values["memory_free"] = info.get("MemAvailable", 0)
-    for key in ("memory_total", "memory_used", "memory_free"):
+    shared = {"memory_unified": True, "memory_total": info["MemTotal"], "memory_free": info.get("MemAvailable", 0)}
+    if processes is not None:
+        held = [facts.values.get("memory_used") for facts in processes.values()]
+        shared["memory_used"] = sum(amount for amount in held if isinstance(amount, int))
+    else:
+        sample.values.pop("memory_used", None)
+        sample.gaps["memory_used"] = sample.gaps["processes"]
+    sample.values.update(shared)
+    for key in shared:
         sample.gaps.pop(key, None)
 
 

@@ -144,7 +144,7 @@ def owners(gpu: Gpu, room: int, theme: Theme) -> Line:
 
 
 def _owner(process: Process, amount: bool) -> Line:
-    line = Line().add(clean(process.user or f"pid {process.pid:.0f}"), "user")
+    line = Line().add(clean(process.user or value_text(Process.pid, process.pid)), "user")
     line.add(f" {clean(process.name)}" if process.name else "", "calm")
     shown = amount and process.memory_used is not None
     return line.add(f" {value_text(Process.memory_used, process.memory_used)}" if shown else "", "label")

@@ -1,0 +1,133 @@
+"""Scrolling columns: a line a GPU or a process at each look, as dmon and pmon write them."""
+
+from __future__ import annotations
+
+from ...model.catalog import Gpu, Process
+from ...model.metric import Reading
+from ...present.text import clean
+from .field import MIB
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ...model.snapshot import Snapshot
+
+HEADER_EVERY = 20
+
+
+class Column:
+    """One column: its two titles, the catalog key, and how a number is written; `group` is dmon's letter for it."""
+
+    __slots__ = ("form", "group", "key", "title", "unit")
+
+    def __init__(self, title: str, unit: str, key: str, group: str, form: Callable[[float], float] = float) -> None:
+        self.title = title
+        self.unit = unit
+        self.key = key
+        self.group = group
+        self.form = form
+
+    def text(self, reading: Reading) -> str:
+        """Return the value, a dash where there is none."""
+        value = reading.get(self.key)
+        return f"{self.form(value):.0f}" if isinstance(value, (int, float)) else "-"
+
+
+def _mb(count: float) -> float:
+    return count // MIB
+
+
+def _decimal_mb(count: float) -> float:
+    return count // 1_000_000
+
+
+DEVICE = (
+    Column("pwr", "W", "power_draw", "p", int),
+    Column("gtemp", "C", "temperature", "p"),
+    Column("mtemp", "C", "memory_temperature", "p"),
+    Column("sm", "%", "utilization", "u"),
+    Column("mem", "%", "memory_utilization", "u"),
+    Column("enc", "%", "encoder_utilization", "u"),
+    Column("dec", "%", "decoder_utilization", "u"),
+    Column("jpg", "%", "jpeg_utilization", "u"),
+    Column("ofa", "%", "ofa_utilization", "u"),
+    Column("mclk", "MHz", "clock_memory", "c"),
+    Column("pclk", "MHz", "clock_sm", "c"),
+    Column("fb", "MB", "memory_used", "m", _mb),
+    Column("bar1", "MB", "bar1_used", "m", _mb),
+    Column("sbecc", "errs", "ecc_corrected", "e"),
+    Column("dbecc", "errs", "ecc_uncorrected", "e"),
+    Column("pci", "errs", "pcie_replays", "e"),
+    Column("rxpci", "MB/s", "pcie_rx", "t", _decimal_mb),
+    Column("txpci", "MB/s", "pcie_tx", "t", _decimal_mb),
+    Column("smact", "%", "sm_active", "a"),
+    Column("occ", "%", "sm_occupancy", "a"),
+    Column("tensor", "%", "tensor_active", "a"),
+    Column("dram", "%", "dram_active", "a"),
+)
+PROCESS = (
+    Column("sm", "%", "sm_utilization", "u"),
+    Column("mem", "%", "memory_utilization", "u"),
+    Column("enc", "%", "encoder_utilization", "u"),
+    Column("dec", "%", "decoder_utilization", "u"),
+    Column("fb", "MB", "memory_used", "m", _mb),
+)
+GROUPS = {
+    "p": "power and heat",
+    "u": "utilization",
+    "c": "clocks",
+    "m": "memory",
+    "e": "errors",
+    "t": "PCIe traffic",
+    "a": "SM, tensor and DRAM activity",
+}
+
+
+def columns(table: Sequence[Column], groups: str) -> list[Column]:
+    """Return the columns of these groups, in the table's order."""
+    return [column for column in table if column.group in groups]
+
+
+def device_header(shown: Sequence[Column]) -> list[str]:
+    """Return dmon's two lines of titles."""
+    titles = "".join(f"{column.title:>7}" for column in shown)
+    units = "".join(f"{column.unit:>7}" for column in shown)
+    return [f"# gpu{titles} ", f"# Idx{units} "]
+
+
+def device_rows(snapshot: Snapshot, shown: Sequence[Column]) -> Iterator[str]:
+    """Return dmon's line for every GPU."""
+    for gpu in snapshot.gpus:
+        yield f"{_index(gpu):>5}" + "".join(f"{column.text(gpu):>7}" for column in shown) + " "
+
+
+def process_header(shown: Sequence[Column]) -> list[str]:
+    """Return pmon's two lines of titles."""
+    titles = "".join(f"{column.title:>7}" for column in shown)
+    units = "".join(f"{column.unit:>7}" for column in shown)
+    return [f"# gpu         pid   type{titles}    command ", f"# Idx           #    C/G{units}    name "]
+
+
+def process_rows(snapshot: Snapshot, shown: Sequence[Column]) -> Iterator[str]:
+    """Return pmon's line for every process, and a line of dashes for a GPU without any."""
+    for gpu in snapshot.gpus:
+        processes = [*gpu.all_processes()]
+        for process in processes:
+            name = clean(process.name or "-")
+            yield (
+                f"{_index(gpu):>5}{_number(process, Process.pid.key):>11}{process.type or '-':>6}"
+                + "".join(f"{column.text(process):>7}" for column in shown)
+                + f"    {name:<15}"
+            )
+        if not processes:
+            yield f"{_index(gpu):>5}{'-':>11}{'-':>6}" + "".join(f"{'-':>7}" for _ in shown) + f"    {'-':<15}"
+
+
+def _index(gpu: Gpu) -> str:
+    return _number(gpu, Gpu.index.key)
+
+
+def _number(reading: Reading, key: str) -> str:
+    value = reading.get(key)
+    return f"{value:.0f}" if isinstance(value, (int, float)) else "-"

@@ -1,0 +1,177 @@
+"""Filters: `utilization<5 and memory_used>1GiB` to a yes or no for a GPU or a process."""
+
+from __future__ import annotations
+
+import re
+
+from ...errors import UsageError
+from ...model.metric import Number, Numbers
+from ...model.select import metric_named
+from ...units import BYTES, BYTES_PER_SECOND, SECOND, parse_duration, parse_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import TypeAlias
+
+    from ...model.metric import Metric, Reading, Value
+
+    Test: TypeAlias = Callable[[Reading], bool]
+
+_TOKEN = re.compile(r"\s*(?:(<=|>=|==|!=|<|>|=|~|\(|\))|\"([^\"]*)\"|'([^']*)'|([^\s<>=!~()\"']+))")
+_WORDS = ("and", "or", "not")
+
+
+class Filter:
+    """A filter read from text: `keys` are the metrics it needs, calling it says whether a reading passes.
+
+    A value that is missing passes no comparison.
+    """
+
+    def __init__(self, text: str, metrics: Mapping[str, Metric]) -> None:
+        """Read a filter; raise UsageError that points at the part that is wrong."""
+        self.keys: set[str] = set()
+        self._text = text
+        self._metrics = metrics
+        self._tokens = self._split(text)
+        self._at = 0
+        self._test = self._either()
+        if self._at < len(self._tokens):
+            self._fail("here `and`, `or` or the end was expected")
+
+    def __call__(self, reading: Reading) -> bool:
+        return self._test(reading)
+
+    def _split(self, text: str) -> list[tuple[str, bool, int]]:
+        """Return words, whether they were quoted, and where they stand."""
+        tokens, at = [], 0
+        while at < len(text.rstrip()):
+            found = _TOKEN.match(text, at)
+            if found is None:
+                raise UsageError(f"--where: {text!r} cannot be read from {text[at:]!r} on;", "close the quotes.")
+            quoted = found[2] if found[2] is not None else found[3]
+            tokens.append(
+                (
+                    quoted if quoted is not None else found[1] or found[4],
+                    quoted is not None,
+                    found.start(found.lastindex or 0),
+                )
+            )
+            at = found.end()
+        return tokens
+
+    def _peek(self) -> str:
+        if self._at >= len(self._tokens) or self._tokens[self._at][1]:
+            return ""
+        return self._tokens[self._at][0]
+
+    def _take(self, what: str) -> str:
+        if self._at >= len(self._tokens):
+            self._fail(f"at the end {what} was expected")
+        self._at += 1
+        return self._tokens[self._at - 1][0]
+
+    def _fail(self, why: str, back: int = 0) -> None:
+        at = self._at - back
+        place = self._tokens[at][2] if at < len(self._tokens) else len(self._text)
+        raise UsageError(
+            f"--where: {why}:\n  {self._text}\n  {' ' * place}^\n", "Write it as 'utilization<5 and memory_used>1GiB'."
+        )
+
+    def _either(self) -> Test:
+        first = self._both()
+        while self._peek().lower() == "or":
+            self._at += 1
+            first = _or(first, self._both())
+        return first
+
+    def _both(self) -> Test:
+        first = self._one()
+        while self._peek().lower() == "and":
+            self._at += 1
+            first = _and(first, self._one())
+        return first
+
+    def _one(self) -> Test:
+        if self._peek().lower() == "not":
+            self._at += 1
+            inner = self._one()
+            return lambda reading: not inner(reading)
+        if self._peek() == "(":
+            self._at += 1
+            inner = self._either()
+            if self._peek() != ")":
+                self._fail("here a closing bracket was expected")
+            self._at += 1
+            return inner
+        return self._comparison()
+
+    def _comparison(self) -> Test:
+        name = self._take("a metric")
+        if name in ("<", ">", "=", "==", "<=", ">=", "!=", "~", ")") or name.lower() in _WORDS:
+            self._fail("here a metric was expected", 1)
+        metric = metric_named(name, self._metrics)
+        operator = self._take("one of < <= > >= = != ~")
+        if operator not in ("<", "<=", ">", ">=", "=", "==", "!=", "~"):
+            self._fail("here one of < <= > >= = != ~ was expected", 1)
+        value = self._take("a value")
+        self.keys.add(metric.key)
+        return _compare(metric.key, operator, self._value(metric, operator, value))
+
+    def _value(self, metric: Metric, operator: str, text: str) -> Value:
+        if not isinstance(metric, (Number, Numbers)) or operator == "~":
+            if operator in ("<", "<=", ">", ">="):
+                self._fail(f"{metric.key} is no number and has no order", 2)
+            return text
+        try:
+            if metric.unit in (BYTES, BYTES_PER_SECOND):
+                return parse_size(text.removesuffix("/s"))
+            return parse_duration(text) if metric.unit is SECOND else float(text.rstrip("%W°C"))
+        except (UsageError, ValueError):
+            self._fail(f"{text!r} is no value of {metric.key}", 1)
+            raise
+
+
+def _or(one: Test, other: Test) -> Test:
+    return lambda reading: one(reading) or other(reading)
+
+
+def _and(one: Test, other: Test) -> Test:
+    return lambda reading: one(reading) and other(reading)
+
+
+def _compare(key: str, operator: str, wanted: Value) -> Test:
+    def test(reading: Reading) -> bool:
+        value = reading.get(key)
+        if value is None:
+            return False
+        if isinstance(value, tuple) or operator == "~":
+            return _holds(value, operator, str(wanted))
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and isinstance(wanted, (int, float)):
+            return _ordered(value, operator, wanted)
+        same = _word(value) == str(wanted).lower()
+        return same if operator in ("=", "==") else not same
+
+    return test
+
+
+def _ordered(value: float, operator: str, wanted: float) -> bool:
+    return {
+        "<": value < wanted,
+        "<=": value <= wanted,
+        ">": value > wanted,
+        ">=": value >= wanted,
+        "=": value == wanted,
+        "==": value == wanted,
+        "!=": value != wanted,
+    }[operator]
+
+
+def _holds(value: Value, operator: str, wanted: str) -> bool:
+    parts = [str(part).lower() for part in value] if isinstance(value, tuple) else [_word(value)]
+    found = any(wanted.lower() in part if operator == "~" else wanted.lower() == part for part in parts)
+    return not found if operator == "!=" else found
+
+
+def _word(value: Value) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value).lower()

@@ -1,0 +1,120 @@
+"""What each command really loads: a library that nobody needs yet is time that everybody waits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.lab import environment
+from tests.fake_nvml import Scenario
+
+DEAR = {
+    "asyncio", "typing", "dataclasses", "argparse", "logging", "subprocess", "importlib.metadata", "psutil", "pynvml",
+    "datetime", "json", "rich", "inspect", "pathlib", "re", "textual", "starlette", "uvicorn", "torch", "numpy",
+}  # fmt: skip
+
+
+def loaded(env: dict[str, str], code: str) -> set[str]:
+    """The modules a piece of Python has loaded, without what listing them takes."""
+    listing = "import sys; names = sorted(sys.modules); import json; print(); print(json.dumps(names))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{listing}"], env=env, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return environment(Scenario.load("h200-busy"), tmp_path_factory.mktemp("imports"))
+
+
+@pytest.fixture(scope="module")
+def bare(env: dict[str, str]) -> set[str]:
+    """What the interpreter and its site packages load by themselves."""
+    return loaded(env, "pass")
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.startswith("gpulse")}
+
+
+def command(*words: str) -> str:
+    return f"from gpulse.cli.main import main\nassert main({list(words)!r}) == 0"
+
+
+def test_importing_gpulse_loads_nothing(env: dict[str, str], bare: set[str]) -> None:
+    modules = loaded(env, "import gpulse")
+    assert ours(modules) == {"gpulse"}
+    assert modules - bare <= {"gpulse", "__future__"}
+
+
+def test_every_public_name_is_found_and_none_but_those(env: dict[str, str]) -> None:
+    code = """
+import gpulse
+assert all(getattr(gpulse, name) is not None for name in gpulse.__all__)
+assert set(gpulse.__all__) <= set(dir(gpulse))
+try:
+    gpulse.nonsense
+except AttributeError as error:
+    assert "nonsense" in str(error)
+else:
+    raise SystemExit("a name that is not there was found")
+"""
+    modules = loaded(env, code)
+    assert "ctypes" not in modules
+    assert "gpulse.sources.nvidia.source" not in modules
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("status", "--help"), ("metrics", "--help")])
+def test_help_and_version_load_no_sampler(env: dict[str, str], bare: set[str], words: tuple[str, ...]) -> None:
+    modules = loaded(env, command(*words))
+    assert not {name for name in ours(modules) if ".sampling" in name or ".sources" in name}
+    assert "ctypes" not in modules - bare
+    if words[0].startswith("--"):
+        assert not (modules - bare) & DEAR
+
+
+@pytest.mark.parametrize("source", ["auto", "demo"])
+def test_a_bare_glance_loads_nothing_dear(env: dict[str, str], bare: set[str], source: str) -> None:
+    modules = loaded(env | {"GPULSE_SOURCE": source}, command())
+    assert (modules - bare) & DEAR == set()
+    assert ("gpulse.sources.nvidia.source" in modules) is (source == "auto")
+    assert "gpulse.sources.replay" not in modules
+
+
+def test_demo_as_an_option_loads_no_driver(env: dict[str, str], bare: set[str]) -> None:
+    modules = loaded(env, command("--demo"))
+    assert "gpulse.sources.nvidia.nvml" not in modules
+    assert "ctypes" not in modules - bare
+    # argparse, which only a line with options pays for, brings re and what re needs
+    assert (modules - bare) & (DEAR - {"argparse", "re", "typing"}) == set()
+
+
+def test_looking_from_python_loads_no_command_line_and_no_view(env: dict[str, str], bare: set[str]) -> None:
+    modules = loaded(env, "import gpulse\nassert gpulse.snapshot(['utilization']).gpus")
+    assert not {name for name in ours(modules) if ".cli" in name or ".surfaces" in name or ".present" in name}
+    assert (modules - bare) & {"argparse", "asyncio", "logging", "psutil", "pynvml", "torch"} == set()
+
+
+def test_a_snapshot_from_python_starts_no_cuda(env: dict[str, str]) -> None:
+    maps = "import gpulse\ngpulse.snapshot()\nassert 'libcuda' not in open('/proc/self/maps').read()"
+    assert "gpulse" in loaded(env, maps)
+
+
+def test_no_file_of_the_package_imports_a_library_that_is_not_installed_with_it() -> None:
+    import ast
+
+    import gpulse
+
+    allowed = set(sys.stdlib_module_names) | {"gpulse", "typing_extensions"}
+    for path in sorted(Path(gpulse.__path__[0]).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for name in names:
+                assert name.partition(".")[0] in allowed, f"{path.name} imports {name}"

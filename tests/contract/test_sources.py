@@ -1,0 +1,216 @@
+"""What every source owes the sampler, asked of each of them in the same words."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpulse.errors import GpulseError
+from gpulse.model.catalog import GPU_METRICS, PROCESS_METRICS
+from gpulse.model.codec import to_line
+from gpulse.model.metric import GAPS, Flag, Metric, Number, Numbers, Text, Words
+from gpulse.model.select import EVERYTHING, Wanted
+from gpulse.model.snapshot import Snapshot
+from gpulse.sampling.sampler import Sampler
+from gpulse.sources.base import Counter, Facts, Sample, Source
+from gpulse.sources.registry import make_source
+from tests.e2e.lab import ROOT, environment
+from tests.fake_nvml import Scenario
+from tests.fake_nvml.build import SONAME
+
+SCRIPTED = "GPULSE_TEST_LIBRARY"  # set in the child that has the scripted driver loaded
+MACHINES = ("dgx-h100x8", "h200-busy", "a100-mig", "h100-mig", "k80-old", "gb10-unified", "laptop", "zeros", "garbage")
+TYPES: dict[type[Metric], type | tuple[type, ...]] = {
+    Number: (int, float),
+    Text: str,
+    Flag: bool,
+    Words: tuple,
+    Numbers: tuple,
+}
+
+
+@pytest.fixture(params=["demo", "replay", "nvidia"])
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Source]:
+    name = request.param
+    if name == "nvidia":
+        if not os.environ.get(SCRIPTED):
+            pytest.skip("asked in a child of its own, below")
+        ctypes.CDLL(os.environ[SCRIPTED])
+    if name == "replay":
+        path = tmp_path / "recording.ndjson"
+        path.write_text("".join(f"{to_line(snapshot)}\n" for snapshot in demo_snapshots(3)))
+        name = f"replay:{path}*max"
+    made = make_source(name)
+    yield made
+    made.close()
+
+
+def demo_snapshots(count: int) -> list[Snapshot]:
+    sampler = Sampler(make_source("demo"), EVERYTHING).open()
+    try:
+        return [sampler.read() for _ in range(count)]
+    finally:
+        sampler.close()
+
+
+def check_types(values: dict[str, object], metrics: dict[str, Metric]) -> None:
+    for key, value in values.items():
+        kind = TYPES[type(metrics[key])]
+        assert isinstance(value, kind), (key, value)
+        assert isinstance(metrics[key], Flag) or not isinstance(value, bool), (key, value)
+
+
+def check_facts(facts: Facts, metrics: dict[str, Metric]) -> None:
+    check_types(dict(facts.values), metrics)
+    assert set(facts.gaps.values()) <= set(GAPS)
+    assert all(isinstance(counter, Counter) for counter in facts.counters.values())
+
+
+def samples(source: Source) -> list[tuple[Sample, frozenset[str]]]:
+    """Two looks at each device, as the sampler takes them; none where the source plays a recording."""
+    source.open()
+    if source.recorded() is not None:
+        return []
+    keys = frozenset(key for key, metric in GPU_METRICS.items() if metric.kind != "identity")
+    keys -= {"memory_percent", "memory_unattributed"}  # the sampler's own
+    looks = []
+    for _ in range(2):
+        source.refresh()
+        for device in source.devices:
+            device.prime(keys)
+            assert device.settled() in (True, False)
+            looks.append((device.read(keys, frozenset(PROCESS_METRICS)), keys))
+    return looks
+
+
+def test_every_gpu_says_who_it_is_before_it_is_asked(source: Source) -> None:
+    source.open()
+    assert source.devices
+    for device in source.devices:
+        assert {"index", "vendor"} <= device.identity.keys()
+        assert {key for key in device.identity if key not in GPU_METRICS} == set()
+        check_types(dict(device.identity), GPU_METRICS)
+        for part in device.parts():
+            assert {"index", "uuid", "name"} <= part.keys()
+    uuids = [device.identity.get("uuid") for device in source.devices]
+    assert len(set(uuids)) == len(uuids)
+    assert all(isinstance(word, str) for word in (*source.driver, *source.driver.values()))
+
+
+def test_every_metric_asked_for_is_a_value_or_a_counter_or_a_gap(source: Source) -> None:
+    for sample, keys in samples(source):
+        for key in keys:
+            places = (key in sample.values, key in sample.counters, key in sample.gaps)
+            assert any(places), key
+            assert places.count(True) == 1, (key, sample.gaps.get(key))
+
+
+def test_values_have_the_types_of_the_catalog(source: Source) -> None:
+    for sample, _ in samples(source):
+        check_facts(sample, GPU_METRICS)
+        for part in sample.instances:
+            check_facts(part, GPU_METRICS)
+
+
+def test_processes_are_well_formed(source: Source) -> None:
+    for sample, _ in samples(source):
+        for each in (sample, *sample.instances):
+            for pid, facts in each.processes.items():
+                assert isinstance(pid, int)
+                assert pid > 0
+                check_facts(facts, PROCESS_METRICS)
+                assert facts.values.get("pid", pid) == pid
+                assert set(str(facts.values.get("type", "C")).split("+")) <= {"C", "G", "M"}
+
+
+def test_nothing_is_read_that_was_not_asked_for(source: Source) -> None:
+    source.open()
+    if source.recorded() is not None:
+        return
+    for device in source.devices:
+        device.prime(frozenset({"temperature"}))
+        sample = device.read(frozenset({"temperature"}), None)
+        assert not sample.processes
+        dear = {"energy", "sm_active", "clock_sm_max", "pcie_rx", "power_draw"}
+        assert not dear & (sample.values.keys() | sample.counters.keys())
+
+
+def test_what_reaches_a_snapshot_can_be_written_down_and_is_believable(source: Source) -> None:
+    sampler = Sampler(source, EVERYTHING).open()
+    sampler.settle()
+    for _ in range(2):
+        snapshot = sampler.read()
+        assert to_line(snapshot)
+        for gpu in snapshot.gpus:
+            assert gpu.state in ("ok", "lost", "timeout", "asleep")
+            assert not set(gpu.gaps) & {key for key, _ in gpu.items()}
+            for key, value in gpu.items():
+                metric = GPU_METRICS[key]
+                if isinstance(metric, Number) and isinstance(value, (int, float)) and metric.kind != "identity":
+                    assert metric.low <= value <= metric.high, key
+    sampler.close()
+
+
+def test_a_source_may_be_closed_twice_and_before_it_was_opened(source: Source) -> None:
+    source.close()
+    source.open()
+    source.close()
+    source.close()
+
+
+def test_a_source_opens_again_after_it_was_closed(source: Source) -> None:
+    source.open()
+    count = len(source.devices)
+    source.close()
+    source.open()
+    assert len(source.devices) == count > 0
+
+
+def test_a_device_read_after_its_source_was_closed_answers_with_gaps_or_values(source: Source) -> None:
+    source.open()
+    devices = list(source.devices)
+    if source.recorded() is not None:
+        return
+    source.close()
+    for device in devices:
+        sample = device.read(frozenset({"utilization", "sm_active"}), frozenset({"memory_used"}))
+        assert {"utilization", "sm_active"} <= sample.values.keys() | sample.gaps.keys() | sample.counters.keys()
+
+
+def test_a_sampler_over_a_closed_source_raises_nothing_but_its_own(source: Source) -> None:
+    sampler = Sampler(source, Wanted(["utilization"])).open()
+    sampler.read()
+    sampler.close()
+    try:
+        assert isinstance(sampler.read(), Snapshot)
+    except (GpulseError, StopIteration):
+        pass
+
+
+def test_the_machine_around_it_answers(source: Source) -> None:
+    source.open()
+    if source.recorded() is not None:
+        return
+    host = source.machine.host(frozenset({"name", "load", "memory_used"}))
+    assert host.values["name"]
+    assert source.machine.processes([], frozenset()) == {}
+    assert source.machine.foreign([]) is False
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_nvidia_source_keeps_all_this_on_a_scripted_driver(tmp_path: Path, machine: str) -> None:
+    if os.environ.get(SCRIPTED):
+        return  # this is that child
+    env = environment(Scenario.load(machine), tmp_path / "fake")
+    env[SCRIPTED] = str(Path(env.pop("LD_LIBRARY_PATH").split(os.pathsep)[0]) / SONAME)
+    command = [sys.executable, "-m", "pytest", str(Path(__file__)), "-k", "nvidia and not scripted", "--tb=short"]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout
+    assert "skipped" not in done.stdout

@@ -1,0 +1,255 @@
+"""GPUs that get lost, drivers that stop answering, calls that hang: what is shown, and that it never takes long."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.lab import Lab, environment
+from tests.fake_nvml import Scenario
+
+SOON = 6.0  # seconds: the answer takes up to 3, the rest is for a busy machine
+VALUES = ("utilization", "memory_used", "temperature", "power_draw", "sm_active", "energy")
+
+
+def machine(gpus: int = 3) -> Scenario:
+    return Scenario.load("boards/h100").driver(gpus=gpus).gpu(None, gpm__latch=0)
+
+
+def states(snapshot: Any) -> list[str]:
+    return [gpu["state"] for gpu in snapshot["gpus"]]
+
+
+def looks(lab: Lab, scenario: Scenario, *moments: float, before: str = "") -> Any:
+    """What is seen at these moments of the scenario."""
+    steps = "".join(f"at({moment})\nseen.append(look(over))\n" for moment in moments)
+    start = "import gpulse.sources.nvidia.source as source\nsource._REOPEN_EVERY = 0.0\n"
+    return lab.see(scenario, f"{start}{before}\nover = sampler(slow_every=0)\nseen = []\n{steps}say(seen)\n")
+
+
+def test_a_gpu_that_falls_off_the_bus_is_lost_until_it_is_back_and_the_others_go_on(lab: Lab) -> None:
+    scenario = machine(4).fault(function="*", gpu=2, code="GPU_IS_LOST", since="2s", until="6s")
+    seen = looks(lab, scenario, 0, 1, 3, 4, 7, 8)
+    assert [states(snapshot)[2] for snapshot in seen] == ["ok", "ok", "lost", "lost", "ok", "ok"]
+    lost, still, back = (seen[at]["gpus"][2] for at in (2, 3, 5))
+    assert lost["since"] == still["since"] == seen[2]["time"]
+    assert "since" not in back
+    assert lost["uuid"] == back["uuid"]
+    assert lost["name"] == "NVIDIA H100 80GB HBM3"
+    for key in VALUES:
+        assert (lost[key], lost["gaps"][key]) == (None, "lost")
+        assert back[key] is not None
+    for snapshot in seen[1:]:
+        for at in (0, 1, 3):
+            assert snapshot["gpus"][at]["state"] == "ok"
+            assert all(snapshot["gpus"][at][key] is not None for key in VALUES)
+
+
+def test_a_gpu_that_needs_a_reset_counts_as_lost(lab: Lab) -> None:
+    seen = looks(lab, machine().fault(function="*", gpu=0, code="RESET_REQUIRED", since="2s"), 1, 3)
+    assert states(seen[1]) == ["lost", "ok", "ok"]
+
+
+def test_the_only_gpu_keeps_its_name_while_it_is_lost(lab: Lab) -> None:
+    seen = looks(lab, machine(1).fault(function="*", gpu=0, code="GPU_IS_LOST", since="2s", until="9s"), 1, 3, 4, 5, 10)
+    for snapshot in seen[1:4]:
+        (gpu,) = snapshot["gpus"]
+        assert gpu["state"] == "lost"
+        assert gpu["since"] == seen[1]["time"]
+        assert gpu["uuid"] == seen[0]["gpus"][0]["uuid"]
+    assert seen[4]["gpus"][0]["state"] == "ok"
+    assert seen[4]["gpus"][0]["utilization"] is not None
+
+
+@pytest.mark.parametrize("word", ["UNKNOWN", "LIB_RM_VERSION_MISMATCH", "UNINITIALIZED"])
+def test_a_driver_that_stops_answering_is_started_anew(lab: Lab, word: str) -> None:
+    seen = looks(lab, machine(2).fault(function="*", code=word, since="2s", until="6s"), 0, 1, 3, 4, 5, 7, 8)
+    assert all(len(snapshot["gpus"]) == 2 for snapshot in seen)
+    for snapshot in seen[2:5]:
+        for gpu in snapshot["gpus"]:
+            assert gpu["name"] == "NVIDIA H100 80GB HBM3"
+            assert all(gpu[key] is None for key in VALUES)
+            assert gpu["gaps"]["utilization"] == "failed"
+    told = seen[4]["errors"][0]
+    assert told["source"] == "nvidia"
+    assert ("different versions" in told["message"]) is (word == "LIB_RM_VERSION_MISMATCH")
+    assert told["remedy"]
+    assert seen[-1]["errors"] == []
+    assert all(gpu[key] is not None for gpu in seen[-1]["gpus"] for key in VALUES)
+
+
+def test_a_gpu_that_was_closed_at_the_start_does_not_hide_that_all_others_fell_silent(lab: Lab) -> None:
+    scenario = machine().gpu(1, handle="error NO_PERMISSION").fault(function="*", code=999, since="2s", until="4s")
+    seen = looks(lab, scenario, 1, 3, 3.5, 5, 6)
+    assert seen[2]["errors"]
+    assert [gpu["utilization"] is None for gpu in seen[-1]["gpus"]] == [False, True, False]
+    assert seen[-1]["gpus"][1]["gaps"]["utilization"] == "denied"
+
+
+def test_a_sampler_that_meets_an_error_at_one_look_has_the_next(lab: Lab) -> None:
+    flaky = machine().fault(function="nvmlDeviceGet*", gpu="all", code="TIMEOUT", every=3)
+    seen = looks(lab, flaky, *range(6))
+    assert all(states(snapshot) == ["ok"] * 3 for snapshot in seen)
+    assert {gpu["utilization"] is None for snapshot in seen for gpu in snapshot["gpus"]} == {True, False}
+    assert all(not snapshot["errors"] for snapshot in seen)
+
+
+def start(scenario: Scenario, folder: Path, *arguments: str) -> tuple[subprocess.Popen[str], float]:
+    command = [sys.executable, "-m", "gpulse", *arguments]
+    env = environment(scenario, folder)
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), time.time()
+
+
+def end(process: subprocess.Popen[str], started: float) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command that must be over soon."""
+    try:
+        out, err = process.communicate(timeout=max(0.0, started + SOON - time.time()))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return -1, "", f"still running after {SOON:.0f} s"
+    return process.returncode, out, err
+
+
+HANGS = {  # the call that does not come back on GPU 1, and the command that meets it
+    "nvmlDeviceGetPowerUsage": ("--json",),
+    "nvmlDeviceGetUtilizationRates": ("--json", "--gpu", "0-2"),
+    "nvmlGpmSampleGet": ("--json",),
+    "nvmlGpmQueryDeviceSupport": ("--json",),
+    "nvmlDeviceGetComputeRunningProcesses_v3": ("--json",),
+    "nvmlDeviceGetName": ("--json",),
+    "nvmlDeviceGetHandleByIndex_v2": ("--json",),
+    "nvmlDeviceGetMigMode": ("--json", "--gpu", "0-2"),
+}
+
+
+@pytest.fixture(scope="module")
+def hung(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
+    """All hanging commands, run side by side: they do little but wait."""
+    folder = tmp_path_factory.mktemp("hung")
+    started = {
+        function: start(machine().fault(function=function, gpu=1, hang="60s"), folder / function, *arguments)
+        for function, arguments in HANGS.items()
+    }
+    started["nvmlShutdown"] = start(
+        machine().fault(function="nvmlShutdown", hang="60s"), folder / "shutdown", "--json"
+    )
+    return {function: end(*process) for function, process in started.items()}
+
+
+@pytest.mark.parametrize("function", HANGS)
+def test_a_call_that_hangs_marks_its_gpu_and_the_others_are_right(
+    hung: dict[str, tuple[int, str, str]], function: str
+) -> None:
+    code, out, err = hung[function]
+    assert (code, err) == (0, "")
+    gpus = json.loads(out)["gpus"]
+    assert [gpu["state"] for gpu in gpus] == ["ok", "timeout", "ok"]
+    for key in VALUES:
+        assert (gpus[1].get(key), gpus[1]["gaps"][key]) == (None, "timeout")
+        assert all(gpus[at][key] is not None for at in (0, 2))
+
+
+def test_a_shutdown_that_hangs_does_not_keep_the_answer_back(hung: dict[str, tuple[int, str, str]]) -> None:
+    code, out, err = hung["nvmlShutdown"]
+    assert (code, err) == (0, "")
+    assert len(json.loads(out)["gpus"]) == 3
+
+
+def test_a_driver_whose_start_hangs_is_one_sentence_and_exit_124(tmp_path: Path) -> None:
+    code, out, err = end(*start(Scenario.load("init-hang"), tmp_path))
+    assert (code, out) == (124, "")
+    assert err.startswith("gpulse: nvidia: the driver does not answer.")
+    assert err.count("\n") == 1
+
+
+def test_a_gpu_whose_call_hangs_is_not_asked_again_until_it_has_returned(lab: Lab) -> None:
+    scenario = machine().fault(function="nvmlDeviceGetPowerUsage", gpu=1, hang="1500ms", until="5s")
+    answer = lab.ask(
+        scenario,
+        """
+import threading
+over = sampler(Wanted(["power_draw"]), patience=0.2)
+seen = [look(over)]
+stuck = [thread for thread in threading.enumerate() if thread.name == "gpulse-lane"]
+seen += [look(over) for _ in range(3)]
+at(6)
+for thread in stuck:
+    thread.join()
+seen.append(look(over))
+over.close()
+say(seen)
+""",
+    )
+    assert [states(snapshot)[1] for snapshot in answer.json] == ["timeout"] * 4 + ["ok"]
+    assert len({snapshot["gpus"][1].get("since") for snapshot in answer.json[:4]}) == 1
+    assert all(gpu["power_draw"] > 400 for snapshot in answer.json for gpu in snapshot["gpus"] if gpu["state"] == "ok")
+    assert answer.calls["nvmlDeviceGetPowerUsage"] == 3 + 3 * 2 + 3
+
+
+def test_a_call_that_hangs_leaves_each_of_two_gpus_behind_and_no_more(lab: Lab) -> None:
+    scenario = machine(4).fault(function="nvmlDeviceGetPowerUsage", gpu="1-2", hang="60s")
+    seen = lab.see(scenario, 'say(look(sampler(Wanted(["power_draw"]), patience=0.2)))')
+    assert states(seen) == ["ok", "timeout", "timeout", "ok"]
+
+
+STARTS = {
+    "not-loaded": (Scenario.load("not-loaded"), "not loaded", "modprobe"),
+    "mismatch": (Scenario.load("mismatch"), "different versions", "Reboot"),
+    "no GPU": (Scenario().driver(version="580.1", gpus=0), "lists no GPU", "--gpus all"),
+    "no permission": (Scenario().driver(gpus=1).fault(function="nvmlInit*", code=4), "NO_PERMISSION", "/dev/nvidia"),
+    "any other": (Scenario().driver(gpus=1).fault(function="nvmlInit*", code=17), "OPERATING_SYSTEM", "nvidia-smi"),
+}
+
+
+@pytest.mark.parametrize("case", STARTS)
+@pytest.mark.parametrize("arguments", [(), ("--json",), ("--watch",)])
+def test_no_gpu_is_exit_3_with_cause_and_remedy_in_one_line(lab: Lab, case: str, arguments: tuple[str, ...]) -> None:
+    scenario, cause, remedy = STARTS[case]
+    answer = lab.run(scenario, *arguments)
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.count("\n") == 1
+    assert cause in answer.err
+    assert remedy in answer.err
+
+
+def test_a_mismatch_names_both_versions(lab: Lab, tmp_path: Path) -> None:
+    version = tmp_path / "proc/driver/nvidia/version"
+    version.parent.mkdir(parents=True)
+    version.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Thu Oct 1 2026\n")
+    (tmp_path / "usr/lib64").mkdir(parents=True)
+    (tmp_path / "usr/lib64/libnvidia-ml.so.585.10").touch()
+    answer = lab.run(Scenario.load("mismatch"), GPULSE_ROOT=str(tmp_path))
+    assert "580.159.04" in answer.err
+    assert "585.10" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("files", "cause"),
+    [
+        ({}, "no NVIDIA card"),
+        ({"sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de", "sys/bus/pci/devices/0000:01:00.0/class": "0x030000"},
+         "there is a card but no driver"),
+        ({"proc/driver/nvidia/version": "NVRM version: Kernel Module  580.1"}, "is not here"),
+    ],
+)  # fmt: skip
+def test_no_library_is_exit_3_and_says_what_is_there(tmp_path: Path, files: dict[str, str], cause: str) -> None:
+    from gpulse.sources.nvidia.nvml import _PLACES
+
+    if any(Path(place).exists() for place in _PLACES):
+        pytest.skip("this machine has a driver")
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    env = environment(Scenario(), tmp_path / "fake", GPULSE_ROOT=str(tmp_path))
+    env.pop("LD_LIBRARY_PATH")
+    done = subprocess.run([sys.executable, "-m", "gpulse"], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert cause in done.stderr
+    assert done.stderr.count("\n") == 1

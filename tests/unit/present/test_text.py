@@ -1,0 +1,97 @@
+"""Text from processes and boards cannot act on a terminal, and is measured and cut in cells."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpulse.present.text import clean, fit, pad, width
+
+_TEXTS = st.text(max_size=30) | st.text("ab漢字e\u0301\u0302한👍…", max_size=30)
+
+
+def test_every_character_that_could_act_is_written_out() -> None:
+    acting = [
+        chr(code)
+        for code in range(sys.maxunicode + 1)
+        if unicodedata.category(chr(code)) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    ]
+    assert len(acting) > 2000
+    assert all(clean(char).isascii() and clean(char).startswith("\\") for char in acting)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("a\nb\tc\rd", "a\\x0ab\\x09c\\x0dd"),
+        ("\x9b2J", "\\x9b2J"),
+        ("abc\u202edef", "abc\\u202edef"),
+        ("\u2066x\u2069", "\\u2066x\\u2069"),
+        ("\x00\x7f", "\\x00\\x7f"),
+        ("\U000e0041", "\\U000e0041"),
+        ("plain", "plain"),
+        ("größe 漢字", "größe 漢字"),
+        ("", ""),
+    ],
+)
+def test_what_could_act_is_shown_as_its_number_and_the_rest_as_it_is(text: str, shown: str) -> None:
+    assert clean(text) == shown
+
+
+@given(text=st.text())
+def test_clean_text_is_printable_and_stays_clean(text: str) -> None:
+    shown = clean(text)
+    assert shown.isprintable()
+    assert clean(shown) == shown
+    shown.encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("", 0),
+        ("abc", 3),
+        ("é", 1),
+        ("e\u0301", 1),
+        ("漢字", 4),
+        ("한", 2),
+        ("👍", 2),
+        ("…█·°", 4),
+        ("Ａ", 2),
+        ("กำ", 2),
+    ],
+)
+def test_wide_characters_take_two_cells_and_combining_ones_none(text: str, cells: int) -> None:
+    assert width(text) == cells
+
+
+@given(text=_TEXTS, cells=st.integers(0, 40), more=st.sampled_from(["…", "~", ""]))
+def test_a_text_that_was_fitted_fits(text: str, cells: int, more: str) -> None:
+    assert width(fit(text, cells, more)) <= cells
+
+
+@given(text=_TEXTS, cells=st.integers(1, 40))
+def test_a_text_that_fits_stays_and_one_that_does_not_ends_in_the_mark(text: str, cells: int) -> None:
+    fitted = fit(text, cells)
+    if width(text) <= cells:
+        assert fitted == text
+    else:
+        assert fitted.endswith("…")
+        assert text.startswith(fitted.removesuffix("…"))
+        assert width(fitted) >= cells - 1
+
+
+def test_less_than_no_room_is_no_room() -> None:
+    assert fit("abc", -3) == ""
+
+
+@given(text=_TEXTS, cells=st.integers(0, 60), right=st.booleans())
+def test_a_padded_text_fills_its_cells(text: str, cells: int, right: bool) -> None:
+    padded = pad(text, cells, right)
+    assert width(padded) == max(cells, width(text))
+    assert padded.endswith(text) if right else padded.startswith(text)

@@ -1,0 +1,115 @@
+"""Nobody waits for a call that hangs, and nobody is asked twice for the same."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from gpulse.sampling.lanes import Lanes
+
+
+@pytest.fixture
+def release() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def _raise() -> None:
+    raise OSError("gone")
+
+
+def _counting(calls: list[str], name: str) -> Callable[[], str]:
+    def job() -> str:
+        calls.append(name)
+        return name
+
+    return job
+
+
+def _hanging(
+    release: threading.Event, calls: list[str], name: str, returned: threading.Event | None = None
+) -> Callable[[], str]:
+    def job() -> str:
+        calls.append(name)
+        release.wait()
+        if returned is not None:
+            returned.set()
+        return name
+
+    return job
+
+
+def test_results_come_back_by_owner() -> None:
+    assert Lanes().run([("a", lambda: 1), ("b", lambda: None)]) == {"a": 1, "b": None}
+
+
+def test_nothing_to_do_is_nothing_done() -> None:
+    assert Lanes().run([]) == {}
+
+
+def test_jobs_of_a_look_share_one_thread_that_is_not_ours() -> None:
+    threads = Lanes().run([(name, threading.get_ident) for name in "abc"])
+    assert len(set(threads.values())) == 1
+    assert threading.get_ident() not in threads.values()
+
+
+def test_what_a_job_raises_is_its_answer() -> None:
+    results = Lanes().run([("a", _raise), ("b", lambda: 2)])
+    assert isinstance(results["a"], OSError)
+    assert results["b"] == 2
+
+
+def test_one_that_hangs_is_left_out_and_those_before_and_after_answer(release: threading.Event) -> None:
+    lanes = Lanes(0.05)
+    results = lanes.run([("a", lambda: 1), ("b", release.wait), ("c", lambda: 3), ("d", lambda: 4)])
+    assert results == {"a": 1, "c": 3, "d": 4}
+    assert lanes.hanging
+
+
+def test_two_that_hang_are_both_left_out(release: threading.Event) -> None:
+    assert Lanes(0.05).run([("a", release.wait), ("b", release.wait), ("c", lambda: 3)]) == {"c": 3}
+
+
+def test_one_that_hangs_is_not_asked_again_until_it_has_returned(release: threading.Event) -> None:
+    lanes, calls = Lanes(0.05), list[str]()
+    jobs = [("a", _hanging(release, calls, "a")), ("b", _counting(calls, "b"))]
+    for _ in range(3):
+        assert lanes.run(jobs) == {"b": "b"}
+    assert calls.count("a") == 1
+    release.set()
+    while lanes.hanging:
+        pass
+    assert lanes.run(jobs) == {"a": "a", "b": "b"}
+
+
+def test_a_lane_that_comes_back_does_not_do_what_others_have_done_since(release: threading.Event) -> None:
+    lanes, calls = Lanes(0.05), list[str]()
+    before = set(threading.enumerate())
+    lanes.run([("a", _hanging(release, calls, "a")), ("b", _counting(calls, "b")), ("c", _counting(calls, "c"))])
+    release.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+    assert calls == ["a", "b", "c"]
+
+
+def test_a_lane_that_came_back_is_done_hanging(release: threading.Event) -> None:
+    lanes = Lanes(0.05)
+    returned = threading.Event()
+    lanes.run([("a", _hanging(release, [], "a", returned))])
+    assert lanes.hanging
+    release.set()
+    assert returned.wait(5)
+    while lanes.hanging:
+        pass
+    assert lanes.run([("a", lambda: "again")]) == {"a": "again"}
+
+
+def test_leaving_the_program_does_not_wait_for_a_lane(release: threading.Event) -> None:
+    before = set(threading.enumerate())
+    Lanes(0.05).run([("a", release.wait)])
+    stuck = set(threading.enumerate()) - before
+    assert stuck
+    assert all(thread.daemon for thread in stuck)

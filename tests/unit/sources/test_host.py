@@ -1,0 +1,125 @@
+"""The machine as /proc tells it, with gaps where it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.sources.proc import Root
+
+from gpulse.model.catalog import HOST_METRICS
+from gpulse.sampling.assemble import settle_rates
+from gpulse.sampling.rates import Rates
+from gpulse.sources.base import Facts
+from gpulse.sources.host import memory_info, read_host
+
+_ALL = frozenset(HOST_METRICS)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    root = Root(tmp_path)
+    root.machine()
+    return root
+
+
+def _read(root: Root, rates: Rates) -> Facts:
+    facts = read_host(_ALL, str(root))
+    settle_rates("host", facts, rates)
+    return facts
+
+
+def test_memory_used_is_what_new_programs_cannot_have(root: Root) -> None:
+    values = read_host(_ALL, str(root)).values
+    assert (values["memory_total"], values["memory_used"]) == (1000 * 1024, 600 * 1024)
+    assert (values["swap_total"], values["swap_used"]) == (50 * 1024, 30 * 1024)
+
+
+def test_old_kernels_do_not_say_what_is_available(root: Root) -> None:
+    root.write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 100 kB\nCached: 200 kB\n")
+    values = read_host(_ALL, str(root)).values
+    assert (values["memory_used"], values["swap_total"], values["swap_used"]) == (700 * 1024, 0, 0)
+
+
+def test_load_is_three_numbers(root: Root) -> None:
+    assert read_host(_ALL, str(root)).values["load"] == (0.5, 1.25, 2.0)
+
+
+def test_processor_shares_are_of_the_time_between_two_looks(root: Root) -> None:
+    rates = Rates()
+    assert _read(root, rates).gaps["cpu_percent"] == "pending"
+    root.machine(busy=50, idle=60, waited=30)
+    facts = _read(root, rates)
+    assert (facts.values["cpu_percent"], facts.values["iowait"]) == (25.0, 15.0)
+    assert facts.values["cpu_per_core"] == (0.0, 45.5)
+
+
+def test_two_looks_within_one_tick_have_no_share(root: Root) -> None:
+    rates = Rates()
+    _read(root, rates)
+    assert _read(root, rates).gaps["cpu_percent"] == "pending"
+
+
+def test_disks_are_counted_once_without_partitions_and_layers_above_them(root: Root) -> None:
+    root.machine(sectors=10)
+    counters = read_host(_ALL, str(root)).counters
+    assert (counters["disk_read"].value, counters["disk_write"].value) == (5120, 10240)
+
+
+def test_the_network_is_all_interfaces_but_loopback(root: Root) -> None:
+    root.machine(rx=1000, tx=7)
+    counters = read_host(_ALL, str(root)).counters
+    assert (counters["net_rx"].value, counters["net_tx"].value) == (2000, 14)
+
+
+@pytest.mark.parametrize(
+    ("path", "keys"),
+    [
+        ("proc/stat", {"cpu_percent", "cpu_per_core", "iowait"}),
+        ("proc/meminfo", {"memory_used", "memory_total", "swap_used", "swap_total"}),
+        ("proc/loadavg", {"load"}),
+        ("proc/diskstats", {"disk_read", "disk_write"}),
+        ("proc/net/dev", {"net_rx", "net_tx"}),
+    ],
+)
+@pytest.mark.parametrize("content", [None, "", "garbage\n" * 5, "cpu x y z a b c d e\nMemTotal: lots\n"])
+def test_a_file_that_is_missing_or_senseless_is_a_gap_and_costs_nothing_else(
+    root: Root, path: str, keys: set[str], content: str | None
+) -> None:
+    if content is None:
+        root.remove(path)
+    else:
+        root.write(path, content)
+    facts = read_host(_ALL, str(root))
+    missing = _ALL - facts.values.keys() - {key.partition(".")[0] for key in facts.counters}
+    if content is None or path in ("proc/stat", "proc/meminfo", "proc/loadavg"):
+        assert missing == keys
+        reasons = {"unsupported"} if content is None else {"unsupported", "failed"}
+        assert {facts.gaps[key] for key in keys} <= reasons
+    else:
+        assert missing <= keys
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("proc/stat", "cpu0 1 2 3 x 5 6 7 8\n"),
+        ("proc/diskstats", "259 0 nvme0n1 1 0 x 0 1 0 y 0 0 0 0\n"),
+        ("proc/net/dev", "\n\neth0: x 1 0 0 0 0 0 0 y 1 0 0 0 0 0 0\n"),
+    ],
+)
+def test_a_count_that_is_no_number_does_not_end_the_look(root: Root, path: str, line: str) -> None:
+    root.write(path, line)
+    assert read_host(_ALL, str(root)).values["load"] == (0.5, 1.25, 2.0)
+
+
+def test_only_what_is_asked_is_read(root: Root) -> None:
+    facts = read_host(frozenset({"load"}), str(root))
+    assert set(facts.values) == {"name", "cpu_count", "load"}
+    assert not facts.counters
+    assert not facts.gaps
+
+
+def test_memory_in_bytes_by_the_kernels_own_words(root: Root) -> None:
+    assert memory_info(str(root))["MemAvailable"] == 400 * 1024
+    assert memory_info("/nowhere") == {}
