@@ -85,6 +85,6 @@ def _parse(text: str, words: dict[str, int] | dict[str, float], what: str, how: 
         number = float(stripped[:digits])
     except ValueError:
         number = -1.0
-    if scale is None or number < 0:
+    if scale is None or not 0 <= number < 1e300:
         raise UsageError(f"{text!r} is not a {what};", f"{how}.")
     return number * scale

@@ -8,6 +8,7 @@ import pytest
 
 from gpulse.model.catalog import GPU_METRICS
 from gpulse.model.metric import GAPS
+from gpulse.model.select import EVERYTHING
 from tests.e2e.lab import Answer, Lab
 from tests.fake_nvml import Scenario
 
@@ -84,17 +85,27 @@ LESSER_LISTS = {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetMPSCom
 
 def machine() -> Scenario:
     """Three busy GPUs whose every number stands still."""
-    return (
-        Scenario.load("boards/h100")
-        .driver(gpus=3)
-        .gpu(
-            None,
-            **{"utilization.gpu": 90, "utilization.memory": 40, "power": "560 W", "energy": "5 kJ", "temperature": 61},
-            **{"temperature.memory": 68, "fan.count": 2, "fan.speed": 30, "fan.min": 20},
-            **{"gpm.graphics": 90, "gpm.sm": 78, "gpm.tensor": 52, "gpm.dram": 38, "gpm.latch": 0},
-        )
-        .process(gpu="0-2", pid="parent", memory="1 GiB", sm=80, mem=10, enc=1, dec=2)
-    )
+    values: dict[str, Any] = {
+        "utilization.gpu": 90,
+        "utilization.memory": 40,
+        "power": "560 W",
+        "energy": "5 kJ",
+        "temperature": 61,
+        "temperature.memory": 68,
+        "fan.count": 2,
+        "fan.speed": 30,
+        "fan.min": 20,
+        "power.instant": "570 W",
+        "power.average": "560 W",
+        "violation.power": 1000,
+        "gpm.graphics": 90,
+        "gpm.sm": 78,
+        "gpm.tensor": 52,
+        "gpm.dram": 38,
+        "gpm.latch": 0,
+    }
+    scenario = Scenario.load("boards/h100").driver(gpus=3).gpu(None, **values)
+    return scenario.process(gpu="0-2", pid="parent", memory="1 GiB", sm=80, mem=10, enc=1, dec=2)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +136,7 @@ def check_clean(answer: Answer) -> None:
 
 def check_only(gpu: Any, before: Any, keys: set[str]) -> None:
     """These keys are null and say why; all others are as before."""
-    for key in GPU_METRICS:
+    for key in EVERYTHING.gpu:
         if key in keys:
             assert gpu.get(key, "left out") is None, (key, gpu.get(key, "left out"))
             assert gpu["gaps"].get(key) in GAPS, (key, gpu["gaps"])
@@ -146,7 +157,7 @@ def test_every_metric_has_a_value_or_a_gap(healthy: Answer) -> None:
     check_clean(healthy)
     for gpu in healthy.gpus:
         optional = {"gpu_instance", "compute_instance"}
-        assert {key for key in GPU_METRICS if gpu.get(key) is None and key not in gpu["gaps"]} == optional
+        assert {key for key in EVERYTHING.gpu if gpu.get(key) is None and key not in gpu["gaps"]} <= optional
 
 
 @pytest.mark.parametrize("function", ANSWERS)
@@ -160,7 +171,9 @@ def test_a_failing_call_takes_only_its_own_fields_with_it(lab: Lab, healthy: Ans
         assert gpu["state"] == "ok"
         keys = set(ANSWERS[function].split())
         if function == "nvmlDeviceGetMemoryInfo_v2" and code in UNSUPPORTED:
-            assert gpu["memory_used"] == before["memory_used"] + before["memory_reserved"]  # what the first version says
+            assert (
+                gpu["memory_used"] == before["memory_used"] + before["memory_reserved"]
+            )  # what the first version says
             assert gpu["memory_total"] == before["memory_total"]
             assert gpu["gaps"]["memory_reserved"] == "unsupported"
             continue
@@ -263,9 +276,42 @@ say([first, look(over)])
     lasting = {key for key, metric in GPU_METRICS.items() if metric.cost == "static"}
     found_once = function in ("nvmlGpmQueryDeviceSupport", "nvmlDeviceGetNvLinkState")
     derived = {"memory_percent", "memory_unattributed"}  # whether these are null or left out is told above
-    for key in GPU_METRICS.keys() - {"xid_last", "gpu_instance", "compute_instance"} - derived:
+    for key in EVERYTHING.gpu - {"xid_last", "gpu_instance", "compute_instance"} - derived:
         gone = key in ANSWERS[function].split() and key not in lasting and not found_once
         assert (now.get(key) is None) is gone, key
         assert gone or now[key] == before[key], key
     if set(MEMORY.split()) <= set(ANSWERS[function].split()):
         assert [now.get(key) for key in derived] == [None, None]
+
+
+DETAILS = """
+keys = [key for key, metric in GPU_METRICS.items() if metric.group == "details"]
+seen = []
+for window in range({windows} + 1):
+    at(window + 0.5)
+    over = sampler(Wanted(keys))
+    seen.append(look(over))
+    over.close()
+say(seen)
+"""
+
+
+def test_details_fail_one_by_one_too(lab: Lab) -> None:
+    made = lab.ask(machine(), DETAILS.format(windows=0)).calls
+    functions = sorted(name for name in made if name.startswith("nvmlDeviceGet") and "Count" not in name)
+    assert len(functions) > 20
+    for function in functions:
+        if function == LOOKUP:
+            continue
+        scenario = machine()
+        for at, code in enumerate(CODES, 1):
+            scenario.fault(function=function, gpu=1, code=code, since=f"{at}s", until=f"{at + 1}s")
+        healthy, *failing = lab.see(scenario, DETAILS.format(windows=len(CODES)))
+        before = healthy["gpus"][1]
+        for code, seen in zip(CODES, failing, strict=True):
+            assert seen["errors"] == []
+            assert [seen["gpus"][at] for at in (0, 2)] == [healthy["gpus"][at] for at in (0, 2)], (function, code)
+            gpu = seen["gpus"][1]
+            changed = {key for key in GPU_METRICS if gpu.get(key) != before.get(key)}
+            silent = {key for key in changed if gpu.get(key) is not None or gpu["gaps"].get(key) not in GAPS}
+            assert not silent, (function, code)

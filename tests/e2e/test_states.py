@@ -137,9 +137,7 @@ def hung(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, 
         function: start(machine().fault(function=function, gpu=1, hang="60s"), folder / function, *arguments)
         for function, arguments in HANGS.items()
     }
-    started["nvmlShutdown"] = start(
-        machine().fault(function="nvmlShutdown", hang="60s"), folder / "shutdown", "--json"
-    )
+    started["nvmlShutdown"] = start(machine().fault(function="nvmlShutdown", hang="60s"), folder / "shutdown", "--json")
     return {function: end(*process) for function, process in started.items()}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpulse.cli.commands import status as status  # imported before any fork, so that no question pays for it
 from gpulse.cli.main import main as gpulse
-from gpulse.model.catalog import GPU_METRICS, PROCESS_METRICS
+from gpulse.model.catalog import GPU_METRICS
 from gpulse.model.codec import to_plain
 from gpulse.model.select import EVERYTHING, Wanted
 from gpulse.sampling.sampler import Sampler
@@ -40,9 +40,15 @@ def say(value: object) -> None:
 
 
 NAMES = {
-    name: globals()[name]
-    for name in ("NvidiaSource", "Sampler", "Wanted", "EVERYTHING", "GPU_METRICS", "PROCESS_METRICS", "at", "sampler")
-} | {"look": look, "say": say, "os": os}
+    "NvidiaSource": NvidiaSource,
+    "Wanted": Wanted,
+    "GPU_METRICS": GPU_METRICS,
+    "at": at,
+    "sampler": sampler,
+    "look": look,
+    "say": say,
+    "os": os,
+}
 
 
 def answer(request: dict[str, Any]) -> int:

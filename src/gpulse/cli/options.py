@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 class Option:
     """One option or argument. `value` names its value in help, empty for a switch; `optional` makes the value so.
 
-    `complete` says what a shell may offer: a tuple of words, or metrics, gpus, files. A flag without a dash is an argument.
+    `complete` says what a shell may offer: a tuple of words, or metrics, gpus, files; with `open` other words are fine too.
+    `name` is what its value is called in code. A flag without a dash is an argument.
     """
 
-    __slots__ = ("complete", "default", "flags", "help", "many", "optional", "parse", "value")
+    __slots__ = ("complete", "default", "flags", "help", "many", "name", "open", "optional", "parse", "value")
 
     def __init__(
         self,
@@ -28,6 +29,8 @@ class Option:
         optional: Any = None,
         complete: tuple[str, ...] | str = (),
         many: bool = False,
+        open: bool = False,
+        name: str = "",
     ) -> None:
         self.flags = flags
         self.help = help
@@ -37,11 +40,8 @@ class Option:
         self.optional = optional
         self.complete = complete
         self.many = many
-
-    @property
-    def name(self) -> str:
-        """The name of its value in what the parser returns."""
-        return max(self.flags, key=len).lstrip("-").replace("-", "_")
+        self.open = open
+        self.name = name or max(flags, key=len).lstrip("-").replace("-", "_")
 
     @property
     def positional(self) -> bool:
@@ -85,9 +85,9 @@ def words(text: str) -> list[str]:
 SOURCES = ("auto", "nvidia", "demo", "replay:")
 COLORS = ("auto", "always", "never")
 
-GPU = Option("--gpu", "-i", value="LIST", parse=words, complete="gpus",
+GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=words, complete="gpus",
              help="Only these GPUs: index, range (0-3), UUID prefix, PCI bus id, or `visible` (CUDA_VISIBLE_DEVICES).")  # fmt: skip
-SOURCE = Option("--source", value="SOURCE", complete=SOURCES,
+SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
                 help="Where to read from: auto, nvidia, demo, replay:FILE[@START][*SPEED]. Default: $GPULSE_SOURCE or auto.")  # fmt: skip
 DEMO = Option("--demo", default=False, help="A simulated machine with 8 GPUs; the same as --source demo.")
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
@@ -137,15 +137,9 @@ def _typed(option: Option) -> Callable[[str], Any]:
     """Return the option's parser, with a closed list of words checked."""
 
     def convert(text: str) -> Any:
-        if (
-            isinstance(option.complete, tuple)
-            and option.complete
-            and option.flags[0] != "--source"
-            and text not in option.complete
-        ):
-            raise UsageError(
-                f"{option.flags[0]}: {text!r} is none of {', '.join(option.complete)};", "choose one of these."
-            )
+        closed = option.complete if isinstance(option.complete, tuple) and not option.open else ()
+        if closed and text not in closed:
+            raise UsageError(f"{option.flags[0]}: {text!r} is none of {', '.join(closed)};", "choose one of these.")
         return option.parse(text) if option.parse is not None else text
 
     return convert

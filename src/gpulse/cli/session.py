@@ -21,9 +21,9 @@ def source_name(arguments: Arguments) -> str:
     return name
 
 
-def open_sampler(arguments: Arguments, wanted: Wanted) -> Sampler:
+def open_sampler(arguments: Arguments, wanted: Wanted, slow_every: float = 5.0) -> Sampler:
     """Return an open sampler over the GPUs that were asked for; whoever calls closes it."""
-    sampler = Sampler(make_source(source_name(arguments)), wanted).open()
+    sampler = Sampler(make_source(source_name(arguments)), wanted, slow_every=slow_every).open()
     if arguments.gpu:
         sampler.choose(arguments.gpu)
     return sampler

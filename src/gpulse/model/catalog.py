@@ -155,7 +155,7 @@ class Gpu(Reading):
     ecc_corrected = Number("ECC corrected", "Memory errors corrected since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="health", short="ECC CORR", smi=("ecc.errors.corrected.volatile.total",), dcgm="DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", high=2**63)
     ecc_uncorrected = Number("ECC uncorrected", "Memory errors that could not be corrected since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="health", short="ECC UNCORR", smi=("ecc.errors.uncorrected.volatile.total",), dcgm="DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", high=2**63, critical=1)
     remapped_rows = Number("Remapped rows", "Memory rows replaced by spare ones, for good.", unit=COUNT, kind="counter", cost="slow", group="health", short="ROWS", dcgm="DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", high=2**32)
-    xid_last = Number("Last XID", "Last error code the driver reported while gpulse watched.", kind="state", group="health", short="XID", dcgm="DCGM_FI_DEV_XID_ERRORS", high=10_000)
+    xid_last = Number("Last XID", "Last error code the driver reported while gpulse watched.", kind="state", group="health", short="XID", dcgm="DCGM_FI_DEV_XID_ERRORS", low=1, high=10_000)
     compute_mode = Text("Compute mode", "Who may open a context: default, exclusive_process or prohibited.", kind="state", cost="slow", group="modes", short="COMPUTE", smi=("compute_mode",))
     persistence_mode = Flag("Persistence mode", "The driver stays loaded while nobody uses the GPU.", kind="state", cost="slow", group="modes", short="PERSIST", smi=("persistence_mode",))
     mig_mode = Flag("MIG mode", "The GPU is divided into instances.", kind="state", cost="slow", group="modes", short="MIG", smi=("mig.mode.current",))

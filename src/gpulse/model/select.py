@@ -96,7 +96,7 @@ def _positions(gpus: Sequence[Gpu], word: str, environ: Mapping[str, str]) -> li
         found = [position for position, gpu in enumerate(gpus) if gpu.index is not None and low <= gpu.index <= high]
         if found and len(found) == high - low + 1:
             return found
-    elif found := [position for position, gpu in enumerate(gpus) if _is_called(gpu, word)]:
+    if found := [position for position, gpu in enumerate(gpus) if _is_called(gpu, word)]:
         if len(found) == 1:
             return found
         raise UnknownGpu(f"{word!r} fits {len(found)} GPUs;", "give more of the UUID.")
@@ -147,7 +147,10 @@ def _visible_position(gpus: Sequence[Gpu], by_bus: Sequence[int], entry: str) ->
     if entry.isdecimal():
         return by_bus[int(entry)] if int(entry) < len(by_bus) else None
     lowered = entry.lower()
-    if lowered.startswith("mig-"):
+    if lowered.startswith("mig-gpu-"):  # as drivers before 470 wrote it: MIG-GPU-uuid/gpu instance/compute instance
+        lowered = lowered.removeprefix("mig-").partition("/")[0]
+        fits = [at for at, gpu in enumerate(gpus) if (gpu.uuid or "").lower() == lowered]
+    elif lowered.startswith("mig-"):
         fits = [
             at
             for at, gpu in enumerate(gpus)

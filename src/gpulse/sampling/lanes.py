@@ -110,7 +110,10 @@ class Lanes:
     def _leave_behind(self, batch: Batch) -> dict[Hashable, Any]:
         """Go on without the job that hangs: every job after it gets a lane of its own."""
         self.close()
-        results, at, jobs = dict(batch.results), batch.done, batch.jobs
+        at, jobs = batch.done, batch.jobs
+        results = dict(batch.results)
+        if at >= len(jobs):
+            return results  # it came back just now
         batch.jobs = jobs[: at + 1]  # when it comes back it must not do what others have done since
         self._stuck[jobs[at][0]] = batch
         own = []

@@ -18,13 +18,15 @@ from .track import Track
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from ..model.select import Wanted
-    from ..sources.base import Device, Facts, Sample, Source
+    from ..sources.base import Device, Facts, Machine, Sample, Source
     from .lanes import Job
 
 _SUSPENDED = 1.0  # seconds asleep between two looks after which counts no longer compare
 _POLL = 0.01
+_SHORTEST = 0.001  # seconds between two looks: below, only looking would be left
 _FOREIGN = Problem(
     "processes",
     "the driver's process ids belong to the host, so names and users cannot be shown here.",
@@ -36,7 +38,8 @@ class Sampler:
     """Reads one source for one set of wanted metrics; used by one thread, closed by whoever opened it.
 
     Static metrics are asked once, slow ones every `slow_every` seconds, fast ones at each read. `dropped` counts, by
-    key, values outside their range. A GPU that does not answer within `patience` seconds is `timeout` in that snapshot.
+    key, values outside their range, `missed` the looks that a stream had no time for. A GPU that does not answer within
+    `patience` seconds is `timeout` in that snapshot.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Sampler:
         self.source = source
         self.clock = clock or SystemClock()
         self.dropped: dict[str, int] = {}
+        self.missed = 0
         self._plan = Plan(wanted)
         self._slow_every = slow_every
         self._slow_at = float("-inf")
@@ -126,6 +130,7 @@ class Sampler:
     def stream(self, interval: float) -> Iterator[Snapshot]:
         """Yield a snapshot every `interval` seconds on a steady clock: a late one does not delay those after it."""
         self._lanes.run([("source", self.source.stay)])
+        interval = max(interval, _SHORTEST)
         start, tick = self.clock.monotonic(), 0
         while True:
             try:
@@ -134,7 +139,9 @@ class Sampler:
                 return
             yield snapshot
             passed = self.clock.monotonic() - start
-            tick = max(tick + 1, int(passed / interval))
+            due = max(tick + 1, int(passed / interval))
+            self.missed += due - tick - 1
+            tick = due
             self.clock.sleep(start + tick * interval - self.clock.monotonic())
 
     def close(self) -> None:
@@ -180,27 +187,36 @@ class Sampler:
         pids = {pid for sample in _samples(answers) for pid in sample.processes}
         if not pids or not self._plan.describes:
             return {}
-        try:
-            if self.source.machine.foreign(pids):
-                problems.append(_FOREIGN)
-                return {}
-            known = self.source.machine.processes(pids, keys)
-        except Exception as error:  # noqa: BLE001  # the machine is foreign ground too: without it the GPUs still show
-            problems += _raised([error])
-            return {}
+        answer = self._ask_machine(
+            lambda machine: None if machine.foreign(pids) else machine.processes(pids, keys), problems
+        )
+        if answer is None:
+            problems.append(_FOREIGN)
+        known: dict[int, Facts] = answer or {}
         for pid, facts in known.items():
             settle_rates(("process", pid), facts, self._rates)
             check(facts, PROCESS_METRICS, self.dropped)
         return known
 
+    def _ask_machine(self, ask: Callable[[Machine], Any], problems: list[Problem]) -> Any:
+        """Return the machine's answer, or {} and a problem: the kernel too can hang over a process that is stuck."""
+        machine = self.source.machine
+        results = self._lanes.run([("machine", lambda: ask(machine))])
+        if "machine" not in results:
+            problems.append(Problem("machine", "the kernel does not answer about processes or the machine."))
+            return {}
+        if isinstance(results["machine"], Exception):
+            problems += _raised(results.values())
+            return {}
+        return results["machine"]
+
     def _host(self, problems: list[Problem]) -> Host:
         if self._plan.host is None:
             return Host({})
-        try:
-            facts = self.source.machine.host(self._plan.host)
-        except Exception as error:  # noqa: BLE001  # as for processes
-            problems += _raised([error])
-            return Host({}, dict.fromkeys(self._plan.host, "failed"))
+        keys = self._plan.host
+        facts = self._ask_machine(lambda machine: machine.host(keys), problems)
+        if not facts:
+            return Host({}, dict.fromkeys(keys, "failed"))
         settle_rates("host", facts, self._rates)
         check(facts, HOST_METRICS, self.dropped)
         return Host(facts.values, facts.gaps)

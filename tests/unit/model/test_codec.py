@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.snapshots import TIMES, snapshots
 
 from gpulse.errors import RecordingError
 from gpulse.model.catalog import GPU_METRICS, Gpu, Host
@@ -18,6 +17,7 @@ from gpulse.model.codec import from_line, from_plain, parse_time, time_text, to_
 from gpulse.model.metric import GAPS, Flag, Number, Text
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.recording import read_recording
+from tests.unit.snapshots import TIMES, snapshots
 
 _TRACES = Path(__file__).resolve().parents[3] / ".." / "shared" / "h200" / "traces"
 _JSON = st.recursive(

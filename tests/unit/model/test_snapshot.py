@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from tests.unit.snapshots import snapshots
 
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Problem, Snapshot
+from tests.unit.snapshots import snapshots
 
 
 @given(snapshot=snapshots())

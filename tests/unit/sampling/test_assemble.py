@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.scripted import process, sample
 
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from gpulse.model.metric import Number
 from gpulse.sampling.assemble import check, derive_memory, settle_rates
 from gpulse.sampling.rates import Rates
 from gpulse.sources.base import Counter, Facts
+from tests.unit.scripted import process, sample
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.unit.scripted import ScriptedSource
 
 from gpulse.model.select import Wanted
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.bus import Bus, Subscription
 from gpulse.sampling.sampler import Sampler
+from tests.unit.scripted import ScriptedSource
 
 
 class _Looks(Sampler):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gpulse.sampling.lanes import Lanes
+from gpulse.sampling.lanes import Batch, Lanes
 
 
 @pytest.fixture
@@ -113,3 +113,14 @@ def test_leaving_the_program_does_not_wait_for_a_lane(release: threading.Event) 
     stuck = set(threading.enumerate()) - before
     assert stuck
     assert all(thread.daemon for thread in stuck)
+
+
+def test_one_that_returns_just_as_patience_ends_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch is over by the time it would be left behind."""
+    patient = Batch.progress
+
+    def too_late(self: Batch, patience: float) -> bool:
+        return not patient(self, 5.0)
+
+    monkeypatch.setattr(Batch, "progress", too_late)
+    assert Lanes().run([("a", lambda: 1), ("b", lambda: 2)]) == {"a": 1, "b": 2}

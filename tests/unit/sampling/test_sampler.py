@@ -7,6 +7,14 @@ from collections.abc import Iterator
 from itertools import islice
 
 import pytest
+
+from gpulse.errors import DriverTimeout, SourceUnavailable, UnknownGpu
+from gpulse.model.catalog import Gpu
+from gpulse.model.select import Wanted
+from gpulse.model.snapshot import Snapshot
+from gpulse.sampling.clock import ManualClock
+from gpulse.sampling.sampler import Sampler
+from gpulse.sources.base import Counter, Facts, Machine, Sample, Source
 from tests.unit.scripted import (
     VALUES,
     ScriptedDevice,
@@ -16,14 +24,6 @@ from tests.unit.scripted import (
     sample,
     sampler_of,
 )
-
-from gpulse.errors import DriverTimeout, SourceUnavailable, UnknownGpu
-from gpulse.model.catalog import Gpu
-from gpulse.model.select import Wanted
-from gpulse.model.snapshot import Snapshot
-from gpulse.sampling.clock import ManualClock
-from gpulse.sampling.sampler import Sampler
-from gpulse.sources.base import Counter, Facts, Machine, Sample, Source
 
 _FAST = frozenset({"utilization", "memory_used", "memory_total", "memory_reserved", "temperature"})
 _START = 1_700_000_000.0

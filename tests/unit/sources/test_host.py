@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.sources.proc import Root
 
 from gpulse.model.catalog import HOST_METRICS
 from gpulse.sampling.assemble import settle_rates
 from gpulse.sampling.rates import Rates
 from gpulse.sources.base import Facts
 from gpulse.sources.host import memory_info, read_host
+from tests.unit.sources.proc import Root
 
 _ALL = frozenset(HOST_METRICS)
 

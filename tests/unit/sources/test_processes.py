@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.sources.proc import INIT, Root
 
 from gpulse.model.catalog import PROCESS_METRICS
 from gpulse.sampling.assemble import settle_rates
 from gpulse.sampling.rates import Rates
 from gpulse.sources.processes import LinuxMachine, parse_stat
+from tests.unit.sources.proc import INIT, Root
 
 _ALL = frozenset(PROCESS_METRICS)
 _FAST = frozenset({"name", "user", "cpu_percent", "host_memory"})

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.recordings import START, frames, numbers, text_of, write
 
 from gpulse.errors import RecordingError, UsageError
 from gpulse.model.catalog import Gpu
@@ -15,6 +14,7 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.replay import ReplaySource, parse_spec
+from tests.unit.recordings import START, frames, numbers, text_of, write
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.recordings import frames, numbers, text_of, write
 
 from gpulse.errors import RecordingError
 from gpulse.store.recording import read_recording
+from tests.unit.recordings import frames, numbers, text_of, write
 
 
 @pytest.mark.parametrize("packed", [False, True])

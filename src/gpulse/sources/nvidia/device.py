@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...model.catalog import GPU_METRICS
 from ..base import Device, Sample
 from ..once import once
 from . import gpm, mig
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
     from ..base import Facts, Key
     from .events import XidWatch
     from .nvml import Nvml
-    from .readers import Bound
+    from .readers import Bound, Reader
 
+_DETAILS = frozenset(key for key, metric in GPU_METRICS.items() if metric.group == "details")
 # Every GPU metric that this source can have; `gpulse metrics` and the drift test read it.
 KEYS = (
     frozenset(key for reader in READERS for key in reader.keys)
     | gpm.KEYS
     | IDENTITY_KEYS
+    | _DETAILS
     | {"memory_unified", "xid_last", "gpu_instance", "compute_instance"}
 )
 _NVLINK = frozenset({"nvlink_rx", "nvlink_tx"})
@@ -101,9 +104,17 @@ class NvidiaDevice(Device):
 
     def _plan(self, keys: Key) -> list[Bound]:
         if keys not in self._plans:
-            wanted = [reader for reader in READERS if not keys.isdisjoint(reader.keys)]
+            wanted = [reader for reader in self._readers(keys) if not keys.isdisjoint(reader.keys)]
             self._plans[keys] = [reader.bind(self._nvml, self.handle) for reader in wanted]
         return self._plans[keys]
+
+    @staticmethod
+    def _readers(keys: Key) -> tuple[Reader, ...]:
+        if keys.isdisjoint(_DETAILS):
+            return READERS
+        from .details import DETAILS  # only a question that names them pays for them
+
+        return READERS + DETAILS
 
     def _read_activity(self, sample: Sample, keys: Key) -> None:
         asked = keys & gpm.KEYS

@@ -215,14 +215,14 @@ class Platform(Structure):
 
 
 class Fabric(Structure):
-    """Version 3; version 2 is the same without the summary."""
+    """Version 3; version 2 is the same without the summary. Only the lowest byte of the state is the driver's."""
 
     _fields_ = [
         ("version", c_uint),
         ("clusterUuid", c_ubyte * 16),
         ("status", c_uint),
         ("cliqueId", c_uint),
-        ("state", c_ubyte),
+        ("state", c_uint),
         ("healthMask", c_uint),
         ("healthSummary", c_ubyte),
     ]

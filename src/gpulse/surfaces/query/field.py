@@ -7,7 +7,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ...model.catalog import Gpu, Process
     from ...model.metric import Gap, Reading
+    from ...model.snapshot import Snapshot
 
 MIB = 1 << 20
 _MISSING: dict[str, str] = {
@@ -19,8 +21,19 @@ _MISSING: dict[str, str] = {
 NOT_AVAILABLE = "[N/A]"
 
 
+class Row:
+    """What one line of an answer is about: a GPU of a snapshot, and a process on it where processes were asked for."""
+
+    __slots__ = ("gpu", "process", "snapshot")
+
+    def __init__(self, snapshot: Snapshot, gpu: Gpu, process: Process | None = None) -> None:
+        self.snapshot = snapshot
+        self.gpu = gpu
+        self.process = process
+
+
 class Field:
-    """One field of a query: `name` as nvidia-smi calls it, `key` in the catalog (empty: gpulse cannot say it).
+    """One field of a query: `name` as nvidia-smi calls it first, `key` in the catalog (empty: gpulse cannot say it).
 
     `form` writes the value, `unit` follows it and stands in the header, `missing` is written where there is no value
     and the gap says nothing worse.
@@ -45,16 +58,43 @@ class Field:
         self.aliases = aliases
         self.missing = missing
 
-    def header(self, asked: str, units: bool = True) -> str:
-        """Return the title of the column for the name it was asked by."""
-        return f"{asked} [{self.unit}]" if self.unit and units else asked
+    def header(self) -> str:
+        """Return the title of its column: the first name and the unit, whatever name was asked and with units or without."""
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
 
-    def text(self, reading: Reading, units: bool = True) -> str:
+    def text(self, row: Row, units: bool = True) -> str:
         """Return the value as nvidia-smi writes it."""
+        reading = self._reading(row)
         value = reading.get(self.key) if self.key else None
         if value is None:
             return missing_text(reading.gap(self.key) if self.key else None, self.missing)
         return f"{self.form(value)} {self.unit}" if self.unit and units else self.form(value)
+
+    def _reading(self, row: Row) -> Reading:
+        return row.gpu
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+class ProcessField(Field):
+    """A field of the process instead of the GPU."""
+
+    __slots__ = ()
+
+    def _reading(self, row: Row) -> Reading:
+        assert row.process is not None
+        return row.process
+
+
+class SnapshotField(Field):
+    """A field of the whole look: `form` takes the snapshot."""
+
+    __slots__ = ()
+
+    def text(self, row: Row, units: bool = True) -> str:
+        """Return the value as nvidia-smi writes it."""
+        return self.form(row.snapshot)
 
 
 def missing_text(gap: Gap | None, otherwise: str = NOT_AVAILABLE) -> str:

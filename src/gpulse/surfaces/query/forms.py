@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
+import time as clock
+
 from .field import MIB
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ...model.snapshot import Snapshot
+
+# The bit of each reason for which clocks are low; a reason without a word comes as its bits.
+REASONS = {
+    "gpu_idle": 0x001,
+    "applications_clocks_setting": 0x002,
+    "sw_power_cap": 0x004,
+    "hw_slowdown": 0x008,
+    "sync_boost": 0x010,
+    "sw_thermal_slowdown": 0x020,
+    "hw_thermal_slowdown": 0x040,
+    "hw_power_brake_slowdown": 0x080,
+    "display_clock_setting": 0x100,
+}
 
 
 def whole(value: float) -> str:
@@ -20,6 +41,11 @@ def watts(value: float) -> str:
     return f"{value:.2f}"
 
 
+def microseconds(value: float) -> str:
+    """Write seconds as whole microseconds."""
+    return f"{value * 1e6:.0f}"
+
+
 def enabled(on: bool) -> str:
     """Write a switch."""
     return "Enabled" if on else "Disabled"
@@ -30,6 +56,82 @@ def yes(on: bool) -> str:
     return "Yes" if on else "No"
 
 
+def truth(on: bool) -> str:
+    """Write a finding."""
+    return "True" if on else "False"
+
+
+def validity(on: bool) -> str:
+    """Write what a checksum says."""
+    return "valid" if on else "invalid"
+
+
+def bandwidth(degraded: bool) -> str:
+    """Write how much of a fabric is left."""
+    return "Degraded" if degraded else "Full"
+
+
 def pstate(number: float) -> str:
     """Write a performance state."""
     return f"P{number:.0f}"
+
+
+def hexadecimal(digits: int) -> Callable[[float], str]:
+    """Return what writes a number in hex, with at least so many digits."""
+    return lambda value: f"0x{int(value):0{digits}X}"
+
+
+def mask(words: Iterable[str]) -> str:
+    """Write reasons as the bit mask they came from."""
+    return f"0x{sum(REASONS.get(word) or _bits(word) for word in words):016X}"
+
+
+def _bits(word: str) -> int:
+    try:
+        return int(word, 16)
+    except ValueError:
+        return 0
+
+
+def reason(word: str) -> Callable[[Iterable[str]], str]:
+    """Return what tells whether one reason is among those that hold."""
+    return lambda words: "Active" if word in words else "Not Active"
+
+
+def titled(word: str) -> str:
+    """Write a word of the catalog as a title: in_progress is In Progress."""
+    return " ".join(part.capitalize() for part in word.split("_"))
+
+
+def spelt(words: Mapping[str, str]) -> Callable[[str], str]:
+    """Return what writes a word of the catalog as this table spells it; one that is not there becomes a title."""
+    return lambda word: words.get(word) or titled(word)
+
+
+compute_mode = spelt({"exclusive_process": "Exclusive_Process", "exclusive_thread": "Exclusive_Thread"})
+addressing_mode = spelt({"hmm": "HMM", "ats": "ATS"})
+peer = spelt({"direct": "Direct Connected", "switch": "Switch Connected"})
+recovery = spelt({"drain_p2p": "Drain P2P", "drain_and_reset": "Drain and Reset"})
+misconfiguration = spelt(
+    {
+        "incorrect_system_guid": "Incorrect SystemGUID",
+        "insufficient_nvlinks": "Insufficient NVLink Resources",
+        "gpu_state_invalid": "GPU State Invalid",
+    }
+)
+
+
+def program(command: str) -> str:
+    """Write the program of a command line, as it was called."""
+    return command.split(" ", 1)[0]
+
+
+def time_stamp(snapshot: Snapshot) -> str:
+    """Write the local time of a look to the millisecond."""
+    whole_seconds, millis = divmod(int(snapshot.time * 1000), 1000)
+    return f"{clock.strftime('%Y/%m/%d %H:%M:%S', clock.localtime(whole_seconds))}.{millis:03d}"
+
+
+def gpu_count(snapshot: Snapshot) -> str:
+    """Write how many GPUs were looked at."""
+    return str(len(snapshot.gpus))

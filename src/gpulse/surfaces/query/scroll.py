@@ -19,18 +19,29 @@ HEADER_EVERY = 20
 class Column:
     """One column: its two titles, the catalog key, and how a number is written; `group` is dmon's letter for it."""
 
-    __slots__ = ("form", "group", "key", "title", "unit")
+    __slots__ = ("blank_zero", "form", "group", "key", "title", "unit")
 
-    def __init__(self, title: str, unit: str, key: str, group: str, form: Callable[[float], float] = float) -> None:
+    def __init__(
+        self,
+        title: str,
+        unit: str,
+        key: str,
+        group: str,
+        form: Callable[[float], float] = float,
+        blank_zero: bool = False,
+    ) -> None:
         self.title = title
         self.unit = unit
         self.key = key
         self.group = group
         self.form = form
+        self.blank_zero = blank_zero
 
     def text(self, reading: Reading) -> str:
-        """Return the value, a dash where there is none."""
+        """Return the value, a dash where there is none; pmon writes a process's idle video engines as one too."""
         value = reading.get(self.key)
+        if self.blank_zero and value == 0:
+            return "-"
         return f"{self.form(value):.0f}" if isinstance(value, (int, float)) else "-"
 
 
@@ -69,8 +80,10 @@ DEVICE = (
 PROCESS = (
     Column("sm", "%", "sm_utilization", "u"),
     Column("mem", "%", "memory_utilization", "u"),
-    Column("enc", "%", "encoder_utilization", "u"),
-    Column("dec", "%", "decoder_utilization", "u"),
+    Column("enc", "%", "encoder_utilization", "u", blank_zero=True),
+    Column("dec", "%", "decoder_utilization", "u", blank_zero=True),
+    Column("jpg", "%", "", "u"),
+    Column("ofa", "%", "", "u"),
     Column("fb", "MB", "memory_used", "m", _mb),
 )
 GROUPS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.catalog import GPU_METRICS
+from ...model.metric import Number
 from ...present.cells import severity, value_text
 from ...present.line import Line
 from ...present.text import width
@@ -26,7 +27,9 @@ def glance(
     snapshot: Snapshot, theme: Theme, columns: int, *, processes: bool = False, chosen: Sequence[str] = ()
 ) -> list[str]:
     """Return the lines of the view; `processes` adds the process table, `chosen` keys replace the usual columns."""
-    if chosen:
+    if not snapshot.gpus:
+        lines = [header(snapshot, theme, columns), Line().add("no GPU", "label")]
+    elif chosen:
         lines = [header(snapshot, theme, columns), *_columns(snapshot, chosen)]
     elif len(snapshot.gpus) <= _MOST_CARDS and columns >= _NARROWEST_CARD:
         lines = deck(snapshot, theme, columns)
@@ -52,10 +55,10 @@ def _columns(snapshot: Snapshot, chosen: Sequence[str]) -> list[Line]:
     widths = [max([len(metric.short), *(width(row[at]) for row in cells)]) for at, metric in enumerate(metrics)]
     lines = [Line().add("", cells=4)]
     for metric, room in zip(metrics, widths, strict=True):
-        lines[0].add(metric.short.upper(), "label", room, right=True).add("  ")
+        lines[0].add(metric.short.upper(), "label", room, isinstance(metric, Number)).add("  ")
     for gpu, row in zip(gpus, cells, strict=True):
         line = Line().add(label(gpu), "accent", 4)
         for metric, text, room in zip(metrics, row, widths, strict=True):
-            line.add(text, severity(metric, gpu), room, right=True).add("  ")
+            line.add(text, severity(metric, gpu), room, isinstance(metric, Number)).add("  ")
         lines.append(line)
     return lines

@@ -9,8 +9,6 @@ import pytest
 from tests.e2e.lab import Lab
 from tests.fake_nvml import Scenario
 
-LINKS = ("pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
-
 
 def ampere(**values: Any) -> Scenario:
     return Scenario.load("boards/a100").driver(gpus=1).gpu(0, **values)

@@ -24,7 +24,7 @@ def slot(root: Path, name: str, status: str) -> None:
 
 def two() -> Scenario:
     scenario = Scenario.load("laptop").driver(gpus=2).gpu(1, name="NVIDIA RTX 4000 Ada", temperature=50)
-    return scenario.gpu(1, **{"pci.bus_id": "00000000:02:00.0", "utilization.gpu": 33, "utilization.memory": 3})
+    return scenario.gpu(1, pci__bus_id="00000000:02:00.0", utilization__gpu=33, utilization__memory=3)
 
 
 @pytest.mark.parametrize("arguments", [("--json",), ("--json", "--gpu", "0"), ("--json", "--gpu", "01:00.0")])

@@ -29,6 +29,16 @@ TWINS: dict[type[ctypes.Structure] | type[ctypes.Union], str] = {
     structures.GpmSupport: "c_nvmlGpmSupport_t",
     structures.MigAttributes: "c_nvmlDeviceAttributes",
     structures.EventData: "c_nvmlEventData_t",
+    structures.PciInfoExtended: "nvmlPciInfoExt_v1_t",
+    structures.MarginTemperature: "c_nvmlMarginTemperature_v1_t",
+    structures.C2cMode: "c_nvmlC2cModeInfo_v1_t",
+    structures.DramEncryption: "c_nvmlDramEncryptionInfo_t",
+    structures.Hostname: "c_nvmlHostname_v1_t",
+    structures.Platform: "c_nvmlPlatformInfo_v2_t",
+    structures.Fabric: "c_nvmlGpuFabricInfo_v3_t",
+    structures.SramErrors: "c_nvmlEccSramErrorStatus_v1_t",
+    structures.RemappedRows: "c_nvmlRemappedRowsInfo_v2_t",
+    structures.RemapHistogram: "c_nvmlRowRemapperHistogramValues",
     unified._AddressingMode: "c_nvmlDeviceAddressingMode_t",
 }
 NOT_IN_THE_BINDING = {structures.ProcessV1}  # it has dropped the records of drivers before 450
@@ -170,4 +180,4 @@ def test_architectures_have_their_names() -> None:
 
 
 def test_addressing_by_the_cpus_tables_is_what_marks_a_shared_memory() -> None:
-    assert unified._ATS == getattr(pynvml, "NVML_DEVICE_ADDRESSING_MODE_ATS", 2)
+    assert getattr(pynvml, "NVML_DEVICE_ADDRESSING_MODE_ATS", 2) == unified._ATS

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpulse.model.catalog import GPU_METRICS
+from gpulse.model.select import EVERYTHING
 from tests.e2e.lab import ROOT, Lab
 from tests.fake_nvml import Scenario
 
@@ -101,8 +102,8 @@ def test_every_zero_is_a_value(lab: Lab) -> None:
     impossible = {"temperature_limit", "pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"}  # 0 is none of these
     no_such = {"architecture", "nvlink_rx", "nvlink_tx", "xid_last", "gpu_instance", "compute_instance"}
     nothing_of_nothing = {"memory_percent"}
-    for key, metric in GPU_METRICS.items():
-        if metric.kind != "identity" and key not in impossible | no_such | nothing_of_nothing:
+    for key in EVERYTHING.gpu:
+        if GPU_METRICS[key].kind != "identity" and key not in impossible | no_such | nothing_of_nothing:
             assert gpu[key] in (0, [], "default"), key
     assert all(gpu[key] is None for key in impossible)
     (process,) = gpu["processes"]

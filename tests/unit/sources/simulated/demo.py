@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from gpulse.model.catalog import HOST_METRICS, PROCESS_METRICS
+from gpulse.model.select import EVERYTHING
 from gpulse.sources.base import Facts, Sample
 from gpulse.sources.simulated.source import SimulatedSource
 
-GPU_KEYS = frozenset(GPU_METRICS)
+GPU_KEYS = EVERYTHING.gpu
 PROCESS_KEYS = frozenset(PROCESS_METRICS)
 HOST_KEYS = frozenset(HOST_METRICS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import mean
 
 import pytest
+
 from tests.unit.sources.simulated.demo import Demo, number, numbers, percentile
 
 _MINUTE = [second + 0.25 for second in range(60)]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.sources.simulated.demo import GPU_KEYS, HOST_KEYS, PROCESS_KEYS, Demo, number, numbers
 
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from gpulse.model.metric import Metric
 from gpulse.sources.base import Facts
+from tests.unit.sources.simulated.demo import GPU_KEYS, HOST_KEYS, PROCESS_KEYS, Demo, number, numbers
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.golden import check_golden
-from tests.unit.snapshots import snapshots
-from tests.unit.surfaces.status.pictures import demo, divided, empty, hostile, machine, single, troubled, zeros
 
 from gpulse.model.catalog import GPU_METRICS, Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.text import width
 from gpulse.present.theme import Theme
 from gpulse.surfaces.status.view import glance
+from tests.golden import check_golden
+from tests.unit.snapshots import snapshots
+from tests.unit.surfaces.status.pictures import demo, divided, empty, hostile, machine, single, troubled, zeros
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _PLAIN, _ASCII = Theme(0), Theme(0, unicode=False)

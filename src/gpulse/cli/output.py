@@ -1,0 +1,43 @@
+"""Where lines go: standard output, or a file that a log rotation may replace."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from ..store.lines import LineFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+
+class Output:
+    """Writes lines at once. With a file, SIGHUP opens its path anew before the next line."""
+
+    def __init__(self, path: str | None) -> None:
+        self._file = LineFile(path) if path else None
+        self._moved = False
+        if self._file is not None:
+            signal.signal(signal.SIGHUP, self._rotate)
+
+    def write(self, lines: list[str]) -> None:
+        """Write lines; what is written stays written whatever happens next."""
+        if self._file is None:
+            if lines:
+                sys.stdout.write("\n".join(lines) + "\n")
+                sys.stdout.flush()
+            return
+        if self._moved:
+            self._moved = False
+            self._file.reopen()
+        for line in lines:
+            self._file.write(line)
+
+    def close(self) -> None:
+        """Close the file, if there is one."""
+        if self._file is not None:
+            self._file.close()
+
+    def _rotate(self, number: int, frame: FrameType | None) -> None:
+        self._moved = True

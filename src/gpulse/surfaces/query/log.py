@@ -1,0 +1,44 @@
+"""The long log: nvidia-smi -q [-d SECTIONS] [-x], as text and as XML."""
+
+from __future__ import annotations
+
+from ...errors import UsageError
+from ...model.select import nearest
+from .log_line import Processes
+from .log_table import TABLE
+from .log_text import log_text
+from .log_xml import log_xml
+
+__all__ = ["PROCESS_KEYS", "SECTIONS", "log_keys", "log_text", "log_xml", "parse_sections", "shows_processes"]
+
+SECTIONS = (
+    "MEMORY", "UTILIZATION", "ECC", "TEMPERATURE", "POWER", "CLOCK", "COMPUTE", "PIDS", "PERFORMANCE",
+    "SUPPORTED_CLOCKS", "PAGE_RETIREMENT", "ACCOUNTING", "ENCODER_STATS", "SUPPORTED_GPU_TARGET_TEMP", "VOLTAGE",
+    "FBC_STATS", "ROW_REMAPPER", "GSP_FIRMWARE_VERSION", "POWER_SMOOTHING", "POWER_PROFILES",
+)  # fmt: skip
+PROCESS_KEYS = frozenset({"pid", "type", "name", "memory_used"})
+
+
+def parse_sections(text: str) -> tuple[str, ...]:
+    """Read the list after -d; raise UsageError naming the part that is no section."""
+    words = [word.strip().upper() for word in text.split(",") if word.strip()]
+    known = f"The sections are {', '.join(SECTIONS)}."
+    if not words:
+        raise UsageError("-d needs at least one section.", known)
+    for word in words:
+        if word not in SECTIONS:
+            close = nearest(word, SECTIONS)
+            hint = f"; did you mean {' or '.join(close)}?" if close else "."
+            raise UsageError(f"-d: there is no section {word!r}{hint}", known)
+    return tuple(dict.fromkeys(words))
+
+
+def log_keys(sections: tuple[str, ...] = ()) -> set[str]:
+    """Return the nvidia-smi fields and catalog keys a log of these sections takes."""
+    chosen = (entry for entry in TABLE if entry.chosen(sections, xml=True))
+    return {"count", "pci.bus_id", *(name for entry in chosen for name in entry.names())}
+
+
+def shows_processes(sections: tuple[str, ...] = ()) -> bool:
+    """Tell whether a log of these sections lists processes, each with PROCESS_KEYS."""
+    return any(isinstance(entry, Processes) and entry.chosen(sections, xml=True) for entry in TABLE)

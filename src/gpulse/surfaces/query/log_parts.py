@@ -1,0 +1,174 @@
+"""Parts of a log that recur, and how a log writes values that a query writes otherwise."""
+
+from __future__ import annotations
+
+from .field import MIB
+from .log_line import Entry, Group, Line
+
+
+def celsius(text: str) -> str:
+    """Write a temperature a query gives without its unit."""
+    return f"{text} C"
+
+
+def degrees(value: float) -> str:
+    """Write a temperature."""
+    return f"{value:.0f} C"
+
+
+def lanes(text: str) -> str:
+    """Write the width of a link."""
+    return f"{text}x"
+
+
+def banks(text: str) -> str:
+    """Write a number of memory banks."""
+    return f"{text} bank(s)"
+
+
+def kilobytes(rate: float) -> str:
+    """Write a rate."""
+    return f"{rate / 1000:.0f} KB/s"
+
+
+def full_mib(count: float) -> str:
+    """Write bytes as whole MiB, a started one left out."""
+    return f"{count // MIB:.0f} MiB"
+
+
+def rest(total: float, used: float) -> str:
+    """Write what is left of a total, so that the MiB add up."""
+    return f"{total // MIB - used // MIB:.0f} MiB"
+
+
+def whole(value: float) -> str:
+    """Write a whole number."""
+    return f"{value:.0f}"
+
+
+def generation(name: str) -> str:
+    """Write a generation of chips by its full name."""
+    return "Ada Lovelace" if name == "Ada" else name
+
+
+def display(reasons: tuple[str, ...]) -> str:
+    """Write whether a display holds the clocks."""
+    return "Active" if "display_clock_setting" in reasons else "Not Active"
+
+
+def pages(count: str) -> str:
+    """Write the pages behind a count: there are none, or nobody lists them."""
+    return "None" if count == "0" else "N/A"
+
+
+def accounted(mode: str) -> str:
+    """Write the accounted processes: there are none, or nobody lists them."""
+    return "None" if mode == "Disabled" else "N/A"
+
+
+def samples(title: str, section: str) -> Group:
+    """Return the statistics of a sampled value: gpulse takes none from the driver, which nvidia-smi calls Not Found."""
+    labels = ("Duration", "Number of Samples", "Max", "Min", "Avg")
+    return Group(title, "", *(Line(each, "", missing="Not Found") for each in labels), sections=section, asked=True)
+
+
+def reason(label: str, name: str, deeper: bool = False) -> Line:
+    """Return the line of a reason to run slower."""
+    return Line(label, f"clocks_event_reason_{name}", f"clocks_event_reasons.{name}", deeper=deeper)
+
+
+def counter(label: str, tag: str, name: str) -> Line:
+    """Return the line of the time spent with a reason."""
+    return Line(label, f"clocks_event_reasons_counters_{tag}", f"clocks_event_reasons_counters.{name}")
+
+
+def errors(label: str, scope: str, *more: Line) -> Group:
+    """Return the ECC errors since the start or of a life time."""
+    bad = f"ecc.errors.uncorrected.{scope}"
+    good = f"ecc.errors.corrected.{scope}"
+    return Group(label, scope,
+        Line("SRAM Correctable", "sram_correctable", f"{good}.sram"),
+        Line("SRAM Uncorrectable", "sram_uncorrectable", f"{bad}.sram", before="Ampere"),
+        Line("SRAM Uncorrectable Parity", "sram_uncorrectable_parity", f"{bad}.sram.parity", since="Ampere"),
+        Line("SRAM Uncorrectable SEC-DED", "sram_uncorrectable_secded", f"{bad}.sram.secded", since="Ampere"),
+        Line("DRAM Correctable", "dram_correctable", f"{good}.dram"),
+        Line("DRAM Uncorrectable", "dram_uncorrectable", f"{bad}.dram"),
+        *more,
+    )  # fmt: skip
+
+
+def source(label: str, name: str) -> Line:
+    """Return a line about uncorrectable errors in SRAM over the life time."""
+    field = {"microcontroller": "mcu", "threshold_exceeded": "thresholdExceeded"}.get(name, name)
+    return Line(label, f"sram_{name}", f"ecc.errors.uncorrected.aggregate.sram.{field}", since="Ampere")
+
+
+def retired(tag: str, field: str) -> Group:
+    """Return the retired pages as the XML nests them."""
+    return Group("", tag, Line("", "retired_count", field), Line("", "retired_pagelist", field, pages, lists=True))
+
+
+def histogram(label: str, name: str) -> Line:
+    """Return the line of banks with so many spare rows left."""
+    return Line(label, f"row_remapper_histogram_{name}", f"remapped_rows.histogram.{name}", banks)
+
+
+def platform(label: str, name: str) -> Line:
+    """Return the line of a place in a rack; a machine without a chassis has none."""
+    return Line(label, name, f"platform.{name}", needs="platform.chassis_serial_number")
+
+
+def health(label: str, name: str) -> Line:
+    """Return the line of one part of a fabric's health."""
+    return Line(label, name, f"fabric.health.{name}")
+
+
+def limits(enforced: str, power: str) -> tuple[Line, ...]:
+    """Return the lines of the power of a GPU or of its module."""
+    return (
+        Line("", "power_state", "pstate"),
+        Line("Average Power Draw", "average_power_draw", f"{power}.draw.average"),
+        Line("Instantaneous Power Draw", "instant_power_draw", f"{power}.draw.instant"),
+        Line("Current Power Limit", "current_power_limit", enforced),
+        Line("Requested Power Limit", "requested_power_limit", f"{power}.limit"),
+        Line("Default Power Limit", "default_power_limit", f"{power}.default_limit"),
+        Line("Min Power Limit", "min_power_limit", f"{power}.min_limit"),
+        Line("Max Power Limit", "max_power_limit", f"{power}.max_limit"),
+    )
+
+
+def memory(sections: str = "") -> Group:
+    """Return the memory of a GPU or an instance."""
+    return Group("FB Memory Usage", "fb_memory_usage",
+        Line("Total", "total", "memory.total"),
+        Line("Reserved", "reserved", "memory.reserved"),
+        Line("Used", "used", "memory.used"),
+        Line("Free", "free", "memory.free"),
+        sections=sections,
+    )  # fmt: skip
+
+
+def bar1(sections: str = "") -> Group:
+    """Return the BAR1 window of a GPU or an instance."""
+    return Group("BAR1 Memory Usage", "bar1_memory_usage",
+        Line("Total", "total", keys=("bar1_total",), form=full_mib),
+        Line("Used", "used", keys=("bar1_used",), form=full_mib),
+        Line("Free", "free", keys=("bar1_total", "bar1_used"), form=rest),
+        sections=sections,
+    )  # fmt: skip
+
+
+# fmt: off
+_ENGINES = ("Multiprocessor", "Copy Engine", "Encoder", "Decoder", "OFA", "JPG")
+INSTANCE: tuple[Entry, ...] = (
+    Line("Index", "index", keys=("index",), form=whole),
+    Line("GPU Instance ID", "gpu_instance_id", keys=("gpu_instance",), form=whole),
+    Line("Compute Instance ID", "compute_instance_id", keys=("compute_instance",), form=whole),
+    Group("Device Attributes", "device_attributes",
+        Group("Shared", "shared", *(Line(f"{each} count", f"{each.lower().replace(' ', '_')}_count") for each in _ENGINES))),
+    Group("ECC Errors", "ecc_error_count",
+        Group("Volatile", "volatile_count", Line("SRAM Uncorrectable", "sram_uncorrectable"))),
+    memory(),
+    bar1(),
+)
+# fmt: on

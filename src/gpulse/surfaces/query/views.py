@@ -1,0 +1,169 @@
+"""What a query prints: a view knows what it needs, its header, and the lines of a snapshot."""
+
+from __future__ import annotations
+
+import json
+
+from ...model.catalog import GPU_METRICS, Gpu
+from ...model.codec import to_line, to_plain
+from ...model.metric import Number
+from ...model.select import Wanted
+from ...present.exposition import exposition
+from ...present.text import clean, pad, width
+from . import scroll
+from .field import Row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...model.snapshot import Snapshot
+    from .field import Field
+
+    Asked = Sequence[tuple[str, Field]]
+
+
+class View:
+    """A way to print snapshots. `wanted` is what it must be given; `head` is written once, `lines` for each snapshot."""
+
+    wanted: Wanted
+
+    def head(self) -> list[str]:
+        """Return the lines before the first snapshot."""
+        return []
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        """Return the lines of one snapshot."""
+        raise NotImplementedError
+
+
+class Csv(View):
+    """nvidia-smi's CSV: a line a GPU, or with `apps` a line a process."""
+
+    def __init__(self, asked: Asked, *, header: bool = True, units: bool = True, apps: bool = False) -> None:
+        self._asked = asked
+        self._header = header
+        self._units = units
+        self._apps = apps
+        self.wanted = wanted_of(asked, apps)
+
+    def head(self) -> list[str]:
+        return [", ".join(field.header(name, self._units) for name, field in self._asked)] if self._header else []
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        return [
+            ", ".join(clean(field.text(row, self._units)) for _, field in self._asked)
+            for row in rows(snapshot, self._apps)
+        ]
+
+
+class Table(View):
+    """The same in aligned columns, for people."""
+
+    def __init__(self, asked: Asked, *, units: bool = True, apps: bool = False) -> None:
+        self._asked = asked
+        self._units = units
+        self._apps = apps
+        self.wanted = wanted_of(asked, apps)
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        cells = [
+            [clean(field.text(row, self._units)) for _, field in self._asked] for row in rows(snapshot, self._apps)
+        ]
+        titles = [name for name, _ in self._asked]
+        widths = [max([width(title), *(width(row[at]) for row in cells)]) for at, title in enumerate(titles)]
+        right = [isinstance(GPU_METRICS.get(field.key), Number) for _, field in self._asked]
+        return [
+            "  ".join(pad(text, room, side) for text, room, side in zip(row, widths, right, strict=True)).rstrip()
+            for row in [titles, *cells]
+        ]
+
+
+class Json(View):
+    """The snapshot in gpulse's own shape: one line, or written out for people."""
+
+    def __init__(self, asked: Asked, *, compact: bool, apps: bool = False) -> None:
+        self._compact = compact
+        self.wanted = wanted_of(asked, apps)
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        return [to_line(snapshot) if self._compact else json.dumps(to_plain(snapshot), indent=2, allow_nan=False)]
+
+
+class Prometheus(View):
+    """Prometheus text of the metrics asked for."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._keys = [field.key for _, field in asked if field.key]
+        self.wanted = wanted_of(asked, False)
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        return exposition(snapshot, self._keys)
+
+
+class Scroll(View):
+    """dmon's columns; the header again every so many lines."""
+
+    def __init__(self, groups: str) -> None:
+        self._shown = scroll.columns(scroll.DEVICE, groups)
+        self._since = scroll.HEADER_EVERY
+        self.wanted = Wanted({"index", *(column.key for column in self._shown)})
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        return self._with_header(scroll.device_header(self._shown), [*scroll.device_rows(snapshot, self._shown)])
+
+    def _with_header(self, header: list[str], body: list[str]) -> list[str]:
+        due = self._since >= scroll.HEADER_EVERY
+        self._since = len(body) if due else self._since + len(body)
+        return [*header, *body] if due else body
+
+
+class ScrollProcesses(Scroll):
+    """pmon's columns."""
+
+    def __init__(self, groups: str) -> None:
+        super().__init__("")
+        self._shown = scroll.columns(scroll.PROCESS, groups)
+        keys = {column.key for column in self._shown if column.key}
+        self.wanted = Wanted({"index"}, {"pid", "type", "name", *keys})
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        return self._with_header(scroll.process_header(self._shown), [*scroll.process_rows(snapshot, self._shown)])
+
+
+class Listing(View):
+    """nvidia-smi -L: a line a GPU with its UUID."""
+
+    wanted = Wanted({"index", "name", "uuid", "mig_mode"})
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        out = []
+        for gpu in snapshot.gpus:
+            out.append(f"GPU {_number(gpu)}: {clean(gpu.name or 'Unknown')} (UUID: {clean(gpu.uuid or 'N/A')})")
+            for part in gpu.instances:
+                name = clean(part.name or "MIG")
+                out.append(f"  {name:<15} Device {_number(part):>2}: (UUID: {clean(part.uuid or 'N/A')})")
+        return out
+
+
+def rows(snapshot: Snapshot, apps: bool) -> list[Row]:
+    """Return what a query has lines for: GPUs, or compute processes."""
+    if not apps:
+        return [Row(snapshot, gpu) for gpu in snapshot.gpus]
+    return [
+        Row(snapshot, gpu, process)
+        for gpu in snapshot.gpus
+        for process in gpu.all_processes()
+        if "C" in (process.type or "C") or "M" in (process.type or "")
+    ]
+
+
+def wanted_of(asked: Asked, apps: bool) -> Wanted:
+    """Return the catalog keys that fields need."""
+    keys = {field.key for _, field in asked if field.key}
+    gpu = {"index", "uuid", *(key for key in keys if key in GPU_METRICS and not apps)}
+    return Wanted(gpu, {"pid", "name", "memory_used", "type"} if apps else None, ("name",))
+
+
+def _number(gpu: Gpu) -> str:
+    return "?" if gpu.index is None else f"{gpu.index:.0f}"
