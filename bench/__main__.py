@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import oneshot, sample
+from bench import loop, oneshot, sample
 from bench.machine import install
 
 
@@ -13,6 +13,7 @@ def main() -> int:
     install()
     print("## From the shell\n\n" + "\n".join(oneshot.table()), flush=True)
     print("\n## From Python\n\n" + "\n".join(sample.tables()), flush=True)
+    print("\n## A loop of CSV lines\n\n" + "\n".join(loop.table()), flush=True)
     return 0
 
 

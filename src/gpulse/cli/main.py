@@ -27,6 +27,7 @@ SILENT_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code; never raises for what a user or a machine can do."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _mend_streams()
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -41,6 +42,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return SILENT_PIPE
     except OSError as error:
         return _fail(f"gpulse: {error.strerror or error}.", 1)
+
+
+def _mend_streams() -> None:
+    """Make output safe: a closed stream swallows, and a character the stream cannot write is spelled out."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # it stands in for the stream as long as we run
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _run(words: list[str]) -> int:

@@ -82,10 +82,17 @@ def words(text: str) -> list[str]:
     return [word for word in (part.strip() for part in text.split(",")) if word]
 
 
+def some_words(text: str) -> list[str]:
+    """Split a list at commas; raise UsageError when nothing is in it."""
+    if not (found := words(text)):
+        raise UsageError(f"{text!r} names nothing;", "write it as 0,2 or utilization,power_draw.")
+    return found
+
+
 SOURCES = ("auto", "nvidia", "demo", "replay:")
 COLORS = ("auto", "always", "never")
 
-GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=words, complete="gpus",
+GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=some_words, complete="gpus",
              help="Only these GPUs: index, range (0-3), UUID prefix, PCI bus id, or `visible` (CUDA_VISIBLE_DEVICES).")  # fmt: skip
 SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
                 help="Where to read from: auto, nvidia, demo, replay:FILE[@START][*SPEED]. Default: $GPULSE_SOURCE or auto.")  # fmt: skip
@@ -140,7 +147,11 @@ def _typed(option: Option) -> Callable[[str], Any]:
         closed = option.complete if isinstance(option.complete, tuple) and not option.open else ()
         if closed and text not in closed:
             raise UsageError(f"{option.flags[0]}: {text!r} is none of {', '.join(closed)};", "choose one of these.")
-        return option.parse(text) if option.parse is not None else text
+        try:
+            return option.parse(text) if option.parse is not None else text
+        except UsageError as error:
+            named = error.message if option.flags[0] in error.message else f"{option.flags[0]}: {error.message}"
+            raise UsageError(named, error.remedy) from None
 
     return convert
 

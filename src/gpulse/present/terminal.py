@@ -17,6 +17,11 @@ def theme_for(stream: TextIO, color: str, environ: Mapping[str, str]) -> Theme:
     return Theme(_colors(stream, color, environ), _writes_unicode(stream, environ))
 
 
+def capable(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Tell whether a stream is a terminal that can be drawn on, cursor moves and all."""
+    return stream.isatty() and environ.get("TERM", "dumb") != "dumb"
+
+
 def size_of(stream: TextIO, environ: Mapping[str, str]) -> tuple[int, int]:
     """Return columns and rows of a stream's terminal; 120 by 40 for a file or a pipe unless COLUMNS says otherwise."""
     try:
@@ -34,7 +39,7 @@ def _colors(stream: TextIO, color: str, environ: Mapping[str, str]) -> int:
     if color == "never" or (color == "auto" and environ.get("NO_COLOR")):
         return 0
     forced = color == "always" or environ.get("FORCE_COLOR", "0") not in ("", "0")
-    if not forced and (not stream.isatty() or environ.get("TERM", "dumb") == "dumb"):
+    if not forced and not capable(stream, environ):
         return 0
     term = environ.get("TERM", "")
     return 256 if "256" in term or environ.get("COLORTERM") else 16

@@ -60,11 +60,16 @@ def settle_rates(owner: Hashable, facts: Facts, rates: Rates) -> None:
 
 def derive_memory(sample: Sample) -> None:
     """Add the share of memory in use and, where the process list is whole, what none of the processes accounts for."""
-    values = sample.values
+    values, gaps = sample.values, sample.gaps
+    unknown = gaps.get("memory_used") or gaps.get("memory_total") or "unsupported"
     if (share := memory_percent(values)) is not None:
         values["memory_percent"] = share
-    if sample.instances or "processes" in sample.gaps or values.get("memory_unified"):
-        return
+    else:
+        gaps["memory_percent"] = unknown
     held = [facts.values.get("memory_used") for facts in sample.processes.values()]
-    if (rest := memory_unattributed(values.get("memory_used"), held)) is not None:
+    if sample.instances or "processes" in gaps or values.get("memory_unified"):
+        gaps["memory_unattributed"] = gaps.get("processes", "unsupported")
+    elif (rest := memory_unattributed(values.get("memory_used"), held)) is not None:
         values["memory_unattributed"] = rest
+    else:
+        gaps["memory_unattributed"] = unknown

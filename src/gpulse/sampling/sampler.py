@@ -74,14 +74,17 @@ class Sampler:
             )
         if isinstance(results["source"], Exception):
             raise results["source"]
+        self._lanes.run([(position, device.attach) for position, device in self._devices()])
         return self
 
     def choose(self, words: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
         """Read only the GPUs these words name from now on; raise UnknownGpu when one fits none."""
-        gpus = tuple(
-            Gpu(device.identity, instances=tuple(Gpu(part) for part in device.parts()))
-            for device in self.source.devices
-        )
+        devices = list(enumerate(self.source.devices))
+        parts = self._lanes.run([(position, device.parts) for position, device in devices])
+        gpus = [
+            Gpu(device.identity, instances=tuple(Gpu(part) for part in _listed(parts.get(position))))
+            for position, device in devices
+        ]
         self._chosen = choose_gpus(gpus, words, environ)
 
     def prime(self) -> None:
@@ -112,13 +115,12 @@ class Sampler:
         results = self._lanes.run([("source", self.source.refresh), *self._looks(slow, process_keys)])
         if self.source.devices is not before:  # opened anew: other GPUs, perhaps
             results = {"source": results.get("source"), **self._lanes.run(self._looks(slow, process_keys))}
-        problems = [*self.source.problems, *_raised(results.values())]
+        problems = [*self.source.problems, *self._troubles(), *_raised(results.values())]
         results.pop("source", None)
-        devices = [(self._track(position), device) for position, device in self._devices()]
         known = self._know(results.values(), self._plan.process(slow), problems)
         gpus = []
-        for track, device in devices:
-            answer = results.get(track)
+        for position, device in self._devices():
+            track, answer = self._track(position), results.get(position)
             if answer is None or isinstance(answer, Exception):
                 gpus.append(track.silent(device, now, "timeout" if answer is None else "failed"))
             else:
@@ -147,12 +149,17 @@ class Sampler:
     def close(self) -> None:
         """Close the source, unless one of its calls hangs: then nothing of the driver may be touched."""
         if not self._lanes.hanging:
-            self.source.close()
+            self._lanes.run([("source", self.source.close)])
         self._lanes.close()
 
     def _looks(self, slow: bool, process_keys: frozenset[str] | None) -> list[Job]:
-        tracks = [(self._track(position), device) for position, device in self._devices()]
-        return [(track, _looking(device, track.due(slow), process_keys)) for track, device in tracks]
+        return [
+            (position, _looking(device, self._track(position).due(slow), process_keys))
+            for position, device in self._devices()
+        ]
+
+    def _troubles(self) -> list[Problem]:
+        return [Problem(self.source.name, device.trouble) for _, device in self._devices() if device.trouble]
 
     def _devices(self) -> list[tuple[int, Device]]:
         devices = list(enumerate(self.source.devices))
@@ -232,6 +239,10 @@ def _looking(device: Device, keys: frozenset[str], process_keys: frozenset[str] 
         return device.read(keys, process_keys)
 
     return look
+
+
+def _listed(answer: Any) -> list[Any]:
+    return answer if isinstance(answer, list) else []
 
 
 def _samples(answers: Iterable[Sample]) -> Iterator[Sample]:

@@ -60,6 +60,10 @@ class Device:
     """
 
     identity: Mapping[str, Value]
+    trouble: str = ""  # what keeps this GPU from being read at all, as a sentence
+
+    def attach(self) -> None:
+        """Find out who it is. Called once after the source is open; a device that cannot now must try again when read."""
 
     def parts(self) -> list[Mapping[str, Value]]:
         """Return the identities of the instances this GPU is divided into, if it is."""

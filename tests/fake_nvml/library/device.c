@@ -112,6 +112,44 @@ EXPORT nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t handle, unsigned ob
     return out && object < COUNT(objects) ? read_text(gpu, objects[object], out, size) : INVALID_ARGUMENT;
 }
 
+/* inforom.valid: 1 agrees with its checksum, 0 does not. */
+EXPORT nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t handle) {
+    ENTER(nvmlDeviceValidateInforom, handle);
+    unsigned valid = 0;
+    nvmlReturn_t status = read_u32(gpu, "inforom.valid", &valid);
+    return status ? status : valid ? SUCCESS : CORRUPTED_INFOROM;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetHostname_v1(nvmlDevice_t handle, char *out) {
+    ENTER(nvmlDeviceGetHostname_v1, handle);
+    return out ? read_text(gpu, "hostname", out, 64) : INVALID_ARGUMENT;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetPlatformInfo(nvmlDevice_t handle, PlatformInfo *out) {
+    ENTER(nvmlDeviceGetPlatformInfo, handle);
+    if (!out) return INVALID_ARGUMENT;
+    if (out->version != VERSION_OF(PlatformInfo, 2)) return ARGUMENT_VERSION_MISMATCH;
+    nvmlReturn_t status = read_text(gpu, "platform.chassis", out->chassis, sizeof out->chassis);
+    if (status) return status;
+    uint64_t guid = 0;
+    if (table_find(&gpu->table, "platform.guid")) read_u64(gpu, "platform.guid", &guid);
+    memset(out->guid, 0, sizeof out->guid);
+    memcpy(out->guid, &guid, sizeof guid);
+    out->slot = (uint8_t)read_or(gpu, "platform.slot", 0);
+    out->tray = (uint8_t)read_or(gpu, "platform.tray", 0);
+    out->host = (uint8_t)read_or(gpu, "platform.host", 0);
+    out->peer = (uint8_t)read_or(gpu, "platform.peer", 0);
+    out->module = (uint8_t)read_or(gpu, "platform.module", 0);
+    return SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetDramEncryptionMode(nvmlDevice_t handle, VersionedUint *now, VersionedUint *pending) {
+    ENTER(nvmlDeviceGetDramEncryptionMode, handle);
+    if (!now || !pending) return INVALID_ARGUMENT;
+    if (now->version != VERSION_OF(VersionedUint, 1)) return ARGUMENT_VERSION_MISMATCH;
+    return read_pair(gpu, "memory.encryption", "memory.encryption.pending", &now->value, &pending->value);
+}
+
 /* Records of a version word and one answer. */
 #define VERSIONED(function, key)                                                  \
     EXPORT nvmlReturn_t function(nvmlDevice_t handle, VersionedUint *out) {       \

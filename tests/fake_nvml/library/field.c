@@ -49,8 +49,12 @@ static nvmlReturn_t fetch(const Gpu *gpu, FieldValue *value) {
     if (table_find(&gpu->table, key)) named = key;
     if (!named) return value->field < 1 || value->field > 400 ? INVALID_ARGUMENT : NOT_SUPPORTED;
     if (!strncmp(named, "nvlink.", 7) && !read_or(gpu, "nvlink.links", 0)) return NOT_SUPPORTED;
+    /* The power of the module or of the memory: module.power.average, memory.power.average. */
+    char scoped[96];
+    snprintf(scoped, sizeof scoped, "%s.%s", value->scope == 1 ? "module" : "memory", named);
+    if (!strncmp(named, "power.", 6) && value->scope) named = scoped;
     /* One link of a GPU: nvlink.tx.3, where the scenario has it. */
-    char link_key[96];
+    char link_key[128];
     snprintf(link_key, sizeof link_key, "%s.%u", named, value->scope);
     if (!strncmp(named, "nvlink.", 7) && table_find(&gpu->table, link_key)) named = link_key;
     uint64_t wide = 0;

@@ -56,6 +56,24 @@ EXPORT nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t handle, PciInfoExt *out
     return SUCCESS;
 }
 
+/* fabric.state: 0 there is none, 3 registration is complete. Version 2 of the record has no summary. */
+EXPORT nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t handle, FabricInfo *out) {
+    ENTER(nvmlDeviceGetGpuFabricInfoV, handle);
+    unsigned state = 0;
+    if (!out) return INVALID_ARGUMENT;
+    bool third = out->version == VERSION_OF(FabricInfo, 3) && !read_or(gpu, "fabric.old", 0);
+    if (!third && out->version != (offsetof(FabricInfo, summary) | 2u << 24)) return ARGUMENT_VERSION_MISMATCH;
+    nvmlReturn_t status = read_u32(gpu, "fabric.state", &state);
+    if (status) return status;
+    out->state = (uint8_t)state;
+    out->status = read_or(gpu, "fabric.status", 0);
+    out->clique = read_or(gpu, "fabric.clique", 0);
+    out->health = read_or(gpu, "fabric.health", 0);
+    memset(out->cluster, (int)read_or(gpu, "fabric.cluster", 0), sizeof out->cluster);
+    if (third) out->summary = (uint8_t)read_or(gpu, "fabric.summary", 0);
+    return SUCCESS;
+}
+
 /* One link's answer: nvlink.<what>.<link> if given, else nvlink.<what>; no links at all is NOT_SUPPORTED. */
 static nvmlReturn_t on_link(const Gpu *gpu, unsigned link, const char *what, uint64_t *out) {
     char key[64];

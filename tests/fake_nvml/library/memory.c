@@ -96,6 +96,34 @@ EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t handle, unsigned *cor
     return status ? status : read_pair(gpu, "remapped.pending", "remapped.failure", pending, failure);
 }
 
+EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows_v2(nvmlDevice_t handle, RemappedRowsV2 *out) {
+    ENTER(nvmlDeviceGetRemappedRows_v2, handle);
+    if (!out) return INVALID_ARGUMENT;
+    nvmlReturn_t status = read_pair(gpu, "remapped.corrected", "remapped.uncorrected", &out->corrected, &out->uncorrected);
+    if (!status) status = read_pair(gpu, "remapped.pending", "remapped.failure", &out->pending, &out->failure);
+    out->corrected_inactive = read_or(gpu, "remapped.corrected.inactive", 0);
+    out->uncorrected_inactive = read_or(gpu, "remapped.uncorrected.inactive", 0);
+    return status;
+}
+
+/* ecc.sram.exceeded says that there is an answer at all; a count that is not given is 0. */
+EXPORT nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t handle, SramStatus *out) {
+    ENTER(nvmlDeviceGetSramEccErrorStatus, handle);
+    if (!out) return INVALID_ARGUMENT;
+    if (out->version != VERSION_OF(SramStatus, 1)) return ARGUMENT_VERSION_MISMATCH;
+    const char *const keys[] = {"aggregate.parity", "aggregate.secded", "aggregate.corrected", "volatile.parity",
+                                "volatile.secded", "volatile.corrected", "l2", "sm", "pcie", "mcu", "other"};
+    uint64_t *const slots[] = {&out->aggregate_parity, &out->aggregate_secded, &out->aggregate_corrected, &out->volatile_parity,
+                               &out->volatile_secded, &out->volatile_corrected, &out->l2, &out->sm, &out->pcie, &out->mcu, &out->other};
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        char key[64];
+        snprintf(key, sizeof key, "ecc.sram.%s", keys[i]);
+        *slots[i] = 0;
+        if (table_find(&gpu->table, key)) read_u64(gpu, key, slots[i]);
+    }
+    return read_u32(gpu, "ecc.sram.exceeded", &out->exceeded);
+}
+
 EXPORT nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t handle, RemapHistogram *out) {
     ENTER(nvmlDeviceGetRowRemapperHistogram, handle);
     nvmlReturn_t status = out ? read_pair(gpu, "remapper.max", "remapper.high", &out->max, &out->high) : INVALID_ARGUMENT;

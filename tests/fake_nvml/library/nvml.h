@@ -12,7 +12,7 @@ typedef struct GpmSample *nvmlGpmSample_t;
 enum {
     SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4,
     NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, TIMEOUT = 10,
-    FUNCTION_NOT_FOUND = 13, GPU_IS_LOST = 15, NO_MEMORY = 20, ARGUMENT_VERSION_MISMATCH = 25,
+    FUNCTION_NOT_FOUND = 13, CORRUPTED_INFOROM = 14, GPU_IS_LOST = 15, NO_MEMORY = 20, ARGUMENT_VERSION_MISMATCH = 25,
     NOT_READY = 27, UNKNOWN = 999,
 };
 
@@ -90,5 +90,26 @@ typedef struct { unsigned version; char branch[80]; } DriverBranch;
 typedef struct { unsigned present, percentage, increase, decrease; } PstateUtilization;
 typedef struct { unsigned flags; PstateUtilization utilization[8]; } DynamicPstates;
 typedef struct { unsigned sessions, fps, latency; } FbcStats;
+typedef struct {
+    unsigned version;
+    uint8_t guid[16];
+    char chassis[16];
+    uint8_t slot, tray, host, peer, module;
+} PlatformInfo;
+typedef struct {
+    unsigned version;
+    uint8_t cluster[16];
+    unsigned status, clique;
+    uint8_t state;
+    unsigned health;
+    uint8_t summary; /* since version 3 */
+} FabricInfo;
+typedef struct {
+    unsigned version;
+    uint64_t aggregate_parity, aggregate_secded, aggregate_corrected, volatile_parity, volatile_secded, volatile_corrected;
+    uint64_t l2, sm, pcie, mcu, other;
+    unsigned exceeded;
+} SramStatus;
+typedef struct { unsigned corrected, corrected_inactive, uncorrected, uncorrected_inactive, pending, failure; } RemappedRowsV2;
 
 #endif

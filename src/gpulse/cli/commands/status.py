@@ -49,10 +49,12 @@ def run(arguments: Arguments) -> int:
             return glance(snapshot, theme, room, processes=arguments.processes, chosen=columns)
 
         if arguments.watch is not None:
+            from ...present.terminal import capable
             from ...surfaces.status.watch import watch
 
             sampler.settle()
-            watch(sampler.stream(arguments.watch), draw, lambda: size_of(sys.stdout, os.environ), sys.stdout)
+            rows = None if not capable(sys.stdout, os.environ) else lambda: size_of(sys.stdout, os.environ)[1]
+            watch(sampler.stream(arguments.watch), draw, rows, sys.stdout)
         else:
             _once(sampler, draw, size_of(sys.stdout, os.environ)[1])
         return 0
@@ -62,7 +64,10 @@ def run(arguments: Arguments) -> int:
 
 def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) -> None:
     """Draw once. Activity takes the hardware up to 0.1 s: a terminal shows all the rest at once and is completed in place."""
-    if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+    from ...present.terminal import capable
+
+    live = capable(sys.stdout, os.environ)
+    if live:
         first = sampler.read()
         lines = draw(first)
         sys.stdout.write("\n".join(lines) + "\n")
@@ -71,9 +76,7 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
             return
         sys.stdout.write(f"\x1b[{len(lines)}A")
     sampler.settle()
-    sys.stdout.write(
-        "".join(f"{line}\x1b[K\n" if sys.stdout.isatty() else f"{line}\n" for line in draw(sampler.read()))
-    )
+    sys.stdout.write("".join(f"{line}\x1b[K\n" if live else f"{line}\n" for line in draw(sampler.read())))
 
 
 def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
@@ -94,12 +97,10 @@ def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
 def _json(arguments: Arguments, sampler: Sampler) -> int:
     from ...model.codec import to_line
 
-    sampler.settle(0.25)
-    for snapshot in sampler.stream(arguments.watch or 1.0):
+    sampler.settle()
+    for snapshot in [sampler.read()] if arguments.watch is None else sampler.stream(arguments.watch):
         sys.stdout.write(to_line(snapshot) + "\n")
         sys.stdout.flush()
-        if arguments.watch is None:
-            break
     return 0
 
 

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_int, c_uint, create_string_buffer, sizeof
+from ctypes import byref, c_int
 
-from .nvml import (
-    ARGUMENT_VERSION_MISMATCH,
-    FUNCTION_NOT_FOUND,
-    INVALID_ARGUMENT,
-    NAMES,
-    NOT_SUPPORTED,
-    SUCCESS,
-    gap_of,
-)
-from .readers import ALL_ONES, Reader, absent, file, long, number, throttle_words
+from .calls import decoded, field, numbers, record, settle, text, versioned, word_of
+from .fabric import FABRIC
+from .nvml import SUCCESS
+from .readers import Reader, absent, long, number, throttle_words
 from .structures import (
-    ALL_ONES_64,
     C2cMode,
     DramEncryption,
-    Fabric,
-    FieldValue,
     Hostname,
     MarginTemperature,
     Memory,
@@ -34,16 +25,12 @@ from .unified import _AddressingMode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from ctypes import Structure
-    from typing import Any, TypeAlias
+    from typing import Any
 
-    from ...model.metric import Value
     from ..base import Facts
+    from .calls import Take
     from .nvml import Nvml
     from .readers import Bound
-
-    Take: TypeAlias = "Callable[[Any], Value | None]"
 
 CORRUPTED_INFOROM = 14
 MODULE, MEMORY = 1, 2  # scopes of power
@@ -54,127 +41,9 @@ RECOVERY_ACTIONS = (
     "none", "reset", "reboot", "drain_p2p", "drain_and_reset", "recover_imex_domain", "bus_reset", "system_reboot",
 )  # fmt: skip
 PEERS = ("direct", "switch")
-FABRIC_STATES = (None, "not_started", "in_progress", "completed")
-FABRIC_HEALTH = (None, "healthy", "unhealthy", "limited_capacity")
-MISCONFIGURATIONS = (
-    None, "none", "incorrect_system_guid", "incorrect_chassis_serial_number", "no_partition", "insufficient_nvlinks",
-    "incompatible_gpu_firmware", "invalid_location", "gpu_state_invalid",
-)  # fmt: skip
 ECC_KINDS = ("corrected", "uncorrected")
 ECC_LIVES = ("volatile", "aggregate")
 ECC_PLACES = {"l1": 0, "l2": 1, "dram": 2, "registers": 3, "texture": 4, "cbu": 6, "sram": 7}
-
-
-def word_of(words: tuple[str | None, ...]) -> Callable[[int], str | None]:
-    """Return what takes a number to its word; a number NVML added later is shown as it is."""
-    return lambda value: words[value] if value < len(words) else str(value)
-
-
-def numbers(function: str, keys: Mapping[str, Callable[[int], Value | None]]) -> Reader:
-    """A call that fills several unsigned ints, one a key; an empty key is passed over."""
-    names = tuple(key for key in keys if key)
-
-    def bind(nvml: Nvml, handle: Any) -> Bound:
-        call = nvml.function(function)
-        if call is None:
-            return absent(names)
-        outs = [c_uint() for _ in keys]
-        arguments = (handle, *map(byref, outs))
-        filled = [(key, take, out) for (key, take), out in zip(keys.items(), outs, strict=True) if key]
-
-        def read(facts: Facts) -> int:
-            code = call(*arguments)
-            for key, take, out in filled:
-                settle(facts, key, code, None if code or out.value == ALL_ONES else take(out.value))
-            return code
-
-        return read
-
-    return Reader(names, bind)
-
-
-def record(kind: type[Structure], function: str, keys: Mapping[str, str | Take], version: int = 0) -> Reader:
-    """A call that fills a structure, which carries its size and `version` where it has one; a key takes a field or a function of it."""
-    names = tuple(keys)
-
-    def bind(nvml: Nvml, handle: Any) -> Bound:
-        call = nvml.function(function)
-        if call is None:
-            return absent(names)
-        out = versioned(kind, version)
-        reference = byref(out)
-
-        def read(facts: Facts) -> int:
-            code = call(handle, reference)
-            for key, take in keys.items():
-                settle(facts, key, code, None if code else getattr(out, take) if isinstance(take, str) else take(out))
-            return code
-
-        return read
-
-    return Reader(names, bind)
-
-
-def field(key: str, identifier: int, take: Take, scope: int = 0) -> Reader:
-    """A value NVML answers by a field number, 32 or 64 bits wide as it says itself."""
-
-    def bind(nvml: Nvml, handle: Any) -> Bound:
-        call = nvml.function("nvmlDeviceGetFieldValues")
-        if call is None:
-            return absent((key,))
-        out = FieldValue()
-        out.fieldId, out.scopeId = identifier, scope
-        reference = byref(out)
-
-        def read(facts: Facts) -> int:
-            code = call(handle, 1, reference) or int(out.nvmlReturn)
-            raw = out.value.ullVal if out.valueType in (2, 3) else out.value.uiVal
-            settle(facts, key, code, None if code or raw in (ALL_ONES, ALL_ONES_64) else take(raw))
-            return code
-
-        return read
-
-    return Reader((key,), bind)
-
-
-def text(key: str, function: str, *before: int) -> Reader:
-    """A call that fills a text of 64 bytes; an empty one is no answer."""
-
-    def bind(nvml: Nvml, handle: Any) -> Bound:
-        call = nvml.function(function)
-        if call is None:
-            return absent((key,))
-        out = create_string_buffer(64)
-
-        def read(facts: Facts) -> int:
-            code = call(handle, *before, out, 64)
-            settle(facts, key, code, None if code else decoded(out.value) or None)
-            return code
-
-        return read
-
-    return Reader((key,), bind)
-
-
-def settle(facts: Facts, key: str, code: int, value: Value | None) -> None:
-    """File the value, or the gap that the return code or an empty answer means."""
-    if code:
-        facts.gaps[key] = gap_of(code)
-    else:
-        file(facts, key, value)
-
-
-def versioned(kind: type[Structure], version: int) -> Any:
-    """Return a structure that says its own size and version, as NVML asks of the newer ones."""
-    out: Any = kind()
-    if version:
-        out.version = sizeof(kind) | version << 24
-    return out
-
-
-def decoded(raw: bytes) -> str:
-    """Return a text of the driver's; bytes that are not UTF-8 are shown as such."""
-    return raw.decode("utf-8", "backslashreplace")
 
 
 def plain(value: int) -> int:
@@ -231,54 +100,6 @@ def _bind_encryption(nvml: Nvml, handle: Any) -> Bound:
     return read
 
 
-def _bind_fabric(nvml: Nvml, handle: Any) -> Bound:
-    call = nvml.function("nvmlDeviceGetGpuFabricInfoV")
-    if call is None:
-        return absent(tuple(_FABRIC))
-    new, old = versioned(Fabric, 3), Fabric()
-    old.version = Fabric.healthSummary.offset | 2 << 24  # the summary came with version 3
-
-    def read(facts: Facts) -> int:
-        out, code = new, call(handle, byref(new))
-        if code in (INVALID_ARGUMENT, ARGUMENT_VERSION_MISMATCH, FUNCTION_NOT_FOUND):
-            out, code = old, call(handle, byref(old))
-        if code == SUCCESS and not out.state & 0xFF:
-            code = NOT_SUPPORTED
-        for key, take in _FABRIC.items():
-            settle(facts, key, code, None if code else take(out))
-        return code
-
-    return read
-
-
-def _when_complete(take: Take) -> Take:
-    """What says nothing until registration has come to its end."""
-    return lambda out: take(out) if out.state & 0xFF == 3 else None
-
-
-def _health(shift: int) -> Take:
-    """A pair of bits: 1 is true, 2 is false, 0 says nothing."""
-    return lambda out: {1: True, 2: False}.get(out.healthMask >> shift & 3)
-
-
-def _cluster(out: Any) -> str:
-    digits = bytes(out.clusterUuid).hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
-_FABRIC: dict[str, Take] = {
-    "fabric_state": lambda out: word_of(FABRIC_STATES)(out.state & 0xFF),
-    "fabric_status": _when_complete(lambda out: NAMES.get(out.status, "SUCCESS" if not out.status else "UNKNOWN").lower()),
-    "fabric_clique": _when_complete(lambda out: int(out.cliqueId)),
-    "fabric_cluster": _when_complete(_cluster),
-    "fabric_health": lambda out: word_of(FABRIC_HEALTH)(out.healthSummary),
-    "fabric_degraded": _health(0),
-    "fabric_route_recovery": _health(2),
-    "fabric_route_unhealthy": _health(4),
-    "fabric_access_timeout": _health(6),
-    "fabric_misconfiguration": lambda out: word_of(MISCONFIGURATIONS)(out.healthMask >> 8 & 15),
-    "fabric_partition": _health(12),
-}
 _PCI = {
     "pci_domain": "domain", "pci_bus": "bus", "pci_device": "device",
     "pci_device_id": "pciDeviceId", "pci_subsystem_id": "pciSubSystemId",
@@ -317,7 +138,7 @@ DETAILS: tuple[Reader, ...] = (
     Reader(("inforom_valid",), _bind_validation),
     record(Hostname, "nvmlDeviceGetHostname_v1", {"hostname": lambda out: decoded(out.value) or None}),
     record(Platform, "nvmlDeviceGetPlatformInfo", _PLATFORM, 2),
-    Reader(tuple(_FABRIC), _bind_fabric),
+    FABRIC,
     number("display_attached", "nvmlDeviceGetDisplayMode", to=bool),
     record(
         _AddressingMode,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from ctypes import byref, c_void_p
+
 from ...model.catalog import GPU_METRICS
 from ..base import Device, Sample
 from ..once import once
 from . import gpm, mig
 from .identity import IDENTITY_KEYS, identify
 from .links import Links, has_nvlink
-from .nvml import GPU_IS_LOST, RESET_REQUIRED, SUCCESS, gap_of
+from .nvml import FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, SUCCESS, UNINITIALIZED, error_name, gap_of
 from .processes import SHARES, ProcessLists
 from .readers import READERS
 from .unified import fill_from_kernel, is_integrated, is_jetson, share_memory
@@ -16,7 +18,6 @@ from .unified import fill_from_kernel, is_integrated, is_jetson, share_memory
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from ctypes import c_void_p
 
     from ...model.metric import Gap, Value
     from ..base import Facts, Key
@@ -34,34 +35,67 @@ KEYS = (
     | {"memory_unified", "xid_last", "gpu_instance", "compute_instance"}
 )
 _NVLINK = frozenset({"nvlink_rx", "nvlink_tx"})
+_BY_INDEX = ("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")
+_BY_SLOT = ("nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId")
 _LOST = (GPU_IS_LOST, RESET_REQUIRED)
 
 
 class NvidiaDevice(Device):
-    """A GPU behind an NVML handle.
+    """One GPU of NVML's, found by its index, or by its PCI slot where asking by index would wake another.
 
-    `answered` says whether any call of the last look came back with a value, `lost` that the GPU is off the bus.
+    `answered` says whether any call of the last look was heard, be it only to be told that there is no such value;
+    `lost` that the GPU is off the bus.
     """
 
-    def __init__(self, nvml: Nvml, handle: c_void_p, index: int, driver: str, root: str = "") -> None:
-        self.handle = handle
+    def __init__(self, nvml: Nvml, index: int, driver: str, root: str = "", slot: str = "") -> None:
+        self.handle = c_void_p()
+        self.identity = {"index": index, "vendor": "nvidia"}
         self.answered = True
         self.lost = False
-        self.watch: XidWatch | None = None
+        self._watch: XidWatch | None = None
         self._nvml = nvml
         self._index = index
         self._driver = driver
         self._root = root
-        self._identify()
+        self._slot = slot
+        self._closed = UNINITIALIZED
+        self._identity_gaps: dict[str, Gap] = {}
         self._plans: dict[Key, list[Bound]] = {}
+        self._found_gpm: gpm.Gpm | bool | None = None
+        self._found_nvlink: bool | None = None
         self._found_instances: list[mig.MigInstance] | None = None
+
+    def attach(self) -> None:
+        if self._slot:
+            find, name = self._nvml.function(*_BY_SLOT), self._slot.encode()
+            self._closed = FUNCTION_NOT_FOUND if find is None else find(name, byref(self.handle))
+        else:
+            find = self._nvml.function(*_BY_INDEX)
+            self._closed = FUNCTION_NOT_FOUND if find is None else find(self._index, byref(self.handle))
+        self.trouble = f"GPU {self._index} cannot be opened ({error_name(self._closed)})." if self._closed else ""
+        if not self._closed:
+            if self._slot:
+                self._index = self._nvml.number("nvmlDeviceGetIndex", self.handle)[1]
+            self._identify()
+            if self._watch is not None:
+                self._watch.add(self.handle)
+
+    def note_faults(self, watch: XidWatch) -> None:
+        """Have this GPU's faults noted, now or as soon as it can be opened."""
+        self._watch = watch
+        if not self._closed:
+            watch.add(self.handle)
 
     def _identify(self) -> None:
         values, self._identity_gaps = identify(self._nvml, self.handle, self._index)
-        self.identity = values | ({"driver_version": self._driver} if self._driver else {})
+        if self._driver:
+            values["driver_version"] = self._driver
+        else:
+            self._identity_gaps["driver_version"] = "unsupported"
+        self.identity = values
 
     def prime(self, keys: Key) -> None:
-        if not keys & gpm.KEYS:
+        if self._closed or not keys & gpm.KEYS:
             return
         for instance in self._instances:
             instance.prime()
@@ -71,12 +105,18 @@ class NvidiaDevice(Device):
             self._links.prime()
 
     def settled(self) -> bool:
+        if self._closed:
+            return True
         if self._gpm is not None and not self._instances and not self._gpm.settled():
             return False
         return all(instance.settled() for instance in self._instances)
 
     def read(self, keys: Key, process_keys: Key | None) -> Sample:
         sample = Sample()
+        if self._closed:
+            self.attach()
+        if self._closed:
+            return _closed(sample, keys - self.identity.keys(), self._closed)
         if any(gap in ("failed", "lost", "timeout") for gap in self._identity_gaps.values()):
             self._identify()
         sample.gaps.update(self._identity_gaps)
@@ -88,11 +128,11 @@ class NvidiaDevice(Device):
         if self._jetson:
             fill_from_kernel(sample, self._root)
         sample.values.setdefault("memory_unified", False)
-        sample.processes = shared
+        sample.processes = {} if process_keys is None else shared
         for key in keys:
             if key not in sample.values and key not in sample.gaps and key not in sample.counters:
                 sample.gaps[key] = "unsupported"
-        self.answered = SUCCESS in codes or not codes
+        self.answered = SUCCESS in codes or all(gap_of(code) == "unsupported" for code in codes)
         self.lost = not self.answered and any(code in _LOST for code in codes)
         if self.lost:
             _lose(sample, keys)
@@ -100,7 +140,7 @@ class NvidiaDevice(Device):
         return sample
 
     def parts(self) -> list[Mapping[str, Value]]:
-        return [instance.identity for instance in self._instances]
+        return [] if self._closed else [instance.identity for instance in self._instances]
 
     def _plan(self, keys: Key) -> list[Bound]:
         if keys not in self._plans:
@@ -156,7 +196,7 @@ class NvidiaDevice(Device):
 
     def _read_xid(self, sample: Sample, keys: Key) -> None:
         if "xid_last" in keys:
-            code = None if self.watch is None else self.watch.last(self.handle)
+            code = None if self._watch is None else self._watch.last(self.handle)
             sample.gaps["xid_last"] = "pending"
             if code is not None:
                 sample.values["xid_last"] = code
@@ -164,18 +204,23 @@ class NvidiaDevice(Device):
 
     def close(self) -> None:
         """Give GPM samples back to the driver."""
-        if "_gpm" in vars(self) and self._gpm is not None:
-            self._gpm.close()
+        if isinstance(self._found_gpm, gpm.Gpm):
+            self._found_gpm.close()
 
-    # What follows is found out once, by the thread that first needs it.
+    # What follows is found out once, by the thread that first needs it; a driver that could not say is asked again.
 
-    @once
+    @property
     def _gpm(self) -> gpm.Gpm | None:
-        return gpm.Gpm(self._nvml, self.handle) if gpm.supported(self._nvml, self.handle) else None
+        if self._found_gpm is None:
+            known = gpm.supported(self._nvml, self.handle)
+            self._found_gpm = gpm.Gpm(self._nvml, self.handle) if known else known
+        return self._found_gpm if isinstance(self._found_gpm, gpm.Gpm) else None
 
-    @once
+    @property
     def _has_nvlink(self) -> bool:
-        return has_nvlink(self._nvml, self.handle)
+        if self._found_nvlink is None:
+            self._found_nvlink = has_nvlink(self._nvml, self.handle)
+        return bool(self._found_nvlink)
 
     @once
     def _links(self) -> Links:
@@ -187,7 +232,6 @@ class NvidiaDevice(Device):
 
     @property
     def _instances(self) -> list[mig.MigInstance]:
-        """The MIG instances; a driver that could not say whether there are any is asked again."""
         if self._found_instances is None:
             code, current = self._nvml.number_pair("nvmlDeviceGetMigMode", self.handle)
             if code and gap_of(code) != "unsupported":
@@ -207,19 +251,12 @@ class NvidiaDevice(Device):
         return is_jetson(str(self.identity.get("name", "")))
 
 
-class ClosedDevice(Device):
-    """A GPU the driver lists and does not let us open: its row stays, with the reason."""
-
-    def __init__(self, index: int, code: int) -> None:
-        self.identity = {"index": index, "vendor": "nvidia"}
-        self._code = code
-
-    def read(self, keys: Key, process_keys: Key | None) -> Sample:
-        sample = Sample()
-        gap = gap_of(self._code)
-        sample.state = "lost" if gap == "lost" else "ok"
-        sample.gaps.update(dict.fromkeys(keys - self.identity.keys(), gap))
-        return sample
+def _closed(sample: Sample, keys: Key, code: int) -> Sample:
+    """Return the look at a GPU that the driver lists and does not let us open: its row stays, with the reason."""
+    gap = gap_of(code)
+    sample.state = "lost" if gap == "lost" else "ok"
+    sample.gaps.update(dict.fromkeys(keys, gap))
+    return sample
 
 
 def _lose(sample: Sample, keys: Key) -> None:

@@ -9,8 +9,6 @@ from .structures import EventData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .nvml import Nvml
 
 _XID = 8
@@ -20,13 +18,17 @@ _MOST_AT_ONCE = 64
 class XidWatch:
     """A set of GPUs whose faults are noted. Registering costs 1 ms a GPU, a look 2 µs; owned by one thread at a time."""
 
-    def __init__(self, nvml: Nvml, handles: Iterable[c_void_p]) -> None:
+    def __init__(self, nvml: Nvml) -> None:
         self._nvml = nvml
         self._set = c_void_p()
         self._last: dict[int, int] = {}
-        if nvml.call("nvmlEventSetCreate", byref(self._set)) == SUCCESS:
-            for handle in handles:
-                nvml.call("nvmlDeviceRegisterEvents", handle, c_ulonglong(_XID), self._set)
+        if nvml.call("nvmlEventSetCreate", byref(self._set)) != SUCCESS:
+            self._set = c_void_p()
+
+    def add(self, handle: c_void_p) -> None:
+        """Begin to note the faults of a GPU."""
+        if self._set.value is not None:
+            self._nvml.call("nvmlDeviceRegisterEvents", handle, c_ulonglong(_XID), self._set)
 
     def last(self, handle: c_void_p) -> int | None:
         """Return the last code this GPU reported since the watch began, or None."""

@@ -43,10 +43,13 @@ _DRAM = METRICS["dram_active"][0]
 _FRESH = 0.25  # seconds: how long the last latched values stand for now when no new latch has come
 
 
-def supported(nvml: Nvml, handle: Any) -> bool:
-    """Tell whether this GPU has GPM."""
+def supported(nvml: Nvml, handle: Any) -> bool | None:
+    """Tell whether this GPU has GPM; None when the driver could not say."""
     support = GpmSupport(version=1)
-    return nvml.call("nvmlGpmQueryDeviceSupport", handle, byref(support)) == SUCCESS and bool(support.isSupportedDevice)
+    code = nvml.call("nvmlGpmQueryDeviceSupport", handle, byref(support))
+    if code and gap_of(code) != "unsupported":
+        return None
+    return code == SUCCESS and bool(support.isSupportedDevice)
 
 
 class Gpm:

@@ -24,17 +24,19 @@ _WRAP = 1 << 32
 _LONGEST_PAIR = 50_000  # µs
 
 
-def has_nvlink(nvml: Nvml, handle: Any) -> bool:
-    """Tell whether any NVLink is up; GPM answers 0 for links that do not exist, so this must be asked first."""
+def has_nvlink(nvml: Nvml, handle: Any) -> bool | None:
+    """Tell whether any NVLink is up, None when the driver could not say; GPM answers 0 for links that do not exist."""
     state = c_uint()
     reference = byref(state)
+    certain = True
     for link in range(_MOST_LINKS):
         code = nvml.call("nvmlDeviceGetNvLinkState", handle, link, reference)
         if code == SUCCESS and state.value == 1:
             return True
         if code == FUNCTION_NOT_FOUND:
             return False
-    return False
+        certain = certain and (code == SUCCESS or gap_of(code) == "unsupported")
+    return False if certain else None
 
 
 class Links:

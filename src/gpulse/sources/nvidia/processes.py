@@ -52,7 +52,9 @@ class ProcessLists:
                     _merge(processes, entry.pid, letter, entry.usedGpuMemory)
                     if getattr(entry, "gpuInstanceId", NO_INSTANCE) != NO_INSTANCE:
                         instances[entry.pid] = (entry.gpuInstanceId, entry.computeInstanceId)
-        return (SUCCESS if SUCCESS in codes else codes[0]), processes, instances
+        # without the compute list nothing is whole; the other two may be lacking on a GPU that has no such thing
+        failed = [code for code in codes[1:] if code and gap_of(code) != "unsupported"]
+        return codes[0] or (failed[0] if failed else SUCCESS), processes, instances
 
     def read_shares(self, processes: dict[int, Facts], keys: Key) -> None:
         """File each process's share of the last seconds; a process the driver has no sample of gets a gap, not 0."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from ctypes import byref, c_uint, c_void_p
 
 from ...errors import SourceUnavailable
 from ...model.snapshot import Problem
 from ..base import Source
 from ..processes import LinuxMachine
-from .device import ClosedDevice, NvidiaDevice
+from .device import NvidiaDevice
 from .events import XidWatch
 from .failure import failed_start, no_library
 from .identity import driver_facts
-from .nvml import SUCCESS, Nvml, error_name
+from .nvml import SUCCESS, Nvml
 from .sleep import SleepingDevice, power_states
 
 TYPE_CHECKING = False
@@ -88,10 +87,10 @@ class NvidiaSource(Source):
         """Begin to note XID errors: only what happens from now on is heard."""
         self._staying = True
         if self._watch is None and self._nvml is not None:
-            live = [device for device in self.devices if isinstance(device, NvidiaDevice)]
-            self._watch = XidWatch(self._nvml, [device.handle for device in live])
-            for device in live:
-                device.watch = self._watch
+            self._watch = XidWatch(self._nvml)
+            for device in self.devices:
+                if isinstance(device, NvidiaDevice):
+                    device.note_faults(self._watch)
 
     def close(self) -> None:
         if self._nvml is None:
@@ -116,37 +115,13 @@ class NvidiaSource(Source):
         code, count = nvml.number(name)
         if code:
             raise failed_start(code, self._root)
-        if any(asleep.values()):
-            return self._find_by_slot(nvml, asleep)
-        return [self._device(nvml, index) for index in range(count)]
-
-    def _device(self, nvml: Nvml, index: int) -> Device:
-        by_index = nvml.function("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")
-        handle = c_void_p()
-        code = 13 if by_index is None else by_index(index, byref(handle))
-        if code == SUCCESS:
-            return NvidiaDevice(nvml, handle, index, self.driver.get("version", ""), self._root)
-        self._note(index, code)
-        return ClosedDevice(index, code)
-
-    def _find_by_slot(self, nvml: Nvml, asleep: dict[str, bool]) -> list[Device]:
-        """Find GPUs by their slots where some of them sleep: asking for a handle by index would wake those."""
-        by_slot = nvml.function("nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId")
-        devices: list[Device] = []
-        for position, (slot, sleeps) in enumerate(asleep.items()):
-            handle, index = c_void_p(), c_uint(position)
-            if sleeps or by_slot is None:
-                devices.append(SleepingDevice(slot, position, self._root))
-            elif code := by_slot(slot.encode(), byref(handle)):
-                self._note(position, code)
-                devices.append(ClosedDevice(position, code))
-            else:
-                nvml.call("nvmlDeviceGetIndex", handle, byref(index))
-                devices.append(NvidiaDevice(nvml, handle, index.value, self.driver.get("version", ""), self._root))
-        return devices
-
-    def _note(self, index: int, code: int) -> None:
-        self.problems = (*self.problems, Problem(self.name, f"GPU {index} cannot be opened ({error_name(code)})."))
+        version = self.driver.get("version", "")
+        if not any(asleep.values()):
+            return [NvidiaDevice(nvml, index, version, self._root) for index in range(count)]
+        return [
+            SleepingDevice(slot, at, self._root) if sleeps else NvidiaDevice(nvml, at, version, self._root, slot)
+            for at, (slot, sleeps) in enumerate(asleep.items())
+        ]
 
     def _silent(self) -> bool:
         live = [device for device in self.devices if isinstance(device, NvidiaDevice)]

@@ -36,10 +36,10 @@ class Field:
     """One field of a query: `name` as nvidia-smi calls it first, `key` in the catalog (empty: gpulse cannot say it).
 
     `form` writes the value, `unit` follows it and stands in the header, `missing` is written where there is no value
-    and the gap says nothing worse.
+    and the gap says nothing worse. `instead` is a key that says nearly the same, for sources without the first.
     """
 
-    __slots__ = ("aliases", "form", "key", "missing", "name", "unit")
+    __slots__ = ("aliases", "form", "instead", "key", "missing", "name", "unit")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class Field:
         *,
         aliases: tuple[str, ...] = (),
         missing: str = NOT_AVAILABLE,
+        instead: str = "",
     ) -> None:
         self.name = name
         self.key = key
@@ -57,6 +58,12 @@ class Field:
         self.unit = unit
         self.aliases = aliases
         self.missing = missing
+        self.instead = instead
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the catalog it must be given."""
+        return tuple(key for key in (self.key, self.instead) if key)
 
     def header(self) -> str:
         """Return the title of its column: the first name and the unit, whatever name was asked and with units or without."""
@@ -65,7 +72,7 @@ class Field:
     def text(self, row: Row, units: bool = True) -> str:
         """Return the value as nvidia-smi writes it."""
         reading = self._reading(row)
-        value = reading.get(self.key) if self.key else None
+        value = next((found for key in self.keys if (found := reading.get(key)) is not None), None)
         if value is None:
             return missing_text(reading.gap(self.key) if self.key else None, self.missing)
         return f"{self.form(value)} {self.unit}" if self.unit and units else self.form(value)

@@ -112,6 +112,7 @@ compute_mode = spelt({"exclusive_process": "Exclusive_Process", "exclusive_threa
 addressing_mode = spelt({"hmm": "HMM", "ats": "ATS"})
 peer = spelt({"direct": "Direct Connected", "switch": "Switch Connected"})
 recovery = spelt({"drain_p2p": "Drain P2P", "drain_and_reset": "Drain and Reset"})
+status = spelt({"unknown": "Unknown Error", "gpu_is_lost": "GPU is lost", "no_permission": "Insufficient Permissions"})
 misconfiguration = spelt(
     {
         "incorrect_system_guid": "Incorrect SystemGUID",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...present.text import clean
 from .field import missing_text
-from .forms import mib
+from .forms import mib, program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Processes(Entry):
 
 
 def _process(process: Process) -> tuple[str, str, str, str]:
-    name, used = process.name, process.memory_used
+    name, used = program(process.command) if process.command else process.name, process.memory_used
     return (
         _whole(process.pid),
         _kind(process.type or NOTHING),

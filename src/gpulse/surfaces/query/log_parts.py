@@ -31,6 +31,16 @@ def kilobytes(rate: float) -> str:
     return f"{rate / 1000:.0f} KB/s"
 
 
+def megahertz(value: float) -> str:
+    """Write a clock."""
+    return f"{value:.0f} MHz"
+
+
+def watts(value: float) -> str:
+    """Write a power."""
+    return f"{value:.2f} W"
+
+
 def full_mib(count: float) -> str:
     """Write bytes as whole MiB, a started one left out."""
     return f"{count // MIB:.0f} MiB"

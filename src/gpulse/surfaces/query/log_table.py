@@ -18,12 +18,14 @@ from .log_parts import (
     kilobytes,
     lanes,
     limits,
+    megahertz,
     memory,
     platform,
     reason,
     retired,
     samples,
     source,
+    watts,
     whole,
 )
 
@@ -231,7 +233,7 @@ TABLE: tuple[Entry, ...] = (
     Group("GPU Power Readings", "gpu_power_readings", *limits("enforced.power.limit", "power"), sections="POWER"),
     samples("Power Samples", "POWER"),
     Group("GPU Memory Power Readings ", "gpu_memory_power_readings",  # the space is nvidia-smi's
-        Line("Average Power Draw", "average_power_draw"),
+        Line("Average Power Draw", "average_power_draw", keys=("memory_power_draw",), form=watts),
         Line("Instantaneous Power Draw", "instant_power_draw"),
         sections="POWER"),
     Group("Module Power Readings", "module_power_readings", *limits("module.enforced.power.limit", "module.power"), sections="POWER"),
@@ -259,7 +261,7 @@ TABLE: tuple[Entry, ...] = (
         Line("Graphics", "graphics_clock", "clocks.max.graphics"),
         Line("SM", "sm_clock", "clocks.max.sm"),
         Line("Memory", "mem_clock", "clocks.max.memory"),
-        Line("Video", "video_clock"),
+        Line("Video", "video_clock", keys=("clock_video_max",), form=megahertz),
         sections="CLOCK"),
     Group("Max Customer Boost Clocks", "max_customer_boost_clocks", Line("Graphics", "graphics_clock"), sections="CLOCK"),
     samples("SM Clock Samples", "CLOCK"),

@@ -48,7 +48,7 @@ class Csv(View):
         self.wanted = wanted_of(asked, apps)
 
     def head(self) -> list[str]:
-        return [", ".join(field.header(name, self._units) for name, field in self._asked)] if self._header else []
+        return [", ".join(field.header() for _, field in self._asked)] if self._header else []
 
     def lines(self, snapshot: Snapshot) -> list[str]:
         return [

@@ -24,30 +24,26 @@ class _Stop(Exception):  # it is no error
 
 
 def watch(
-    snapshots: Iterable[Snapshot],
-    draw: Callable[[Snapshot], list[str]],
-    size: Callable[[], tuple[int, int]],
-    out: TextIO,
+    snapshots: Iterable[Snapshot], draw: Callable[[Snapshot], list[str]], rows: Callable[[], int] | None, out: TextIO
 ) -> None:
     """Draw each snapshot in place until the snapshots or the user end it; the last picture stays on the terminal.
 
-    On anything but a terminal each picture is written below the one before, with a blank line between.
+    `rows` gives the height of the terminal; without it, each picture is written below the one before, a blank line between.
     """
-    live = out.isatty()
     last: list[str] = []
     before = signal.signal(signal.SIGTERM, _stop)
     try:
-        if live:
+        if rows is not None:
             out.write(_ENTER)
         for snapshot in snapshots:
             last = draw(snapshot)
-            _write(out, last, size()[1]) if live else out.write("\n".join(last) + "\n\n")
+            _write(out, last, rows()) if rows is not None else out.write("\n".join(last) + "\n\n")
             out.flush()
     except (KeyboardInterrupt, _Stop):
         pass
     finally:
         signal.signal(signal.SIGTERM, before)
-        if live:
+        if rows is not None:
             out.write(_LEAVE + "\n".join(last) + "\n")
             out.flush()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,3 +157,20 @@ def test_shares_the_driver_does_not_give_are_a_gap(lab: Lab) -> None:
     scenario = board(processes__utilization="error NOT_SUPPORTED").process(gpu=0, pid=1, memory="1 MiB")
     (row,) = processes(lab, scenario)
     assert {row["gaps"][key] for key in SHARES} == {"unsupported"}
+
+
+def test_pids_of_another_namespace_are_shown_without_names_that_would_be_somebody_elses(
+    lab: Lab, tmp_path: Path
+) -> None:
+    (tmp_path / "proc/self/ns").mkdir(parents=True)
+    (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026532999]")
+    (tmp_path / "proc/77/fd").mkdir(parents=True)
+    (tmp_path / "proc/77/stat").write_text(f"77 (innocent) S 1 {' '.join(['0'] * 40)}\n")
+    scenario = board().process(gpu=0, pid=77, memory="1 GiB")
+    answer = lab.run(scenario, "--json", GPULSE_ROOT=str(tmp_path))
+    (row,) = answer.gpus[0]["processes"]
+    assert (row["pid"], row["memory_used"]) == (77, 1024 * MIB)
+    assert row.get("name") is None
+    assert [error["source"] for error in answer.json["errors"]] == ["processes"]
+    assert "--pid=host" in answer.json["errors"][0]["remedy"]
+    assert "innocent" not in lab.run(scenario, "-p", GPULSE_ROOT=str(tmp_path)).out

@@ -8,17 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from gpulse.errors import UsageError
-from gpulse.model.catalog import GPU_METRICS, Gpu, Process
+from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.query.log import (
-    PROCESS_KEYS,
-    SECTIONS,
-    log_keys,
-    log_text,
-    log_xml,
-    parse_sections,
-    shows_processes,
-)
+from gpulse.surfaces.query.log import PROCESS_KEYS, SECTIONS, Log, log_keys, parse_sections, shows_processes
+from gpulse.surfaces.query.log_text import log_text
+from gpulse.surfaces.query.log_xml import log_xml
 from tests.unit.snapshots import snapshots
 
 MIB = 1 << 20
@@ -110,14 +104,8 @@ def test_a_section_asks_for_less_than_the_whole(section: str) -> None:
 def test_only_the_sections_with_processes_ask_for_them() -> None:
     assert shows_processes()
     assert [section for section in SECTIONS if shows_processes((section,))] == ["PIDS"]
-    assert {"pid", "type", "name", "memory_used"} == PROCESS_KEYS
-
-
-def test_catalog_keys_among_the_names_are_in_the_catalog() -> None:
-    undotted = {name for name in log_keys() if "." not in name and name not in {"count", "display_mode"}}
-    fields = {"addressing_mode", "display_attached", "gpu_recovery_action", "vbios_version"}
-    assert undotted - fields <= set(GPU_METRICS)
-    assert {"bar1_used", "bar1_total", "pcie_tx", "throttle_reasons", "architecture"} <= undotted
+    assert Log(("PIDS",)).wanted.process == PROCESS_KEYS
+    assert Log(("MEMORY",)).wanted.process is None
 
 
 def test_no_process_is_none_in_the_text_and_an_empty_list_in_the_xml() -> None:
@@ -127,6 +115,27 @@ def test_no_process_is_none_in_the_text_and_an_empty_list_in_the_xml() -> None:
     assert found is not None
     assert len(found) == 0
     assert (found.text or "").strip() == ""
+
+
+def test_a_process_is_called_as_it_was_started() -> None:
+    gpu = Gpu({}, processes=(process(1, name="python3", command="/usr/bin/python3 train.py"),))
+    assert xml_of(gpu).findtext("processes/process_info/process_name") == "/usr/bin/python3"
+
+
+def test_a_log_asks_for_and_shows_what_its_section_holds() -> None:
+    gpu = Gpu({"pci_bus_id": "00000000:17:00.0", "memory_used": 1024 * MIB, "temperature": 61, "pstate": 2})
+    log = Log(("MEMORY",))
+    assert {"memory_used", "memory_total", "bar1_used", "pci_bus_id"} <= log.wanted.gpu
+    assert not {"temperature", "power_draw", "pcie_rx"} & log.wanted.gpu
+    lines = log.lines(Snapshot(0.0, (gpu,)))
+    assert "GPU 00000000:17:00.0" in lines
+    assert f"{'        Used':<55}: 1024 MiB" in lines
+    whole = "\n".join(Log(xml=True).lines(Snapshot(0.0, (gpu,))))
+    found = ElementTree.fromstring(whole)
+    assert found.findtext("gpu/temperature/gpu_temp") == "61 C"
+    assert found.findtext("gpu/module_power_readings/power_state") == "P2"
+    assert whole.endswith("\n\n</nvidia_smi_log>")
+    assert {"temperature", "power_draw_average", "pcie_rx", "clock_video_max"} <= Log().wanted.gpu
 
 
 def test_processes_stand_in_the_order_of_their_pids() -> None:

@@ -10,9 +10,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gpulse.model.catalog import Gpu, Process
+from gpulse.model.catalog import GPU_METRICS, Gpu, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.query.log import log_keys, log_text, log_xml
+from gpulse.surfaces.query.log import log_keys
+from gpulse.surfaces.query.log_text import log_text
+from gpulse.surfaces.query.log_xml import log_xml
 
 _SHARED = Path(__file__).resolve().parents[4].parent / "shared"
 _RECORDED = _SHARED / "h200"
@@ -62,8 +64,6 @@ _UNSAID = {
     "Temperature/GPU Slowdown T.Limit Temp",
     "Temperature/GPU Max Operating T.Limit Temp",
     "Temperature/Memory Max Operating T.Limit Temp",
-    "GPU Memory Power Readings /Average Power Draw",
-    "Max Clocks/Video",
     "Max Customer Boost Clocks/Graphics",
     "Capabilities/EGM",
 }
@@ -90,8 +90,6 @@ _UNSAID_TAGS = {
     "temperature/gpu_temp_slow_tlimit_threshold",
     "temperature/gpu_temp_max_gpu_tlimit_threshold",
     "temperature/gpu_temp_max_mem_tlimit_threshold",
-    "gpu_memory_power_readings/average_power_draw",
-    "max_clocks/video_clock",
     "max_customer_boost_clocks/graphics_clock",
     "capabilities/egm",
     "supported_clocks",
@@ -143,6 +141,10 @@ def _recorded_gpu(place: Callable[[str], str], processes: tuple[Process, ...]) -
             "pcie_replays": 0,
             "pcie_tx": int(place("PCI/Tx Throughput").removesuffix(" KB/s") or "0") * 1000,
             "pcie_rx": int(place("PCI/Rx Throughput").removesuffix(" KB/s") or "0") * 1000,
+            "clock_video_max": 1545,
+            "memory_power_draw": float(
+                place("GPU Memory Power Readings /Average Power Draw").removesuffix(" W") or "0"
+            ),
             "bar1_total": 262144 * MIB,
             "bar1_used": int(bar1) * MIB + MIB // 2,
         },
@@ -225,6 +227,7 @@ def test_the_whole_xml_has_every_element_of_nvidia_smis_own() -> None:
 
     def text_place(path: str) -> str:
         tags = {"PCI/Tx Throughput": "pci/tx_util", "PCI/Rx Throughput": "pci/rx_util"}
+        tags |= {"GPU Memory Power Readings /Average Power Draw": "gpu_memory_power_readings/average_power_draw"}
         tags |= {"BAR1 Memory Usage/Used": "bar1_memory_usage/used"}
         tags |= {"Clocks Event Reasons/SW Power Cap": "clocks_event_reasons/clocks_event_reason_sw_power_cap"}
         return place(tags[path])
@@ -283,3 +286,7 @@ def _tags(root: ElementTree.Element, block: str) -> list[str]:
     found = root.find(f"gpu/{block}")
     assert found is not None, block
     return [child.tag for child in found]
+
+
+def test_every_name_asked_for_is_a_field_or_a_metric() -> None:
+    assert log_keys() <= set(_fields("load")) | set(GPU_METRICS)

@@ -42,7 +42,7 @@ def _terminate() -> None:
 
 def _watched(snapshots: Iterable[Snapshot], rows: int = 24) -> str:
     out = _Terminal()
-    watch(snapshots, _draw, lambda: (80, rows), out)
+    watch(snapshots, _draw, lambda: rows, out)
     return out.getvalue()
 
 
@@ -63,7 +63,7 @@ def test_the_terminal_is_left_as_it_was_when_drawing_fails() -> None:
         raise ValueError("cannot draw")
 
     with pytest.raises(ValueError, match="cannot draw"):
-        watch([Snapshot(1.0)], fail, lambda: (80, 24), out)
+        watch([Snapshot(1.0)], fail, lambda: 24, out)
     assert _LEAVE in out.getvalue()
 
 
@@ -88,7 +88,7 @@ def test_a_picture_higher_than_the_terminal_is_cut_and_never_scrolls() -> None:
 
 def test_a_pipe_gets_pictures_one_below_the_other_and_no_escapes() -> None:
     out = io.StringIO()
-    watch([Snapshot(1.0), Snapshot(2.0)], _draw, lambda: (80, 24), out)
+    watch([Snapshot(1.0), Snapshot(2.0)], _draw, None, out)
     assert out.getvalue() == "picture 1\nsecond line\n\npicture 2\nsecond line\n\n"
 
 
