@@ -14,10 +14,11 @@ class Option:
     """One option or argument. `value` names its value in help, empty for a switch; `optional` makes the value so.
 
     `complete` says what a shell may offer: a tuple of words, or metrics, gpus, files; with `open` other words are fine too.
+    A `dashed` option's value may begin with a dash.
     `name` is what its value is called in code. A flag without a dash is an argument.
     """
 
-    __slots__ = ("complete", "default", "flags", "help", "many", "name", "open", "optional", "parse", "value")
+    __slots__ = ("complete", "dashed", "default", "flags", "help", "many", "name", "open", "optional", "parse", "value")
 
     def __init__(
         self,
@@ -30,6 +31,7 @@ class Option:
         complete: tuple[str, ...] | str = (),
         many: bool = False,
         open: bool = False,
+        dashed: bool = False,
         name: str = "",
     ) -> None:
         self.flags = flags
@@ -41,6 +43,7 @@ class Option:
         self.complete = complete
         self.many = many
         self.open = open
+        self.dashed = dashed
         self.name = name or max(flags, key=len).lstrip("-").replace("-", "_")
 
     @property
@@ -109,8 +112,20 @@ def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
     for option in verb.options:
         setattr(arguments, option.name, option.default)
     if argv:
-        _parser(verb).parse_args(list(argv), arguments)
+        _parser(verb).parse_args(_joined(verb, argv), arguments)
     return arguments
+
+
+def _joined(verb: Verb, argv: Sequence[str]) -> list[str]:
+    """Join an option and a value that begins with a dash, as in --sort -power_draw, which argparse takes for an option."""
+    dashed = {flag for option in verb.options if option.dashed for flag in option.flags}
+    words: list[str] = []
+    for word in argv:
+        if words and words[-1] in dashed and word.startswith("-"):
+            words[-1] = f"{words[-1]}={word}"
+        else:
+            words.append(word)
+    return words
 
 
 def _parser(verb: Verb) -> Any:

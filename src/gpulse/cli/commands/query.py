@@ -171,7 +171,7 @@ VERB = Verb(
         Option("--for", value="TIME", name="duration", parse=duration, help="Stop after this time: 10s, 5m, 2h."),
         Option("--filename", "-f", value="FILE", complete="files", help="Write to a file, line by line; SIGHUP opens it anew."),
         Option("--where", value="FILTER", help="Only GPUs (or processes) for which this holds: 'utilization<5 and memory_used>1GiB'."),
-        Option("--sort", value="METRIC", help="Order by a metric; -METRIC from the greatest down."),
+        Option("--sort", value="METRIC", complete="metrics", dashed=True, help="Order by a metric; -METRIC from the greatest down."),
         Option("--list-gpus", "-L", default=False, help="A line a GPU with its UUID."),
         Option("-q", default=False, help="Everything in nvidia-smi's long form."),
         Option("--display", "-d", value="SECTIONS", help="Of the long form, only these sections: MEMORY,UTILIZATION,..."),

@@ -63,6 +63,8 @@ class SimulatedDevice(Device):
                 values[key] = reader(moment)
         values.update({key: value for key, value in self._constants.items() if key in keys})
         sample.gaps.update({key: gap for key, gap in GAPS.items() if key in keys})
+        unknown = keys - values.keys() - sample.gaps.keys() - self.identity.keys()
+        sample.gaps.update(dict.fromkeys(unknown, "unsupported"))
         if process_keys is not None:
             sample.processes = {worker.pid: _facts(moment, worker, process_keys) for worker in moment.workers}
         return sample

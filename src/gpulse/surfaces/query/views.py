@@ -11,7 +11,7 @@ from ...model.select import Wanted
 from ...present.exposition import exposition
 from ...present.text import clean, pad, width
 from . import scroll
-from .field import Row
+from .field import ProcessField, Row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Prometheus(View):
     """Prometheus text of the metrics asked for."""
 
     def __init__(self, asked: Asked) -> None:
-        self._keys = [field.key for _, field in asked if field.key]
+        self._keys = [key for _, field in asked for key in field.keys]
         self.wanted = wanted_of(asked, False)
 
     def lines(self, snapshot: Snapshot) -> list[str]:
@@ -160,9 +160,9 @@ def rows(snapshot: Snapshot, apps: bool) -> list[Row]:
 
 def wanted_of(asked: Asked, apps: bool) -> Wanted:
     """Return the catalog keys that fields need."""
-    keys = {field.key for _, field in asked if field.key}
-    gpu = {"index", "uuid", *(key for key in keys if key in GPU_METRICS and not apps)}
-    return Wanted(gpu, {"pid", "name", "memory_used", "type"} if apps else None, ("name",))
+    gpu = {"index", "uuid", *(key for _, field in asked if not isinstance(field, ProcessField) for key in field.keys)}
+    process = {"pid", "type", *(key for _, field in asked if isinstance(field, ProcessField) for key in field.keys)}
+    return Wanted(gpu, process if apps else None, ("name",))
 
 
 def _number(gpu: Gpu) -> str:
