@@ -61,8 +61,6 @@ def settle_rates(owner: Hashable, facts: Facts, rates: Rates) -> None:
 def derive_memory(sample: Sample) -> None:
     """Add the share of memory in use and, where the process list is whole, what none of the processes accounts for."""
     values, gaps = sample.values, sample.gaps
-    if "memory_used" not in values and "memory_used" not in gaps:
-        return  # nobody asked about memory
     unknown = gaps.get("memory_used") or gaps.get("memory_total") or "unsupported"
     if (share := memory_percent(values)) is not None:
         values["memory_percent"] = share

@@ -23,6 +23,7 @@ class Plan:
 
     def __init__(self, wanted: Wanted) -> None:
         self.asked = wanted.gpu
+        self.derives = not wanted.gpu.isdisjoint(_DERIVED)
         needed = wanted.gpu.union(*(_DERIVED[key] for key in wanted.gpu & _DERIVED.keys())) - _DERIVED.keys()
         self.fast = _of_cost(needed, GPU_METRICS, "fast")
         self.slow = _of_cost(needed, GPU_METRICS, "slow")

@@ -73,7 +73,8 @@ class Track:
         check(sample, GPU_METRICS, self._dropped)
         for facts in sample.processes.values():
             check(facts, PROCESS_METRICS, self._dropped)
-        derive_memory(sample)
+        if self._plan.derives:
+            derive_memory(sample)
 
     def _remember(self, sample: Sample) -> None:
         self._empty = False

@@ -366,9 +366,8 @@ class TestProcesses:
             answer.instances = [part]
             return answer
 
-        sampler = sampler_of(
-            ScriptedDevice(0, script), wanted=self._WANTED, machine=ScriptedMachine({7: {"name": "train"}})
-        )
+        wanted = self._WANTED | Wanted(["memory_percent"])
+        sampler = sampler_of(ScriptedDevice(0, script), wanted=wanted, machine=ScriptedMachine({7: {"name": "train"}}))
         gpu = sampler.read().gpus[0]
         assert gpu.processes == ()
         assert [(part.memory_used, part.memory_percent) for part in gpu.instances] == [(20, 50.0)]

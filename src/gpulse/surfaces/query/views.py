@@ -84,7 +84,7 @@ class Json(View):
 
     def __init__(self, asked: Asked, *, compact: bool, apps: bool = False) -> None:
         self._compact = compact
-        self.wanted = wanted_of(asked, apps)
+        self.wanted = wanted_of(asked, apps) | Wanted(host=("name",))
 
     def lines(self, snapshot: Snapshot) -> list[str]:
         return [to_line(snapshot) if self._compact else json.dumps(to_plain(snapshot), indent=2, allow_nan=False)]
@@ -162,7 +162,7 @@ def wanted_of(asked: Asked, apps: bool) -> Wanted:
     """Return the catalog keys that fields need."""
     gpu = {"index", "uuid", *(key for _, field in asked if not isinstance(field, ProcessField) for key in field.keys)}
     process = {"pid", "type", *(key for _, field in asked if isinstance(field, ProcessField) for key in field.keys)}
-    return Wanted(gpu, process if apps else None, ("name",))
+    return Wanted(gpu, process if apps else None)
 
 
 def _number(gpu: Gpu) -> str:
