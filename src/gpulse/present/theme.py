@@ -41,6 +41,11 @@ class Theme:
         code = self._codes.get(style)
         return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
+    def switch(self, style: str) -> str:
+        """Return what changes a terminal to a style, whatever it had before."""
+        code = self._codes.get(style)
+        return f"\x1b[0;{code}m" if code else "\x1b[0m"
+
     def spelled(self, text: str) -> str:
         """Return text in characters this terminal has; what it has not is written out."""
         if self.unicode or text.isascii():

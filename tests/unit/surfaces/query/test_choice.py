@@ -54,7 +54,9 @@ def test_equal_values_keep_their_order(values: list[Value | None], falling: bool
     found = order("utilization", values, "-utilization" if falling else "utilization")
     places = [int(at) for at in found if at is not None]
     assert sorted(places) == list(range(len(values)))
-    keys = [(value is None, 0 if value is None else -int(str(value)) if falling else int(str(value))) for value in values]
+    keys = [
+        (value is None, 0 if value is None else -int(str(value)) if falling else int(str(value))) for value in values
+    ]
     assert places == sorted(range(len(values)), key=lambda at: keys[at])
 
 

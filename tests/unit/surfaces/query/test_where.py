@@ -83,7 +83,9 @@ def test_numbers_are_compared_as_python_compares_them(sign: str, value: int, wan
 
 @given(
     st.integers(0, 1000),
-    st.sampled_from([("", 1), ("B", 1), ("KiB", 1024), ("kb", 1000), ("MiB", MIB), ("M", MIB), ("GB", 10**9), ("gib", GIB)]),
+    st.sampled_from(
+        [("", 1), ("B", 1), ("KiB", 1024), ("kb", 1000), ("MiB", MIB), ("M", MIB), ("GB", 10**9), ("gib", GIB)]
+    ),
 )
 def test_sizes_have_units(count: int, unit: tuple[str, int]) -> None:
     size = count * unit[1]
@@ -223,7 +225,7 @@ def test_a_mistake_is_pointed_at(text: str, at: str) -> None:
 
 
 def test_a_metric_nobody_knows_comes_with_the_nearest() -> None:
-    with pytest.raises(UsageError, match="utilisation.*did you mean utilization"):
+    with pytest.raises(UsageError, match=r"utilisation.*did you mean utilization"):
         Filter("name=x and utilisation<5", GPU_METRICS)
 
 

@@ -1,0 +1,92 @@
+"""A screen in memory: one character and one style a cell; a wide character is followed by an empty cell."""
+
+from __future__ import annotations
+
+from ...present.text import clean, width
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...present.line import Line
+
+WIDE_REST = ""  # what stands in the second cell of a wide character
+
+
+class Grid:
+    """Cells of `columns` by `rows`, blank at first. Everything drawn is cut at the edges and never raises."""
+
+    __slots__ = ("chars", "columns", "rows", "styles")
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.columns = columns
+        self.rows = rows
+        self.chars = [[" "] * columns for _ in range(rows)]
+        self.styles = [[""] * columns for _ in range(rows)]
+
+    def put(self, row: int, column: int, text: str, style: str = "", cells: int | None = None) -> int:
+        """Write text from a cell on, at most `cells` of them; return the column after it. Text is made harmless here."""
+        end = self.columns if cells is None else min(self.columns, column + cells)
+        if not 0 <= row < self.rows or column >= end:
+            return column
+        text = clean(text)
+        if column < 0:
+            text, column = text[-column:], 0
+        if not text.isascii():
+            return self._put_wide(row, column, text, style, end)
+        text = text[: end - column]
+        self.chars[row][column : column + len(text)] = text
+        self.styles[row][column : column + len(text)] = [style] * len(text)
+        return column + len(text)
+
+    def line(self, row: int, column: int, line: Line, cells: int | None = None) -> int:
+        """Write a laid-out line; return the column after it."""
+        end = column + (self.columns if cells is None else cells)
+        for text, style in line.pieces:
+            column = self.put(row, column, text, style, end - column)
+        return column
+
+    def fill(self, row: int, column: int, rows: int, columns: int, style: str = "", char: str = " ") -> None:
+        """Fill a rectangle with one character."""
+        for at in range(max(0, row), min(self.rows, row + rows)):
+            start, end = max(0, column), min(self.columns, column + columns)
+            if start < end:
+                self.chars[at][start:end] = char * (end - start)
+                self.styles[at][start:end] = [style] * (end - start)
+
+    def restyle(self, row: int, column: int, columns: int, style: str) -> None:
+        """Change the style of cells and leave their characters."""
+        if 0 <= row < self.rows:
+            start, end = max(0, column), min(self.columns, column + columns)
+            self.styles[row][start:end] = [style] * max(0, end - start)
+
+    def text(self) -> list[str]:
+        """Return the rows as plain text, without spaces at their ends."""
+        return ["".join(row).rstrip() for row in self.chars]
+
+    def _put_wide(self, row: int, column: int, text: str, style: str, end: int) -> int:
+        chars, styles = self.chars[row], self.styles[row]
+        for char in text:
+            cells = width(char)
+            if cells == 0:
+                if column > 0 and chars[column - 1]:
+                    chars[column - 1] += char  # a combining mark belongs to the cell before
+                continue
+            if column + cells > end:
+                break
+            chars[column] = char
+            styles[column] = style
+            if cells == 2:
+                chars[column + 1] = WIDE_REST
+                styles[column + 1] = style
+            column += cells
+        return column
+
+
+def mend(grid: Grid) -> None:
+    """Replace halves of wide characters that something was drawn over by a blank."""
+    for chars in grid.chars:
+        if WIDE_REST not in chars and all(map(str.isascii, chars)):
+            continue
+        for at, char in enumerate(chars):
+            orphan = char == WIDE_REST and (at == 0 or width(chars[at - 1]) != 2)
+            if orphan or (width(char) == 2 and (at + 1 >= len(chars) or chars[at + 1] != WIDE_REST)):
+                chars[at] = " "

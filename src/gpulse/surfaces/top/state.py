@@ -1,0 +1,52 @@
+"""The state of the screen: what is shown and how, changed by keys, read by the painter."""
+
+from __future__ import annotations
+
+from ...present.theme import Theme
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...model.snapshot import Snapshot
+    from .history import History
+    from .settings import Settings
+
+# Chart spans in seconds, and what they are called.
+SPANS = ((60, "1 min"), (300, "5 min"), (900, "15 min"), (3600, "1 h"), (10800, "3 h"), (43200, "12 h"))
+
+
+class State:
+    """Everything the painter needs. A painter changes nothing here; the app and the actions do."""
+
+    def __init__(self, settings: Settings, history: History, theme: Theme | None = None) -> None:
+        self.settings = settings
+        self.history = history
+        self.theme = theme or Theme()
+        self.columns, self.rows = 80, 24
+        # what is looked at
+        self.live: Snapshot | None = None  # the newest look
+        self.shown: Snapshot | None = None  # the look on screen: the newest, or one of the past
+        self.now = 0.0  # seconds since 1970, for ages
+        self.paused = False
+        self.back = 0.0  # seconds the screen is behind the newest look; 0 is live
+        self.readonly = False
+        # what is in front
+        self.dialog = ""  # "", help, filter, sort, signal, details, settings
+        self.enlarged = ""  # "", gpus, charts, processes: the panel that has the whole screen
+        self.message = ""  # one line for the user, gone at the next key
+        # the processes
+        self.sort = settings.sort
+        self.falling = settings.falling
+        self.filter = ""
+        self.editing = ""  # the text in the filter line while it is typed
+        self.tree = False
+        self.group = ""  # "", user, container, job
+        self.selected: int | None = None  # pid under the cursor
+        self.scrolled = 0  # first process row on screen
+        self.tagged: set[int] = set()
+        self.choice = 0  # the line under the cursor in a dialog
+        # the GPUs and charts
+        self.gpu_scrolled = 0
+        self.chart_gpu: int | None = None  # index of the one GPU charted; None is the mean of all
+        self.span = 0  # position in SPANS
+        self.cursor: int | None = None  # column of a chart the mouse reads
+        self.hidden: set[str] = set()  # panels switched off: charts, host, processes

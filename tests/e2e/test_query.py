@@ -1,0 +1,678 @@
+"""`gpulse query` as scripts written for nvidia-smi meet it: columns, loops, files, filters, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gpulse.cli.commands.query import VERB
+from gpulse.cli.main import SILENT_PIPE
+from gpulse.cli.options import parse
+from gpulse.model.catalog import GPU_METRICS
+from gpulse.model.codec import from_line
+from gpulse.surfaces.query.fields import COMPUTE_APP_FIELDS, FIELDS, unsupported_fields
+from gpulse.surfaces.query.log import SECTIONS
+from tests.e2e.lab import Answer, Lab, environment
+from tests.fake_nvml import Clock, Scenario, calls
+
+PATIENCE = 30.0  # seconds after which something that should happen counts as never
+BUSY = Scenario.load("h200-busy")
+DGX = Scenario.load("dgx-h100x8")
+HOSTILE = r'"\e[31mred\x07\x0d\nGPU 9: \\\"\xff\xc2\x9b2J名前"'
+EVERY_WAY = (
+    "--query-gpu=index,name,serial,uuid,vbios_version", "--format=table --query-gpu=name,serial", "--format=json",
+    "--format=ndjson --query-gpu=name,serial,vbios", "--format=prometheus", "-L", "-q", "-q -d MEMORY,PIDS", "-x",
+    "--scroll", "--scroll-processes", "--query-compute-apps=gpu_name,gpu_serial,gpu_uuid,process_name",
+    "--query-compute-apps=gpu_name,pid --format=table",
+)  # fmt: skip
+
+
+def ask(lab: Lab, scenario: Scenario, line: str) -> Answer:
+    """The answer to a question that is answered."""
+    answer = lab.run(scenario, "query", *line.split())
+    assert (answer.code, answer.err) == (0, ""), answer.err
+    return answer
+
+
+def loop(lab: Lab, scenario: Scenario, line: str) -> Answer:
+    """The answer of a loop, which may say on stderr that it could not keep up."""
+    answer = lab.run(scenario, "query", *line.split())
+    assert answer.code == 0, answer.err
+    return answer
+
+
+def cells(lab: Lab, scenario: Scenario, line: str) -> list[list[str]]:
+    return [row.split(", ") for row in ask(lab, scenario, line).out.splitlines()]
+
+
+def column(lab: Lab, scenario: Scenario, line: str) -> list[str]:
+    """The one column asked for, without its header."""
+    return ask(lab, scenario, f"{line} --format=csv,noheader").out.splitlines()
+
+
+def machine(gpus: int = 3) -> Scenario:
+    return Scenario.load("boards/h100").driver(gpus=gpus).gpu(None, gpm__latch=0)
+
+
+# Columns
+
+
+def test_names_aliases_and_keys_mix_in_the_order_asked_under_nvidia_smis_headers(lab: Lab) -> None:
+    header, row = cells(lab, BUSY, "--query-gpu=clocks.sm,utilization.gpu,sm_active,gpu_name,memory_used,MEMORY.USED")
+    assert header == [
+        "clocks.current.sm [MHz]", "utilization.gpu [%]", "sm_active [%]", "name", "memory_used [MiB]",
+        "memory.used [MiB]",
+    ]  # fmt: skip
+    assert row == ["1515 MHz", "100 %", "82.32 %", "NVIDIA H200", "1651 MiB", "1651 MiB"]
+
+
+def test_a_field_asked_twice_is_shown_twice(lab: Lab) -> None:
+    assert cells(lab, BUSY, "--query-gpu=index,index") == [["index", "index"], ["0", "0"]]
+
+
+@pytest.mark.parametrize(
+    ("form", "lines"),
+    [
+        ("csv", ["memory.used [MiB]", "1651 MiB"]),
+        ("csv,noheader", ["1651 MiB"]),
+        ("noheader,csv", ["1651 MiB"]),
+        ("csv,nounits", ["memory.used [MiB]", "1651"]),
+        ("nounits,csv,noheader", ["1651"]),
+        ("noheader,nounits,csv", ["1651"]),
+        ("csv,noheader,nounits,", ["1651"]),
+        ("nounits", ["memory.used [MiB]", "1651"]),
+    ],
+)
+def test_noheader_and_nounits_stand_in_any_order(lab: Lab, form: str, lines: list[str]) -> None:
+    assert ask(lab, BUSY, f"--query-gpu=memory.used --format={form}").out.splitlines() == lines
+
+
+def test_without_a_word_about_columns_there_are_some(lab: Lab) -> None:
+    header, row = cells(lab, BUSY, "")
+    assert header[:2] == ["index", "name"]
+    assert len(header) == len(row)
+
+
+@pytest.mark.parametrize(
+    ("asked", "indices"),
+    [
+        ("-i 3", "3"),
+        ("-i 3,0,3", "3 0"),
+        ("--id=6-7", "6 7"),
+        ("-i GPU-00000005-1111-2222-3333-000000000005", "5"),
+        ("-i GPU-00000005,1", "5 1"),
+        ("-i 00000000:9D:00.0", "4"),
+        ("-i 9d:00.0,2", "4 2"),
+        ("", "0 1 2 3 4 5 6 7"),
+    ],
+)
+def test_gpus_are_chosen_by_index_uuid_or_bus_id(lab: Lab, asked: str, indices: str) -> None:
+    assert column(lab, DGX, f"--query-gpu=index {asked}") == indices.split()
+
+
+def test_a_listing_has_a_line_a_gpu_and_one_an_instance(lab: Lab) -> None:
+    lines = ask(lab, DGX, "-L").out.splitlines()
+    assert lines[3] == "GPU 3: NVIDIA H100 80GB HBM3 (UUID: GPU-00000003-1111-2222-3333-000000000003)"
+    assert len(lines) == 8
+    assert ask(lab, DGX, "--list-gpus -i 3").out.splitlines() == [lines[3]]
+    whole, *parts = ask(lab, Scenario.load("a100-mig"), "-L").out.splitlines()
+    assert whole.startswith("GPU 0: ")
+    assert [part.split("(")[0] for part in parts] == [
+        f"  MIG {profile:<11} Device  {at}: " for at, profile in enumerate(("3g.40gb", "2g.20gb", "1g.10gb"))
+    ]
+
+
+def test_compute_processes_have_a_line_each(lab: Lab) -> None:
+    here = machine(2).process(gpu=0, pid=os.getpid(), memory="4 GiB").process(gpu=1, pid=os.getppid(), memory="1 GiB")
+    rows = cells(lab, here, "--query-compute-apps=pid,used_memory,gpu_bus_id,gpu_name")
+    assert rows[0] == ["pid", "used_gpu_memory [MiB]", "gpu_bus_id", "gpu_name"]
+    assert [row[:2] for row in rows[1:]] == [[str(os.getpid()), "4096 MiB"], [str(os.getppid()), "1024 MiB"]]
+    assert cells(lab, machine(), "--query-compute-apps=pid") == [["pid"]]
+
+
+# The long form
+
+
+def test_the_long_form_holds_the_sections_asked(lab: Lab) -> None:
+    text = ask(lab, DGX, "-q -d MEMORY,UTILIZATION -i 1,2").out
+    assert text.count("FB Memory Usage") == text.count("Utilization\n") == 2
+    assert "Temperature" not in text
+    assert "Temperature" in ask(lab, DGX, "-q").out
+    assert "FB Memory Usage" in ask(lab, BUSY, "-d memory").out
+
+
+def test_every_section_can_be_asked_for_alone(lab: Lab) -> None:
+    for section in SECTIONS:
+        assert "NVSMI LOG" in ask(lab, BUSY, f"-q -d {section}").out
+
+
+@pytest.mark.parametrize("scenario", ["h200-busy", "dgx-h100x8", "a100-mig", "garbage", "lost", "sentinels", "k80-old"])
+def test_the_long_form_as_xml_is_xml(lab: Lab, scenario: str) -> None:
+    for asked in ("-x", "-q -x", "-x -d MEMORY"):
+        root = ElementTree.fromstring(ask(lab, Scenario.load(scenario), asked).out)
+        assert root.tag == "nvidia_smi_log"
+        assert len(root.findall("gpu")) == int(root.findtext("attached_gpus") or "")
+
+
+# Scrolling
+
+
+def test_gpus_scroll_as_in_dmon(lab: Lab) -> None:
+    assert ask(lab, BUSY, "--scroll").out.splitlines() == [
+        "# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk ",
+        "# Idx      W      C      C      %      %      %      %      %      %    MHz    MHz ",
+        "    0    690     62     51    100     23      0      0      0      0   3201   1515 ",
+    ]
+    assert ask(lab, BUSY, "--scroll=cpu").out == ask(lab, BUSY, "--scroll puc").out
+
+
+def test_processes_scroll_as_in_pmon(lab: Lab) -> None:
+    busy = machine(2).process(gpu=0, pid=os.getpid(), memory="4 GiB", sm=83, mem=18)
+    *header, first, second = ask(lab, busy, "--scroll-processes").out.splitlines()
+    assert header == [
+        "# gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command ",
+        "# Idx           #    C/G      %      %      %      %      %      %    name ",
+    ]
+    assert first.startswith(f"    0{os.getpid():>11}     C     83     18      -      -      -      -    py")
+    assert second == "    1          -     -      -      -      -      -      -      -    -              "
+
+
+@pytest.mark.parametrize("asked", ["--scroll=u", "--scroll-processes=u"])
+def test_the_titles_come_again_after_twenty_lines(lab: Lab, asked: str) -> None:
+    lines = loop(lab, machine(1), f"{asked} --count 21 -lms 1").out.splitlines()
+    assert [at for at, line in enumerate(lines) if line.startswith("# gpu")] == [0, 22]
+    assert len(lines) == 25
+
+
+# Other formats
+
+
+def test_json_is_one_snapshot(lab: Lab) -> None:
+    answer = ask(lab, DGX, "--format=json --query-gpu=power.draw -i 1,0")
+    assert [gpu["index"] for gpu in answer.gpus] == [1, 0]
+    assert all(gpu["power_draw"] > 0 for gpu in answer.gpus)
+
+
+@pytest.mark.parametrize("asked", ["", " --where temperature>0 --sort -clock_sm"])
+@pytest.mark.parametrize("form", ["json", "ndjson"])
+def test_json_holds_only_the_metrics_asked_for(lab: Lab, form: str, asked: str) -> None:
+    answer = ask(lab, DGX, f"--format={form} --query-gpu=utilization.gpu,power.draw{asked}")
+    for gpu in answer.gpus:
+        told = {key for key in gpu.keys() & GPU_METRICS.keys() if GPU_METRICS[key].kind != "identity"}
+        assert told == {"utilization", "power_draw"}
+
+
+def test_every_line_of_ndjson_is_a_snapshot_gpulse_reads(lab: Lab) -> None:
+    out = loop(lab, machine(2), "--format=ndjson --query-gpu=utilization.gpu --count 3 -lms 20").out
+    looks = [from_line(line) for line in out.splitlines()]
+    assert len(looks) == 3
+    assert [[gpu.index for gpu in look.gpus] for look in looks] == [[0, 1]] * 3
+    assert looks[0].time < looks[1].time < looks[2].time
+
+
+def test_prometheus_reads_the_page_and_absent_values_are_absent(lab: Lab) -> None:
+    broken = machine(3).gpu(1, power="error UNKNOWN", name=r'"a\"b\\c"').lose(2)
+    line = "--format=prometheus --query-gpu=power.draw,energy,utilization.gpu,fan.speed,gpu_name"
+    families = {family.name: family for family in text_string_to_metric_families(ask(lab, broken, line).out)}
+    values = {
+        name: {sample.labels.get("gpu"): sample.value for sample in family.samples} for name, family in families.items()
+    }
+    assert values.pop("gpulse_gpu_up") == {"0": 1, "1": 1, "2": 0}
+    assert values.pop("gpulse_gpu_power_draw_watts").keys() == {"0"}
+    assert values.pop("gpulse_gpu_utilization_ratio").keys() == {"0", "1"}
+    assert values.pop("gpulse_gpu_energy_joules").keys() == {"0", "1"}
+    assert {sample.name for sample in families["gpulse_gpu_energy_joules"].samples} == {
+        "gpulse_gpu_energy_joules_total"
+    }
+    assert families["gpulse_gpu_energy_joules"].type == "counter"
+    assert values.keys() == {"gpulse_gpu_info"}
+    assert families["gpulse_gpu_info"].samples[1].labels["name"] == 'a"b\\c'
+    assert "nan" not in ask(lab, broken, line).out.lower()
+
+
+def test_processes_are_no_series_and_that_is_said(lab: Lab) -> None:
+    answer = lab.run(BUSY, "query", "--query-compute-apps=pid", "--format=prometheus")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("gpulse: ")
+    assert "prometheus" in answer.err
+
+
+def test_a_table_is_aligned(lab: Lab) -> None:
+    mixed = machine(3).gpu(1, name="X", power="9 W")
+    title, *rows = ask(lab, mixed, "--format=table --query-gpu=name,power.draw,index").out.splitlines()
+    assert title.split() == ["name", "power.draw", "index"]
+    assert {len(row) for row in rows} == {len(title)}
+    assert rows[1].startswith("X   ")
+    assert rows[1].split() == ["X", "9.00", "W", "1"]
+
+
+@pytest.mark.parametrize("asked", EVERY_WAY)
+def test_nothing_a_board_is_called_acts_on_the_terminal(lab: Lab, asked: str) -> None:
+    board = machine(1).gpu(0, name=HOSTILE, serial=HOSTILE, uuid=HOSTILE, vbios=HOSTILE, inforom__image=HOSTILE)
+    for scenario in (board.process(gpu=0, pid=os.getpid(), memory="1 GiB"), Scenario.load("garbage")):
+        out = ask(lab, scenario, asked).out
+        assert out
+        assert all(line.replace("\t", "").isprintable() for line in out.split("\n")), out
+
+
+def test_the_demo_answers_too(lab: Lab) -> None:
+    rows = cells(lab, BUSY, "--demo --query-gpu=index,inforom.oem,platform.module_id,utilization.gpu,serial")
+    assert [row[0] for row in rows[1:]] == [str(index) for index in range(8)]
+    assert {row[1] for row in rows[1:]} == {row[2] for row in rows[1:]} == {"[N/A]"}
+    assert all(row[3].endswith(" %") for row in rows[1:])
+    for asked in EVERY_WAY:
+        assert ask(lab, BUSY, f"--demo {asked}").out
+
+
+# Lists of fields
+
+
+def test_the_lists_of_fields_name_every_field_and_ask_nobody(lab: Lab) -> None:
+    for option, fields in (("--help-query-gpu", FIELDS), ("--help-query-compute-apps", COMPUTE_APP_FIELDS)):
+        answer = ask(lab, BUSY, option)
+        assert answer.calls == {}
+        listed = [line.split('"')[1] for line in answer.out.splitlines() if line.startswith('"')]
+        assert listed == list(fields)
+    assert '"clocks.current.sm" or "clocks.sm"' in ask(lab, BUSY, "--help-query-gpu").out
+    answer = ask(lab, BUSY, "--unsupported")
+    assert (answer.out.splitlines(), answer.calls) == (unsupported_fields(), {})
+
+
+def test_what_is_listed_as_unsupported_is_never_answered(lab: Lab) -> None:
+    names = ",".join(ask(lab, BUSY, "--unsupported").out.split())
+    (row,) = cells(lab, BUSY, f"--query-gpu={names} --format=csv,noheader")
+    assert set(row) <= {"[N/A]", "N/A", "[Requested functionality has been deprecated]"}
+
+
+# Which, and in which order
+
+ZOO = (
+    machine(4)
+    .gpu(0, utilization__gpu=50, power="100 W", name="b", persistence=1, throttle__reasons=0)
+    .gpu(1, utilization__gpu=3, power="error UNKNOWN", name="c", persistence=0, throttle__reasons=0)
+    .gpu(2, utilization__gpu=4, power="300 W", name="a", persistence=1, throttle__reasons=4)
+    .gpu(3, utilization__gpu=0, power="200 W", name="d", persistence="error UNKNOWN", throttle__reasons=1)
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "indices"),
+    [
+        (["--where", "utilization<5"], "1 2 3"),
+        (["--where", "utilization<5 and not power_draw>250W"], "1 3"),
+        (["--where", "(power.draw>=200W or name=b) and utilization.gpu>0"], "0 2"),
+        (["--where", "memory_total>1TiB"], ""),
+        (["--where", "throttle_reasons~power"], "2"),
+        (["--sort", "power_draw"], "0 3 2 1"),
+        (["--sort", "-power_draw"], "2 3 0 1"),
+        (["--sort=-power.draw"], "2 3 0 1"),
+        (["--sort", "name"], "2 0 1 3"),
+        (["--sort", "-name"], "3 1 0 2"),
+        (["--sort", "persistence_mode"], "1 0 2 3"),
+        (["--sort", "-persistence_mode"], "0 2 1 3"),
+        (["--where", "utilization<5", "--sort", "-utilization"], "2 1 3"),
+    ],
+)
+def test_gpus_are_filtered_and_sorted(lab: Lab, options: list[str], indices: str) -> None:
+    answer = lab.run(ZOO, "query", "--query-gpu=index", "--format=csv,noheader", *options)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.split() == indices.split()
+
+
+def test_a_filter_holds_for_every_view(lab: Lab) -> None:
+    assert len(lab.run(ZOO, "query", "-L", "--where", "name=a").out.splitlines()) == 1
+    assert len(lab.run(ZOO, "query", "--scroll", "--where", "name=a").out.splitlines()) == 3
+    assert [gpu["index"] for gpu in lab.run(ZOO, "query", "--format=json", "--where", "name=a").gpus] == [2]
+
+
+def test_processes_are_filtered_by_what_they_use(lab: Lab) -> None:
+    pair = machine(1).process(gpu=0, pid=os.getpid(), memory="4 GiB").process(gpu=0, pid=os.getppid(), memory="1 MiB")
+    answer = lab.run(
+        pair, "query", "--query-compute-apps=pid", "--format=csv,noheader", "--where", "memory_used>1GiB and pid>0"
+    )
+    assert (answer.code, answer.out) == (0, f"{os.getpid()}\n")
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("--query-gpu=utilisation.gpu", "did you mean utilization.gpu"),
+        ("--query-gpu=index,nosuchthing", "there is no field 'nosuchthing'"),
+        ("--query-compute-apps=pidd", "did you mean pid"),
+        ("--query-compute-apps=index", "there is no field 'index'"),
+        ("--format=tsv", "'tsv' is not a format; did you mean csv?"),
+        ("--format=csv,noheaders", "did you mean noheader?"),
+        ("-l 0", "--loop"),
+        ("-l abc", "--loop"),
+        ("-l 1e9", "--loop"),
+        ("-lms 0", "--loop-ms"),
+        ("-lms 1.5", "--loop-ms"),
+        ("-lms abc", "--loop-ms"),
+        ("-lms", "--loop-ms"),
+        ("--count 0", "--count"),
+        ("--count -1", "--count"),
+        ("--count 1.5", "--count"),
+        (f"--count {'9' * 5000}", "whole number"),
+        ("--for abc", "'abc' is not a duration"),
+        ("--for -1s", "--for"),
+        ("-q -d NOSUCH", "there is no section 'NOSUCH'"),
+        ("-q -d MEMROY", "did you mean MEMORY?"),
+        ("-d ,", "section"),
+        ("-i 7", "there is no GPU '7'"),
+        ("-i GPU-nope", "there is no GPU 'GPU-nope'"),
+        ("-i ,", "--gpu"),
+        ("--scroll=px", "'x' in 'px'"),
+        ("--scroll-processes=c", "'c'"),
+        ("--sort utilisation", "did you mean utilization"),
+        ("--nosuch", "there is no option '--nosuch'"),
+        ("index", "'index'"),
+    ],
+)
+def test_a_request_that_is_wrong_is_one_line_and_exit_2(lab: Lab, line: str, says: str) -> None:
+    answer = lab.run(BUSY, "query", *line.split())
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("gpulse: ")
+    assert answer.err.count("\n") == 1
+    assert says in answer.err
+
+
+@pytest.mark.parametrize("option", ["--query-gpu=", "--query-gpu=,", "--query-compute-apps=", "--query-compute-apps=,"])
+def test_a_list_of_no_fields_is_told_as_that(lab: Lab, option: str) -> None:
+    answer = lab.run(BUSY, "query", option)
+    assert (answer.code, answer.out) == (2, "")
+    assert option.partition("=")[0] in answer.err
+    assert "'index'" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("utilization<5 and memory_used>lots", "lots"),
+        ("utilization<5 name=x", "name=x"),
+        ("utilization<5 and nosuch>1", "nosuch>1"),
+        ("utilization<5 and (name=x", ""),
+        ("name>x", ">x"),
+        ("name='x", "'x"),
+    ],
+)
+def test_a_filter_that_is_wrong_is_shown_with_a_caret_under_the_place(lab: Lab, text: str, at: str) -> None:
+    answer = lab.run(BUSY, "query", "--where", text)
+    assert (answer.code, answer.out) == (2, "")
+    lines = answer.err.splitlines()
+    assert lines[0].startswith("gpulse: --where: ")
+    assert lines[1] == f"  {text}"
+    assert lines[2] == f"  {' ' * (len(text) - len(at))}^"
+    assert all(not line.startswith(" ") for line in lines[3:])
+
+
+def test_no_gpu_at_all_is_exit_3(lab: Lab) -> None:
+    answer = lab.run(Scenario.load("not-loaded"), "query")
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith("gpulse: ")
+
+
+# Loops
+
+
+@pytest.mark.parametrize(
+    ("line", "interval"),
+    [
+        ("-l 1", 1.0),
+        ("-l", 5.0),
+        ("--loop=1", 1.0),
+        ("--loop 2", 2.0),
+        ("--loop", 5.0),
+        ("-l 0.5", 0.5),
+        ("-l 500ms", 0.5),
+        ("-l=1", 1.0),
+        ("-lms 100", 0.1),
+        ("--loop-ms=100", 0.1),
+        ("--loop-ms 100", 0.1),
+        ("-lms=100", 0.1),
+    ],
+)
+def test_every_spelling_of_a_loop_is_understood(line: str, interval: float) -> None:
+    arguments = parse(VERB, [*line.split(), "--query-gpu=index"])
+    assert (arguments.loop_ms or arguments.loop) == interval
+    assert arguments.query_gpu == ["index"]
+
+
+@pytest.mark.parametrize("line", ["-lms 10", "--loop-ms=10", "-l 0.01", "--loop=10ms"])
+def test_a_loop_stops_after_its_count_with_one_header(lab: Lab, line: str) -> None:
+    answer = loop(lab, machine(2), f"--query-gpu=index,name --count 3 {line}")
+    rows = [row.split(", ")[0] for row in answer.out.splitlines()]
+    assert rows == ["index", *["0", "1"] * 3]
+
+
+def test_a_loop_stops_after_its_time(lab: Lab) -> None:
+    rows = loop(lab, machine(1), "--query-gpu=index --for 100ms -lms 20").out.split()
+    assert rows[0] == "index"
+    assert 1 <= rows.count("0") <= 6
+    assert loop(lab, machine(1), "--query-gpu=index --for 1ms").out.split() == ["index", "0"]
+
+
+def test_looks_that_were_left_out_are_said_on_stderr(lab: Lab) -> None:
+    slow = machine(1).fault(function="nvmlDeviceGetTemperature*", hang="20ms")
+    answer = loop(lab, slow, "--query-gpu=temperature.gpu --count 4 -lms 1")
+    assert answer.code == 0
+    assert len(answer.out.splitlines()) == 5
+    number, words = answer.err.removeprefix("gpulse: ").split(" ", 1)
+    assert int(number) >= 3
+    assert words.startswith("looks were left out")
+    assert answer.err.count("\n") == 1
+
+
+@contextmanager
+def running(env: dict[str, str], folder: Path, line: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A query whose stdout and stderr are the files `out` and `err` of a folder."""
+    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gpulse", "query", *line.split()], env=env, stdout=out, stderr=err
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+
+
+def wait_for(path: Path, there: Callable[[str], bool]) -> str:
+    """The text of a file as soon as it is as expected."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        text = path.read_text() if path.exists() else ""
+        if there(text):
+            return text
+        time.sleep(0.005)
+    raise AssertionError(f"{path.name} never came to be as expected")
+
+
+def lines(count: int) -> Callable[[str], bool]:
+    return lambda text: text.count("\n") >= count
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return environment(machine(2), tmp_path / "fake")
+
+
+def test_a_gpu_lost_in_a_loop_says_so_and_the_loop_goes_on(tmp_path: Path) -> None:
+    scenario = machine(2).fault(function="*", gpu=1, code="GPU_IS_LOST", since="2s", until="6s")
+    env = environment(scenario, tmp_path / "fake")
+    clock = Clock(tmp_path)
+    line = "--query-gpu=utilization.gpu,power.draw,memory.used -lms 20"
+    with running(env | clock.environment, tmp_path, line) as process:
+        wait_for(tmp_path / "out", lines(5))
+        clock.set(3)
+        lost = ", ".join(["[GPU is lost]"] * 3)
+        wait_for(tmp_path / "out", lambda text: text.count(f"{lost}\n") >= 3)
+        clock.set(7)
+        seen = len(wait_for(tmp_path / "out", lines(1)))
+        wait_for(tmp_path / "out", lambda text: len(text) > seen and lost not in text[-2 * len(lost) :])
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
+    header, *rows = (tmp_path / "out").read_text().splitlines()
+    assert header not in rows
+    assert not any("[" in row for row in rows[::2])  # the other GPU
+    assert {row for row in rows[1::2] if "[" in row} == {lost}
+    assert "Traceback" not in (tmp_path / "err").read_text()
+
+
+@pytest.mark.parametrize(
+    "line", ["-lms 20", "-l 60", "--count 1000000", "--for 1h", "-lms 20 --format=ndjson", "--scroll -l 60"]
+)
+def test_control_c_ends_a_loop_with_whole_lines_and_exit_0(env: dict[str, str], tmp_path: Path, line: str) -> None:
+    with running(env, tmp_path, line) as process:
+        wait_for(tmp_path / "out", lines(1 if "json" in line else 3))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
+    text = (tmp_path / "out").read_text()
+    assert text.endswith("\n")
+    if "json" in line:
+        assert all(json.loads(row)["schema"] == 1 for row in text.splitlines())
+    else:
+        assert len({row.count(",") for row in text.splitlines()}) == 1
+    assert "Traceback" not in (tmp_path / "err").read_text()
+
+
+def test_a_reader_that_leaves_ends_the_loop_without_a_word(env: dict[str, str]) -> None:
+    for line in ("-lms 100", "-lms 100 --format=ndjson", "-lms 100 --scroll"):
+        command = [sys.executable, "-m", "gpulse", "query", *line.split()]
+        process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.stderr.close()
+        assert process.wait(PATIENCE) in (0, SILENT_PIPE)
+
+
+# Files
+
+
+def test_each_line_is_in_the_file_at_once_and_none_on_stdout(env: dict[str, str], tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("old\n" * 100)
+    with running(env, tmp_path, f"--query-gpu=index -l 60 -f {log}") as process:
+        assert wait_for(log, lambda text: text.endswith("1\n")) == "index\n0\n1\n"
+        assert process.poll() is None  # it waits for the next minute
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
+    assert log.read_text() == "index\n0\n1\n"
+    assert (tmp_path / "out").read_text() == (tmp_path / "err").read_text() == ""
+
+
+@pytest.mark.parametrize("asked", EVERY_WAY)
+def test_a_file_holds_what_stdout_would(lab: Lab, tmp_path: Path, asked: str) -> None:
+    log = tmp_path / "log"
+    idle = Scenario.load("h200-idle")
+    assert ask(lab, idle, f"{asked} --filename {log}").out == ""
+    shown, written = (re.sub(r"\d+", "0", text) for text in (ask(lab, idle, asked).out, log.read_text()))
+    assert written == shown
+
+
+def test_a_link_is_refused_in_one_sentence_and_its_target_left_alone(lab: Lab, tmp_path: Path) -> None:
+    target, link = tmp_path / "precious", tmp_path / "log"
+    target.write_text("keep\n")
+    link.symlink_to(target)
+    answer = lab.run(BUSY, "query", "-f", str(link))
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == f"gpulse: {link} is a symbolic link, which is not followed. Name the file itself.\n"
+    assert target.read_text() == "keep\n"
+
+
+def test_a_full_disk_is_said_and_exit_1(lab: Lab) -> None:
+    answer = lab.run(BUSY, "query", "-f", "/dev/full")
+    assert (answer.code, answer.out) == (1, "")
+    assert "No space left on device" in answer.err
+    assert answer.err.count("\n") == 1
+    assert answer.calls["nvmlShutdown"] == 1
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/log", "file/log", "."])
+def test_a_file_that_cannot_be_made_is_said_and_the_driver_closed(lab: Lab, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    answer = lab.run(BUSY, "query", "-f", str(tmp_path / name))
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith(f"gpulse: {tmp_path / name} cannot be opened: ")
+    assert answer.err.count("\n") == 1
+    assert answer.calls["nvmlInit_v2"] == answer.calls["nvmlShutdown"]
+
+
+def test_a_question_that_is_wrong_leaves_an_old_file_alone(lab: Lab, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("old\n")
+    for wrong in ("--query-gpu=nosuch", "-i 9", "--where nosuch<5", "--sort nosuch"):
+        assert lab.run(BUSY, "query", "-f", str(log), *wrong.split()).code == 2
+    assert lab.run(Scenario.load("not-loaded"), "query", "-f", str(log)).code == 3
+    assert log.read_text() == "old\n"
+
+
+def test_after_a_rotation_no_line_is_lost_or_doubled(tmp_path: Path) -> None:
+    env = environment(machine(1), tmp_path / "fake")
+    log, old = tmp_path / "log.csv", tmp_path / "log.csv.1"
+    with running(env, tmp_path, f"--query-gpu=timestamp,temperature.gpu -lms 20 -f {log}") as process:
+        wait_for(log, lines(4))
+        log.rename(old)
+        seen = old.read_text().count("\n")
+        wait_for(old, lines(seen + 2))  # until it is told, it writes on where it wrote
+        process.send_signal(signal.SIGHUP)
+        wait_for(log, lines(3))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
+    before, after = old.read_text(), log.read_text()
+    assert before.endswith("\n")
+    assert after.endswith("\n")
+    header, *rows = (before + after).splitlines()
+    assert header == "timestamp, temperature.gpu"
+    assert header not in rows
+    assert len(set(rows)) == len(rows)
+    assert rows == sorted(rows)
+    looks = max(
+        count for name, count in calls(tmp_path / "fake").items() if name.startswith("nvmlDeviceGetTemperature")
+    )
+    assert looks - len(rows) in (0, 1)  # the last look may have been interrupted
+
+
+def test_a_rotation_to_where_nothing_can_be_written_is_said(env: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with running(env, tmp_path, f"--query-gpu=index -lms 20 -f {folder / 'log'}") as process:
+        wait_for(folder / "log", lines(3))
+        folder.rename(tmp_path / "moved")
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(PATIENCE) == 1
+    err = (tmp_path / "err").read_text()
+    assert f"gpulse: {folder / 'log'} cannot be opened: No such file or directory.\n" in err
+    assert "Traceback" not in err
+
+
+def test_a_kill_leaves_whole_lines(tmp_path: Path) -> None:
+    env = environment(machine(8), tmp_path / "fake")
+    log = tmp_path / "log.csv"
+    with running(env, tmp_path, f"--query-gpu=index,name,uuid,power.draw -lms 1 -f {log}") as process:
+        wait_for(log, lines(40))
+        process.kill()
+        process.wait(PATIENCE)
+    text = log.read_text()
+    assert text.endswith("\n")
+    rows = [row.split(", ") for row in text.splitlines()]
+    assert {len(row) for row in rows} == {4}
+    assert [row[0] for row in rows[1:]] == [str(at % 8) for at in range(len(rows) - 1)]
+    assert all(row[3].endswith(" W") for row in rows[1:])

@@ -1,0 +1,148 @@
+"""A file of lines: whole at any moment, opened anew when asked, and never through a link."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpulse.errors import GpulseError
+from gpulse.store.lines import LineFile
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def file(path: Path) -> Iterator[LineFile]:
+    file = LineFile(str(path))
+    yield file
+    file.close()
+
+
+def test_a_line_is_in_the_file_as_soon_as_it_is_written(file: LineFile, path: Path) -> None:
+    assert path.read_text() == ""
+    for written, line in enumerate(("a", "b", "c"), 1):
+        file.write(line)
+        assert path.read_text() == "a\nb\nc\n"[: 2 * written]
+
+
+def test_an_old_file_is_emptied(path: Path) -> None:
+    path.write_text("old and longer\n")
+    file = LineFile(str(path))
+    file.write("new")
+    file.close()
+    assert path.read_text() == "new\n"
+
+
+def test_after_a_rename_the_path_is_made_anew_and_no_line_is_lost(file: LineFile, path: Path) -> None:
+    file.write("a")
+    moved = path.rename(path.with_suffix(".1"))
+    file.write("b")
+    file.reopen()
+    file.write("c")
+    assert moved.read_text() == "a\nb\n"
+    assert path.read_text() == "c\n"
+
+
+def test_what_stands_at_the_path_is_kept_when_it_is_opened_anew(file: LineFile, path: Path) -> None:
+    file.write("a")
+    file.reopen()
+    file.write("b")
+    assert path.read_text() == "a\nb\n"
+
+
+def test_a_file_that_somebody_else_emptied_begins_with_the_next_line(file: LineFile, path: Path) -> None:
+    file.write("a" * 100)
+    os.truncate(path, 0)  # as logrotate does with copytruncate
+    file.write("b")
+    assert path.read_bytes() == b"b\n"
+
+
+def test_two_writers_do_not_overwrite_each_other(file: LineFile, path: Path) -> None:
+    other = LineFile(str(path))
+    file.write("a")
+    other.write("b")
+    other.close()
+    assert sorted(path.read_text().split()) == ["a", "b"]
+
+
+def test_a_link_is_not_followed_and_its_target_left_alone(path: Path, tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("keep\n")
+    path.symlink_to(target)
+    with pytest.raises(GpulseError, match="symbolic link"):
+        LineFile(str(path))
+    assert target.read_text() == "keep\n"
+
+
+def test_a_link_that_takes_the_place_of_the_file_is_not_followed_either(
+    file: LineFile, path: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "precious"
+    target.write_text("keep\n")
+    path.unlink()
+    path.symlink_to(target)
+    with pytest.raises(GpulseError, match="symbolic link"):
+        file.reopen()
+    file.write("goes on in the old file")
+    assert target.read_text() == "keep\n"
+
+
+def test_a_link_to_nowhere_makes_nothing(path: Path, tmp_path: Path) -> None:
+    path.symlink_to(tmp_path / "nothing")
+    with pytest.raises(GpulseError, match="symbolic link"):
+        LineFile(str(path))
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/log", "."])
+def test_a_file_that_cannot_be_made_is_one_sentence(tmp_path: Path, name: str) -> None:
+    with pytest.raises(GpulseError, match="cannot be opened") as caught:
+        LineFile(str(tmp_path / name))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_full_disk_is_said_with_what_to_do() -> None:
+    file = LineFile("/dev/full")
+    with pytest.raises(GpulseError, match=r"No space left on device\. Make room"):
+        file.write("a")
+    file.close()
+
+
+def test_closing_twice_closes_once(file: LineFile) -> None:
+    file.close()
+    taken = os.open(os.devnull, os.O_RDONLY)  # has the number that was closed
+    file.close()
+    os.close(taken)
+
+
+def test_nobody_is_given_the_file_when_a_child_starts(file: LineFile, path: Path) -> None:
+    numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    mine = [number for number in numbers if _path(number) == str(path)]
+    assert len(mine) == 1
+    assert not os.get_inheritable(mine[0])
+
+
+def _path(number: int) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{number}")
+    except OSError:
+        return ""
+
+
+@given(lines=st.lists(st.text(st.characters(exclude_characters="\n"))))
+def test_any_text_can_be_written(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+    path = tmp_path_factory.mktemp("any") / "log"
+    file = LineFile(str(path))
+    for line in lines:
+        file.write(line)
+    file.close()
+    written = path.read_bytes().decode().split("\n")
+    assert written == [*(line.encode("utf-8", "backslashreplace").decode() for line in lines), ""]

@@ -1,0 +1,131 @@
+"""Scrolling columns: dmon's and pmon's own lines, as they were recorded on an H200."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpulse.model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu, Process
+from gpulse.model.snapshot import Snapshot
+from gpulse.surfaces.query.scroll import (
+    DEVICE,
+    GROUPS,
+    PROCESS,
+    columns,
+    device_header,
+    device_rows,
+    process_header,
+    process_rows,
+)
+
+if TYPE_CHECKING:
+    from gpulse.model.metric import Value
+
+RECORDED = Path(__file__).parents[5] / "shared" / "h200"
+MOMENTS = ("idle", "load")
+LEFT_OUT = ("pviol", "tviol")  # the group v, which gpulse has not
+NAMES = {  # what the numbers under dmon's titles are, and how much of them is one
+    "pwr": ("power_draw", 1), "gtemp": ("temperature", 1), "mtemp": ("memory_temperature", 1),
+    "sm": ("utilization", 1), "mem": ("memory_utilization", 1), "enc": ("encoder_utilization", 1),
+    "dec": ("decoder_utilization", 1), "jpg": ("jpeg_utilization", 1), "ofa": ("ofa_utilization", 1),
+    "mclk": ("clock_memory", 1), "pclk": ("clock_sm", 1), "fb": ("memory_used", 1 << 20), "bar1": ("bar1_used", 1 << 20),
+    "ccpm": ("memory_protected_used", 1 << 20), "sbecc": ("ecc_corrected", 1), "dbecc": ("ecc_uncorrected", 1),
+    "pci": ("pcie_replays", 1), "rxpci": ("pcie_rx", 10**6), "txpci": ("pcie_tx", 10**6),
+}  # fmt: skip
+
+
+def recorded(moment: str, command: str) -> list[str]:
+    """What nvidia-smi wrote."""
+    path = RECORDED / f"smi-every-field-{moment}.txt"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not here")
+    return path.read_text().split(f"$ nvidia-smi {command}\n")[1].split("[exit")[0].splitlines()
+
+
+def without(lines: list[str], titles: tuple[str, ...]) -> list[str]:
+    """The same lines with the columns of these titles cut out, each seven wide and ending where its title ends."""
+    for title in titles:
+        end = lines[0].index(f" {title} ") + 1 + len(title)
+        lines = [line[: end - 7] + line[end:] for line in lines]
+    return lines
+
+
+def gpu_of(header: str, line: str) -> Gpu:
+    cells = dict(zip(header.split()[2:], line.split()[1:], strict=True))
+    values: dict[str, Value] = {NAMES[title][0]: int(text) * NAMES[title][1] for title, text in cells.items()}
+    return Gpu({"index": int(line.split()[0]), **values})
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("groups", "command"), [("puc", "dmon -c 3"), ("pucmet", "dmon -s pucvmet -c 2")])
+def test_gpus_are_written_as_dmon_writes_them(moment: str, groups: str, command: str) -> None:
+    lines = recorded(moment, command)
+    lines = without(lines, LEFT_OUT) if "m" in groups else lines
+    shown = columns(DEVICE, groups)
+    assert device_header(shown) == lines[:2]
+    gpus = tuple(gpu_of(lines[0], line) for line in lines[2:])
+    assert [*device_rows(Snapshot(0.0, gpus), shown)] == lines[2:]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("groups", "command"), [("u", "pmon -c 3"), ("um", "pmon -s um -c 2")])
+def test_processes_are_written_as_pmon_writes_them(moment: str, groups: str, command: str) -> None:
+    lines = recorded(moment, command)
+    shown = columns(PROCESS, groups)
+    assert process_header(shown) == lines[:2]
+    values: dict[str, Value] = {"encoder_utilization": 0, "decoder_utilization": 0, "memory_used": 1130 << 20}
+    for line in lines[2:]:
+        _, pid, kind, sm, memory, *_, name = line.split()
+        told: dict[str, Value] = {} if pid == "-" else {"pid": int(pid), "type": kind, "name": name, **values}
+        if pid != "-":
+            told |= {"sm_utilization": int(sm), "memory_utilization": int(memory)}
+        gpu = Gpu({"index": 0}, processes=(Process(told),) if told else ())
+        assert [*process_rows(Snapshot(0.0, (gpu,)), shown)] == [line]
+
+
+@pytest.mark.parametrize("groups", [*GROUPS, "".join(GROUPS)])
+def test_every_group_has_its_columns_under_their_titles(groups: str) -> None:
+    shown = columns(DEVICE, groups)
+    assert {column.group for column in shown} == set(groups)
+    (row,) = device_rows(Snapshot(0.0, (Gpu({"index": 0} | dict.fromkeys((c.key for c in shown), 7 << 20)),)), shown)
+    assert len({len(line) for line in (*device_header(shown), row)}) == 1
+
+
+def test_groups_come_in_dmons_order_however_they_are_asked() -> None:
+    assert columns(DEVICE, "cup") == columns(DEVICE, "puc")
+
+
+def test_every_column_is_of_the_catalog() -> None:
+    assert {column.key for column in DEVICE} <= GPU_METRICS.keys()
+    assert {column.key for column in PROCESS} <= {*PROCESS_METRICS, ""}
+
+
+@pytest.mark.parametrize(
+    ("groups", "values", "texts"),
+    [
+        ("p", {"power_draw": 690.99, "temperature": 0}, ["690", "0", "-"]),
+        ("m", {"memory_used": (5 << 20) - 1, "bar1_used": 0}, ["4", "0", "-"]),
+        ("t", {"pcie_rx": 14_999_999.0, "pcie_tx": 0.0}, ["14", "0"]),
+        ("c", {}, ["-", "-"]),
+    ],
+)
+def test_numbers_are_cut_zero_is_zero_and_nothing_is_a_dash(
+    groups: str, values: dict[str, Value], texts: list[str]
+) -> None:
+    (row,) = device_rows(Snapshot(0.0, (Gpu(values),)), columns(DEVICE, groups))
+    assert row.split() == ["-", *texts]
+
+
+def test_a_gpu_without_processes_has_a_line_and_those_of_instances_have_theirs() -> None:
+    part = Gpu({}, processes=(Process({"pid": 5, "name": "in"}),))
+    gpus = (Gpu({"index": 0}), Gpu({"index": 1}, processes=(Process({"pid": 4, "name": "on"}),), instances=(part,)))
+    rows = [row.split() for row in process_rows(Snapshot(0.0, gpus), columns(PROCESS, "m"))]
+    assert [(row[0], row[1], row[-1]) for row in rows] == [("0", "-", "-"), ("1", "4", "on"), ("1", "5", "in")]
+
+
+def test_a_name_cannot_act_on_the_terminal_nor_break_the_line() -> None:
+    gpu = Gpu({"index": 0}, processes=(Process({"pid": 4, "name": "\x1b[2Jx\ny", "type": "\x1bC"}),))
+    (row,) = process_rows(Snapshot(0.0, (gpu,)), columns(PROCESS, "u"))
+    assert row.isprintable()
