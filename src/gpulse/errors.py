@@ -14,7 +14,8 @@ class GpulseError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.message} {self.remedy}".rstrip()
+        space = "" if self.message.endswith("\n") else " "
+        return f"{self.message}{space}{self.remedy}".rstrip()
 
 
 class UsageError(GpulseError):

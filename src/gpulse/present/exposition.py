@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.metric import Flag, Number
+from .text import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _labels(gpu: Gpu) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    escaped = "\n".join(map(clean, text.split("\n"))).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
@@ -93,4 +94,4 @@ def _escaped_help(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.12g}"
+    return f"{value:.0f}" if value == int(value) and abs(value) < 2**53 else f"{value:.12g}"

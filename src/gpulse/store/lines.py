@@ -28,7 +28,7 @@ class LineFile:
 
     def reopen(self) -> None:
         """Open the path anew, as after a log rotation; what is there is kept."""
-        fresh = self._open(os.O_APPEND)
+        fresh = self._open(0)
         os.close(self._handle)
         self._handle = fresh
 
@@ -40,7 +40,9 @@ class LineFile:
 
     def _open(self, mode: int) -> int:
         try:
-            return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | mode, 0o644)
+            return os.open(
+                self.path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_APPEND | os.O_CLOEXEC | mode, 0o644
+            )
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise GpulseError(

@@ -6,7 +6,7 @@ import sys
 
 from ...errors import UsageError
 from ..main import VERBS
-from ..options import COMMON, Option, Verb, words
+from ..options import COMMON, Option, Verb, some_words, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ def seconds(text: str) -> float:
 
 def milliseconds(text: str) -> float:
     """Read an interval of milliseconds."""
-    if not text.isdecimal() or not 1 <= int(text) <= 86_400_000:
+    if not text.isdecimal() or len(text) > 8 or not 1 <= int(text) <= 86_400_000:
         raise UsageError(f"--loop-ms: {text!r} is not a whole number of milliseconds from 1 on;", "try --loop-ms 500.")
     return int(text) / 1000
 
 
 def count(text: str) -> int:
     """Read how many looks to take."""
-    if not text.isdecimal() or int(text) < 1:
+    if not text.isdecimal() or len(text) > 15 or int(text) < 1:
         raise UsageError(f"--count: {text!r} is not a whole number from 1 on;", "try --count 10.")
     return int(text)
 
@@ -61,24 +61,27 @@ def run(arguments: Arguments) -> int:
     from ..session import open_sampler
 
     view = _view(arguments)
-    choice = Choice(arguments.where, arguments.sort)
+    apps = arguments.query_compute_apps is not None
+    choice = Choice(arguments.where, arguments.sort, apps=apps)
     interval = arguments.loop_ms or arguments.loop
     sampler = open_sampler(arguments, view.wanted | choice.wanted, slow_every=max(1.0, interval or 0.0))
-    output = Output(arguments.filename)
+    output = None
     try:
+        output = Output(arguments.filename)
         sampler.settle()
         output.write(view.head())
         for snapshot in _looks(arguments, sampler, interval):
             output.write(view.lines(choice.apply(snapshot)))
     except KeyboardInterrupt:
-        return 0 if interval else 130
+        if not (interval or arguments.count or arguments.duration):
+            raise
     finally:
-        output.close()
+        if output is not None:
+            output.close()
         sampler.close()
-        if sampler.missed:
-            sys.stderr.write(
-                f"gpulse: {sampler.missed} looks were left out: the machine could not keep the interval.\n"
-            )
+    if sampler.missed:
+        late = "1 look was" if sampler.missed == 1 else f"{sampler.missed} looks were"
+        sys.stderr.write(f"gpulse: {late} left out: the machine could not keep the interval.\n")
     return 0
 
 
@@ -114,6 +117,8 @@ def _view(arguments: Arguments) -> View:
     if form == "csv":
         return views.Csv(asked, header=header, units=units, apps=apps)
     if form == "prometheus":
+        if apps:
+            raise UsageError("--format=prometheus has no series for processes;", "use csv, json, ndjson or table.")
         return views.Prometheus(asked)
     return (
         views.Table(asked, units=units, apps=apps)
@@ -160,9 +165,9 @@ VERB = Verb(
     "query",
     VERBS["query"],
     (
-        Option("--query-gpu", value="FIELDS", parse=words, complete="metrics",
+        Option("--query-gpu", value="FIELDS", parse=some_words, complete="metrics",
                help="These fields of every GPU, by nvidia-smi's names or gpulse's keys."),
-        Option("--query-compute-apps", value="FIELDS", parse=words, help="These fields of every compute process."),
+        Option("--query-compute-apps", value="FIELDS", parse=some_words, help="These fields of every compute process."),
         Option("--format", value="FORMAT", complete=FORMATS, open=True,
                help="csv[,noheader][,nounits], json, ndjson, prometheus or table; csv unless given."),
         Option("--loop", "-l", value="SECONDS", parse=seconds, optional=5.0, help="Again every so many seconds, 5 unless given."),

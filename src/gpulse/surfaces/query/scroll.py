@@ -67,6 +67,7 @@ DEVICE = (
     Column("pclk", "MHz", "clock_sm", "c"),
     Column("fb", "MB", "memory_used", "m", _mb),
     Column("bar1", "MB", "bar1_used", "m", _mb),
+    Column("ccpm", "MB", "memory_protected_used", "m", _mb),
     Column("sbecc", "errs", "ecc_corrected", "e"),
     Column("dbecc", "errs", "ecc_uncorrected", "e"),
     Column("pci", "errs", "pcie_replays", "e"),
@@ -85,7 +86,9 @@ PROCESS = (
     Column("jpg", "%", "", "u"),
     Column("ofa", "%", "", "u"),
     Column("fb", "MB", "memory_used", "m", _mb),
+    Column("ccpm", "MB", "memory_protected_used", "m", _mb),
 )
+GPU_ONLY = frozenset({"memory_protected_used"})
 GROUPS = {
     "p": "power and heat",
     "u": "utilization",
@@ -129,12 +132,19 @@ def process_rows(snapshot: Snapshot, shown: Sequence[Column]) -> Iterator[str]:
         for process in processes:
             name = clean(process.name or "-")
             yield (
-                f"{_index(gpu):>5}{_number(process, Process.pid.key):>11}{process.type or '-':>6}"
-                + "".join(f"{column.text(process):>7}" for column in shown)
+                f"{_index(gpu):>5}{_number(process, Process.pid.key):>11}{clean(process.type or '-'):>6}"
+                + "".join(f"{_text(column, gpu, process):>7}" for column in shown)
                 + f"    {name:<15}"
             )
         if not processes:
             yield f"{_index(gpu):>5}{'-':>11}{'-':>6}" + "".join(f"{'-':>7}" for _ in shown) + f"    {'-':<15}"
+
+
+def _text(column: Column, gpu: Gpu, process: Process) -> str:
+    """Return a process's value; of one that only the GPU has, no more can be said than that nobody uses any."""
+    if column.key not in GPU_ONLY:
+        return column.text(process)
+    return "0" if gpu.get(column.key) == 0 else "-"
 
 
 def _index(gpu: Gpu) -> str:

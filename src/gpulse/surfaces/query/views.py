@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from ...model.catalog import GPU_METRICS, Gpu
+from ...model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu
 from ...model.codec import to_line, to_plain
 from ...model.metric import Number
 from ...model.select import Wanted
+from ...model.snapshot import Snapshot
 from ...present.exposition import exposition
 from ...present.text import clean, pad, width
 from . import scroll
@@ -17,10 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...model.snapshot import Snapshot
+    from ...model.metric import Metric
     from .field import Field
 
     Asked = Sequence[tuple[str, Field]]
+
+_IDENTITY = frozenset(key for key, metric in GPU_METRICS.items() if metric.kind == "identity")
 
 
 class View:
@@ -72,7 +75,7 @@ class Table(View):
         ]
         titles = [name for name, _ in self._asked]
         widths = [max([width(title), *(width(row[at]) for row in cells)]) for at, title in enumerate(titles)]
-        right = [isinstance(GPU_METRICS.get(field.key), Number) for _, field in self._asked]
+        right = [isinstance(_metric(field), Number) for _, field in self._asked]
         return [
             "  ".join(pad(text, room, side) for text, room, side in zip(row, widths, right, strict=True)).rstrip()
             for row in [titles, *cells]
@@ -84,10 +87,28 @@ class Json(View):
 
     def __init__(self, asked: Asked, *, compact: bool, apps: bool = False) -> None:
         self._compact = compact
+        self._apps = apps
+        self._keys = {key for _, field in asked for key in field.keys} | _IDENTITY
         self.wanted = wanted_of(asked, apps) | Wanted(host=("name",))
 
     def lines(self, snapshot: Snapshot) -> list[str]:
-        return [to_line(snapshot) if self._compact else json.dumps(to_plain(snapshot), indent=2, allow_nan=False)]
+        only = self._only_asked(snapshot)
+        return [to_line(only) if self._compact else json.dumps(to_plain(only), indent=2, allow_nan=False)]
+
+    def _only_asked(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot without what came along unasked: a call may answer more, a filter may need more."""
+        gpus = tuple(self._gpu(gpu) for gpu in snapshot.gpus)
+        return Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+
+    def _gpu(self, gpu: Gpu) -> Gpu:
+        return Gpu(
+            {key: value for key, value in gpu.items() if key in self._keys},
+            {key: gap for key, gap in gpu.gaps.items() if key in self._keys},
+            state=gpu.state,
+            since=gpu.since,
+            processes=gpu.processes if self._apps else (),
+            instances=tuple(self._gpu(part) for part in gpu.instances),
+        )
 
 
 class Prometheus(View):
@@ -125,7 +146,8 @@ class ScrollProcesses(Scroll):
         super().__init__("")
         self._shown = scroll.columns(scroll.PROCESS, groups)
         keys = {column.key for column in self._shown if column.key}
-        self.wanted = Wanted({"index"}, {"pid", "type", "name", *keys})
+        gpu = {"index", *(keys & GPU_METRICS.keys() - PROCESS_METRICS.keys())}
+        self.wanted = Wanted(gpu, {"pid", "type", "name", *(keys & PROCESS_METRICS.keys())})
 
     def lines(self, snapshot: Snapshot) -> list[str]:
         return self._with_header(scroll.process_header(self._shown), [*scroll.process_rows(snapshot, self._shown)])
@@ -144,6 +166,10 @@ class Listing(View):
                 name = clean(part.name or "MIG")
                 out.append(f"  {name:<15} Device {_number(part):>2}: (UUID: {clean(part.uuid or 'N/A')})")
         return out
+
+
+def _metric(field: Field) -> Metric | None:
+    return (PROCESS_METRICS if isinstance(field, ProcessField) else GPU_METRICS).get(field.key)
 
 
 def rows(snapshot: Snapshot, apps: bool) -> list[Row]:

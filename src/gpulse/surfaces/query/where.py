@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 
 from ...errors import UsageError
-from ...model.metric import Number, Numbers
+from ...model.metric import Flag, Number, Numbers
 from ...model.select import metric_named
 from ...units import BYTES, BYTES_PER_SECOND, SECOND, parse_duration, parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import TypeAlias
+    from typing import NoReturn, TypeAlias
 
     from ...model.metric import Metric, Reading, Value
 
     Test: TypeAlias = Callable[[Reading], bool]
 
 _TOKEN = re.compile(r"\s*(?:(<=|>=|==|!=|<|>|=|~|\(|\))|\"([^\"]*)\"|'([^']*)'|([^\s<>=!~()\"']+))")
+_DEEPEST = 50  # brackets in brackets: beyond, it is a mistake and would end in a stack overflow
 _WORDS = ("and", "or", "not")
 
 
@@ -34,7 +35,7 @@ class Filter:
         self._text = text
         self._metrics = metrics
         self._tokens = self._split(text)
-        self._at = 0
+        self._at = self._depth = 0
         self._test = self._either()
         if self._at < len(self._tokens):
             self._fail("here `and`, `or` or the end was expected")
@@ -48,7 +49,8 @@ class Filter:
         while at < len(text.rstrip()):
             found = _TOKEN.match(text, at)
             if found is None:
-                raise UsageError(f"--where: {text!r} cannot be read from {text[at:]!r} on;", "close the quotes.")
+                self._at, self._tokens = 0, [("", False, at + len(text[at:]) - len(text[at:].lstrip()))]
+                self._fail("this cannot be read; quotes must be closed")
             quoted = found[2] if found[2] is not None else found[3]
             tokens.append(
                 (
@@ -71,7 +73,7 @@ class Filter:
         self._at += 1
         return self._tokens[self._at - 1][0]
 
-    def _fail(self, why: str, back: int = 0) -> None:
+    def _fail(self, why: str, back: int = 0) -> NoReturn:
         at = self._at - back
         place = self._tokens[at][2] if at < len(self._tokens) else len(self._text)
         raise UsageError(
@@ -79,20 +81,29 @@ class Filter:
         )
 
     def _either(self) -> Test:
-        first = self._both()
+        tests = [self._both()]
         while self._peek().lower() == "or":
             self._at += 1
-            first = _or(first, self._both())
-        return first
+            tests.append(self._both())
+        return tests[0] if len(tests) == 1 else lambda reading: any(test(reading) for test in tests)
 
     def _both(self) -> Test:
-        first = self._one()
+        tests = [self._one()]
         while self._peek().lower() == "and":
             self._at += 1
-            first = _and(first, self._one())
-        return first
+            tests.append(self._one())
+        return tests[0] if len(tests) == 1 else lambda reading: all(test(reading) for test in tests)
 
     def _one(self) -> Test:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            self._fail("this is nested too deeply")
+        try:
+            return self._single()
+        finally:
+            self._depth -= 1
+
+    def _single(self) -> Test:
         if self._peek().lower() == "not":
             self._at += 1
             inner = self._one()
@@ -110,7 +121,10 @@ class Filter:
         name = self._take("a metric")
         if name in ("<", ">", "=", "==", "<=", ">=", "!=", "~", ")") or name.lower() in _WORDS:
             self._fail("here a metric was expected", 1)
-        metric = metric_named(name, self._metrics)
+        try:
+            metric = metric_named(name, self._metrics)
+        except UsageError as error:
+            self._fail(error.message, 1)
         operator = self._take("one of < <= > >= = != ~")
         if operator not in ("<", "<=", ">", ">=", "=", "==", "!=", "~"):
             self._fail("here one of < <= > >= = != ~ was expected", 1)
@@ -122,22 +136,32 @@ class Filter:
         if not isinstance(metric, (Number, Numbers)) or operator == "~":
             if operator in ("<", "<=", ">", ">="):
                 self._fail(f"{metric.key} is no number and has no order", 2)
+            if isinstance(metric, Flag) and operator != "~":
+                if text.lower() not in _FLAG:
+                    self._fail(f"{text!r} is neither yes nor no", 1)
+                return _FLAG[text.lower()]
             return text
         try:
             if metric.unit in (BYTES, BYTES_PER_SECOND):
                 return parse_size(text.removesuffix("/s"))
-            return parse_duration(text) if metric.unit is SECOND else float(text.rstrip("%W°C"))
+            return parse_duration(text) if metric.unit is SECOND else _number(text, metric.unit.symbol)
         except (UsageError, ValueError):
             self._fail(f"{text!r} is no value of {metric.key}", 1)
-            raise
 
 
-def _or(one: Test, other: Test) -> Test:
-    return lambda reading: one(reading) or other(reading)
+_FLAG = {
+    **dict.fromkeys(("yes", "true", "on", "enabled", "1"), "yes"),
+    **dict.fromkeys(("no", "false", "off", "disabled", "0"), "no"),
+}
+_NUMBER = re.compile(r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))\s*(.*)")
 
 
-def _and(one: Test, other: Test) -> Test:
-    return lambda reading: one(reading) and other(reading)
+def _number(text: str, symbol: str) -> float:
+    """Read a number with its unit or without; raise ValueError for anything else."""
+    found = _NUMBER.fullmatch(text)
+    if found is None or found[2].lower() not in ("", symbol.lower(), symbol.lower().lstrip("°")):
+        raise ValueError(text)
+    return float(found[1])
 
 
 def _compare(key: str, operator: str, wanted: Value) -> Test:

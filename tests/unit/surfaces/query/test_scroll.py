@@ -81,7 +81,7 @@ def test_processes_are_written_as_pmon_writes_them(moment: str, groups: str, com
         told: dict[str, Value] = {} if pid == "-" else {"pid": int(pid), "type": kind, "name": name, **values}
         if pid != "-":
             told |= {"sm_utilization": int(sm), "memory_utilization": int(memory)}
-        gpu = Gpu({"index": 0}, processes=(Process(told),) if told else ())
+        gpu = Gpu({"index": 0, "memory_protected_used": 0}, processes=(Process(told),) if told else ())
         assert [*process_rows(Snapshot(0.0, (gpu,)), shown)] == [line]
 
 
