@@ -46,3 +46,9 @@ class DriverTimeout(SourceUnavailable):
 
 class RecordingError(GpulseError):
     """A recording that cannot be opened, read or written."""
+
+
+class ConfigError(GpulseError):
+    """A configuration file that cannot be read, understood or written."""
+
+    exit_code = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .theme import Theme
+from .theme import TRUE_COLOR, Theme
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 
-def theme_for(stream: TextIO, color: str, environ: Mapping[str, str]) -> Theme:
-    """Return the theme for a stream: colours when asked for or on a capable terminal, Unicode where the stream can write it."""
-    return Theme(_colors(stream, color, environ), _writes_unicode(stream, environ))
+def theme_for(stream: TextIO, color: str, environ: Mapping[str, str], name: str = "dark") -> Theme:
+    """Return the theme for a stream: colours when asked for or on a capable terminal, Unicode where the stream can write it.
+
+    Raises UsageError for a `name` that no theme has.
+    """
+    return Theme(_colors(stream, color, environ), _writes_unicode(stream, environ), name)
 
 
 def capable(stream: TextIO, environ: Mapping[str, str]) -> bool:
@@ -41,6 +44,8 @@ def _colors(stream: TextIO, color: str, environ: Mapping[str, str]) -> int:
     forced = color == "always" or environ.get("FORCE_COLOR", "0") not in ("", "0")
     if not forced and not capable(stream, environ):
         return 0
+    if environ.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
+        return TRUE_COLOR
     term = environ.get("TERM", "")
     return 256 if "256" in term or environ.get("COLORTERM") else 16
 

@@ -18,7 +18,6 @@ from tests.unit.sources.simulated.demo import GPU_KEYS, HOST_KEYS, PROCESS_KEYS,
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
 
-_DERIVED = {"gpu_instance", "compute_instance", "memory_percent", "memory_unattributed"}
 _ELAPSED = st.floats(min_value=0.0, max_value=1e6, allow_nan=False)
 _SHARED = Demo()
 
@@ -71,7 +70,7 @@ def test_every_gpu_key_is_there_or_has_a_gap_and_is_believable(elapsed: float) -
         sample = device.read(GPU_KEYS, PROCESS_KEYS)
         known = set(device.identity) | set(sample.values)
         assert not known & set(sample.gaps)
-        assert known | set(sample.gaps) == GPU_KEYS - _DERIVED
+        assert known | set(sample.gaps) == GPU_KEYS
         _believable(sample, GPU_METRICS)
         for facts in sample.processes.values():
             _believable(facts, PROCESS_METRICS)

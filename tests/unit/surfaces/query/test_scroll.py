@@ -11,6 +11,7 @@ from gpulse.model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.query.scroll import (
     DEVICE,
+    GPU_ONLY,
     GROUPS,
     PROCESS,
     columns,
@@ -99,7 +100,7 @@ def test_groups_come_in_dmons_order_however_they_are_asked() -> None:
 
 def test_every_column_is_of_the_catalog() -> None:
     assert {column.key for column in DEVICE} <= GPU_METRICS.keys()
-    assert {column.key for column in PROCESS} <= {*PROCESS_METRICS, ""}
+    assert {column.key for column in PROCESS} <= {*PROCESS_METRICS, *GPU_ONLY, ""}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,126 @@
+"""Words for a GPU as a person reads them: its short name, its memory, its heat, what is wrong with it and who uses it."""
+
+from __future__ import annotations
+
+from ..model.catalog import Gpu
+from ..units import duration_text, size_text
+from .cells import MISSING, severity, throttle_text
+from .text import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..model.catalog import Process
+    from ..model.metric import Number
+    from .theme import Theme
+
+_UNATTRIBUTED = 512 << 20  # bytes below which the difference is the driver's own bookkeeping
+_STATES = {"lost": "lost", "timeout": "driver does not answer", "asleep": "asleep"}
+_GAPS = {"denied": "no permission", "failed": "cannot be read", "timeout": "driver does not answer", "lost": "lost"}
+_VITAL = ("utilization", "memory_used", "temperature")
+_DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def label(gpu: Gpu) -> str:
+    """Return the number a GPU is called by."""
+    return "?" if gpu.index is None else f"{gpu.index:.0f}"
+
+
+def short_name(gpu: Gpu) -> str:
+    """Return a product name without the words that say nothing: NVIDIA GeForce RTX 4090 is RTX 4090."""
+    name = clean(gpu.name or "unknown GPU")
+    return name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+
+
+def size(count: float, like: float | None = None, decimal: bool = False, unit: bool = True) -> str:
+    """Write bytes with three digits, in MiB or with `decimal` in MB; `like` fixes the unit by another size."""
+    if not decimal:
+        return size_text(count, like, unit)
+    step, scale = 0, abs(count if like is None else like)
+    while scale >= (1000 if like is None else 10_000) and step < len(_DECIMAL) - 1:
+        scale /= 1000
+        step += 1
+    value = count / 1000**step
+    digits = 0 if step == 0 or abs(value) >= 99.95 or value == 0 else 1
+    return f"{value:.{digits}f} {_DECIMAL[step]}" if unit else f"{value:.{digits}f}"
+
+
+def of(part: float | None, whole: float | None, decimal: bool = False) -> str:
+    """Return a part of a whole in one unit: 66.8/79.6 GiB."""
+    if part is None or whole is None:
+        return MISSING if part is None else size(part, None, decimal)
+    return f"{size(part, whole, decimal, False)}/{size(whole, whole, decimal)}"
+
+
+def degrees(celsius: float | None, theme: Theme, fahrenheit: bool = False) -> str:
+    """Return a temperature, short: 66°C."""
+    if celsius is None:
+        return MISSING
+    return f"{celsius * 1.8 + 32:.0f}{theme.glyph('°F', 'F')}" if fahrenheit else f"{celsius:.0f}{theme.glyph('°C', 'C')}"
+
+
+def power(gpu: Gpu, limit: bool = True) -> str:
+    """Return power, against its limit where there is one: 690/700 W."""
+    if gpu.power_draw is None:
+        return MISSING
+    return f"{gpu.power_draw:.0f}/{gpu.power_limit:.0f} W" if limit and gpu.power_limit else f"{gpu.power_draw:.0f} W"
+
+
+def share_style(share: float | None) -> str:
+    """Return the colour of an activity: the busier the brighter, never alarming."""
+    return "faint" if share is None or share < 5 else "busy" if share >= 50 else "good"
+
+
+def memory_style(gpu: Gpu) -> str:
+    """Return the colour of a memory bar: its own until it is nearly full."""
+    level = severity(Gpu.memory_percent, gpu)
+    return "memory" if level == "calm" else level
+
+
+def has(gpu: Gpu, metric: Number) -> bool:
+    """Tell whether a GPU has this metric, even if its value is still on the way."""
+    return gpu.get(metric.key) is not None or gpu.gaps.get(metric.key) == "pending"
+
+
+def silence(gpu: Gpu, now: float) -> tuple[str, str]:
+    """Return in words why a GPU shows nothing at all, and their style; two empty texts when it shows something."""
+    if gpu.state != "ok":
+        since = "" if gpu.since is None or now - gpu.since < 1 else f" for {duration_text(now - gpu.since)}"
+        fault = "" if gpu.xid_last is None else f" (XID {gpu.xid_last:.0f})"
+        return _STATES[gpu.state] + since + fault, "label" if gpu.state == "asleep" else "critical"
+    if gpu.instances or any(gpu.get(key) is not None for key in _VITAL):
+        return "", ""
+    words = ", ".join(sorted({_GAPS[gpu.gaps[key]] for key in _VITAL if gpu.gaps.get(key) in _GAPS}))
+    return words, "warn" if words else ""
+
+
+def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False) -> list[tuple[str, str]]:
+    """Return what needs saying beyond the numbers, with styles: throttling, errors, memory nobody owns."""
+    found: list[tuple[str, str]] = []
+    if why := throttle_text(gpu):
+        alarming = severity(Gpu.throttle_reasons, gpu) == "critical"
+        speed = f"{gpu.clock_sm:.0f} MHz " if clock and alarming and gpu.clock_sm is not None else ""
+        found.append((speed + why, "critical" if alarming else "label"))
+    if gpu.ecc_uncorrected:
+        found.append((f"{gpu.ecc_uncorrected:.0f} memory errors", "critical"))
+    if gpu.xid_last is not None:
+        found.append((f"XID {gpu.xid_last:.0f}", "critical"))
+    if gpu.memory_unattributed and gpu.memory_unattributed >= _UNATTRIBUTED:
+        found.append((f"unattributed {size(gpu.memory_unattributed, None, decimal)}", "warn"))
+    if gpu.memory_unified:
+        found.append(("unified memory", "label"))
+    return found
+
+
+def owners(processes: Iterable[Process]) -> list[tuple[str, str, float, int]]:
+    """Return who uses a GPU: user, name of the biggest program, bytes held, number of processes; biggest first."""
+    people: dict[str, list[Process]] = {}
+    for process in processes:
+        people.setdefault(process.user or ("" if process.pid is None else f"{process.pid:.0f}"), []).append(process)
+    found = []
+    for user, theirs in people.items():
+        biggest = max(theirs, key=lambda one: one.memory_used or 0)
+        held = sum(one.memory_used or 0 for one in theirs)
+        found.append((clean(user), clean(biggest.name or ""), held, len(theirs)))
+    return sorted(found, key=lambda one: -one[2])

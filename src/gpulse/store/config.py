@@ -1,0 +1,381 @@
+"""The configuration file: read whole, changed key by key, everything else in it left as it was."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any, TypeAlias
+
+    Setting: TypeAlias = "str | bool | int | float | list[str]"
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")  # between statements and inside arrays
+_GAP = re.compile(r"[ \t]*")
+_STRING = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}(?!")|' r"'''.*?'{3,5}(?!')|" r'"(?:[^"\\\n]|\\.)*"|' r"'[^'\n]*'", re.DOTALL
+)
+_NUMBER = re.compile(r"[+-]?(?:inf|nan|\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]?\d+(?:_\d+)*)?)")
+_END = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|$)")  # what may follow a statement on its line
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
+_TOML_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+
+
+def config_path(environ: Mapping[str, str]) -> str:
+    """Return where the configuration is: $GPULSE_CONFIG, or gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config."""
+    if stated := environ.get("GPULSE_CONFIG"):
+        return os.path.expanduser(stated)
+    folder = environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(folder):  # a relative one is to be ignored, says the XDG specification
+        home = environ.get("HOME") or os.path.expanduser("~")
+        folder = os.path.join(home, ".config")
+    return os.path.join(folder, "gpulse", "config.toml")
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """Return the tables of a configuration file; {} where there is none.
+
+    Raises ConfigError naming the file, the line and what is wrong there.
+    """
+    text = _text(path)
+    return _parse(text, path) if text else {}
+
+
+def write_table(path: str, table: str, values: Mapping[str, Setting]) -> None:
+    """Set keys of one [table]; every other line, comment and key of the file stays as it is.
+
+    The file is replaced at once or not at all; one behind a symbolic link is replaced where it lies. A new file is
+    for its owner only. Raises ConfigError, and writes nothing, when the file cannot be understood or replaced.
+    """
+    target = os.path.realpath(path)
+    text = _text(path) or ""
+    before = _parse(text, path)
+    wanted = before.get(table, {})
+    if not isinstance(wanted, dict):
+        raise ConfigError(f"{path}: {table} is not a table;", f"rename that key, and [{table}] can be written.")
+    changed = _edited(text, table, {key: _written(value) for key, value in values.items()})
+    try:
+        same = _alike(_parse(changed, path), {**before, table: {**wanted, **values}})
+    except ConfigError:
+        same = False
+    if not same:  # the table is written in a way that this does not know how to change, inline for instance
+        raise ConfigError(f"{path}: [{table}] cannot be changed where it is;", f"write it as lines below [{table}].")
+    if changed != text:
+        _replace(path, target, changed)
+
+
+def _text(path: str) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}, line {line}: this is not UTF-8.") from None
+
+
+def _parse(text: str, path: str) -> dict[str, Any]:
+    try:
+        import tomllib  # since Python 3.11
+    except ImportError:
+        return _parse_small(text, path)
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{path}: this is nested too deeply.") from None
+    except ValueError as error:
+        found = _TOML_LINE.search(str(error))
+        line = int(found[1]) if found and found[1] else text.count("\n") + 1
+        what = str(error)[: found.start()] if found else str(error)
+        raise ConfigError(f"{path}, line {line}: {what[:1].lower()}{what[1:]}.") from None
+
+
+def _parse_small(text: str, path: str) -> dict[str, Any]:
+    """Read the part of TOML that is written here: tables, strings, numbers, booleans and arrays."""
+    root: dict[str, Any] = {}
+    opened: set[tuple[str, ...]] = set()
+    try:
+        for statement in _statements(text):
+            if statement.value is None:
+                if statement.path in opened:
+                    raise _Wrong(statement.start, f"[{'.'.join(statement.path)}] is there twice")
+                opened.add(statement.path)
+                _inside(root, statement.path, statement.start)
+                continue
+            inner = _inside(root, statement.path[:-1], statement.start)
+            if statement.path[-1] in inner:
+                raise _Wrong(statement.start, f"{statement.path[-1]} is there twice")
+            inner[statement.path[-1]], end = _value(text, statement.value)
+            if not _END.match(text, end):
+                raise _Wrong(end, "something follows the value")
+    except _Wrong as wrong:
+        line = text.count("\n", 0, wrong.at) + 1
+        raise ConfigError(f"{path}, line {line}: {wrong.what}.") from None
+    return root
+
+
+class _Wrong(Exception):
+    """Something that is not TOML, or not the part read here, at a position of the text."""
+
+    def __init__(self, at: int, what: str) -> None:
+        super().__init__(what)
+        self.at = at
+        self.what = what
+
+
+class _Statement:
+    """A header, or a key with where its value begins; `path` is the whole name, tables first."""
+
+    __slots__ = ("end", "path", "start", "value")
+
+    def __init__(self, path: tuple[str, ...], start: int, value: int | None, end: int) -> None:
+        self.path = path
+        self.start = start
+        self.value = value  # None for a header
+        self.end = end  # after the value or header; a comment may follow
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    """Walk the headers and keys of a text in order."""
+    table: tuple[str, ...] = ()
+    at = _after(_SPACE, text, 0)
+    while at < len(text):
+        if text[at] == "[":
+            deep = 2 if text.startswith("[[", at) else 1
+            table, end = _key(text, at + deep)
+            if not text.startswith("]" * deep, end):
+                raise _Wrong(end, "a ] is missing")
+            # An element of an array of tables is no table whose keys could be meant.
+            table = table if deep == 1 else (*table, "[]")
+            yield _Statement(table, at, None, end + deep)
+            end += deep
+        else:
+            name, equals = _key(text, at)
+            if text[equals : equals + 1] != "=":
+                raise _Wrong(equals, "a = is missing")
+            value = _after(_GAP, text, equals + 1)
+            end = _extent(text, value)
+            yield _Statement((*table, *name), at, value, end)
+        if not _END.match(text, end):
+            raise _Wrong(end, "something follows that does not belong here")
+        at = _after(_SPACE, text, end)
+
+
+def _key(text: str, at: int) -> tuple[tuple[str, ...], int]:
+    """Return the dotted name at a position, and where it ends."""
+    parts: list[str] = []
+    while True:
+        at = _after(_GAP, text, at)
+        if found := _BARE.match(text, at):
+            parts.append(found[0])
+        elif (found := _STRING.match(text, at)) and not found[0].startswith(('"""', "'''")):
+            parts.append(_string(found[0], at))
+        else:
+            raise _Wrong(at, "this is not a key")
+        at = _after(_GAP, text, found.end())
+        if text[at : at + 1] != ".":
+            return tuple(parts), at
+        at += 1
+
+
+def _extent(text: str, at: int) -> int:
+    """Return where the value that begins here ends: at its line's end, or with its last bracket."""
+    depth, start, end = 0, at, at
+    while at < len(text):
+        char = text[at]
+        if char in "\"'":
+            found = _STRING.match(text, at)
+            if not found:
+                raise _Wrong(at, "a string has no end")
+            at = end = found.end()
+            continue
+        if char == "#" or char == "\n":
+            if depth == 0:
+                break
+            at = _after(_SPACE, text, at)
+            continue
+        depth += (char in "[{") - (char in "]}")
+        at += 1
+        if char not in " \t\r":
+            end = at
+    if depth:
+        raise _Wrong(start, "a bracket is not closed")
+    return end
+
+
+def _value(text: str, at: int) -> tuple[Any, int]:
+    """Return the value at a position, and where it ends."""
+    if found := _STRING.match(text, at):
+        return _string(found[0], at), found.end()
+    for word, value in (("true", True), ("false", False)):
+        if text.startswith(word, at):
+            return value, at + len(word)
+    if text[at : at + 1] == "[":
+        return _array(text, at + 1)
+    found = _NUMBER.match(text, at)
+    if not found:
+        raise _Wrong(at, "this is not a value: a string needs quotes")
+    digits = found[0].lstrip("+-")
+    if digits[:1] == "0" and digits[1:2].isdecimal():
+        raise _Wrong(at, "a number cannot begin with 0")
+    whole = found[0].replace("_", "")
+    return (int(whole) if whole.lstrip("+-").isdecimal() else float(whole)), found.end()
+
+
+def _array(text: str, at: int) -> tuple[list[Any], int]:
+    values: list[Any] = []
+    while True:
+        at = _after(_SPACE, text, at)
+        if text[at : at + 1] == "]":
+            return values, at + 1
+        value, at = _value(text, at)
+        values.append(value)
+        at = _after(_SPACE, text, at)
+        if text[at : at + 1] == ",":
+            at += 1
+        elif text[at : at + 1] != "]":
+            raise _Wrong(at, "a , or ] is missing")
+
+
+def _string(written: str, at: int) -> str:
+    quote = written[:3] if written[:3] in ('"""', "'''") else written[:1]
+    inner = written[len(quote) : -len(quote)]
+    if len(quote) == 3:
+        inner = inner.removeprefix("\r").removeprefix("\n").replace("\r\n", "\n")
+    if quote[0] == "'":
+        return inner
+    if len(quote) == 3:
+        inner = re.sub(r"(?<!\\)((?:\\\\)*)\\[ \t]*\n\s*", r"\1", inner)
+    return _ESCAPE.sub(lambda found: _unescaped(found, at), inner)
+
+
+def _unescaped(found: re.Match[str], at: int) -> str:
+    code = int(found[1] or found[2] or "0", 16)
+    if found[3]:
+        if found[3] in _ESCAPED:
+            return _ESCAPED[found[3]]
+    elif code < 0xD800 or 0xDFFF < code < 0x110000:
+        return chr(code)
+    raise _Wrong(at, f"{found[0]} means nothing in a string")
+
+
+def _inside(root: dict[str, Any], path: tuple[str, ...], at: int) -> dict[str, Any]:
+    for name in path:
+        inner = root.setdefault(name, {})
+        if not isinstance(inner, dict):
+            raise _Wrong(at, f"{name} is already a value")
+        root = inner
+    return root
+
+
+def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at
+
+
+def _edited(text: str, table: str, values: Mapping[str, str]) -> str:
+    """Return the text with the values set: where the key stands, else below the table's last, else in a new table."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    spans: dict[str, tuple[int, int]] = {}
+    last: int | None = None  # where the table's last statement ends
+    section: tuple[str, ...] = ()
+    for statement in _statements(text):
+        if statement.value is None:
+            section = statement.path
+        elif statement.path[:-1] == (table,):
+            spans[statement.path[-1]] = (statement.value, statement.end)
+        if section == (table,):
+            last = statement.end
+    fresh = [f"{_name(key)} = {value}" for key, value in values.items() if key not in spans]
+    edits = [(*spans[key], value) for key, value in values.items() if key in spans]
+    if fresh and last is not None:
+        line_end = text.find("\n", last)
+        at = len(text) if line_end < 0 else line_end + 1
+        before = newline if line_end < 0 else ""
+        edits.append((at, at, before + newline.join(fresh) + newline))
+    elif fresh:
+        space = "" if not text else newline if text.endswith("\n") else newline * 2
+        edits.append((len(text), len(text), space + newline.join([f"[{_name(table)}]", *fresh]) + newline))
+    for start, end, value in sorted(edits, reverse=True):
+        text = text[:start] + value + text[end:]
+    return text
+
+
+def _name(key: str) -> str:
+    return key if _BARE.fullmatch(key) else _quoted(key)
+
+
+def _written(value: Setting) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_quoted, value))}]"
+    return repr(value)
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_escaped(char) for char in text) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in '"\\':
+        return "\\" + char
+    return f"\\u{ord(char):04x}" if ord(char) < 0x20 or ord(char) == 0x7F else char
+
+
+def _alike(one: object, other: object) -> bool:
+    """Compare what was read, types and all; unlike ==, a NaN is like itself and True is not 1."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return type(one) is type(other) and (one == other or (one != one and other != other))
+
+
+def _replace(path: str, target: str, text: str) -> None:
+    """Put a text in the place of a file: whole, on the disk, with the mode the file had."""
+    fresh = f"{target}.{os.getpid()}.tmp"
+    try:
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        old = os.stat(target) if os.path.exists(target) else None
+        if old and not os.access(target, os.W_OK):
+            raise PermissionError(0, "it is read-only")
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with open(handle, "wb") as file:
+                if old:
+                    os.fchmod(handle, old.st_mode & 0o7777)
+                file.write(text.encode())
+                file.flush()
+                os.fsync(handle)
+            os.replace(fresh, target)
+        except BaseException:
+            os.unlink(fresh)
+            raise
+        _sync_folder(os.path.dirname(target))
+    except (OSError, UnicodeEncodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it would not be UTF-8"
+        raise ConfigError(f"{path} cannot be written: {why}.") from None
+
+
+def _sync_folder(folder: str) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)  # or the rename could be lost with the power
+    except OSError:
+        pass  # some file systems cannot, and the file itself is safe
+    finally:
+        os.close(handle)

@@ -1,0 +1,139 @@
+"""Where every panel goes: a pure function of the size of the screen and of what there is to show."""
+
+from __future__ import annotations
+
+from .area import Area
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...model.catalog import Gpu
+    from .state import State
+
+PANELS = ("header", "gpus", "charts", "host", "processes", "events", "footer")
+CARD, GAP = 4, 2  # rows of a card without MIG instances; columns between things side by side
+_NARROWEST_CARD, _WIDEST_CARD = 48, 110
+_NARROWEST_LINE = 36
+_CHARTS, _TABLE = 6, 5  # rows under which a chart says nothing, and a process table
+_TALLEST_CHARTS = 30
+_GPUS_SHARE = 0.6  # of the screen: more than that in lines is set in several columns
+
+
+class Shape:
+    """How the GPUs are drawn: as cards or lines, how many side by side, and how many rows that takes."""
+
+    __slots__ = ("across", "cards", "rows")
+
+    def __init__(self, cards: bool, across: int, rows: int) -> None:
+        self.cards = cards
+        self.across = across
+        self.rows = rows
+
+
+def arrange(state: State) -> dict[str, Area]:
+    """Return an area for each panel by name; one that is hidden, or has no room, has no rows.
+
+    Areas never overlap and never leave the screen, whatever its size.
+    """
+    columns, rows = max(0, state.columns), max(0, state.rows)
+    top = min(1, rows)
+    bottom = 1 if rows >= 3 else 0
+    heights = dict.fromkeys(PANELS, 0)
+    heights["header"], heights["footer"] = top, bottom
+    body = rows - top - bottom
+    if state.enlarged in ("gpus", "charts", "host", "processes"):
+        heights[state.enlarged] = body
+    else:
+        _share(heights, state, columns, body)
+    areas, row = {}, 0
+    for name in PANELS:
+        areas[name] = Area(row, 0, heights[name], columns)
+        row += heights[name]
+    areas["footer"] = Area(rows - bottom, 0, bottom, columns)
+    areas["events"] = Area(rows - bottom - heights["events"], 0, heights["events"], columns)
+    return areas
+
+
+def _share(heights: dict[str, int], state: State, columns: int, body: int) -> None:
+    """Give the rows between header and footer to the panels, the GPUs first."""
+    heights["events"] = 1 if body >= 14 else 0
+    body -= heights["events"]
+    if "host" not in state.hidden and body >= 9:
+        heights["host"] = _host_rows(state, columns, body)
+    body -= heights["host"]
+    if "gpus" in state.hidden:
+        left = body
+    else:
+        heights["gpus"] = _gpu_rows(state, columns, body)
+        left = body - heights["gpus"]
+    table = "processes" not in state.hidden
+    if "charts" not in state.hidden and state.settings.charts and left >= _CHARTS + _TABLE * table:
+        heights["charts"] = _chart_rows(state, left) if table else left
+    if table:
+        heights["processes"] = left - heights["charts"]
+    elif not heights["charts"]:
+        heights["gpus"] += left if "gpus" not in state.hidden else 0
+
+
+def _host_rows(state: State, columns: int, body: int) -> int:
+    cores = len((state.shown.host.cpu_per_core or ()) if state.shown else ())
+    if body < 26:
+        return 1
+    return 3 if body >= 34 and (columns < 110 or cores > columns - 8) else 2
+
+
+def _chart_rows(state: State, left: int) -> int:
+    """Share what is left with the processes: a third at least, more where few processes leave room."""
+    count = sum(1 for gpu in (state.shown.gpus if state.shown else ()) for _ in gpu.all_processes())
+    table = max(_TABLE, -(-(count + 3) // 8) * 8)  # in steps of 8: a process that comes or goes moves nothing
+    return max(_CHARTS, min(_TALLEST_CHARTS, left - _TABLE, max(left // 3, min(left - table, left * 3 // 5))))
+
+
+def _gpu_rows(state: State, columns: int, body: int) -> int:
+    gpus = state.shown.gpus if state.shown else ()
+    table = 0 if "processes" in state.hidden else _TABLE
+    charts = 0 if "charts" in state.hidden or not state.settings.charts else _CHARTS
+    most = max(1, body - table) if body >= _TABLE + 3 else max(0, body)
+    for room in (body - table - charts, most):
+        if room <= 0:
+            continue
+        shape = shape_of(gpus, columns, room)
+        if shape.rows <= room:
+            calmer = shape_of(gpus, columns, int(body * _GPUS_SHARE))
+            return calmer.rows if calmer.rows <= body * _GPUS_SHARE else shape.rows
+    return min(most, body)
+
+
+def shape_of(gpus: tuple[Gpu, ...], columns: int, rows: int) -> Shape:
+    """Return the roomiest way to draw the GPUs in so many rows; `rows` of the answer is larger where it must be scrolled."""
+    count = max(1, len(gpus))
+    for across in range(min(count, -(-columns // _WIDEST_CARD)), min(count, (columns + GAP) // (_NARROWEST_CARD + GAP)) + 1):
+        needed = sum(card_rows(gpus, across))
+        if across and needed <= rows:
+            return Shape(True, across, needed)
+    lines = max(1, sum(1 + len(gpu.instances) for gpu in gpus))
+    widest = max(1, min(lines, (columns + GAP) // (_NARROWEST_LINE + GAP)))
+    titles = 1 if rows >= 3 else 0
+    for across in range(1, widest + 1):
+        if -(-lines // across) + titles <= rows:
+            break
+    return Shape(False, across, -(-lines // across) + titles)
+
+
+def card_rows(gpus: tuple[Gpu, ...], across: int) -> list[int]:
+    """Return the height of each row of cards: the tallest of them, MIG instances included."""
+    if not across:
+        return []
+    heights = [CARD + len(gpu.instances) for gpu in gpus] or [1]
+    return [max(heights[at : at + across]) for at in range(0, len(heights), across)]
+
+
+def split(area: Area, count: int) -> list[Area]:
+    """Return areas side by side with a gap between, as equal as columns allow, filling the whole width."""
+    if count <= 0:
+        return []
+    room = area.columns - GAP * (count - 1)
+    edges = [at * room // count + GAP * at for at in range(count)]
+    ends = [(at + 1) * room // count + GAP * at for at in range(count)]
+    return [
+        Area(area.row, area.column + start, area.rows, end - start) for start, end in zip(edges, ends, strict=True)
+    ]

@@ -1,0 +1,361 @@
+"""The GPUs: a card for each where there is room, else a line; what does not answer says so."""
+
+from __future__ import annotations
+
+from ....model.catalog import Gpu
+from ....present.cells import MISSING, severity
+from ....present.text import fit, width
+from ....present.words import (
+    degrees,
+    has,
+    label,
+    memory_style,
+    of,
+    owners,
+    power,
+    remarks,
+    share_style,
+    short_name,
+    silence,
+    size,
+)
+from ....units import duration_text
+from ..area import Area
+from ..layout import GAP, card_rows, shape_of, split
+from ..plot import draw
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ....model.metric import Number
+    from ..grid import Grid
+    from ..state import State
+
+_ACTIVITY = (("SM", Gpu.sm_active), ("tensor", Gpu.tensor_active), ("DRAM", Gpu.dram_active))
+_STALE = 3  # intervals after which what is on screen is no longer what is
+_LONGEST_BAR = 24
+
+
+def paint(grid: Grid, area: Area, state: State) -> None:
+    """Draw every GPU as large as the area allows; what is older than three intervals is pale and says its age."""
+    if area.rows <= 0 or area.columns <= 0:
+        return
+    look = state.shown
+    if look is None or not look.gpus:
+        words = "waiting for the first reading" if look is None else "no GPU"
+        grid.put(area.row, area.column, words + (state.theme.more if look is None else ""), "label", area.columns)
+        return
+    shape = shape_of(look.gpus, area.columns, area.rows)
+    old = stale(state)
+    if shape.cards and shape.rows <= area.rows:
+        _cards(grid, area, state, look.gpus, shape.across, old)
+    else:
+        _lines(grid, area, state, shape.across, old)
+
+
+def stale(state: State) -> str:
+    """Return how old the newest look is, in words, when it is older than it should be; else nothing."""
+    if state.shown is None or state.back or state.paused:
+        return ""
+    age = state.now - state.shown.time
+    return f"{duration_text(age)} old" if age > _STALE * state.settings.interval else ""
+
+
+# --- cards
+
+
+def _cards(grid: Grid, area: Area, state: State, gpus: tuple[Gpu, ...], across: int, old: str) -> None:
+    row = area.row
+    for at, height in enumerate(card_rows(gpus, across)):
+        places = split(Area(row, area.column, height, area.columns), across)
+        for gpu, place in zip(gpus[at * across : (at + 1) * across], places, strict=False):
+            _card(grid, place, state, gpu)
+            if old:
+                _fade(grid, place, old)
+        row += height
+
+
+def _card(grid: Grid, area: Area, state: State, gpu: Gpu) -> None:
+    look = state.shown
+    words, style = silence(gpu, look.time if look else 0.0)
+    notes = [] if words else remarks(gpu, clock=False, decimal=state.settings.decimal)
+    below = _title(grid, area, state, gpu, notes, bool(words))
+    if words:
+        grid.put(area.row + 1, area.column, fit(words, area.columns, state.theme.more), style)
+        return
+    rest = [(name, metric) for name, metric in _ACTIVITY if has(gpu, metric)]
+    right = max(20, (area.columns - GAP) * 9 // 20) if rest else 0
+    left = area.columns - (right + GAP if rest else 0)
+    memory = of(gpu.memory_used, gpu.memory_total, state.settings.decimal)
+    bar = left - 5 - 14
+    _use(grid, area, state, gpu, bar)
+    row, column = area.row + 2, draw(grid, area.row + 2, area.column, "mem  ", "label")
+    column = _gauge(grid, row, column, state, _part(gpu.memory_percent), bar, memory_style(gpu))
+    grid.put(row, column, f"{memory:>14}", "calm", 14)
+    for at, (name, metric) in enumerate(rest):
+        _activity(grid, area.row + 1 + at, area.column + left + GAP, right, state, name, gpu, metric)
+    _who(grid, area.row + 3, area.column, left, state, below, gpu)
+    for at, part in enumerate(gpu.instances):
+        _part_row(grid, Area(area.row + 4 + at, area.column, 1, area.columns), state, part)
+
+
+def _title(grid: Grid, area: Area, state: State, gpu: Gpu, notes: list[tuple[str, str]], mute: bool) -> list[tuple[str, str]]:
+    """Draw number and name at the left, heat and power at the right, a rule between; return the notes that found no room."""
+    theme, row, end = state.theme, area.row, area.column + area.columns
+    facts: list[tuple[str, str]] = []
+    if not mute:
+        if gpu.fan_speed is not None:
+            facts.append((f"fan {gpu.fan_speed:.0f}%", "label"))
+        facts.append((degrees(gpu.temperature, theme, state.settings.fahrenheit), severity(Gpu.temperature, gpu)))
+        facts.append((f"{power(gpu):>9}", "calm"))
+    taken = sum(2 + width(text) for text, _ in facts)
+    column = grid.put(row, area.column, label(gpu), "accent", area.columns)
+    name = fit(short_name(gpu), max(0, area.columns - taken - (column - area.column) - 2), theme.more)
+    column = grid.put(row, column + 1, name, "title", end - column - 1) + 1
+    room = end - column - taken - 3
+    shown: list[tuple[str, str]] = []
+    for note in notes:
+        if sum(2 + width(text) for text, _ in [*shown, note]) > room:
+            break
+        shown.append(note)
+    facts = shown + facts
+    start = end - sum(2 + width(text) for text, _ in facts) + (1 if facts else 0)
+    draw(grid, row, column, theme.glyph("─", "-") * (start - column), "border")
+    column = start + (1 if facts else 0)
+    for text, style in facts:
+        column = grid.put(row, column, text, style, end - column) + 2
+    return notes[len(shown) :]
+
+
+def _use(grid: Grid, area: Area, state: State, gpu: Gpu, bar: int) -> None:
+    use, row = gpu.utilization, area.row + 1
+    column = _gauge(grid, row, draw(grid, row, area.column, "util ", "label"), state, _part(use), bar, share_style(use))
+    draw(grid, row, column, f"{_percent(use):>5}", share_style(use))
+    if gpu.clock_sm is not None:
+        alarm = severity(Gpu.throttle_reasons, gpu) == "critical"
+        draw(grid, row, column + 5, f"{gpu.clock_sm:5.0f} MHz", "critical" if alarm else "label")
+
+
+def _activity(
+    grid: Grid, row: int, column: int, cells: int, state: State, name: str, gpu: Gpu, metric: Number
+) -> None:
+    value = gpu.get(metric.key)
+    share = value if isinstance(value, (int, float)) else None
+    text = state.theme.more if share is None and gpu.gaps.get(metric.key) == "pending" else _percent(share)
+    column = draw(grid, row, column, f"{name:7}", "label")
+    column = _gauge(grid, row, column, state, _part(share), cells - 12, share_style(share))
+    draw(grid, row, column, f"{text:>5}", share_style(share))
+
+
+def _part_row(grid: Grid, area: Area, state: State, part: Gpu) -> None:
+    """Draw a MIG instance: its size, its memory, how busy its SMs are, who."""
+    name = short_name(part).removeprefix("MIG ")
+    column = draw(grid, area.row, area.column, state.theme.glyph("└ ", "- "), "border")
+    grid.put(area.row, column, fit(name, 10, state.theme.more), "calm")
+    bar = max(0, min(_LONGEST_BAR, area.columns - 12 - 14 - 9))
+    column = _gauge(grid, area.row, column + 11, state, _part(part.memory_percent), bar, memory_style(part))
+    memory = of(part.memory_used, part.memory_total, state.settings.decimal)
+    column = grid.put(area.row, column, f"{memory:>14}", "calm", 14)
+    if has(part, Gpu.sm_active):
+        column = grid.put(area.row, column, f"  SM {_percent(part.sm_active):>4}", share_style(part.sm_active))
+    _who(grid, area.row, column + 2, area.column + area.columns - column - 2, state, [], part)
+
+
+def _who(
+    grid: Grid, row: int, column: int, room: int, state: State, notes: list[tuple[str, str]], gpu: Gpu
+) -> None:
+    for text, style in _people(state, gpu, notes, room):
+        column = grid.put(row, column, text, style)
+
+
+def _people(state: State, gpu: Gpu, notes: Iterable[tuple[str, str]], room: int) -> list[tuple[str, str]]:
+    """Return notes and owners that fit, whole, biggest owner first; the last piece says how many more there are."""
+    found: list[tuple[str, str]] = []
+    for text, style in notes:
+        if width(text) > room:
+            if room >= 8 and not found:
+                found.append((fit(text, room, state.theme.more), style))
+            return found
+        found.append((text + "  ", style))
+        room -= width(text) + 2
+    people = owners(gpu.processes)
+    times = state.theme.glyph("×", "x")
+    for at, (user, name, held, count) in enumerate(people):
+        more = f"+{len(people) - at}"
+        tail = 0 if at == len(people) - 1 else len(more) + 1
+        program = f" {name}" + (f" {times}{count}" if count > 1 else "") if name else ""
+        amount = f" {size(held, None, state.settings.decimal)}" if held and len(people) > 1 else ""
+        for extra in ((program, amount), (program, ""), ("", amount), ("", "")):
+            if width(user) + width(extra[0]) + len(extra[1]) + tail <= room:
+                found += [(user, "user"), (extra[0], "calm"), (extra[1] + "  ", "label")]
+                room -= width(user) + width(extra[0]) + len(extra[1]) + 2
+                break
+        else:
+            return [*found, (more, "label")] if len(more) <= room else found
+    return found
+
+
+# --- lines
+
+
+class _Columns:
+    """The columns of lines of one width: the vital numbers always, the rest in order of worth as room allows."""
+
+    def __init__(self, gpus: tuple[Gpu, ...], state: State, cells: int, notes: int, named: bool) -> None:
+        decimal = state.settings.decimal
+        self.index = max(2 if any(gpu.instances for gpu in gpus) else 1, *(len(label(gpu)) for gpu in gpus))
+        self.temperature = 5 if state.settings.fahrenheit else 4
+        memory = max(8, *(len(of(gpu.memory_used, gpu.memory_total, decimal)) for gpu in gpus))
+        limited = max(6, *(len(power(gpu)) for gpu in gpus))
+        parts = [part for gpu in gpus for part in (gpu, *gpu.instances)]
+        active = any(has(part, metric) for part in parts for _, metric in _ACTIVITY)
+        name = min(20, max(width(short_name(part)) for part in parts))
+        self.bar = self.name = self.activity = self.notes = 0
+        self.power, self.memory = 5, 4
+        room = cells - (self.index + 1 + 4 + 2 + 4 + 2 + self.temperature + 1 + 5)
+
+        def afford(more: int) -> bool:
+            nonlocal room
+            if more > room:
+                return False
+            room -= more
+            return True
+
+        self.flag = 2 if afford(2) else 0
+        if afford(2 * 5):
+            self.bar = 4
+        if afford(memory - 4):
+            self.memory = memory
+        if active and afford(3 * 5):
+            self.activity = 15
+        if afford(limited - 5 + 1):
+            self.power = limited + 1
+        if self.bar and afford(2 * 4):
+            self.bar += 4
+        if named and afford(name + 2):
+            self.name = name + 2
+        if notes and (room >= 14 or notes <= room):
+            self.notes = min(notes, room - 1)
+            room -= self.notes + 1
+        if self.bar:
+            self.bar += max(0, min(_LONGEST_BAR - self.bar, room // 2))
+
+
+def _lines(grid: Grid, area: Area, state: State, across: int, old: str) -> None:
+    look = state.shown
+    gpus = look.gpus if look else ()
+    entries = [(part, part is not gpu) for gpu in gpus for part in (gpu, *gpu.instances)]
+    titles = 1 if area.rows >= 3 else 0
+    height = area.rows - titles
+    first = max(0, min(state.gpu_scrolled, len(entries) - height * across))
+    shown = entries[first : first + height * across]
+    height = min(height, -(-len(shown) // across))
+    places = split(Area(area.row, area.column, area.rows, area.columns), across)
+    longest = max(sum(2 + width(text) for text, _ in _people(state, gpu, remarks(gpu), 60)) for gpu, _ in entries)
+    names = {short_name(part) for part, _ in entries}
+    columns = _Columns(gpus, state, places[0].columns, min(longest, 60), len(names) > 1 or across == 1)
+    for at, place in enumerate(places):
+        mine = shown[at * height : (at + 1) * height]
+        if titles and mine:
+            _titles(grid, place, columns)
+        for row, (gpu, part) in enumerate(mine):
+            _row(grid, Area(place.row + titles + row, place.column, 1, place.columns), state, columns, gpu, part)
+    if old:
+        _fade(grid, area, old)
+    if len(shown) < len(entries):
+        _scrolled(grid, area, state, first, len(entries) - first - len(shown))
+
+
+def _titles(grid: Grid, area: Area, columns: _Columns) -> None:
+    row, column = area.row, area.column + columns.index + 1 + columns.name
+    bar = columns.bar + 1 if columns.bar else 0
+    draw(grid, row, column, "UTIL" if bar else "UTIL", "label")
+    column += bar + 4
+    if columns.activity:
+        column = draw(grid, row, column, "   SM TENS DRAM", "label")
+    column += 2
+    draw(grid, row, column, "MEMORY" if bar or columns.memory > 4 else " MEM", "label")
+    column += bar + columns.memory + 2
+    column = draw(grid, row, column, f"{'TEMP':>{columns.temperature}}", "label") + 1
+    draw(grid, row, column, f"{'POWER':>{columns.power}}", "label")
+
+
+def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part: bool) -> None:
+    row, column, theme = area.row, area.column, state.theme
+    if part:
+        draw(grid, row, column, f"{theme.glyph('└', '-'):>{columns.index}}", "border")
+    else:
+        grid.put(row, column, f"{label(gpu):>{columns.index}}", "accent")
+    column += columns.index + 1
+    if columns.name:
+        grid.put(row, column, fit(short_name(gpu), columns.name - 2, theme.more), "calm")
+        column += columns.name
+    words, style = silence(gpu, state.shown.time if state.shown else 0.0)
+    if words:
+        grid.put(row, column, fit(words, area.column + area.columns - column, theme.more), style)
+        return
+    use, bar = gpu.utilization, columns.bar
+    if bar:
+        column = _gauge(grid, row, column, state, _part(use), bar, share_style(use)) + 1
+    column = draw(grid, row, column, f"{_percent(use):>4}", share_style(use))
+    if columns.activity:
+        column = _numbers(grid, row, column, state, gpu)
+    column += 2
+    if bar:
+        column = _gauge(grid, row, column, state, _part(gpu.memory_percent), bar, memory_style(gpu)) + 1
+    if columns.memory > 4:
+        text, style = of(gpu.memory_used, gpu.memory_total, state.settings.decimal), "calm"
+    else:
+        text, style = _percent(gpu.memory_percent), memory_style(gpu)
+    column = draw(grid, row, column, f"{text:>{columns.memory}}", style) + 2
+    text = degrees(gpu.temperature, theme, state.settings.fahrenheit)
+    column = draw(grid, row, column, f"{text:>{columns.temperature}}", severity(Gpu.temperature, gpu)) + 1
+    text = power(gpu, limit=columns.power > 6)
+    column = draw(grid, row, column, f"{text if columns.power > 5 else text.replace(' ', ''):>{columns.power}}", "calm")
+    notes = remarks(gpu, decimal=state.settings.decimal)
+    room = area.column + area.columns - column - 2
+    if columns.notes:
+        _who(grid, row, column + 2, room, state, notes, gpu)
+    elif columns.flag and any(style == "critical" for _, style in notes):
+        draw(grid, row, column + 1, "!", "critical")
+
+
+def _numbers(grid: Grid, row: int, column: int, state: State, gpu: Gpu) -> int:
+    for _, metric in _ACTIVITY:
+        value = gpu.get(metric.key)
+        share = value if isinstance(value, (int, float)) else None
+        pending = share is None and gpu.gaps.get(metric.key) == "pending"
+        text = state.theme.more if pending else MISSING if share is None else f"{share:.0f}"
+        column = draw(grid, row, column, f"{text:>5}", share_style(share))
+    return column
+
+
+def _scrolled(grid: Grid, area: Area, state: State, above: int, below: int) -> None:
+    up, down = (state.theme.glyph("↑", "^"), state.theme.glyph("↓", "v"))
+    text = " ".join(([f"{up}{above}"] if above else []) + ([f"{down}{below}"] if below else []))
+    draw(grid, area.row, area.column + area.columns - len(text) - 1, f" {text}", "warn")
+
+
+# --- both
+
+
+def _fade(grid: Grid, area: Area, old: str) -> None:
+    """Take the colours out of an area and write its age at the right of its first row."""
+    for row in range(area.row, area.end):
+        grid.restyle(row, area.column, area.columns, "faint")
+    text = f" {old}"
+    draw(grid, area.row, area.column + max(0, area.columns - len(text)), text, "warn")
+
+
+def _gauge(grid: Grid, row: int, column: int, state: State, share: float | None, cells: int, style: str) -> int:
+    filled, empty = state.theme.bar(share, max(0, cells))
+    return draw(grid, row, draw(grid, row, column, filled, style), empty, "track")
+
+
+def _part(percent: float | None) -> float | None:
+    return None if percent is None else percent / 100
+
+
+def _percent(share: float | None) -> str:
+    return MISSING if share is None else f"{share:.0f}%"

@@ -1,0 +1,282 @@
+"""The process table: titles to click on, the rows that fit, the cursor, tags and what is missing."""
+
+from __future__ import annotations
+
+from ....model.catalog import PROCESS_METRICS, Process
+from ....model.metric import Number
+from ....present.cells import MISSING, value_text
+from ....present.text import clean, fit, pad, width
+from ....present.words import size
+from ....units import BYTES
+from ..find import Find
+from ..processes import filter_text, rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ....model.metric import Value
+    from ....model.snapshot import Snapshot
+    from ..area import Area
+    from ..grid import Grid
+    from ..processes import Row
+    from ..state import State
+
+_MARKS = 2  # cells before the first column: the cursor and the tag
+_GAP = 1
+_SIZE = 8  # cells of any size: 71.2 GiB
+_LEAST = 12  # cells the last column keeps while others can go
+_MOST = {"user": 12, "name": 16, "container": 14, "pod": 24, "job": 16, "type": 5, "gpu": 7}
+# What a narrow screen does without, first to go first; whose process it is and how much it holds go last.
+_DISPENSABLE = (
+    "children", "encoder_utilization", "decoder_utilization", "tree_cpu_percent", "memory_utilization", "type", "pod",
+    "name", "host_memory", "container", "running_time", "job", "cpu_percent", "sm_utilization", "user", "gpu",
+    "memory_used", "pid",
+)  # fmt: skip
+_WHY = {"denied": "no permission", "failed": "cannot be read", "timeout": "driver does not answer", "lost": "GPU lost"}
+
+
+class Column:
+    """A column on screen: which key, where it begins in the area, and how many cells it has."""
+
+    __slots__ = ("cells", "key", "right", "start", "title")
+
+    def __init__(self, key: str, cells: int) -> None:
+        metric = PROCESS_METRICS.get(key)
+        self.key = key
+        self.title = "GPU" if metric is None else metric.short.upper()
+        self.right = isinstance(metric, Number)
+        self.start = 0
+        # the mark of the sorted column has a cell of its own, so that sorting by another one moves nothing
+        self.cells = max(cells, width(self.title) + (_GAP if self.right else 0))
+
+    def __repr__(self) -> str:
+        return f"Column({self.key} at {self.start}, {self.cells} cells)"
+
+
+class _Mine:
+    name: str | None = None
+
+
+def me() -> str:
+    """Return the name of the user who looks, or the number where it has no name."""
+    if _Mine.name is None:
+        import os
+        import pwd
+
+        try:
+            _Mine.name = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            _Mine.name = str(os.getuid())
+    return _Mine.name
+
+
+def paint(grid: Grid, area: Area, state: State) -> None:
+    """Draw titles and rows into an area of any size; the state stays as it is."""
+    if not area.rows or not area.columns:
+        return
+    found = rows(state.shown, state)
+    columns = layout(found, state, area.columns)
+    _titles(grid, area, state, columns)
+    for at, words in enumerate(_missing(state.shown), area.end - _notes(area, state)):
+        grid.put(at, area.column + _MARKS, words, "warn", area.columns - _MARKS)
+    if not found:
+        _nothing(grid, area, state)
+        return
+    first, last = window(found, state, _height(area, state))
+    mine = me()
+    for at, row in enumerate(found[first:last], area.row + 1):
+        _row(grid, at, area, row, columns, state, mine)
+    _scroll_marks(grid, area, state, (first, last, len(found)))
+
+
+def column_at(area: Area, state: State, x: int) -> str | None:
+    """Return the key of the column that a screen column belongs to."""
+    inside = x - area.column
+    if not 0 <= inside < area.columns:
+        return None
+    for column in layout(rows(state.shown, state), state, area.columns):
+        if column.start <= inside < column.start + column.cells + _GAP:
+            return column.key
+    return None
+
+
+def row_at(area: Area, state: State, y: int) -> int | None:
+    """Return the pid of the process drawn in a screen row; None for titles, heads of groups and blank rows."""
+    found = rows(state.shown, state)
+    first, last = window(found, state, _height(area, state))
+    at = first + y - area.row - 1
+    return found[at].pid if first <= at < last else None
+
+
+def page(area: Area, state: State) -> int:
+    """Return how many rows are seen at once, at least one."""
+    return max(1, _height(area, state))
+
+
+def window(found: list[Row], state: State, height: int) -> tuple[int, int]:
+    """Return which rows are seen, the last one not included: from `state.scrolled`, moved so that the selected one is there."""
+    first = max(0, min(state.scrolled, len(found) - height))
+    if state.selected is not None and height > 0:
+        where = [at for at, row in enumerate(found) if row.pid == state.selected]
+        if where and not any(first <= at < first + height for at in where):
+            first = where[0] if where[0] < first else where[0] - height + 1
+    return first, min(len(found), first + max(0, height))
+
+
+class _Last:
+    """The columns made last, and what for: walking 5,000 rows for each click and frame would be felt."""
+
+    rows: list[Row] | None = None
+    asked: tuple[tuple[str, ...], int, bool] = ((), 0, False)
+    columns: list[Column] = []
+
+
+def layout(found: list[Row], state: State, columns: int) -> list[Column]:
+    """Return the columns that fit, placed; the last one takes what is left."""
+    asked = (tuple(state.settings.columns), columns, state.settings.decimal)
+    if _Last.rows is not found or _Last.asked != asked:
+        _Last.columns = _placed(_kept(_wished(found, state), columns), columns)
+        _Last.rows, _Last.asked = found, asked
+    return _Last.columns
+
+
+def _wished(found: list[Row], state: State) -> list[Column]:
+    keys = [key for key in dict.fromkeys(state.settings.columns) if key == "gpu" or key in PROCESS_METRICS]
+    return [Column(key, _LEAST if key == "command" else _cells(key, found)) for key in keys]
+
+
+def _cells(key: str, found: list[Row]) -> int:
+    """Return how many cells the values of a column need, up to what is sensible."""
+    if key == "gpu":
+        return min(_MOST["gpu"], max([0, *(len(row.gpu) for row in found)]))
+    metric = PROCESS_METRICS[key]
+    if metric.unit is BYTES:
+        return _SIZE
+    values = [value for row in found if (value := row.process.get(key)) is not None]
+    if isinstance(metric, Number):
+        # the widest number is the largest; only that one is written out
+        return width(value_text(metric, max(values, default=0)))  # type: ignore[type-var]
+    return min(_MOST.get(key, 20), max([0, *(width(clean(str(text))) for text in dict.fromkeys(values))]))
+
+
+def _kept(columns: list[Column], room: int) -> list[Column]:
+    for key in _DISPENSABLE:
+        if len(columns) <= 1 or _MARKS + sum(column.cells + _GAP for column in columns) - _GAP <= room:
+            break
+        columns = [column for column in columns if column.key != key or column is columns[-1]]
+    return columns
+
+
+def _placed(columns: list[Column], room: int) -> list[Column]:
+    at = _MARKS
+    for column in columns:
+        column.start = at
+        at += column.cells + _GAP
+    if columns and (not columns[-1].right or columns[-1].start + columns[-1].cells > room):
+        columns[-1].cells = max(0, room - columns[-1].start)
+    return columns
+
+
+def _titles(grid: Grid, area: Area, state: State, columns: list[Column]) -> None:
+    grid.fill(area.row, area.column, 1, area.columns)
+    mark = state.theme.glyph("▼", "v") if state.falling else state.theme.glyph("▲", "^")
+    for column in columns:
+        chosen = column.key == state.sort
+        title = column.title + (mark if chosen else "")
+        title = pad(fit(title, column.cells, ""), column.cells, column.right)
+        grid.put(area.row, area.column + column.start, title, "accent" if chosen else "label", column.cells)
+
+
+def _row(grid: Grid, at: int, area: Area, row: Row, columns: list[Column], state: State, mine: str) -> None:
+    selected = row.pid is not None and row.pid == state.selected
+    user = row.process.get("user")
+    whole = "title" if row.head else "faint" if user is not None and user != mine else ""
+    if selected:
+        whole = "selected"
+        grid.fill(at, area.column, 1, area.columns, whole)
+        grid.put(at, area.column, state.theme.glyph("▸", ">"), whole, area.columns)  # seen without colours too
+    if row.pid in state.tagged:
+        grid.put(at, area.column + 1, state.theme.glyph("●", "*"), whole or "accent", area.columns - 1)
+    for column in columns:
+        text, style = _cell(row, column.key, state)
+        text = fit(clean(text), column.cells, state.theme.more)
+        grid.put(
+            at, area.column + column.start, pad(text, column.cells, column.right), whole or style, column.cells
+        )  # fmt: skip
+
+
+def _cell(row: Row, key: str, state: State) -> tuple[str, str]:
+    if key == "gpu":
+        return row.gpu, "accent"
+    if key == "command":
+        return _command(row, state), "label"
+    value = row.process.get(key)
+    if row.head and value is None:
+        return "", ""
+    return _text(key, value, state), "faint" if value is None else "user" if key == "user" else "calm"
+
+
+def _command(row: Row, state: State) -> str:
+    if row.head:
+        return f"{row.head}: {row.count} process{'' if row.count == 1 else 'es'}"
+    inset = "  " * (row.depth - 1) + state.theme.glyph("└ ", "- ") if row.depth else ""
+    return inset + (row.process.command or row.process.name or MISSING)
+
+
+def _text(key: str, value: Value | None, state: State) -> str:
+    metric = PROCESS_METRICS[key]
+    if metric is Process.pid and isinstance(value, (int, float)):
+        return f"{value:.0f}"
+    if metric.unit is BYTES and isinstance(value, (int, float)):
+        return size(value, None, state.settings.decimal)
+    return value_text(metric, value)
+
+
+def _nothing(grid: Grid, area: Area, state: State) -> None:
+    if state.shown is None:
+        words = "waiting for the first look"
+    elif filter_text(state).strip() and _any(state.shown):
+        note = Find(filter_text(state)).note
+        words = "nothing fits the filter" + (f" ({note})" if note else "")
+    elif _notes(area, state):
+        return  # that a list could not be read is said already; it may well be full
+    else:
+        words = "no process uses a GPU"
+    if area.rows > 1:
+        grid.put(area.row + 1, area.column + _MARKS, words, "label", area.columns - _MARKS)
+
+
+def _any(snapshot: Snapshot) -> bool:
+    return any(gpu.processes or any(part.processes for part in gpu.instances) for gpu in snapshot.gpus)
+
+
+def _missing(snapshot: Snapshot | None) -> list[str]:
+    """Return a line for each reason why lists of processes are missing, with the GPUs it is about."""
+    reasons: dict[str, list[str]] = {}
+    for at, gpu in enumerate(snapshot.gpus if snapshot else ()):
+        why = _WHY.get(gpu.gaps.get("processes", ""))
+        if why:
+            reasons.setdefault(why, []).append(f"{at if gpu.index is None else gpu.index:.0f}")
+    return [f"processes of GPU {', '.join(which)} not shown: {why}" for why, which in reasons.items()]
+
+
+def _notes(area: Area, state: State) -> int:
+    """Return how many rows at the end of the area say what is missing; the titles and half of the rows stay."""
+    return min(len(_missing(state.shown)), max(0, area.rows // 2))
+
+
+def _height(area: Area, state: State) -> int:
+    return max(0, area.rows - 1 - _notes(area, state))
+
+
+def _scroll_marks(grid: Grid, area: Area, state: State, seen: tuple[int, int, int]) -> None:
+    first, last, total = seen
+    if last - first >= total:
+        return
+    edge = area.column + area.columns - 1
+    words = f" {first + 1}-{last} of {total}" if last > first else f" {total} rows"
+    if len(words) < area.columns // 3:
+        grid.put(area.row, edge + 1 - len(words), words, "label")
+    if first > 0 and last > first:
+        grid.put(area.row + 1, edge, state.theme.glyph("▲", "^"), "accent", 1)
+    if last < total and last > first:
+        grid.put(area.row + last - first, edge, state.theme.glyph("▼", "v"), "accent", 1)

@@ -1,0 +1,187 @@
+"""The processes on the screen: one row for each process on each GPU, found, sorted, and put under heads."""
+
+from __future__ import annotations
+
+from ...model.catalog import PROCESS_METRICS, Process
+from ...model.metric import Text
+from .find import Find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...model.catalog import Gpu
+    from ...model.metric import Value
+    from ...model.snapshot import Snapshot
+    from .state import State
+
+KEYS = ("gpu", *PROCESS_METRICS)  # what can be a column and sorted by
+GROUPS = ("", "user", "container", "job")
+_TEXTS = frozenset(key for key, metric in PROCESS_METRICS.items() if isinstance(metric, Text))
+_PER_GPU = ("memory_used", "sm_utilization")  # a process has its own on each GPU
+_PER_PROCESS = ("cpu_percent", "host_memory")  # the same on each GPU, so counted once
+_SUMS = frozenset((*_PER_GPU, *_PER_PROCESS))
+
+
+class Row:
+    """One process on one GPU, or the head of a group, whose `process` holds the sums and whose `pid` is None.
+
+    `gpu` is its label as 0 or 1:2, `place` the same in numbers with -1 for no instance, `depth` how far it is moved in.
+    A head has its name in `head` and the number of different processes below it in `count`.
+    """
+
+    __slots__ = ("count", "depth", "gpu", "head", "pid", "place", "process")
+
+    def __init__(self, process: Process, gpu: str, place: tuple[int, int], pid: int | None) -> None:
+        self.process = process
+        self.gpu = gpu
+        self.place = place
+        self.pid = pid
+        self.depth = 0
+        self.head = ""
+        self.count = 1
+
+    def __repr__(self) -> str:
+        return f"Row({self.head or self.pid} on {self.gpu})"
+
+
+class _Last:
+    """The rows made last: painter, keys and mouse ask for the same ones within a frame."""
+
+    snapshot: Snapshot | None = None
+    asked: tuple[str, bool, str, bool, str] = ("", False, "", False, "")
+    rows: list[Row] = []
+
+
+def rows(snapshot: Snapshot | None, state: State) -> list[Row]:
+    """Return the rows to show, in order; the list is shared and not to be changed.
+
+    Missing values come last in either direction; equal ones keep the order of their pids. While a filter is typed, it counts.
+    """
+    if snapshot is None:
+        return []
+    asked = (state.sort, state.falling, filter_text(state), state.tree, state.group)
+    if _Last.snapshot is not snapshot or _Last.asked != asked:
+        _Last.rows = _arranged(Find(filter_text(state)).apply(all_rows(snapshot)), state)
+        _Last.snapshot, _Last.asked = snapshot, asked
+    return _Last.rows
+
+
+def filter_text(state: State) -> str:
+    """Return the filter in force: the one being typed, else the one that was set."""
+    return state.editing if state.dialog == "filter" else state.filter
+
+
+def pids(shown: Iterable[Row]) -> list[int]:
+    """Return each process once, where it stands first: the order in which a cursor walks."""
+    return list(dict.fromkeys([row.pid for row in shown if row.pid is not None]))
+
+
+def all_rows(snapshot: Snapshot) -> list[Row]:
+    """Return every process on every GPU and instance, as the driver lists them."""
+    found: list[Row] = []
+    for at, gpu in enumerate(snapshot.gpus):
+        index = _index(gpu, at)
+        found += _on(gpu, str(index), (index, -1))
+        for inner, instance in enumerate(gpu.instances):
+            number = _index(instance, inner)
+            found += _on(instance, f"{index}:{number}", (index, number))
+    return found
+
+
+def _on(gpu: Gpu, label: str, place: tuple[int, int]) -> list[Row]:
+    return [Row(process, label, place, int(process.pid or 0)) for process in gpu.processes]
+
+
+def _index(gpu: Gpu, at: int) -> int:
+    return at if gpu.index is None else int(gpu.index)
+
+
+def _arranged(found: list[Row], state: State) -> list[Row]:
+    ordered = _sorted(found, state.sort, state.falling)
+    if state.group in GROUPS[1:]:
+        return _grouped(ordered, state)
+    return _treed(ordered) if state.tree else ordered
+
+
+def _sorted(found: list[Row], key: str, falling: bool) -> list[Row]:
+    found.sort(key=lambda row: (row.pid or 0, row.place))
+    if key == "gpu":
+        return sorted(found, key=lambda row: row.place, reverse=falling)
+    if key == "pid":
+        return found[::-1] if falling else found
+    values = [(value, row) for row in found if (value := row.process.get(key)) is not None]
+    missing = [row for row in found if row.process.get(key) is None] if len(values) < len(found) else []
+    if key in _TEXTS:
+        values = [(str(value).lower(), row) for value, row in values]
+    values.sort(key=_first, reverse=falling)
+    return [row for _, row in values] + missing
+
+
+def _first(pair: tuple[Value, Row]) -> float | str:
+    return pair[0]  # type: ignore[return-value]  # values of one metric are all text or all numbers
+
+
+def _grouped(ordered: list[Row], state: State) -> list[Row]:
+    """Put rows under a head each for a user, container or job; groups stand in the order of their sums, or of their first row."""
+    members: dict[str, list[Row]] = {}
+    for row in ordered:
+        members.setdefault(str(row.process.get(state.group) or ""), []).append(row)
+    heads = {_head(state.group, name, below): below for name, below in members.items()}
+    shown: list[Row] = []
+    for head in _sorted(list(heads), state.sort, state.falling) if state.sort in _SUMS else heads:
+        below = _treed(heads[head]) if state.tree else heads[head]
+        for row in below:
+            row.depth += 1
+        shown += [head, *below]
+    return shown
+
+
+def _head(group: str, name: str, members: list[Row]) -> Row:
+    once = {row.pid: row for row in members}
+    values: dict[str, Value] = {}
+    for keys, below in ((_PER_GPU, members), (_PER_PROCESS, list(once.values()))):
+        for key in keys:
+            numbers = [value for row in below if isinstance(value := row.process.get(key), (int, float))]
+            if numbers:
+                values[key] = sum(numbers)
+    if name:
+        values[group] = name
+    head = Row(Process(values), ",".join(dict.fromkeys(row.gpu for row in sorted(members, key=_place))), (-1, -1), None)
+    head.head = name or f"no {group}"
+    head.count = len(once)
+    return head
+
+
+def _place(row: Row) -> tuple[int, int]:
+    return row.place
+
+
+def _treed(ordered: list[Row]) -> list[Row]:
+    """Put the ranks of one run below the oldest of them.
+
+    The catalog has no parent pid, and the launcher that is the real parent seldom uses a GPU itself. So a family is what
+    one batch job runs, else what one user runs in one container with the same program and script; the lowest pid leads.
+    """
+    families: dict[object, list[Row]] = {}
+    for row in ordered:
+        families.setdefault(_family(row.process), []).append(row)
+    shown: list[Row] = []
+    for family in families.values():
+        eldest = min(family, key=lambda row: (row.pid or 0, row.place))
+        shown.append(eldest)
+        for row in family:
+            if row is not eldest:
+                row.depth += 1
+                shown.append(row)
+    return shown
+
+
+def _family(process: Process) -> object:
+    get = process.get
+    job = get("job")
+    if job:
+        return job
+    command = str(get("command") or get("name") or "")
+    words = [word for word in command.split(None, 4)[:4] if not word.startswith("-")]
+    return get("user"), get("container"), *words[:2]

@@ -1,0 +1,110 @@
+"""Signals to processes: never to a process that only has the number of the one that was chosen."""
+
+from __future__ import annotations
+
+import os
+
+from ...sources.files import read_bytes
+from ...sources.processes import parse_stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# The name without SIG, and what it asks of a process.
+SIGNALS = (
+    ("TERM", "finish"),
+    ("INT", "interrupt"),
+    ("KILL", "kill"),
+    ("HUP", "hang-up"),
+    ("STOP", "pause"),
+    ("CONT", "continue"),
+    ("USR1", "custom"),
+    ("USR2", "custom"),
+    ("QUIT", "dump"),
+)
+
+
+class Target:
+    """A process as it was when it was chosen: `started` is what `identify` said then."""
+
+    __slots__ = ("pid", "started")
+
+    def __init__(self, pid: int, started: float | None) -> None:
+        self.pid = pid
+        self.started = started
+
+    def __repr__(self) -> str:
+        return f"Target({self.pid}, {self.started})"
+
+
+def identify(pid: int) -> float | None:
+    """Return when a process started, in clock ticks since the machine did; None when there is no such process.
+
+    The kernel gives a number again only after a long way round, so number and start together name one process.
+    """
+    stat = parse_stat(read_bytes(f"/proc/{pid}/stat", 4096) or b"")
+    return None if stat is None else float(stat.started)
+
+
+def target(pid: int) -> Target:
+    """Return a process as it is now."""
+    return Target(pid, identify(pid))
+
+
+def send(targets: Sequence[Target], signal: str, foreign: bool = False) -> list[str]:
+    """Send a signal by its name in SIGNALS; return one sentence for each target, about what was done or why not.
+
+    `foreign` says that the pids belong to another PID namespace: the same numbers are other processes here, so nothing is sent.
+    """
+    if signal not in [name for name, _ in SIGNALS]:
+        return [f"{signal} is no signal that can be sent from here" for _ in targets]
+    return [_refusal(one, foreign) or _sent(one, signal) for one in targets]
+
+
+def _refusal(one: Target, foreign: bool) -> str:
+    if foreign:
+        return f"{one.pid} is outside this container: nothing sent"
+    if one.pid <= 1:
+        return f"{one.pid} keeps the machine running: nothing sent"
+    if one.pid == os.getpid():
+        return f"{one.pid} is gpulse itself: press q to leave"
+    if one.started is None:
+        return f"{one.pid} could not be told from others when it was chosen: nothing sent"
+    return ""
+
+
+def _sent(one: Target, signal: str) -> str:
+    import signal as signals  # loads enum; only those who send need it
+
+    number = getattr(signals, f"SIG{signal}")
+    handle = _hold(one.pid)
+    try:
+        # Held first and looked at second: from here on the number cannot pass to another process unseen.
+        now = identify(one.pid)
+        if now is None:
+            return f"{one.pid} has ended already"
+        if now != one.started:
+            return f"{one.pid} is another process by now: nothing sent"
+        if handle is None:
+            os.kill(one.pid, number)
+        else:
+            signals.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        return f"{one.pid} has ended already"
+    except PermissionError:
+        return f"{one.pid} belongs to another user: not permitted"
+    except OSError as error:
+        return f"{one.pid} could not be signalled: {error.strerror or error}"
+    finally:
+        if handle is not None:
+            os.close(handle)
+    return f"sent {signal} to {one.pid}"
+
+
+def _hold(pid: int) -> int | None:
+    """Return a handle on a process, or None where the kernel has none (before Linux 5.3) or there is no such process."""
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return None
