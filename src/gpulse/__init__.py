@@ -8,6 +8,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._version import __version__ as __version__
+    from .errors import ConfigError as ConfigError
     from .errors import DriverTimeout as DriverTimeout
     from .errors import GpulseError as GpulseError
     from .errors import RecordingError as RecordingError
@@ -38,6 +39,7 @@ _HOMES = {
     "UnknownMetric": "errors",
     "UnknownGpu": "errors",
     "RecordingError": "errors",
+    "ConfigError": "errors",
     "__version__": "_version",
 }
 __all__ = list(_HOMES)  # one table, not two

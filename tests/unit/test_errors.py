@@ -13,6 +13,7 @@ from gpulse import errors
     [
         (errors.GpulseError, 1),
         (errors.RecordingError, 1),
+        (errors.ConfigError, 2),
         (errors.UsageError, 2),
         (errors.UnknownMetric, 2),
         (errors.UnknownGpu, 2),

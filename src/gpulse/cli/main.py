@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # One line a verb: its name, and what it does. Its file is commands/NAME.py.
 VERBS = {
     "status": "One glance: what every GPU does and who uses it",
+    "top": "The live screen: GPUs, charts, processes, the last minutes",
     "query": "nvidia-smi's own words: fields, CSV, loops, logs; and more",
     "metrics": "The catalog: every metric, its unit and meaning",
     "doctor": "What was found, what is missing and how to get it",

@@ -57,7 +57,9 @@ def degrees(celsius: float | None, theme: Theme, fahrenheit: bool = False) -> st
     """Return a temperature, short: 66°C."""
     if celsius is None:
         return MISSING
-    return f"{celsius * 1.8 + 32:.0f}{theme.glyph('°F', 'F')}" if fahrenheit else f"{celsius:.0f}{theme.glyph('°C', 'C')}"
+    return (
+        f"{celsius * 1.8 + 32:.0f}{theme.glyph('°F', 'F')}" if fahrenheit else f"{celsius:.0f}{theme.glyph('°C', 'C')}"
+    )
 
 
 def power(gpu: Gpu, limit: bool = True) -> str:

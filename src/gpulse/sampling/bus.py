@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 
 class Subscription:
-    """What one reader sees: the newest snapshots, at most `size` of them waiting. `dropped` counts what it was too slow for."""
+    """What one reader sees: the newest snapshots, at most `size` of them waiting. `dropped` counts what it was too slow for.
 
-    def __init__(self, size: int) -> None:
+    `notify` is called, in the bus's thread, whenever there is something new to `get`.
+    """
+
+    def __init__(self, size: int, notify: Callable[[], None] | None = None) -> None:
+        self._notify = notify
         self._waiting: deque[Snapshot] = deque(maxlen=size)
         self._changed = threading.Condition()
         self._closed = False
@@ -29,6 +33,8 @@ class Subscription:
                 self.dropped += 1
             self._waiting.append(snapshot)
             self._changed.notify()
+        if self._notify is not None:
+            self._notify()
 
     def get(self, timeout: float | None = None) -> Snapshot | None:
         """Return the next snapshot; None when the bus has closed or the time is up."""
@@ -41,6 +47,8 @@ class Subscription:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+        if self._notify is not None:
+            self._notify()
 
     def __iter__(self) -> Iterator[Snapshot]:
         while (snapshot := self.get()) is not None:
@@ -55,7 +63,7 @@ class Bus:
 
     def __init__(self, sampler: Sampler, interval: float, failed: Callable[[Exception], None] | None = None) -> None:
         self._sampler = sampler
-        self._interval = interval
+        self.interval = interval
         self._failed = failed
         self._told: set[str] = set()
         self._lock = threading.Lock()
@@ -64,13 +72,18 @@ class Bus:
         self._thread = threading.Thread(target=self._run, name="gpulse-bus", daemon=True)
         self.latest: Snapshot | None = None
 
+    @property
+    def over(self) -> bool:
+        """Whether there will be no more snapshots: closed, or a recording that has ended."""
+        return self._stop.is_set()
+
     def start(self) -> None:
-        """Begin to sample."""
+        """Begin to sample. `interval` may be changed at any time and holds from the next look on."""
         self._thread.start()
 
-    def subscribe(self, size: int = 8) -> Subscription:
+    def subscribe(self, size: int = 8, notify: Callable[[], None] | None = None) -> Subscription:
         """Return a new reader's queue; close it when done."""
-        subscription = Subscription(size)
+        subscription = Subscription(size, notify)
         with self._lock:
             self._subscriptions.append(subscription)
             if self._stop.is_set():
@@ -100,7 +113,7 @@ class Bus:
                 break
             except Exception as error:  # noqa: BLE001  # one bad look must not end all that follow
                 self._tell(error)
-            due = max(due + self._interval, clock.monotonic())
+            due = max(due + self.interval, clock.monotonic())
             self._stop.wait(due - clock.monotonic())
         self.close()
 

@@ -17,7 +17,7 @@ from .track import Track
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..model.select import Wanted
@@ -56,6 +56,7 @@ class Sampler:
         self.dropped: dict[str, int] = {}
         self.missed = 0
         self._plan = Plan(wanted)
+        self._next_plan: Plan | None = None
         self._slow_every = slow_every
         self._slow_at = float("-inf")
         self._lanes = Lanes(patience)
@@ -87,6 +88,10 @@ class Sampler:
         ]
         self._chosen = choose_gpus(gpus, words, environ)
 
+    def want(self, wanted: Wanted) -> None:
+        """Ask for other metrics from the next read on; may be called by any thread."""
+        self._next_plan = Plan(wanted)
+
     def prime(self) -> None:
         """Begin the pairs of looks that some metrics need, so that a read 0.1 s later has them."""
         keys = self._plan.fast | self._plan.slow
@@ -109,15 +114,22 @@ class Sampler:
         if (recorded := self.source.recorded()) is not None:
             return self._only_chosen(recorded)
         self._notice_suspend()
+        self._adopt_plan()
         now, slow = self.clock.now(), self._slow_is_due()
         process_keys = self._plan.process(slow) if self._plan.lists else None
         before = self.source.devices
-        results = self._lanes.run([("source", self.source.refresh), *self._looks(slow, process_keys)])
+        seen: dict[Hashable, Sample] = {}
+        ask = _asking(self.source.machine, self._plan, slow, seen)
+        looks = self._looks(slow, process_keys, seen)
+        results = self._lanes.run([("source", self.source.refresh), *looks, ("machine", ask)])
         if self.source.devices is not before:  # opened anew: other GPUs, perhaps
-            results = {"source": results.get("source"), **self._lanes.run(self._looks(slow, process_keys))}
+            again = self._lanes.run([*self._looks(slow, process_keys, seen), ("machine", ask)])
+            results = {"source": results.get("source"), **again}
+        elif len(results) < len(looks) + 2:  # something hangs, so the machine may have been asked before all GPUs were
+            results.update(self._lanes.run([("machine", ask)]))
         problems = [*self.source.problems, *self._troubles(), *_raised(results.values())]
+        known, facts = self._know(results.pop("machine", None), problems)
         results.pop("source", None)
-        known = self._know(results.values(), self._plan.process(slow), problems)
         gpus = []
         for position, device in self._devices():
             track, answer = self._track(position), results.get(position)
@@ -125,7 +137,7 @@ class Sampler:
                 gpus.append(track.silent(device, now, "timeout" if answer is None else "failed"))
             else:
                 gpus.append(track.gpu(device, answer, now, known))
-        host = self._host(problems)
+        host = self._host(facts)
         self._rates.next_look()
         return Snapshot(now, tuple(gpus), host, self.source.driver, tuple(problems))
 
@@ -152,9 +164,9 @@ class Sampler:
             self._lanes.run([("source", self.source.close)])
         self._lanes.close()
 
-    def _looks(self, slow: bool, process_keys: frozenset[str] | None) -> list[Job]:
+    def _looks(self, slow: bool, process_keys: frozenset[str] | None, seen: dict[Hashable, Sample]) -> list[Job]:
         return [
-            (position, _looking(device, self._track(position).due(slow), process_keys))
+            (position, _looking(device, self._track(position).due(slow), process_keys, seen, position))
             for position, device in self._devices()
         ]
 
@@ -169,6 +181,14 @@ class Sampler:
         if position not in self._tracks:
             self._tracks[position] = Track(position, self._plan, self._rates, self.dropped)
         return self._tracks[position]
+
+    def _adopt_plan(self) -> None:
+        plan, self._next_plan = self._next_plan, None
+        if plan is not None:
+            self._plan = plan
+            self._slow_at = float("-inf")
+            for track in self._tracks.values():
+                track.adopt(plan)
 
     def _slow_is_due(self) -> bool:
         now = self.clock.monotonic()
@@ -189,54 +209,72 @@ class Sampler:
             self._rates.restart()
         self._asleep = asleep
 
-    def _know(self, answers: Iterable[Sample], keys: frozenset[str], problems: list[Problem]) -> dict[int, Facts]:
-        """Ask the machine about every process on any GPU, once each."""
-        pids = {pid for sample in _samples(answers) for pid in sample.processes}
-        if not pids or not self._plan.describes:
-            return {}
-        answer = self._ask_machine(
-            lambda machine: None if machine.foreign(pids) else machine.processes(pids, keys), problems
-        )
+    def _know(self, answer: Any, problems: list[Problem]) -> tuple[dict[int, Facts], Facts | None]:
+        """Return what the machine knows of the processes, and of itself; either may be missing, with a problem."""
         if answer is None:
+            problems.append(Problem("machine", "the kernel does not answer about processes or the machine."))
+        if not isinstance(answer, Answer):
+            return {}, None
+        if answer.foreign:
             problems.append(_FOREIGN)
-        known: dict[int, Facts] = answer or {}
-        for pid, facts in known.items():
+        for pid, facts in answer.processes.items():
             settle_rates(("process", pid), facts, self._rates)
             check(facts, PROCESS_METRICS, self.dropped)
-        return known
+        return answer.processes, answer.host
 
-    def _ask_machine(self, ask: Callable[[Machine], Any], problems: list[Problem]) -> Any:
-        """Return the machine's answer, or {} and a problem: the kernel too can hang over a process that is stuck."""
-        machine = self.source.machine
-        results = self._lanes.run([("machine", lambda: ask(machine))])
-        if "machine" not in results:
-            problems.append(Problem("machine", "the kernel does not answer about processes or the machine."))
-            return {}
-        if isinstance(results["machine"], Exception):
-            problems += _raised(results.values())
-            return {}
-        return results["machine"]
-
-    def _host(self, problems: list[Problem]) -> Host:
+    def _host(self, facts: Facts | None) -> Host:
         if self._plan.host is None:
             return Host({})
-        keys = self._plan.host
-        facts = self._ask_machine(lambda machine: machine.host(keys), problems)
-        if not facts:
-            return Host({}, dict.fromkeys(keys, "failed"))
+        if facts is None:
+            return Host({}, dict.fromkeys(self._plan.host, "failed"))
         settle_rates("host", facts, self._rates)
         check(facts, HOST_METRICS, self.dropped)
         return Host(facts.values, facts.gaps)
+
+
+class Answer:
+    """What the machine said in one look: of processes, of itself, and whether the driver's pids are not its own."""
+
+    __slots__ = ("foreign", "host", "processes")
+
+    def __init__(self) -> None:
+        self.processes: dict[int, Facts] = {}
+        self.host: Facts | None = None
+        self.foreign = False
+
+
+def _asking(machine: Machine, plan: Plan, slow: bool, seen: dict[Hashable, Sample]) -> Callable[[], Answer]:
+    """Return the job that asks the machine: in a lane like the GPUs, since the kernel too can hang over a stuck process."""
+
+    def ask() -> Answer:
+        answer = Answer()
+        pids = {pid for sample in _samples([*seen.values()]) for pid in sample.processes}
+        if pids and plan.describes:
+            answer.foreign = machine.foreign(pids)
+            answer.processes = {} if answer.foreign else machine.processes(pids, plan.process(slow))
+        if plan.host is not None:
+            answer.host = machine.host(plan.host)
+        return answer
+
+    return ask
 
 
 def _priming(device: Device, keys: frozenset[str]) -> Callable[[], None]:
     return lambda: device.prime(keys)
 
 
-def _looking(device: Device, keys: frozenset[str], process_keys: frozenset[str] | None) -> Callable[[], Sample]:
+def _looking(
+    device: Device,
+    keys: frozenset[str],
+    process_keys: frozenset[str] | None,
+    seen: dict[Hashable, Sample],
+    position: Hashable,
+) -> Callable[[], Sample]:
     def look() -> Sample:
         device.prime(keys)
-        return device.read(keys, process_keys)
+        sample = device.read(keys, process_keys)
+        seen[position] = sample
+        return sample
 
     return look
 

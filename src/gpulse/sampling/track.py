@@ -31,6 +31,12 @@ class Track:
         self._state: State = "ok"
         self._since: float | None = None
 
+    def adopt(self, plan: Plan) -> None:
+        """Go on with another plan; what it no longer asks for is forgotten."""
+        self._plan = plan
+        self._kept = {key: value for key, value in self._kept.items() if key in plan.lasting}
+        self._kept_gaps = {key: gap for key, gap in self._kept_gaps.items() if key in plan.lasting}
+
     def due(self, slow: bool) -> frozenset[str]:
         """Return the keys to ask now; `slow` says that the slow ones are due."""
         keys = self._plan.fast | self._plan.slow if slow or self._empty else self._plan.fast

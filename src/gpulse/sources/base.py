@@ -82,7 +82,12 @@ class Device:
 
 
 class Machine:
-    """The computer around the GPUs: its own metrics, and what it knows of a process by pid."""
+    """The computer around the GPUs: its own metrics, and what it knows of a process by pid.
+
+    `real` says that its pids are processes of this computer, which a signal can reach.
+    """
+
+    real = False
 
     def host(self, keys: Key) -> Facts:
         """Read these host metrics."""
@@ -91,6 +96,10 @@ class Machine:
     def processes(self, pids: Collection[int], keys: Key) -> dict[int, Facts]:
         """Read these metrics of these processes; a pid that is gone or not ours to see is left out."""
         raise NotImplementedError
+
+    def about(self, pid: int) -> dict[str, str]:
+        """Return what else is known of one process, by word: its cgroup, its environment with secrets masked."""
+        return {}
 
     def foreign(self, pids: Collection[int]) -> bool:
         """Tell whether these pids, as the driver gives them, belong to a PID namespace other than ours."""

@@ -48,6 +48,8 @@ def parse_stat(content: bytes) -> Stat | None:
 class LinuxMachine(Machine):
     """This computer, read from /proc; `root` stands before /proc and /sys, for tests."""
 
+    real = True
+
     def __init__(self, root: str = "") -> None:
         self._root = root
         self._proc = f"{root}/proc"
@@ -72,6 +74,15 @@ class LinuxMachine(Machine):
             known[pid] = self._facts(stat, seen[identity], trees.get(pid))
         self._lasting = seen  # what is gone is forgotten, so a reused pid never inherits a name
         return known
+
+    def about(self, pid: int) -> dict[str, str]:
+        folder = f"{self._proc}/{pid}"
+        facts = {"cgroup": read_text(f"{folder}/cgroup") or "", "directory": link(f"{folder}/cwd")}
+        entries = (read_bytes(f"{folder}/environ", 1 << 18) or b"").decode("utf-8", "replace").split("\0")
+        for entry in sorted(filter(None, entries)):
+            name, _, value = mask([entry]).partition("=")
+            facts[f"${name}"] = value
+        return {word: text for word, text in facts.items() if text}
 
     def foreign(self, pids: Collection[int]) -> bool:
         return bool(pids) and self.isolated() and not all(self._holds_a_gpu(pid) for pid in pids)

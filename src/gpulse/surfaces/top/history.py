@@ -25,6 +25,10 @@ class History:
         self._series: dict[tuple[int, str], array[float]] = {}
         self._packed: deque[tuple[float, bytes]] = deque(maxlen=_LOOKS)
 
+    def watch(self, keys: Iterable[str]) -> None:
+        """Keep series of these metrics from now on; those kept before stay."""
+        self.keys = tuple(dict.fromkeys((*self.keys, *keys)))
+
     def add(self, snapshot: Snapshot) -> None:
         """Take in a look."""
         self.times.append(snapshot.time)

@@ -14,8 +14,9 @@ CARD, GAP = 4, 2  # rows of a card without MIG instances; columns between things
 _NARROWEST_CARD, _WIDEST_CARD = 48, 110
 _NARROWEST_LINE = 36
 _CHARTS, _TABLE = 6, 5  # rows under which a chart says nothing, and a process table
-_TALLEST_CHARTS = 30
-_GPUS_SHARE = 0.6  # of the screen: more than that in lines is set in several columns
+_TALLEST_CHARTS = 20
+_CARD_SHARES = (0.2, 0.35, 0.5)  # of the screen that cards may take: narrower ones before more of it
+_LINES_SHARE = 0.6  # of the screen: more than that in lines is set in several columns
 
 
 class Shape:
@@ -90,25 +91,29 @@ def _chart_rows(state: State, left: int) -> int:
 
 def _gpu_rows(state: State, columns: int, body: int) -> int:
     gpus = state.shown.gpus if state.shown else ()
-    table = 0 if "processes" in state.hidden else _TABLE
+    table = 0 if "processes" in state.hidden else _TABLE if body >= 12 else 3
     charts = 0 if "charts" in state.hidden or not state.settings.charts else _CHARTS
-    most = max(1, body - table) if body >= _TABLE + 3 else max(0, body)
-    for room in (body - table - charts, most):
-        if room <= 0:
-            continue
+    most = max(1, body - table) if body >= 7 else max(0, body)
+    beside = min(most, body - table - charts)  # what leaves room for charts
+    for share in _CARD_SHARES:
+        shape = shape_of(gpus, columns, min(beside, int(body * share)))
+        if shape.cards:
+            return shape.rows
+    for room in (min(beside, int(body * _LINES_SHARE)), beside, most):
         shape = shape_of(gpus, columns, room)
         if shape.rows <= room:
-            calmer = shape_of(gpus, columns, int(body * _GPUS_SHARE))
-            return calmer.rows if calmer.rows <= body * _GPUS_SHARE else shape.rows
-    return min(most, body)
+            return shape.rows
+    return most
 
 
 def shape_of(gpus: tuple[Gpu, ...], columns: int, rows: int) -> Shape:
     """Return the roomiest way to draw the GPUs in so many rows; `rows` of the answer is larger where it must be scrolled."""
     count = max(1, len(gpus))
-    for across in range(min(count, -(-columns // _WIDEST_CARD)), min(count, (columns + GAP) // (_NARROWEST_CARD + GAP)) + 1):
+    fewest, most = min(count, -(-columns // _WIDEST_CARD)), min(count, (columns + GAP) // (_NARROWEST_CARD + GAP))
+    # Rows that come out even first: a hole at the end of the last one looks like a GPU that is missing.
+    for across in sorted(range(max(1, fewest), most + 1), key=lambda across: (count % across > 0, across)):
         needed = sum(card_rows(gpus, across))
-        if across and needed <= rows:
+        if needed <= rows:
             return Shape(True, across, needed)
     lines = max(1, sum(1 + len(gpu.instances) for gpu in gpus))
     widest = max(1, min(lines, (columns + GAP) // (_NARROWEST_LINE + GAP)))
@@ -121,8 +126,6 @@ def shape_of(gpus: tuple[Gpu, ...], columns: int, rows: int) -> Shape:
 
 def card_rows(gpus: tuple[Gpu, ...], across: int) -> list[int]:
     """Return the height of each row of cards: the tallest of them, MIG instances included."""
-    if not across:
-        return []
     heights = [CARD + len(gpu.instances) for gpu in gpus] or [1]
     return [max(heights[at : at + across]) for at in range(0, len(heights), across)]
 
@@ -134,6 +137,4 @@ def split(area: Area, count: int) -> list[Area]:
     room = area.columns - GAP * (count - 1)
     edges = [at * room // count + GAP * at for at in range(count)]
     ends = [(at + 1) * room // count + GAP * at for at in range(count)]
-    return [
-        Area(area.row, area.column + start, area.rows, end - start) for start, end in zip(edges, ends, strict=True)
-    ]
+    return [Area(area.row, area.column + start, area.rows, end - start) for start, end in zip(edges, ends, strict=True)]

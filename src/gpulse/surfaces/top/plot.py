@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,20 +16,21 @@ if TYPE_CHECKING:
 
 _LEFT = (0x40, 0x04, 0x02, 0x01)  # dots of a cell's left half from the bottom up
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
+SHADE, ASCII_SHADE = "\u2802", "."  # a cell of nothing but the shade under a curve
 _MINI = " ▁▂▃▄▅▆▇█"
 
 
 def braille(values: Sequence[float], columns: int, rows: int, low: float, high: float) -> list[str]:
     """Return an area plot of evenly spaced values, two by four dots a cell, the top row first.
 
-    Solid up to the lowest value of a dot column, every second dot from there to the highest. NaN leaves a hole; a value
-    at `low` still has a dot, so that nothing and zero differ.
+    A stroke in each dot column from its lowest to its highest value, joined to the one before, light shade below. NaN
+    leaves a hole; a value at `low` still has a dot, so that nothing and zero differ.
     """
     return braille_spans(spans(values, columns * 2), rows, low, high)
 
 
 def ascii_plot(values: Sequence[float], columns: int, rows: int, low: float, high: float) -> list[str]:
-    """Return the same plot in ASCII: # up to the lowest value of a column, : from there to the highest."""
+    """Return the same plot in ASCII: # from the lowest to the highest value of a column, full stops below."""
     return ascii_spans(spans(values, columns), rows, low, high)
 
 
@@ -46,42 +48,70 @@ def spans(values: Sequence[float], count: int) -> list[Span]:
 
 
 def braille_spans(columns: Sequence[Span], rows: int, low: float, high: float) -> list[str]:
-    """Return the braille plot of ready columns, two of them a cell."""
+    """Return the braille plot of ready columns, two of them a cell; cells that hold nothing but shade are `SHADE`."""
     if rows <= 0:
         return []
-    dots, cells = rows * 4, (len(columns) + 1) // 2
-    masks = [[0] * cells for _ in range(rows)]
-    for at, span in enumerate(columns):
+    dots = rows * 4
+    strokes: list[tuple[int, int] | None] = []
+    before: tuple[int, int] | None = None
+    for span in columns:
         if span is None:
+            before = None
+            strokes.append(None)
             continue
-        bits = _RIGHT if at & 1 else _LEFT
-        whole = bits[0] | bits[1] | bits[2] | bits[3]
-        cell = at >> 1
-        solid, top = _height(span[0], low, high, dots), _height(span[1], low, high, dots)
-        full, rest = divmod(solid, 4)
-        for row in range(full):
-            masks[rows - 1 - row][cell] |= whole
-        for dot in range(rest):
-            masks[rows - 1 - full][cell] |= bits[dot]
-        for dot in range(top - 1, solid - 1, -2):
-            masks[rows - 1 - (dot >> 2)][cell] |= bits[dot & 3]
-    return ["".join([chr(0x2800 + mask) if mask else " " for mask in row]) for row in masks]
+        bottom = top = _height(span[0], low, high, dots) - 1
+        if span[1] != span[0]:
+            top = _height(span[1], low, high, dots) - 1
+        strokes.append((bottom, top) if before is None or before == (bottom, top) else _joined(bottom, top, before))
+        before = bottom, top
+    if len(strokes) & 1:
+        strokes.append(None)
+    cells = [_cell(strokes[at], strokes[at + 1], rows) for at in range(0, len(strokes), 2)]
+    return ["".join(row) for row in zip(*cells, strict=True)] if cells else [""] * rows
+
+
+@lru_cache(maxsize=4096)  # a curve that moves by one column is made of the same cells
+def _cell(left: tuple[int, int] | None, right: tuple[int, int] | None, rows: int) -> str:
+    """Return one column of cells from the top down: blank, then the strokes of both halves, then shade."""
+    if left is None and right is None:
+        return " " * rows
+    ends = [stroke for stroke in (left, right) if stroke is not None]
+    lowest, highest = min(first for first, _ in ends) >> 2, max(last for _, last in ends) >> 2
+    middle = ""
+    for row in range(highest, lowest - 1, -1):
+        mask, base = 0, row * 4
+        if left is not None:
+            mask = _dots(_LEFT, left, base) | (_LEFT[2] if base + 2 < left[0] else 0)
+        if right is not None:
+            mask |= _dots(_RIGHT, right, base)
+        middle += chr(0x2800 + mask) if mask else " "
+    return " " * (rows - 1 - highest) + middle + (" " if left is None else SHADE) * lowest
+
+
+def _dots(bits: tuple[int, ...], stroke: tuple[int, int], base: int) -> int:
+    """Return the dots of a stroke that lie in the cell that begins at dot `base`."""
+    return sum(bits[max(0, stroke[0] - base) : max(0, stroke[1] - base + 1)])
 
 
 def ascii_spans(columns: Sequence[Span], rows: int, low: float, high: float) -> list[str]:
-    """Return the ASCII plot of ready columns, one a cell."""
+    """Return the ASCII plot of ready columns, one a cell; shade is a full stop."""
     if rows <= 0:
         return []
     cells = [[" "] * len(columns) for _ in range(rows)]
     for at, span in enumerate(columns):
         if span is None:
             continue
-        solid, top = _height(span[0], low, high, rows), _height(span[1], low, high, rows)
-        for row in range(top):
-            cells[rows - 1 - row][at] = "#" if row < solid else ":"
+        bottom, top = _height(span[0], low, high, rows) - 1, _height(span[1], low, high, rows) - 1
+        for row in range(top + 1):
+            cells[rows - 1 - row][at] = "#" if row >= bottom else ASCII_SHADE
         if span[1] <= low:
             cells[rows - 1][at] = "_"  # there, but nothing
     return ["".join(row) for row in cells]
+
+
+def _joined(bottom: int, top: int, before: tuple[int, int]) -> tuple[int, int]:
+    """Return a stroke made long enough to meet the one before it."""
+    return min(bottom, before[1] + 1), max(top, before[0] - 1)
 
 
 def mini(share: float | None, unicode: bool = True) -> str:
@@ -107,7 +137,9 @@ def draw(grid: Grid, row: int, column: int, text: str, style: str = "") -> int:
 
 def _height(value: float, low: float, high: float, dots: int) -> int:
     """Return how many dots high a value stands: at least one, at most all."""
-    if high <= low or value != value:
+    if value >= high > low:
+        return dots
+    if not low < value < high:
         return 1
-    part = (min(high, max(low, value)) - low) / (high - low)
-    return 1 + round(part * (dots - 1)) if part == part else 1
+    part = (value - low) / (high - low)
+    return 1 + round(part * (dots - 1)) if part == part else 1  # a scale without end has no places

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from .state import State
 
-KEYS = ("gpu", *PROCESS_METRICS)  # what can be a column and sorted by
-GROUPS = ("", "user", "container", "job")
+_GROUPS = ("user", "container", "job")
 _TEXTS = frozenset(key for key, metric in PROCESS_METRICS.items() if isinstance(metric, Text))
 _PER_GPU = ("memory_used", "sm_utilization")  # a process has its own on each GPU
 _PER_PROCESS = ("cpu_percent", "host_memory")  # the same on each GPU, so counted once
@@ -99,7 +98,7 @@ def _index(gpu: Gpu, at: int) -> int:
 
 def _arranged(found: list[Row], state: State) -> list[Row]:
     ordered = _sorted(found, state.sort, state.falling)
-    if state.group in GROUPS[1:]:
+    if state.group in _GROUPS:
         return _grouped(ordered, state)
     return _treed(ordered) if state.tree else ordered
 
@@ -147,14 +146,25 @@ def _head(group: str, name: str, members: list[Row]) -> Row:
                 values[key] = sum(numbers)
     if name:
         values[group] = name
-    head = Row(Process(values), ",".join(dict.fromkeys(row.gpu for row in sorted(members, key=_place))), (-1, -1), None)
+    head = Row(Process(values), _labels(members), (-1, -1), None)
     head.head = name or f"no {group}"
     head.count = len(once)
     return head
 
 
-def _place(row: Row) -> tuple[int, int]:
-    return row.place
+def _labels(members: list[Row]) -> str:
+    """Return the GPUs of a group, short: 0-3,6."""
+    labels = {row.place: row.gpu for row in members}
+    spans: list[list[tuple[int, int]]] = []
+    for place in sorted(labels):
+        if spans and place[1] == -1 and spans[-1][-1] == (place[0] - 1, -1):
+            spans[-1].append(place)
+        else:
+            spans.append([place])
+    return ",".join(
+        labels[span[0]] + (f"{'-' if len(span) > 2 else ','}{labels[span[-1]]}" if len(span) > 1 else "")
+        for span in spans
+    )
 
 
 def _treed(ordered: list[Row]) -> list[Row]:
@@ -182,6 +192,7 @@ def _family(process: Process) -> object:
     job = get("job")
     if job:
         return job
-    command = str(get("command") or get("name") or "")
-    words = [word for word in command.split(None, 4)[:4] if not word.startswith("-")]
+    words = str(get("command") or get("name") or "").split(None, 3)[:3]
+    if len(words) == 3 and words[1][0] == "-":
+        del words[1]  # python -u train.py
     return get("user"), get("container"), *words[:2]

@@ -7,6 +7,7 @@ from ...present.theme import Theme
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
+    from .events import Happening
     from .history import History
     from .settings import Settings
 
@@ -32,6 +33,7 @@ class State:
         # what is in front
         self.dialog = ""  # "", help, filter, sort, signal, details, settings
         self.enlarged = ""  # "", gpus, charts, processes: the panel that has the whole screen
+        self.events: list[Happening] = []  # what happened last, newest first
         self.message = ""  # one line for the user, gone at the next key
         # the processes
         self.sort = settings.sort
@@ -49,4 +51,4 @@ class State:
         self.chart_gpu: int | None = None  # index of the one GPU charted; None is the mean of all
         self.span = 0  # position in SPANS
         self.cursor: int | None = None  # column of a chart the mouse reads
-        self.hidden: set[str] = set()  # panels switched off: charts, host, processes
+        self.hidden = {"host", "charts", "processes"} - set(settings.panels)  # panels switched off

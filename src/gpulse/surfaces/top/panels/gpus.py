@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _ACTIVITY = (("SM", Gpu.sm_active), ("tensor", Gpu.tensor_active), ("DRAM", Gpu.dram_active))
 _STALE = 3  # intervals after which what is on screen is no longer what is
 _LONGEST_BAR = 24
+_NOTES = 11  # cells in which a reason or a name fits, with the space before
 
 
 def paint(grid: Grid, area: Area, state: State) -> None:
@@ -70,17 +71,19 @@ def _cards(grid: Grid, area: Area, state: State, gpus: tuple[Gpu, ...], across: 
     for at, height in enumerate(card_rows(gpus, across)):
         places = split(Area(row, area.column, height, area.columns), across)
         for gpu, place in zip(gpus[at * across : (at + 1) * across], places, strict=False):
-            _card(grid, place, state, gpu)
-            if old:
-                _fade(grid, place, old)
+            _card(grid, place, state, gpu, old)
         row += height
 
 
-def _card(grid: Grid, area: Area, state: State, gpu: Gpu) -> None:
+def _card(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> None:
+    _card_body(grid, area, state, gpu, _title(grid, area, state, gpu, old))
+    if old:
+        _fade(grid, Area(area.row + 1, area.column, area.rows - 1, area.columns))
+
+
+def _card_body(grid: Grid, area: Area, state: State, gpu: Gpu, below: list[tuple[str, str]]) -> None:
     look = state.shown
     words, style = silence(gpu, look.time if look else 0.0)
-    notes = [] if words else remarks(gpu, clock=False, decimal=state.settings.decimal)
-    below = _title(grid, area, state, gpu, notes, bool(words))
     if words:
         grid.put(area.row + 1, area.column, fit(words, area.columns, state.theme.more), style)
         return
@@ -95,22 +98,24 @@ def _card(grid: Grid, area: Area, state: State, gpu: Gpu) -> None:
     grid.put(row, column, f"{memory:>14}", "calm", 14)
     for at, (name, metric) in enumerate(rest):
         _activity(grid, area.row + 1 + at, area.column + left + GAP, right, state, name, gpu, metric)
-    _who(grid, area.row + 3, area.column, left, state, below, gpu)
+    row = area.row + 3
+    if below or gpu.processes or len(rest) == len(_ACTIVITY):
+        _who(grid, row, area.column, left if len(rest) == len(_ACTIVITY) else area.columns, state, below, gpu)
+        row += 1
     for at, part in enumerate(gpu.instances):
-        _part_row(grid, Area(area.row + 4 + at, area.column, 1, area.columns), state, part)
+        _part_row(grid, Area(row + at, area.column, 1, area.columns), state, part)
 
 
-def _title(grid: Grid, area: Area, state: State, gpu: Gpu, notes: list[tuple[str, str]], mute: bool) -> list[tuple[str, str]]:
+def _title(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> list[tuple[str, str]]:
     """Draw number and name at the left, heat and power at the right, a rule between; return the notes that found no room."""
     theme, row, end = state.theme, area.row, area.column + area.columns
-    facts: list[tuple[str, str]] = []
-    if not mute:
-        if gpu.fan_speed is not None:
-            facts.append((f"fan {gpu.fan_speed:.0f}%", "label"))
-        facts.append((degrees(gpu.temperature, theme, state.settings.fahrenheit), severity(Gpu.temperature, gpu)))
-        facts.append((f"{power(gpu):>9}", "calm"))
+    mute = bool(silence(gpu, 0.0)[0])
+    notes = [] if mute else remarks(gpu, clock=False, decimal=state.settings.decimal)
+    facts = [] if mute else _facts(gpu, state)
+    if old:
+        facts = [(old, "warn"), *((text, "faint") for text, _ in facts)]
     taken = sum(2 + width(text) for text, _ in facts)
-    column = grid.put(row, area.column, label(gpu), "accent", area.columns)
+    column = grid.put(row, area.column, label(gpu), _mark(gpu, state), area.columns)
     name = fit(short_name(gpu), max(0, area.columns - taken - (column - area.column) - 2), theme.more)
     column = grid.put(row, column + 1, name, "title", end - column - 1) + 1
     room = end - column - taken - 3
@@ -128,6 +133,12 @@ def _title(grid: Grid, area: Area, state: State, gpu: Gpu, notes: list[tuple[str
     return notes[len(shown) :]
 
 
+def _facts(gpu: Gpu, state: State) -> list[tuple[str, str]]:
+    facts = [] if gpu.fan_speed is None else [(f"fan {gpu.fan_speed:.0f}%", "label")]
+    facts.append((degrees(gpu.temperature, state.theme, state.settings.fahrenheit), severity(Gpu.temperature, gpu)))
+    return [*facts, (f"{power(gpu):>9}", "calm")]
+
+
 def _use(grid: Grid, area: Area, state: State, gpu: Gpu, bar: int) -> None:
     use, row = gpu.utilization, area.row + 1
     column = _gauge(grid, row, draw(grid, row, area.column, "util ", "label"), state, _part(use), bar, share_style(use))
@@ -137,9 +148,7 @@ def _use(grid: Grid, area: Area, state: State, gpu: Gpu, bar: int) -> None:
         draw(grid, row, column + 5, f"{gpu.clock_sm:5.0f} MHz", "critical" if alarm else "label")
 
 
-def _activity(
-    grid: Grid, row: int, column: int, cells: int, state: State, name: str, gpu: Gpu, metric: Number
-) -> None:
+def _activity(grid: Grid, row: int, column: int, cells: int, state: State, name: str, gpu: Gpu, metric: Number) -> None:
     value = gpu.get(metric.key)
     share = value if isinstance(value, (int, float)) else None
     text = state.theme.more if share is None and gpu.gaps.get(metric.key) == "pending" else _percent(share)
@@ -153,7 +162,7 @@ def _part_row(grid: Grid, area: Area, state: State, part: Gpu) -> None:
     name = short_name(part).removeprefix("MIG ")
     column = draw(grid, area.row, area.column, state.theme.glyph("└ ", "- "), "border")
     grid.put(area.row, column, fit(name, 10, state.theme.more), "calm")
-    bar = max(0, min(_LONGEST_BAR, area.columns - 12 - 14 - 9))
+    bar = max(0, min(_LONGEST_BAR, area.columns - 13 - 14 - 9 - (14 if part.processes else 0)))
     column = _gauge(grid, area.row, column + 11, state, _part(part.memory_percent), bar, memory_style(part))
     memory = of(part.memory_used, part.memory_total, state.settings.decimal)
     column = grid.put(area.row, column, f"{memory:>14}", "calm", 14)
@@ -162,9 +171,7 @@ def _part_row(grid: Grid, area: Area, state: State, part: Gpu) -> None:
     _who(grid, area.row, column + 2, area.column + area.columns - column - 2, state, [], part)
 
 
-def _who(
-    grid: Grid, row: int, column: int, room: int, state: State, notes: list[tuple[str, str]], gpu: Gpu
-) -> None:
+def _who(grid: Grid, row: int, column: int, room: int, state: State, notes: list[tuple[str, str]], gpu: Gpu) -> None:
     for text, style in _people(state, gpu, notes, room):
         column = grid.put(row, column, text, style)
 
@@ -204,16 +211,19 @@ class _Columns:
 
     def __init__(self, gpus: tuple[Gpu, ...], state: State, cells: int, notes: int, named: bool) -> None:
         decimal = state.settings.decimal
-        self.index = max(2 if any(gpu.instances for gpu in gpus) else 1, *(len(label(gpu)) for gpu in gpus))
+        parts = [part for gpu in gpus for part in (gpu, *gpu.instances)]
+        self.index = max(len(label(gpu)) for gpu in gpus)
+        self.index = max([self.index, *(1 + len(label(part)) for gpu in gpus for part in gpu.instances)])
         self.temperature = 5 if state.settings.fahrenheit else 4
         memory = max(8, *(len(of(gpu.memory_used, gpu.memory_total, decimal)) for gpu in gpus))
         limited = max(6, *(len(power(gpu)) for gpu in gpus))
-        parts = [part for gpu in gpus for part in (gpu, *gpu.instances)]
         active = any(has(part, metric) for part in parts for _, metric in _ACTIVITY)
         name = min(20, max(width(short_name(part)) for part in parts))
         self.bar = self.name = self.activity = self.notes = 0
         self.power, self.memory = 5, 4
         room = cells - (self.index + 1 + 4 + 2 + 4 + 2 + self.temperature + 1 + 5)
+        if room < 0:
+            self.power = 0
 
         def afford(more: int) -> bool:
             nonlocal room
@@ -231,13 +241,19 @@ class _Columns:
             self.activity = 15
         if afford(limited - 5 + 1):
             self.power = limited + 1
-        if self.bar and afford(2 * 4):
-            self.bar += 4
+        if self.flag and room + self.flag >= _NOTES:
+            room -= _NOTES - self.flag
+            self.notes = _NOTES
+        if self.bar:
+            more = min(4, room // 2)
+            self.bar += more
+            room -= 2 * more
         if named and afford(name + 2):
             self.name = name + 2
-        if notes and (room >= 14 or notes <= room):
-            self.notes = min(notes, room - 1)
-            room -= self.notes + 1
+        if self.notes:
+            more = max(0, min(notes + 2 - self.notes, room))
+            self.notes += more
+            room -= more
         if self.bar:
             self.bar += max(0, min(_LONGEST_BAR - self.bar, room // 2))
 
@@ -254,7 +270,8 @@ def _lines(grid: Grid, area: Area, state: State, across: int, old: str) -> None:
     places = split(Area(area.row, area.column, area.rows, area.columns), across)
     longest = max(sum(2 + width(text) for text, _ in _people(state, gpu, remarks(gpu), 60)) for gpu, _ in entries)
     names = {short_name(part) for part, _ in entries}
-    columns = _Columns(gpus, state, places[0].columns, min(longest, 60), len(names) > 1 or across == 1)
+    longest = min(64, -(-longest // 8) * 8)  # in steps: a note that comes or goes moves little
+    columns = _Columns(gpus, state, places[0].columns, longest, len(names) > 1 or across == 1)
     for at, place in enumerate(places):
         mine = shown[at * height : (at + 1) * height]
         if titles and mine:
@@ -262,7 +279,8 @@ def _lines(grid: Grid, area: Area, state: State, across: int, old: str) -> None:
         for row, (gpu, part) in enumerate(mine):
             _row(grid, Area(place.row + titles + row, place.column, 1, place.columns), state, columns, gpu, part)
     if old:
-        _fade(grid, area, old)
+        _fade(grid, area)
+        _corner(grid, area, old)
     if len(shown) < len(entries):
         _scrolled(grid, area, state, first, len(entries) - first - len(shown))
 
@@ -270,7 +288,7 @@ def _lines(grid: Grid, area: Area, state: State, across: int, old: str) -> None:
 def _titles(grid: Grid, area: Area, columns: _Columns) -> None:
     row, column = area.row, area.column + columns.index + 1 + columns.name
     bar = columns.bar + 1 if columns.bar else 0
-    draw(grid, row, column, "UTIL" if bar else "UTIL", "label")
+    draw(grid, row, column, "UTIL", "label")
     column += bar + 4
     if columns.activity:
         column = draw(grid, row, column, "   SM TENS DRAM", "label")
@@ -278,15 +296,16 @@ def _titles(grid: Grid, area: Area, columns: _Columns) -> None:
     draw(grid, row, column, "MEMORY" if bar or columns.memory > 4 else " MEM", "label")
     column += bar + columns.memory + 2
     column = draw(grid, row, column, f"{'TEMP':>{columns.temperature}}", "label") + 1
-    draw(grid, row, column, f"{'POWER':>{columns.power}}", "label")
+    if columns.power:
+        draw(grid, row, column, f"{'POWER':>{columns.power}}", "label")
 
 
 def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part: bool) -> None:
     row, column, theme = area.row, area.column, state.theme
     if part:
-        draw(grid, row, column, f"{theme.glyph('└', '-'):>{columns.index}}", "border")
+        grid.put(row, column, f"{theme.glyph('└', '-') + label(gpu):>{columns.index}}", "border")
     else:
-        grid.put(row, column, f"{label(gpu):>{columns.index}}", "accent")
+        grid.put(row, column, f"{label(gpu):>{columns.index}}", _mark(gpu, state))
     column += columns.index + 1
     if columns.name:
         grid.put(row, column, fit(short_name(gpu), columns.name - 2, theme.more), "calm")
@@ -311,9 +330,10 @@ def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part
     column = draw(grid, row, column, f"{text:>{columns.memory}}", style) + 2
     text = degrees(gpu.temperature, theme, state.settings.fahrenheit)
     column = draw(grid, row, column, f"{text:>{columns.temperature}}", severity(Gpu.temperature, gpu)) + 1
-    text = power(gpu, limit=columns.power > 6)
-    column = draw(grid, row, column, f"{text if columns.power > 5 else text.replace(' ', ''):>{columns.power}}", "calm")
-    notes = remarks(gpu, decimal=state.settings.decimal)
+    if columns.power:
+        text = power(gpu) if columns.power > 5 else power(gpu, limit=False).replace(" ", "")
+        column = draw(grid, row, column, f"{text:>{columns.power}}", "calm")
+    notes = remarks(gpu, clock=columns.notes >= 20, decimal=state.settings.decimal)
     room = area.column + area.columns - column - 2
     if columns.notes:
         _who(grid, row, column + 2, room, state, notes, gpu)
@@ -334,18 +354,30 @@ def _numbers(grid: Grid, row: int, column: int, state: State, gpu: Gpu) -> int:
 def _scrolled(grid: Grid, area: Area, state: State, above: int, below: int) -> None:
     up, down = (state.theme.glyph("↑", "^"), state.theme.glyph("↓", "v"))
     text = " ".join(([f"{up}{above}"] if above else []) + ([f"{down}{below}"] if below else []))
-    draw(grid, area.row, area.column + area.columns - len(text) - 1, f" {text}", "warn")
+    _corner(grid, area, text)
 
 
 # --- both
 
 
-def _fade(grid: Grid, area: Area, old: str) -> None:
-    """Take the colours out of an area and write its age at the right of its first row."""
+def _mark(gpu: Gpu, state: State) -> str:
+    """Return the style of a GPU's number: the one whose charts are shown stands out."""
+    return "selected" if state.chart_gpu is not None and gpu.index == state.chart_gpu else "accent"
+
+
+def _fade(grid: Grid, area: Area) -> None:
+    """Take the colours out of an area: what it shows is no longer so."""
     for row in range(area.row, area.end):
         grid.restyle(row, area.column, area.columns, "faint")
-    text = f" {old}"
-    draw(grid, area.row, area.column + max(0, area.columns - len(text)), text, "warn")
+
+
+def _corner(grid: Grid, area: Area, text: str) -> None:
+    """Write at the right end of the first row; a word that stands there goes as a whole."""
+    start = area.column + max(0, area.columns - len(text) - 1)
+    while start > area.column and grid.chars[area.row][start] != " ":
+        start -= 1
+    end = area.column + area.columns
+    draw(grid, area.row, start, f"{text:>{end - start}}", "warn")
 
 
 def _gauge(grid: Grid, row: int, column: int, state: State, share: float | None, cells: int, style: str) -> int:

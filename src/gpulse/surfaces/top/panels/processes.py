@@ -7,13 +7,13 @@ from ....model.metric import Number
 from ....present.cells import MISSING, value_text
 from ....present.text import clean, fit, pad, width
 from ....present.words import size
-from ....units import BYTES
+from ....units import BYTES, SECOND
 from ..find import Find
 from ..processes import filter_text, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ....model.metric import Value
+    from ....model.metric import Metric, Value
     from ....model.snapshot import Snapshot
     from ..area import Area
     from ..grid import Grid
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _MARKS = 2  # cells before the first column: the cursor and the tag
 _GAP = 1
 _SIZE = 8  # cells of any size: 71.2 GiB
+_DURATION = 6  # cells of any duration below 100 days: 12m05s
 _LEAST = 12  # cells the last column keeps while others can go
 _MOST = {"user": 12, "name": 16, "container": 14, "pod": 24, "job": 16, "type": 5, "gpu": 7}
 # What a narrow screen does without, first to go first; whose process it is and how much it holds go last.
@@ -45,8 +46,8 @@ class Column:
         self.title = "GPU" if metric is None else metric.short.upper()
         self.right = isinstance(metric, Number)
         self.start = 0
-        # the mark of the sorted column has a cell of its own, so that sorting by another one moves nothing
-        self.cells = max(cells, width(self.title) + (_GAP if self.right else 0))
+        # room for the mark of the sorted column, so that sorting by another one moves nothing; on the left it takes the gap
+        self.cells = max(cells, width(self.title) + (1 if self.right else 0))
 
     def __repr__(self) -> str:
         return f"Column({self.key} at {self.start}, {self.cells} cells)"
@@ -76,7 +77,8 @@ def paint(grid: Grid, area: Area, state: State) -> None:
     found = rows(state.shown, state)
     columns = layout(found, state, area.columns)
     _titles(grid, area, state, columns)
-    for at, words in enumerate(_missing(state.shown), area.end - _notes(area, state)):
+    notes = _notes(area, state)
+    for at, words in enumerate(_missing(state.shown)[:notes], area.end - notes):
         grid.put(at, area.column + _MARKS, words, "warn", area.columns - _MARKS)
     if not found:
         _nothing(grid, area, state)
@@ -85,7 +87,7 @@ def paint(grid: Grid, area: Area, state: State) -> None:
     mine = me()
     for at, row in enumerate(found[first:last], area.row + 1):
         _row(grid, at, area, row, columns, state, mine)
-    _scroll_marks(grid, area, state, (first, last, len(found)))
+    _scroll_marks(grid, area, state, columns, (first, last, len(found)))
 
 
 def column_at(area: Area, state: State, x: int) -> str | None:
@@ -151,10 +153,13 @@ def _cells(key: str, found: list[Row]) -> int:
     metric = PROCESS_METRICS[key]
     if metric.unit is BYTES:
         return _SIZE
+    if not found:
+        return 0
     values = [value for row in found if (value := row.process.get(key)) is not None]
     if isinstance(metric, Number):
-        # the widest number is the largest; only that one is written out
-        return width(value_text(metric, max(values, default=0)))  # type: ignore[type-var]
+        # the widest number is the largest, so only that one is written out; durations are six cells from 10m on
+        cells = width(_plain_text(metric, max(values, default=0)))
+        return max(_DURATION, cells) if metric.unit is SECOND else cells
     return min(_MOST.get(key, 20), max([0, *(width(clean(str(text))) for text in dict.fromkeys(values))]))
 
 
@@ -170,8 +175,9 @@ def _placed(columns: list[Column], room: int) -> list[Column]:
     at = _MARKS
     for column in columns:
         column.start = at
+        column.cells = max(0, min(column.cells, room - at))
         at += column.cells + _GAP
-    if columns and (not columns[-1].right or columns[-1].start + columns[-1].cells > room):
+    if columns and not columns[-1].right:
         columns[-1].cells = max(0, room - columns[-1].start)
     return columns
 
@@ -181,9 +187,9 @@ def _titles(grid: Grid, area: Area, state: State, columns: list[Column]) -> None
     mark = state.theme.glyph("▼", "v") if state.falling else state.theme.glyph("▲", "^")
     for column in columns:
         chosen = column.key == state.sort
-        title = column.title + (mark if chosen else "")
-        title = pad(fit(title, column.cells, ""), column.cells, column.right)
-        grid.put(area.row, area.column + column.start, title, "accent" if chosen else "label", column.cells)
+        cells = min(column.cells + (0 if column.right else _GAP), area.columns - column.start)
+        title = pad(fit(column.title + (mark if chosen else ""), cells, ""), cells, column.right)
+        grid.put(area.row, area.column + column.start, title, "accent" if chosen else "label", cells)
 
 
 def _row(grid: Grid, at: int, area: Area, row: Row, columns: list[Column], state: State, mine: str) -> None:
@@ -198,10 +204,9 @@ def _row(grid: Grid, at: int, area: Area, row: Row, columns: list[Column], state
         grid.put(at, area.column + 1, state.theme.glyph("●", "*"), whole or "accent", area.columns - 1)
     for column in columns:
         text, style = _cell(row, column.key, state)
-        text = fit(clean(text), column.cells, state.theme.more)
-        grid.put(
-            at, area.column + column.start, pad(text, column.cells, column.right), whole or style, column.cells
-        )  # fmt: skip
+        text = fit(state.theme.spelled(clean(text)), column.cells, state.theme.more)
+        text = pad(text, column.cells, column.right)
+        grid.put(at, area.column + column.start, text, whole or style, column.cells)
 
 
 def _cell(row: Row, key: str, state: State) -> tuple[str, str]:
@@ -224,10 +229,14 @@ def _command(row: Row, state: State) -> str:
 
 def _text(key: str, value: Value | None, state: State) -> str:
     metric = PROCESS_METRICS[key]
-    if metric is Process.pid and isinstance(value, (int, float)):
-        return f"{value:.0f}"
     if metric.unit is BYTES and isinstance(value, (int, float)):
         return size(value, None, state.settings.decimal)
+    return _plain_text(metric, value)
+
+
+def _plain_text(metric: Metric, value: Value | None) -> str:
+    if metric is Process.pid and isinstance(value, (int, float)):
+        return f"{value:.0f}"  # a general number would be written 1.23457e+06
     return value_text(metric, value)
 
 
@@ -268,13 +277,14 @@ def _height(area: Area, state: State) -> int:
     return max(0, area.rows - 1 - _notes(area, state))
 
 
-def _scroll_marks(grid: Grid, area: Area, state: State, seen: tuple[int, int, int]) -> None:
+def _scroll_marks(grid: Grid, area: Area, state: State, columns: list[Column], seen: tuple[int, int, int]) -> None:
     first, last, total = seen
     if last - first >= total:
         return
     edge = area.column + area.columns - 1
     words = f" {first + 1}-{last} of {total}" if last > first else f" {total} rows"
-    if len(words) < area.columns // 3:
+    taken = columns[-1].start + min(columns[-1].cells, width(columns[-1].title) + 1) if columns else 0
+    if taken + len(words) <= area.columns:
         grid.put(area.row, edge + 1 - len(words), words, "label")
     if first > 0 and last > first:
         grid.put(area.row + 1, edge, state.theme.glyph("▲", "^"), "accent", 1)

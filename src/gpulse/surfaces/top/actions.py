@@ -1,0 +1,204 @@
+"""Keys to actions: one line a key; help and hints are made from this table."""
+
+from __future__ import annotations
+
+from .state import SPANS, State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GROUPS = ("", "user", "container", "job")
+PANELS = ("", "processes", "gpus", "charts")
+
+
+class Action:
+    """What some keys do: `what` in words for the help, `hint` in a word for the bottom line where it is worth one."""
+
+    __slots__ = ("hint", "keys", "run", "what")
+
+    def __init__(self, keys: tuple[str, ...], what: str, run: Callable[[State], str | None], hint: str = "") -> None:
+        self.keys = keys
+        self.what = what
+        self.run = run
+        self.hint = hint
+
+
+def _quit(state: State) -> str:
+    return "quit"
+
+
+def _dialog(name: str) -> Callable[[State], str | None]:
+    def run(state: State) -> None:
+        state.dialog = "" if state.dialog == name else name
+        state.choice = 0
+
+    return run
+
+
+def _filter(state: State) -> None:
+    state.dialog, state.editing = "filter", state.filter
+
+
+def _escape(state: State) -> None:
+    if state.dialog:
+        state.dialog = ""
+    elif state.enlarged:
+        state.enlarged = ""
+    elif state.filter:
+        state.filter = ""
+    else:
+        state.tagged.clear()
+
+
+def _toggle_tree(state: State) -> None:
+    state.tree = not state.tree
+    state.group = ""
+
+
+def _next_group(state: State) -> None:
+    state.group = GROUPS[(GROUPS.index(state.group) + 1) % len(GROUPS)]
+    state.tree = False
+    state.message = f"grouped by {state.group}" if state.group else "not grouped"
+
+
+def _reverse(state: State) -> None:
+    state.falling = not state.falling
+
+
+def _sort_step(step: int) -> Callable[[State], str | None]:
+    def run(state: State) -> None:
+        columns = [key for key in state.settings.columns if key != "command"]
+        at = columns.index(state.sort) if state.sort in columns else 0
+        state.sort = columns[(at + step) % len(columns)]
+
+    return run
+
+
+def _tag(state: State) -> str | None:
+    if state.selected is not None:
+        state.tagged ^= {state.selected}
+    return "down"
+
+
+def _signal(state: State) -> None:
+    if state.readonly:
+        state.message = "signals are off: this screen was opened with --readonly"
+    elif state.back:
+        state.message = "this is the past: press l to return to now"
+    elif state.selected is None and not state.tagged:
+        state.message = "no process is selected"
+    else:
+        state.dialog, state.choice = "signal", 0
+
+
+def _pause(state: State) -> None:
+    state.paused = not state.paused
+    if not state.paused:
+        state.back = 0.0
+
+
+def _step_back(seconds: float) -> Callable[[State], str | None]:
+    def run(state: State) -> None:
+        moments = state.history.moments()
+        if not moments or state.live is None:
+            return
+        longest = state.live.time - moments[0]
+        state.back = min(longest, max(0.0, state.back + seconds))
+        state.paused = state.paused or state.back > 0
+
+    return run
+
+
+def _live(state: State) -> None:
+    state.back, state.paused = 0.0, False
+
+
+def _enlarge(state: State) -> None:
+    state.enlarged = PANELS[(PANELS.index(state.enlarged) + 1) % len(PANELS)]
+
+
+def _panel(name: str) -> Callable[[State], str | None]:
+    def run(state: State) -> None:
+        state.hidden ^= {name}
+
+    return run
+
+
+def _next_span(state: State) -> None:
+    state.span = (state.span + 1) % len(SPANS)
+
+
+def _next_chart_gpu(state: State) -> None:
+    indices = [int(gpu.index) for gpu in (state.live.gpus if state.live else ()) if gpu.index is not None]
+    order: list[int | None] = [None, *indices]
+    at = order.index(state.chart_gpu) if state.chart_gpu in order else 0
+    state.chart_gpu = order[(at + 1) % len(order)]
+
+
+def _move(name: str) -> Callable[[State], str | None]:
+    return lambda state: name
+
+
+def _pace(factor: float) -> Callable[[State], str | None]:
+    def run(state: State) -> str:
+        state.settings.interval = min(10.0, max(0.2, state.settings.interval * factor))
+        state.message = f"every {state.settings.interval:g} s"
+        return "interval"
+
+    return run
+
+
+ACTIONS = (
+    Action(("f1", "?", "h"), "this help", _dialog("help"), "help"),
+    Action(("f2", "S"), "settings", _dialog("settings"), "setup"),
+    Action(("/", "f3", "f4"), "filter: user:ada gpu:0-3 mem>1G train", _filter, "filter"),
+    Action(("f5", "t"), "ranks of one job together", _toggle_tree, "tree"),
+    Action(("g",), "group by user, container, job", _next_group, "group"),
+    Action(("f6", "o"), "choose what to sort by", _dialog("sort"), "sort"),
+    Action(("<", ","), "sort by the column before", _sort_step(-1)),
+    Action((">", "."), "sort by the column after", _sort_step(1)),
+    Action(("r", "I"), "turn the order round", _reverse),
+    Action(("f9", "k"), "send a signal", _signal, "kill"),
+    Action(("space",), "tag a process", _tag),
+    Action(("enter",), "everything about a process", _dialog("details")),
+    Action(("tab", "e"), "give one panel the whole screen", _enlarge),
+    Action(("H",), "machine on or off", _panel("host")),
+    Action(("C",), "charts on or off", _panel("charts")),
+    Action(("P",), "processes on or off", _panel("processes")),
+    Action(("m",), "charts of the next GPU, or of all", _next_chart_gpu, "gpu"),
+    Action(("s",), "charts over a longer time", _next_span, "span"),
+    Action(("p", "z"), "pause", _pause, "pause"),
+    Action(("[",), "5 seconds back", _step_back(5)),
+    Action(("]",), "5 seconds on", _step_back(-5)),
+    Action(("{",), "a minute back", _step_back(60)),
+    Action(("}",), "a minute on", _step_back(-60)),
+    Action(("l",), "back to now", _live),
+    Action(("+", "="), "look more often", _pace(0.5)),
+    Action(("-",), "look less often", _pace(2.0)),
+    Action(("w",), "save the settings", _move("save")),
+    Action(("up",), "", _move("up")),
+    Action(("down", "j"), "", _move("down")),
+    Action(("pageup",), "", _move("pageup")),
+    Action(("pagedown",), "", _move("pagedown")),
+    Action(("home",), "", _move("home")),
+    Action(("end", "G"), "", _move("end")),
+    Action(("escape",), "close, or forget filter and tags", _escape),
+    Action(("ctrl-l",), "draw everything anew", _move("redraw")),
+    Action(("f10", "q", "ctrl-c"), "leave", _quit, "quit"),
+)
+BY_KEY = {key: action for action in ACTIONS for key in action.keys}
+
+
+def help_table() -> list[tuple[str, str]]:
+    """Return keys and what they do, for the help."""
+    return [(" ".join(action.keys), action.what) for action in ACTIONS if action.what]
+
+
+def hints() -> list[tuple[str, str]]:
+    """Return the key and the word of those worth a hint."""
+    return [
+        (action.keys[0].upper() if action.keys[0].startswith("f") else action.keys[0], action.hint)
+        for action in ACTIONS
+        if action.hint
+    ]

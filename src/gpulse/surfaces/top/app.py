@@ -1,0 +1,304 @@
+"""The app: waits for keys, snapshots and signals, changes the state, and has it painted."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+
+from ...model.select import Wanted
+from ...sampling.bus import Bus
+from .actions import BY_KEY
+from .area import Area
+from .diff import difference
+from .events import happenings
+from .keys import Keyboard
+from .layout import arrange
+from .painter import paint
+from .panels import processes as process_panel
+from .processes import pids, rows
+from .tty import Tty
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...model.snapshot import Snapshot
+    from ...sampling.sampler import Sampler
+    from .grid import Grid
+    from .keys import Event
+    from .signals import Target
+    from .state import State
+
+_ESCAPE = 0.03  # seconds after which an Esc is a key and not the start of a sequence
+_EVENTS = 4  # how many of the last happenings are kept
+_ALWAYS = (
+    *(
+        "utilization",
+        "memory_used",
+        "memory_total",
+        "memory_percent",
+        "memory_unified",
+        "temperature",
+        "temperature_limit",
+    ),
+    *(
+        "power_draw",
+        "power_limit",
+        "clock_sm",
+        "throttle_reasons",
+        "xid_last",
+        "sm_active",
+        "tensor_active",
+        "dram_active",
+    ),
+    "fan_speed",
+)
+_HOST = (
+    *("name", "cpu_count", "cpu_percent", "cpu_per_core", "iowait", "load", "memory_used", "memory_total"),
+    *("swap_used", "swap_total", "disk_read", "disk_write", "net_rx", "net_tx"),
+)
+
+
+def wanted(state: State) -> Wanted:
+    """Return what the screen shows now and so needs; a hidden panel costs nothing."""
+    gpu = {*_ALWAYS, *(() if "charts" in state.hidden else state.settings.charts)}
+    process = {"pid", "name", "command", "user", "type", "memory_used", "container", "job", "running_time"}
+    if "processes" not in state.hidden:
+        process |= {key for key in state.settings.columns if key != "gpu"}
+    return Wanted(gpu, process, ("name",) if "host" in state.hidden else _HOST)
+
+
+class App:
+    """One run of the screen. `save` is called with the settings when the user asks for it and returns what to tell."""
+
+    def __init__(self, sampler: Sampler, state: State, save: object = None) -> None:
+        self._sampler = sampler
+        self._state = state
+        self._save = save
+        self._keyboard = Keyboard()
+        self._drawn: Grid | None = None
+        self._wanted = wanted(state)
+        self._over = False
+        self._targets: list[Target] = []
+        self._about: tuple[int, dict[str, str]] = (0, {})
+
+    def run(self) -> None:
+        """Show the screen until the user leaves it or a signal ends it; the terminal is left as it was."""
+        state = self._state
+        bus = Bus(self._sampler, state.settings.interval)
+        with Tty(sys.stdin.fileno(), sys.stdout.fileno()) as tty:
+            subscription = bus.subscribe(2, tty.wake)
+            state.columns, state.rows = tty.size()
+            self._take(self._sampler.read())
+            self._draw(tty)
+            bus.start()
+            while not self._over:
+                typed = tty.wait(_ESCAPE if self._keyboard.waiting else None)
+                events = self._keyboard.feed(typed) if typed else self._keyboard.flush()
+                fresh = subscription.get(0)
+                if fresh is not None:
+                    self._take(fresh)
+                for event in events:
+                    self._handle(event)
+                self._signals(tty)
+                if bus.over and not state.paused:
+                    state.paused, state.message = True, "the recording is over: [ and ] step through it, q leaves"
+                bus.interval = state.settings.interval
+                self._ask_for_what_is_shown()
+                self._draw(tty)
+        bus.close()
+
+    def _take(self, snapshot: Snapshot) -> None:
+        state = self._state
+        if state.live is not None:
+            found = happenings(state.live, snapshot)
+            state.events = [*found, *state.events][:_EVENTS]
+            if state.back:
+                state.back += snapshot.time - state.live.time  # the moment on screen stays the same one
+        state.live = snapshot
+        state.history.add(snapshot)
+
+    def _show(self) -> None:
+        state = self._state
+        state.now = time.time() if state.live is None or not state.paused else state.live.time
+        if state.back > 0 and state.live is not None:
+            state.shown = state.history.look_at(state.live.time - state.back)
+        elif not state.paused or state.shown is None:
+            state.shown = state.live
+
+    def _draw(self, tty: Tty) -> None:
+        if tty.busy:
+            return  # a slow line: this frame is left out, the next one is drawn over the last that arrived
+        self._show()
+        grid = paint(self._state, self._facts)
+        if text := difference(self._drawn, grid, self._state.theme):
+            tty.write(text)
+        self._drawn = grid
+
+    def _facts(self, pid: int) -> dict[str, str]:
+        """Return what else is known of a process, read once while its details are open."""
+        if self._about[0] != pid:
+            machine = self._sampler.source.machine
+            self._about = (pid, {} if machine.foreign([pid]) else machine.about(pid))
+        return self._about[1]
+
+    def _ask_for_what_is_shown(self) -> None:
+        now = wanted(self._state)
+        if now != self._wanted:
+            self._wanted = now
+            self._sampler.want(now)
+
+    def _signals(self, tty: Tty) -> None:
+        raised, tty.signals = tty.signals, set()
+        if raised & {signal.SIGTERM, signal.SIGHUP, signal.SIGINT}:
+            self._over = True
+        if signal.SIGTSTP in raised:
+            tty.suspend()
+            self._drawn = None
+        size = tty.size()
+        if raised & {signal.SIGWINCH, signal.SIGCONT} or size != (self._state.columns, self._state.rows):
+            self._state.columns, self._state.rows = size
+            self._drawn = None
+
+    def _handle(self, event: Event) -> None:
+        self._state.message = ""
+        if event.mouse:
+            self._click(event)
+        elif self._state.dialog == "filter":
+            self._type(event.key)
+        elif self._state.dialog and event.key in (
+            "up",
+            "down",
+            "enter",
+            "left",
+            "right",
+            "space",
+            "pageup",
+            "pagedown",
+            "j",
+            "k",
+        ):
+            self._choose(event.key)
+        elif event.key in BY_KEY:
+            self._do(BY_KEY[event.key].run(self._state))
+            self._aim()
+
+    def _aim(self) -> None:
+        """Note who a signal is meant for when the menu opens: whoever has the pid later is somebody else."""
+        state = self._state
+        if state.dialog != "signal":
+            self._targets = []
+        elif not self._sampler.source.machine.real:
+            state.dialog, state.message = "", "these processes are not of this machine"
+        elif not self._targets:
+            from .panels import signal_menu
+            from .signals import target
+
+            self._targets = [target(pid) for pid in signal_menu.recipients(state)]
+
+    def _do(self, effect: str | None) -> None:
+        state = self._state
+        if effect == "quit":
+            if state.dialog:
+                state.dialog = ""
+            else:
+                self._over = True
+        elif effect == "redraw":
+            self._drawn = None
+        elif effect == "save" and callable(self._save):
+            state.message = self._save(state.settings)
+        elif effect in ("up", "down", "pageup", "pagedown", "home", "end"):
+            self._move(effect)
+
+    def _move(self, where: str) -> None:
+        state = self._state
+        listed = pids(rows(state.shown, state))
+        if not listed:
+            state.selected = None
+            return
+        area = arrange(state).get("processes", Area(0, 0, 0, 0))
+        page = max(1, process_panel.page(area, state))
+        at = listed.index(state.selected) if state.selected in listed else -1
+        step = {"up": -1, "down": 1, "pageup": -page, "pagedown": page, "home": -len(listed), "end": len(listed)}[where]
+        state.selected = listed[min(len(listed) - 1, max(0, at + step))]
+
+    def _type(self, key: str) -> None:
+        """Take a key of the filter line."""
+        state = self._state
+        if key == "enter":
+            state.filter, state.dialog = state.editing, ""
+        elif key == "escape":
+            state.dialog = ""
+        elif key == "backspace":
+            state.editing = state.editing[:-1]
+        elif key == "ctrl-u":
+            state.editing = ""
+        elif key == "space" or len(key) == 1:
+            state.editing += " " if key == "space" else key
+
+    def _choose(self, key: str) -> None:
+        """Take a key of the dialog in front."""
+        state = self._state
+        step = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10}.get(key, 0)
+        state.choice = max(0, state.choice + step)
+        if state.dialog == "settings":
+            self._choose_setting(key)
+        elif state.dialog == "sort":
+            self._choose_sort(key)
+        elif state.dialog == "signal":
+            self._choose_signal(key)
+        elif key == "enter":
+            state.dialog = ""
+
+    def _choose_setting(self, key: str) -> None:
+        from ...present.theme import Theme
+        from .panels import settings
+        from .settings import PANELS
+
+        state = self._state
+        state.choice = min(state.choice, len(settings.lines(state.settings)) - 1)
+        if key in ("enter", "space", "right", "left"):
+            settings.change(state.settings, state.choice, -1 if key == "left" else 1)
+            state.theme = Theme(state.theme.colors, state.theme.unicode, state.settings.theme)
+            state.history.watch(state.settings.charts)
+            state.sort, state.falling = state.settings.sort, state.settings.falling
+            state.hidden = {panel for panel in PANELS if panel not in state.settings.panels}
+            self._drawn = None
+
+    def _choose_sort(self, key: str) -> None:
+        from .panels import sort_menu
+
+        state = self._state
+        keys = sort_menu.keys(state)
+        state.choice = min(state.choice, len(keys) - 1)
+        if key == "enter":
+            state.sort, state.dialog = keys[state.choice], ""
+            state.settings.sort = state.sort
+
+    def _choose_signal(self, key: str) -> None:
+        from .panels import signal_menu
+        from .signals import SIGNALS, send
+
+        state = self._state
+        state.choice = min(state.choice, len(SIGNALS) - 1)
+        if key == "enter":
+            foreign = self._sampler.source.machine.foreign([one.pid for one in self._targets])
+            said = send(self._targets, signal_menu.chosen(state), foreign)
+            state.message, state.dialog = "; ".join(said), ""
+            state.tagged.clear()
+
+    def _click(self, event: Event) -> None:
+        state = self._state
+        areas = arrange(state)
+        table = areas.get("processes")
+        if event.mouse in ("wheelup", "wheeldown"):
+            self._do("up" if event.mouse == "wheelup" else "down") if not state.dialog else self._choose(
+                "up" if event.mouse == "wheelup" else "down"
+            )
+        elif table is not None and table.holds(event.row, event.column) and event.mouse == "press" and not state.dialog:
+            if event.row == table.row and (key := process_panel.column_at(table, state, event.column)):
+                state.falling = not state.falling if key == state.sort else True
+                state.sort = key
+            elif (pid := process_panel.row_at(table, state, event.row)) is not None:
+                state.selected = pid
+        elif (charts := areas.get("charts")) is not None and charts.holds(event.row, event.column):
+            state.cursor = None if event.mouse == "release" else event.column

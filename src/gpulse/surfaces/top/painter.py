@@ -1,0 +1,78 @@
+"""The painter: a state to a screen, a pure function."""
+
+from __future__ import annotations
+
+from .actions import help_table, hints
+from .area import Area
+from .grid import Grid, mend
+from .layout import arrange
+from .panels import charts, footer, gpus, header, host, processes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .state import State
+
+    Facts = Callable[[int], dict[str, str]]
+
+_PANELS = {"header": header, "gpus": gpus, "charts": charts, "host": host, "processes": processes}
+
+
+def paint(state: State, facts: Facts = lambda pid: {}) -> Grid:
+    """Return the screen of a state; `facts` tells more of a process, for the details."""
+    grid = Grid(state.columns, state.rows)
+    areas = arrange(state)
+    for name, panel in _PANELS.items():
+        if name in areas:
+            panel.paint(grid, areas[name], state)
+    if "events" in areas:
+        _events(grid, areas["events"], state)
+    if "footer" in areas:
+        footer.paint(grid, areas["footer"], state, hints())
+    if state.dialog and state.dialog != "filter":
+        _dialog(grid, Area(0, 0, state.rows, state.columns), state, facts)
+    if not state.theme.unicode:
+        _spell(grid, state)
+    mend(grid)
+    return grid
+
+
+def _events(grid: Grid, area: Area, state: State) -> None:
+    column = area.column
+    for happening in state.events:
+        age = f"{max(0, state.now - happening.time):.0f} s ago "
+        column = grid.put(area.row, column, age, "faint", area.columns - column)
+        column = grid.put(area.row, column, f"{happening.text}   ", happening.style, area.columns - column)
+
+
+def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:
+    """Draw the dialog in front; each is loaded when first opened."""
+    if state.dialog == "help":
+        from .panels import help as help_panel
+
+        help_panel.paint(grid, area, state, help_table())
+    elif state.dialog == "settings":
+        from .panels import settings
+
+        settings.paint(grid, area, state)
+    elif state.dialog == "sort":
+        from .panels import sort_menu
+
+        sort_menu.paint(grid, area, state)
+    elif state.dialog == "signal":
+        from .panels import signal_menu
+
+        signal_menu.paint(grid, area, state)
+    elif state.dialog == "details":
+        from .panels import details
+
+        details.paint(grid, area, state, facts)
+
+
+def _spell(grid: Grid, state: State) -> None:
+    """Replace what an ASCII terminal cannot show, cell by cell, so that nothing moves."""
+    for chars in grid.chars:
+        for at, char in enumerate(chars):
+            if char and not char.isascii():
+                chars[at] = "?"

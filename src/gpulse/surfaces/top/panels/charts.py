@@ -1,0 +1,352 @@
+"""The charts: a metric each over the last minutes, of one GPU or the mean of all."""
+
+from __future__ import annotations
+
+import time
+
+from ....model.catalog import GPU_METRICS, Gpu
+from ....present.cells import MISSING, value_text
+from ....present.text import fit, width
+from ....present.words import degrees, size
+from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT
+from ..area import Area
+from ..layout import split
+from ..plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans, draw
+from ..state import SPANS
+from .gpus import stale
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    from ....model.metric import Metric
+    from ..grid import Grid
+    from ..history import History
+    from ..plot import Span
+    from ..state import State
+
+    Slot: TypeAlias = tuple[float, float, float]
+
+_NARROWEST, _LOWEST = 24, 5  # columns and rows of a chart
+_AXIS = 5  # columns of the scale at the left
+_STYLES = ("chart1", "chart2", "chart3", "chart4")
+_TRACES = 64  # kept at once: a span or a size that is gone is made anew when it comes back
+_LATE = 2.5  # times the usual step after which a look is missing, not late
+_NAN, _NEVER = float("nan"), float("-inf")
+
+
+class Trace:
+    """Lowest, highest and last value of a series in slots of equal time, filled as looks come in; each point is read once.
+
+    A slot between two looks that came one after the other holds the value of the first: looks are never quite even.
+    """
+
+    def __init__(self, gpus: tuple[int, ...], key: str, slot: float) -> None:
+        self.gpus = gpus
+        self.key = key
+        self.slot = slot
+        self._since = _NEVER
+        self._clear()
+
+    def _clear(self) -> None:
+        self._slots: dict[int, Slot] = {}
+        self._read, self._step, self._last = _NEVER, 0.0, _NAN
+
+    def follow(self, history: History, since: float, interval: float) -> None:
+        """Take in the points that came since the last call; all from `since` on are then in."""
+        if since < self._since - self.slot:  # looking further back than ever before: from the beginning
+            self._clear()
+            since = _NEVER
+        if self._read == _NEVER:
+            self._since = since
+        times: Sequence[float] = ()
+        series = []
+        for gpu in self.gpus:
+            times, values = history.series(gpu, self.key, max(since, self._read))
+            series.append(values)
+        for moment, row in zip(times, zip(*series, strict=False), strict=False):
+            if moment > self._read:
+                self._add(moment, _mean(row), interval)
+
+    def _add(self, moment: float, value: float, interval: float) -> None:
+        at, step, last = int(moment // self.slot), moment - self._read, self._last
+        if last == last and step <= _LATE * max(interval, self._step):
+            for between in range(int(self._read // self.slot) + 1, at):
+                self._slots[between] = (last, last, last)
+        if value == value:
+            low, high, _ = self._slots.get(at, (value, value, value))
+            self._slots[at] = (min(low, value), max(high, value), value)
+        self._read, self._step, self._last = moment, 0.0 if step == float("inf") else step, value
+
+    def slots(self, end: float, count: int) -> list[Slot | None]:
+        """Return lowest, highest and last of the last `count` slots up to a moment; None is a hole."""
+        last = int(end // self.slot)
+        found = [self._slots.get(at) for at in range(last - count + 1, last + 1)]
+        if len(self._slots) > 8 * count + 64:
+            self._slots = {at: value for at, value in self._slots.items() if at > last - 4 * count}
+            self._since = (last - 4 * count + 1) * self.slot
+        return found
+
+
+class _Memory:
+    """Traces of the history on screen, by what they show; another history starts anew."""
+
+    def __init__(self) -> None:
+        self.history: History | None = None
+        self.traces: dict[tuple[tuple[int, ...], str, float], Trace] = {}
+
+    def trace(self, history: History, gpus: tuple[int, ...], key: str, slot: float) -> Trace:
+        if self.history is not history or len(self.traces) > _TRACES:
+            self.history = history
+            self.traces = {}
+        return self.traces.setdefault((gpus, key, slot), Trace(gpus, key, slot))
+
+
+_memory = _Memory()
+
+
+class Chart:
+    """One chart made ready: its metric, its place, its scale and its trace."""
+
+    def __init__(self, area: Area, state: State, metric: Metric, gpus: tuple[Gpu, ...]) -> None:
+        self.area = area
+        self.metric = metric
+        self.gpus = gpus
+        self.plot = Area(area.row + 1, area.column + _AXIS, area.rows - 2, area.columns - _AXIS)
+        self.span = float(SPANS[state.span % len(SPANS)][0])
+        self.end = state.shown.time if state.shown else state.now
+        dots = max(1, self.plot.columns * (2 if state.theme.unicode else 1))
+        # A slot is never shorter than the time between looks, or every other one would be a hole.
+        self.wide = max(1, -(-int(dots * state.settings.interval) // int(self.span)))
+        self.count = -(-dots // self.wide)
+        self.slot = self.span / dots * self.wide
+        indexes = tuple(int(gpu.index or 0) for gpu in gpus)
+        trace = _memory.trace(state.history, indexes, metric.key, self.slot)
+        trace.follow(state.history, self.end - self.span - 2 * self.slot, state.settings.interval)
+        self.slots = trace.slots(self.end, self.count)
+        seen = [value for slot in self.slots if slot for value in slot]
+        self.lowest, self.highest = (min(seen), max(seen)) if seen else (_NAN, _NAN)
+        self.low, self.high = 0.0, self._top()
+
+    def _top(self) -> float:
+        if self.metric.unit is PERCENT or self.metric.unit is CELSIUS:
+            return max(100.0, 0.0 if self.highest != self.highest else self.highest)
+        limit = {"power_draw": "power_limit", "memory_used": "memory_total"}.get(self.metric.key)
+        if limit is not None:
+            known = [value for value in (gpu.get(limit) for gpu in self.gpus) if isinstance(value, (int, float))]
+            if known:
+                return max(max(known), 0.0 if self.highest != self.highest else self.highest)
+        return _round_up(self.highest, self.metric.unit is BYTES or self.metric.unit is BYTES_PER_SECOND)
+
+    def spans(self) -> list[Span]:
+        """Return the columns of dots to draw; a slot of several is its reach first, then its last value."""
+        found: list[Span] = []
+        for slot in self.slots:
+            found.append(None if slot is None else (slot[0], slot[1]))
+            if self.wide > 1:
+                found += [None if slot is None else (slot[2], slot[2])] * (self.wide - 1)
+        return found
+
+    def moment(self, column: int) -> float | None:
+        """Return the time a column of the screen stands for, None outside the plot."""
+        if not self.plot.column <= column < self.plot.column + self.plot.columns:
+            return None
+        return self.end - (self.plot.column + self.plot.columns - 1 - column) / self.plot.columns * self.span
+
+    def at(self, moment: float) -> float:
+        """Return the value at a moment: the last of its slot, NaN where there is none."""
+        slot = self.slots[
+            max(0, min(self.count - 1, int(moment // self.slot) - int(self.end // self.slot) - 1 + self.count))
+        ]
+        return _NAN if slot is None else slot[2]
+
+    def now(self) -> float:
+        """Return the value at the moment shown."""
+        return _mean([_number(gpu.get(self.metric.key)) for gpu in self.gpus])
+
+
+def paint(grid: Grid, area: Area, state: State) -> None:
+    """Draw the chosen metrics, as many as fit, side by side where there is width and below each other where not."""
+    charts = _charts(area, state)
+    moment = None
+    if state.cursor is not None:
+        moment = next((found for chart in charts if (found := chart.moment(state.cursor)) is not None), None)
+    for at, chart in enumerate(charts):
+        _chart(grid, chart, state, _STYLES[at % len(_STYLES)], moment)
+
+
+def value_at(area: Area, state: State, x: int) -> str:
+    """Return in words what the charts show at a column of the screen: every chart there, and when; nothing outside."""
+    found, when = [], 0.0
+    for chart in _charts(area, state):
+        moment = chart.moment(x)
+        if moment is not None:
+            when = moment
+            found.append(f"{chart.metric.title} {_text(chart.metric, chart.at(moment), state)}")
+    return f"{', '.join(found)} at {_clock(when)}" if found else ""
+
+
+def _charts(area: Area, state: State) -> list[Chart]:
+    metrics = [GPU_METRICS[key] for key in state.settings.charts if key in GPU_METRICS]
+    gpus = state.shown.gpus if state.shown else ()
+    if state.chart_gpu is not None:
+        gpus = tuple(gpu for gpu in gpus if gpu.index == state.chart_gpu)
+    if area.rows < 3 or area.columns < _AXIS + 4 or not metrics:
+        return []
+    across = max(1, min(len(metrics), (area.columns + 2) // (_NARROWEST + 2)))
+    down = max(1, min(-(-len(metrics) // across), area.rows // _LOWEST))
+    across = min(across, -(-len(metrics) // down)) if down * across >= len(metrics) else across
+    charts: list[Chart] = []
+    for at in range(down):
+        mine = metrics[at * across : (at + 1) * across]
+        start, end = at * area.rows // down, (at + 1) * area.rows // down
+        places = split(Area(area.row + start, area.column, end - start, area.columns), len(mine))
+        charts += [Chart(place, state, metric, gpus) for place, metric in zip(places, mine, strict=True)]
+    return charts
+
+
+def _chart(grid: Grid, chart: Chart, state: State, style: str, moment: float | None) -> None:
+    _head(grid, chart, state, style, moment)
+    plot, spans = chart.plot, chart.spans()
+    dots = plot.columns * (2 if state.theme.unicode else 1)
+    shade = state.theme.glyph(SHADE, ASCII_SHADE)
+    make = braille_spans if state.theme.unicode else ascii_spans
+    for at, text in enumerate(make(spans[-dots:], plot.rows, chart.low, chart.high)):
+        draw(grid, plot.row + at, plot.column, text, style)
+        if shade in text:
+            styles = ["track" if char == shade else style for char in text]
+            grid.styles[plot.row + at][plot.column : plot.column + len(text)] = styles
+    _scale(grid, chart, state)
+    _times(grid, chart, state)
+    if moment is not None:
+        column = plot.column + plot.columns - 1 - round((chart.end - moment) / chart.span * plot.columns)
+        for row in range(plot.row, plot.end):
+            if grid.chars[row][column] == " ":
+                draw(grid, row, column, state.theme.glyph("│", "|"), "accent")
+            else:
+                grid.restyle(row, column, 1, "accent")
+
+
+def _head(grid: Grid, chart: Chart, state: State, style: str, moment: float | None) -> None:
+    """Draw the title: metric and whose, a rule, then lowest and highest of the span and the value now or under the cursor."""
+    area, theme = chart.area, state.theme
+    row, end = area.row, area.column + area.columns
+    value = chart.now() if moment is None else chart.at(moment)
+    facts = [(_text(chart.metric, value, state), style)]
+    if moment is not None:
+        facts.append((_clock(moment), "accent"))
+    known = sum(gpu.get(chart.metric.key) is not None for gpu in chart.gpus)
+    title = fit(chart.metric.title, area.columns, theme.more)
+    whose = f"mean of {known}" if len(chart.gpus) > 1 else ""
+    if state.chart_gpu is not None:
+        whose = f"GPU {state.chart_gpu}"
+    reach = ""
+    if chart.lowest == chart.lowest:
+        ends = [_bare(chart.metric, value, state) for value in (chart.lowest, chart.highest)]
+        reach = theme.glyph("–", "-").join(ends)
+    room = area.columns - width(title) - sum(2 + width(text) for text, _ in facts) - 2
+    if whose and room > len(whose) + 1:
+        room -= len(whose) + 1
+    else:
+        whose = ""
+    if reach and room > width(reach) + 2:
+        facts.insert(0, (reach, "label"))
+    column = grid.put(row, area.column, title, "title", area.columns) + 1
+    if whose:
+        column = draw(grid, row, column, whose, "label") + 1
+    start = end - sum(2 + width(text) for text, _ in facts) + 1
+    draw(grid, row, column, theme.glyph("─", "-") * (start - column), "border")
+    column = start + 1
+    for text, look in facts:
+        column = grid.put(row, column, text, look, end - column) + 2
+
+
+def _scale(grid: Grid, chart: Chart, state: State) -> None:
+    plot = chart.plot
+    marks = {plot.row: chart.high, plot.end - 1: chart.low}
+    if plot.rows >= (5 if plot.rows % 2 else 8):
+        marks[plot.row + plot.rows // 2] = (chart.low + chart.high) / 2
+    for row, value in marks.items():
+        draw(
+            grid,
+            row,
+            chart.area.column,
+            f"{_bare(chart.metric, value, state):>{_AXIS - 1}}"[: _AXIS - 1],
+            "faint",
+        )
+
+
+def _times(grid: Grid, chart: Chart, state: State) -> None:
+    """Draw the time axis: how long ago the left edge is, half of it, and now, or the time shown when that is not now."""
+    plot, row = chart.plot, chart.area.end - 1
+    live = not (state.back or state.paused or stale(state))
+    right = "now" if live else _clock(chart.end)
+    left = f"-{_ago(chart.span)}"
+    middle = f"-{_ago(chart.span / 2)}"
+    draw(grid, row, plot.column, left, "faint")
+    draw(grid, row, plot.column + plot.columns - len(right), right, "faint")
+    if plot.columns >= len(left) + len(right) + len(middle) + 12:
+        draw(grid, row, plot.column + plot.columns // 2 - len(middle) // 2, middle, "faint")
+
+
+def _ago(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:g} min" if seconds < 5400 else f"{seconds / 3600:g} h"
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
+def _text(metric: Metric, value: float, state: State) -> str:
+    if value != value:
+        return MISSING
+    if metric.unit is CELSIUS:
+        return degrees(value, state.theme, state.settings.fahrenheit)
+    if metric.unit is BYTES or metric.unit is BYTES_PER_SECOND:
+        return size(value, None, state.settings.decimal) + ("/s" if metric.unit is BYTES_PER_SECOND else "")
+    return state.theme.spelled(value_text(metric, round(value, 1)))
+
+
+def _bare(metric: Metric, value: float, state: State) -> str:
+    """Return a value without its unit, for a scale; sizes keep a letter of it."""
+    if metric.unit is CELSIUS and state.settings.fahrenheit:
+        value = value * 1.8 + 32
+    if metric.unit is BYTES or metric.unit is BYTES_PER_SECOND:
+        number, unit = size(value, None, state.settings.decimal).split()
+        short = f"{float(number):.0f}" if float(number) >= 10 else f"{float(number):g}"
+        return short if not value or unit == "B" else f"{short}{unit[0].upper()}"
+    return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def _round_up(value: float, binary: bool) -> float:
+    """Return the next round number, so that a scale changes seldom."""
+    if not 0 < value < 1e300:
+        return 1.0
+    base = 1024.0 if binary else 1.0
+    unit = 1.0
+    while binary and value / unit >= base:
+        unit *= base
+    step = 1.0
+    while value / unit / step > 10:
+        step *= 10
+    while value / unit / step <= 1:
+        step /= 10
+    return next(one for one in (2.0, 5.0, 10.0) if value / unit / step <= one) * step * unit
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else _NAN
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean of what is there; NaN where nothing is."""
+    if not values:
+        return _NAN
+    total = sum(values)
+    if total == total:
+        return total / len(values)
+    known = [value for value in values if value == value]
+    return sum(known) / len(known) if known else _NAN

@@ -1,0 +1,172 @@
+"""One process in full: its command line, its GPUs, what it takes from the host, who owns it, and its environment."""
+
+from __future__ import annotations
+
+from ....model.catalog import Process
+from ....present.cells import MISSING, value_text
+from ....present.line import Line
+from ....present.text import clean, fit, width
+from ....present.words import size
+from ....sources.secrets import MASK, mask
+from ..processes import all_rows
+from .frame import box
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeAlias
+
+    from ....model.metric import Metric, Value
+    from ..area import Area
+    from ..grid import Grid
+    from ..processes import Row
+    from ..state import State
+
+    Facts: TypeAlias = Callable[[int], dict[str, str]]
+
+_LABEL = 16
+_HOST = (Process.cpu_percent, Process.tree_cpu_percent, Process.children, Process.host_memory, Process.running_time)
+_OWNER = (Process.container, Process.pod, Process.job)
+_PER_GPU = (
+    Process.sm_utilization,
+    Process.memory_utilization,
+    Process.encoder_utilization,
+    Process.decoder_utilization,
+)
+# Endings of variables that hold secrets although no word in them says so; PWD itself is a directory.
+_SECRET_ENDS = ("_KEY", "_PASS", "_PWD", "_PASSPHRASE", "_COOKIE", "_DSN", "_TOKENS", "_SAS", "_PAT")
+
+
+def hidden(name: str, value: str) -> str:
+    """Return the value of a variable, masked where its name or its shape looks like a secret."""
+    if value and name.upper().endswith(_SECRET_ENDS):
+        return MASK
+    shown = mask([f"{name}={value}"])
+    return shown.removeprefix(f"{name}=") if shown.startswith(f"{name}=") else MASK
+
+
+def paint(grid: Grid, area: Area, state: State, facts: Facts) -> None:
+    """Draw the selected process in a box; `state.choice` is the first line seen, moved back where it is beyond the end.
+
+    `facts` gives by pid the texts `directory` and `cgroup`, and variables of the environment as $NAME. It is called at every
+    frame, so it should answer from memory.
+    """
+    shown = lines(state, facts, _room(area))
+    rows = max(1, area.rows - 2)
+    first = max(0, min(state.choice, len(shown) - rows))
+    foot = f"{first + 1}-{min(first + rows, len(shown))}/{len(shown)}" if len(shown) > rows else ""
+    title = "Process" if state.selected is None else f"Process {state.selected}"
+    inside = box(grid, area, state.theme, title, len(shown), _room(area), foot)
+    for at, line in enumerate(shown[first : first + inside.rows], inside.row):
+        grid.line(at, inside.column, line, inside.columns)
+
+
+def last(area: Area, state: State, facts: Facts) -> int:
+    """Return the largest `state.choice` that still moves the details; 0 where all of it fits."""
+    return max(0, len(lines(state, facts, _room(area))) - max(1, area.rows - 2))
+
+
+def _room(area: Area) -> int:
+    return max(1, area.columns - 4)
+
+
+def lines(state: State, facts: Facts, columns: int) -> list[Line]:
+    """Return everything about the selected process, wrapped; a process that is gone is said to be."""
+    found = [row for row in all_rows(state.shown) if row.pid == state.selected] if state.shown else []
+    if not found:
+        words = "no process is selected" if state.selected is None else f"process {state.selected} uses no GPU any more"
+        return [Line().add(words, "label")]
+    more = facts(state.selected or 0)
+    entries = [*_who(found), *_gpus(found, state), *_known(found[0].process, state), *_facts(more)]
+    laid: list[Line] = []
+    for name, text, style in entries:
+        laid += _wrapped(
+            fit(name, min(_LABEL, columns // 3), state.theme.more), state.theme.spelled(clean(text)), style, columns
+        )
+    variables = sorted(name for name in more if name.startswith("$"))
+    laid += [Line(), Line().add("Environment" if variables else "Environment: cannot be read", "title")]
+    for name in variables:
+        laid += _wrapped("", state.theme.spelled(clean(f"{name[1:]}={hidden(name[1:], more[name])}")), "", columns, 2)
+    return laid
+
+
+def _who(found: list[Row]) -> Iterator[tuple[str, str, str]]:
+    process = found[0].process
+    yield "Command", process.command or process.name or MISSING, "title"
+    yield "PID", f"{found[0].pid}", ""
+    yield "Name", process.name or MISSING, ""
+    yield "User", process.user or MISSING, "user"
+
+
+def _gpus(found: list[Row], state: State) -> Iterator[tuple[str, str, str]]:
+    decimal = state.settings.decimal
+    for row in found:
+        held = row.process.memory_used
+        words = [MISSING if held is None else size(held, None, decimal)]
+        words += [
+            f"{metric.short} {value_text(metric, row.process.get(metric.key))}"
+            for metric in _PER_GPU
+            if row.process.get(metric.key) is not None
+        ]
+        if row.process.type:
+            words.append(f"type {row.process.type}")
+        yield f"GPU {row.gpu}", "  ".join(words), "memory"
+    if len(found) > 1:
+        yield "All GPUs", size(sum(row.process.memory_used or 0 for row in found), None, decimal), "memory"
+
+
+def _known(process: Process, state: State) -> Iterator[tuple[str, str, str]]:
+    for metric in (*_HOST, *_OWNER):
+        value = process.get(metric.key)
+        if value is not None:
+            yield metric.title, _text(metric, value, state), ""
+        elif process.gaps.get(metric.key) == "denied":
+            yield metric.title, "no permission", "warn"
+
+
+def _text(metric: Metric, value: Value, state: State) -> str:
+    if metric is Process.host_memory and isinstance(value, (int, float)):
+        return size(value, None, state.settings.decimal)
+    return value_text(metric, value)
+
+
+def _facts(more: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    if "directory" in more:
+        yield "Directory", more["directory"], ""
+    for at, path in enumerate(_paths(more.get("cgroup", ""))):
+        yield "" if at else "Control group", path, ""
+
+
+def _paths(cgroup: str) -> list[str]:
+    """Return the different paths in a /proc/PID/cgroup; the root only where there is no other."""
+    paths = dict.fromkeys(line.split(":", 2)[-1] for line in cgroup.splitlines() if line)
+    return [path for path in paths if path != "/"] or list(paths)
+
+
+def _wrapped(name: str, text: str, style: str, columns: int, inset: int = _LABEL) -> list[Line]:
+    """Return lines of a label and text beside it, broken at blanks where there are some, and hard where there are none."""
+    inset = min(inset, columns // 3)
+    laid: list[Line] = []
+    for part in _broken(text, max(1, columns - inset)):
+        label = name if not laid else ""
+        laid.append(Line().add(label, "label", inset).add(part, style))
+    return laid
+
+
+def _broken(text: str, cells: int) -> Iterator[str]:
+    if text.isascii():
+        while len(text) > cells:
+            at = text.rfind(" ", cells // 2, cells + 1)
+            at = at if at > 0 else cells
+            yield text[:at]
+            text = text[at:].lstrip(" ")
+        yield text
+        return
+    part, used = "", 0
+    for char in text:
+        wide = width(char)
+        if used + wide > cells and part:
+            yield part
+            part, used = "", 0
+        part, used = part + char, used + wide
+    yield part

@@ -1,0 +1,69 @@
+"""The last row: which keys do what, or what was just said, or the text being typed, or the line of time."""
+
+from __future__ import annotations
+
+import time
+
+from ....present.text import fit, width
+from ..plot import draw
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..area import Area
+    from ..grid import Grid
+    from ..state import State
+
+_LONGEST_LINE = 60
+
+
+def paint(grid: Grid, area: Area, state: State, hints: Sequence[tuple[str, str]]) -> None:
+    """Draw the filter while it is typed, else the message, else the keys, whole ones only, behind the line of time."""
+    if area.rows <= 0 or area.columns <= 0:
+        return
+    row, column, end = area.row, area.column, area.column + area.columns
+    if state.dialog == "filter":
+        _filter(grid, area, state)
+        return
+    if state.message:
+        grid.put(row, column, fit(state.message, area.columns, state.theme.more), "warn")
+        return
+    if state.back > 0:
+        column = _time_line(grid, area, state) + 3
+    for key, word in hints:
+        if column + width(key) + 1 + width(word) > end:
+            break
+        column = grid.put(row, column, key, "accent") + 1
+        column = grid.put(row, column, word, "label") + 2
+
+
+def _filter(grid: Grid, area: Area, state: State) -> None:
+    """Draw the line being typed with a cursor at its end; of a long one the end is kept, which is where one types."""
+    column = grid.put(area.row, area.column, "filter: ", "accent", area.columns)
+    room = max(0, area.column + area.columns - column - 1)
+    text = state.editing
+    while width(text) > room:
+        text = text[1:]
+    column = grid.put(area.row, column, text, "", room)
+    column = draw(grid, area.row, column, state.theme.glyph("█", "_"), "accent") + 2
+    hint = "Enter keep  Esc drop"
+    if column + len(hint) <= area.column + area.columns and len(state.editing) < room // 2:
+        draw(grid, area.row, area.column + area.columns - len(hint), hint, "label")
+
+
+def _time_line(grid: Grid, area: Area, state: State) -> int:
+    """Draw from the oldest look kept to now, with a mark at the one on screen."""
+    moments = state.history.moments()
+    newest = state.live.time if state.live else moments[-1] if moments else state.now
+    oldest = min(moments[0] if moments else newest, newest - state.back)
+    cells = max(6, min(_LONGEST_LINE, area.columns // 2) - 15)
+    at = round((cells - 1) * (newest - state.back - oldest) / max(1e-9, newest - oldest))
+    start = time.strftime("%H:%M:%S", time.localtime(oldest))
+    rule, knob = state.theme.glyph("─", "-"), state.theme.glyph("●", "O")
+    at = min(cells - 1, max(0, at))
+    column = draw(grid, area.row, area.column, f"{start} ", "label")
+    column = draw(grid, area.row, column, rule * at, "accent")
+    column = draw(grid, area.row, column, knob, "accent")
+    column = draw(grid, area.row, column, rule * (cells - 1 - at), "border")
+    return draw(grid, area.row, column, " now", "label")

@@ -1,0 +1,114 @@
+"""The settings dialog: every setting on a line with its value, changed in place."""
+
+from __future__ import annotations
+
+from ....model.catalog import GPU_METRICS
+from ....present.theme import THEMES
+from ..settings import CHARTS, COLUMNS, INTERVALS, PANELS, column_title
+from .frame import choices
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..area import Area
+    from ..grid import Grid
+    from ..settings import Settings
+    from ..state import State
+
+_TITLE = "Settings"
+_WIDE = 44  # columns from which every title fits
+_FLAGS = {
+    "falling": "Largest first",
+    "fahrenheit": "Fahrenheit",
+    "decimal": "Sizes in MB, not MiB",
+}
+# Each line: the attribute, and for a list the word that the line switches on and off.
+_LINES = (
+    ("interval", ""),
+    ("theme", ""),
+    ("sort", ""),
+    *((flag, "") for flag in _FLAGS),
+    *(("panels", panel) for panel in PANELS),
+    *(("columns", column) for column in COLUMNS),
+    *(("charts", chart) for chart in CHARTS),
+)
+
+
+def paint(grid: Grid, area: Area, state: State) -> None:
+    """Draw the settings with the line `state.choice` highlighted."""
+    choices(grid, area, state.theme, _TITLE, lines(state.settings, area.columns < _WIDE), state.choice)
+
+
+def lines(settings: Settings, short: bool = False) -> list[tuple[str, str]]:
+    """Return the label and the value of every line, in order; how many there are never changes.
+
+    `short` names metrics as the heads of columns do, for narrow screens.
+    """
+    return [_line(settings, name, word, short) for name, word in _LINES]
+
+
+def change(settings: Settings, choice: int, step: int) -> None:
+    """Change the setting of a line to the next value, or with a negative step the one before; both go round.
+
+    A step of 0 and a line that is not there change nothing; the last column and the last chart stay.
+    """
+    if step == 0 or not 0 <= choice < len(_LINES):
+        return
+    name, word = _LINES[choice]
+    if name == "interval":
+        settings.interval = _next_interval(settings.interval, step)
+    elif name == "theme":
+        settings.theme = _next(THEMES, settings.theme, step)
+    elif name == "sort":
+        settings.sort = _next(COLUMNS, settings.sort, step)
+    elif name in _FLAGS:
+        setattr(settings, name, not getattr(settings, name))
+    else:
+        _toggle(settings, name, word)
+
+
+def _line(settings: Settings, name: str, word: str, short: bool) -> tuple[str, str]:
+    if name == "interval":
+        return "Interval", f"{settings.interval:g} s"
+    if name == "theme":
+        return "Theme", settings.theme
+    if name == "sort":
+        return "Sort", column_title(settings.sort)
+    if name in _FLAGS:
+        return _FLAGS[name], _on(getattr(settings, name))
+    value = _on(word in getattr(settings, name))
+    if name == "panels":
+        return f"Panel {word}", value
+    if name == "columns":
+        return f"Column {column_title(word, short)}", value
+    metric = GPU_METRICS[word]
+    return f"Chart {metric.short if short else metric.title}", value
+
+
+def _on(value: bool) -> str:
+    return "on" if value else "off"
+
+
+def _next(words: Sequence[str], word: str, step: int) -> str:
+    return words[(words.index(word) + step) % len(words)] if word in words else words[0]
+
+
+def _next_interval(interval: float, step: int) -> float:
+    """Return the next longer or shorter of the usual intervals, whichever one is set now."""
+    if step > 0:
+        return next((usual for usual in INTERVALS if usual > interval), INTERVALS[0])
+    return next((usual for usual in reversed(INTERVALS) if usual < interval), INTERVALS[-1])
+
+
+def _toggle(settings: Settings, name: str, word: str) -> None:
+    listed: list[str] = getattr(settings, name)
+    if word in listed:
+        if len(listed) > 1 or name == "panels":
+            setattr(settings, name, [other for other in listed if other != word])
+    elif name == "columns" and listed[-1:] == ["command"]:
+        settings.columns = [*listed[:-1], word, "command"]  # a command takes the rest of its line
+    elif name == "panels":
+        settings.panels = [panel for panel in PANELS if panel in listed or panel == word]
+    else:
+        setattr(settings, name, [*listed, word])

@@ -1,0 +1,689 @@
+"""The live screen on a real pseudo-terminal, as a person uses it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpulse.model.codec import to_line
+from gpulse.model.select import EVERYTHING
+from gpulse.sampling.clock import ManualClock
+from gpulse.sampling.sampler import Sampler
+from gpulse.sources.simulated.source import SimulatedSource
+from tests.e2e.lab import environment
+from tests.e2e.test_terminal import ENTER, HIDE, LEAVE, PATIENCE, SHOW, Terminal, check_left_as_found, steady
+from tests.fake_nvml import Clock, Scenario
+
+pyte = pytest.importorskip("pyte")
+
+F1, F2, F6, F9, F10 = b"\x1bOP", b"\x1bOQ", b"\x1b[17~", b"\x1b[20~", b"\x1b[21~"
+DOWN, ESC, ENTER_KEY, TAB = b"\x1b[B", b"\x1b", b"\r", b"\t"
+MOUSE_ON, MOUSE_OFF = b"\x1b[?1000h", b"\x1b[?1000l"
+COLOUR = re.compile(rb"\x1b\[[0-9;]*\b(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[0-9;]*m")
+ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
+DEMO_COMMANDS = ("vllm", "finetune", "torchrun", "ipykernel", "train_vision")
+
+
+class Top(Terminal):
+    """`gpulse top` on a terminal of its own, with a configuration of its own."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        scenario: Scenario | None = None,
+        columns: int = 100,
+        rows: int = 30,
+        **environ: str,
+    ) -> None:
+        where = () if scenario is not None else ("--demo",)
+        env = environment(scenario or Scenario.load("h200-idle"), folder)
+        env |= {"GPULSE_CONFIG": str(folder / "config.toml"), "TZ": "UTC"} | environ
+        if any(argument.startswith(("replay:", "--source")) for argument in arguments):
+            where = ()
+        super().__init__(env, "top", *where, *arguments, columns=columns, rows=rows)
+        self.before: list[Any] = termios.tcgetattr(self._master)
+
+    @property
+    def attributes(self) -> list[Any]:
+        return termios.tcgetattr(self._master)
+
+    @property
+    def header(self) -> str:
+        return self.lines[0]
+
+    @property
+    def footer(self) -> str:
+        return self.lines[-1]
+
+    @property
+    def titles(self) -> str:
+        """The head of the process table."""
+        return next((line for line in self.lines if "PID" in line and "COMMAND" in line), "")
+
+    @property
+    def table(self) -> list[list[str]]:
+        """The words of every process row."""
+        at = self.lines.index(self.titles) if self.titles else len(self.lines)
+        found = [line.replace("▸", " ").replace("●", " ").split() for line in self.lines[at + 1 :]]
+        return [words for words in found if len(words) > 5 and words[0].isdecimal() and words[1].isdecimal()]
+
+    def opened(self) -> Top:
+        self.until(lambda: bool(self.table) and "F1 help" in self.footer)
+        return self
+
+    def click(self, column: int, row: int) -> None:
+        self.press(b"\x1b[<0;%d;%dM\x1b[<0;%d;%dm" % (column + 1, row + 1, column + 1, row + 1))
+
+    def resize(self, columns: int, rows: int) -> None:
+        self.screen.resize(rows, columns)
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def hang_up(self) -> None:
+        os.close(self._master)
+        self._master = os.open(os.devnull, os.O_RDONLY)
+
+
+def check_given_back(top: Top) -> None:
+    check_left_as_found(top)
+    assert top.raw.count(ENTER) >= 1
+    assert top.attributes == top.before
+    assert top.raw.rfind(MOUSE_OFF) > top.raw.rfind(MOUSE_ON)
+    assert top.raw.rstrip().endswith(LEAVE)
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that only waits to be ended."""
+    process = subprocess.Popen(["/bin/sleep", "600"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def using(pid: int) -> Scenario:
+    return steady().process(gpu=0, pid=pid, memory="4 GiB", type="C", sm=20)
+
+
+def select_the_only_process(top: Top, pid: int) -> None:
+    top.until(lambda: [words[1] for words in top.table] == [str(pid)])
+    top.press(DOWN)
+    top.until(lambda: "▸" in top.text)
+
+
+class TestWhatIsShown:
+    def test_the_gpus_and_the_processes_of_the_demo(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            assert "8 × H100" in top.header
+            assert all(command in top.text for command in DEMO_COMMANDS)
+            assert sum("W " in line and "GiB" in line and "°C" in line for line in top.lines) == 8
+            assert top.screen.cursor.hidden
+            assert MOUSE_ON in top.raw
+
+    def test_a_process_of_the_driver_with_its_command(self, tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
+        with Top(tmp_path, scenario=using(child.pid)) as top:
+            top.until(lambda: any(words[1] == str(child.pid) for words in top.table))
+            assert "sleep 600" in top.text
+            assert "82%" in top.text
+
+    def test_a_machine_without_processes_says_so(self, tmp_path: Path) -> None:
+        with Top(tmp_path, scenario=Scenario.load("h200-idle")) as top:
+            top.until(lambda: "F1 help" in top.footer)
+            assert "no process" in top.text.lower()
+
+    def test_new_values_arrive_by_themselves(self, tmp_path: Path) -> None:
+        clock = Clock(tmp_path)
+        scenario = steady().gpu(0, temperature="steps(0:41, 2s:57)")
+        with Top(tmp_path, "-n", "0.1", scenario=scenario, **clock.environment) as top:
+            top.until(lambda: "41°C" in top.text)
+            clock.set(3.0)
+            top.until(lambda: "57°C" in top.text and "41°C" not in top.text)
+
+
+class TestSorting:
+    def test_by_a_key(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            assert "GPU MEM▼" in top.titles
+            top.press(b"<")
+            top.until(lambda: "TYPE▼" in top.titles)
+            top.press(b"<<")
+            top.until(lambda: "PID▼" in top.titles)
+            pids = [int(words[1]) for words in top.table]
+            assert pids == sorted(pids, reverse=True)
+            assert len(pids) > 5
+            top.press(b"r")
+            top.until(lambda: "PID▲" in top.titles)
+            assert [int(words[1]) for words in top.table] == pids[::-1]
+
+    def test_by_a_click_on_a_title_and_a_second_one_turns_it_round(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            row = top.lines.index(top.titles)
+            top.click(top.titles.index("PID"), row)
+            top.until(lambda: "PID▼" in top.titles)
+            pids = [int(words[1]) for words in top.table]
+            assert pids == sorted(pids, reverse=True)
+            top.click(top.titles.index("PID"), row)
+            top.until(lambda: "PID▲" in top.titles)
+            assert [int(words[1]) for words in top.table] == pids[::-1]
+
+    def test_by_the_menu(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            top.press(F6)
+            top.until(lambda: "Sort by" in top.text)
+            top.press(DOWN)
+            top.press(ENTER_KEY)
+            top.until(lambda: "Sort by" not in top.text and "PID▼" in top.titles)
+
+    def test_a_click_on_a_process_selects_it(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            row = next(at for at, line in enumerate(top.lines) if "train_vision" in line)
+            top.click(30, row)
+            top.until(lambda: any("▸" in line and "40562" in line for line in top.lines))
+
+
+class TestFiltering:
+    def test_what_is_typed_is_shown_and_then_holds(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            top.press(b"/user:adx")
+            top.until(lambda: "filter: user:adx" in top.footer)
+            top.press(b"\x7fa")
+            top.until(lambda: "filter: user:ada" in top.footer)
+            top.press(ENTER_KEY)
+            top.until(lambda: bool(top.table) and {words[2] for words in top.table} == {"ada"})
+            assert len(top.table) == 4
+            top.press(ESC)
+            top.until(lambda: len(top.table) > 4)
+
+    def test_escape_leaves_the_processes_as_they_were(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            count = len(top.opened().table)
+            top.press(b"/zzz")
+            top.until(lambda: "filter: zzz" in top.footer)
+            top.press(ESC)
+            top.until(lambda: "F1 help" in top.footer and len(top.table) == count)
+
+    def test_keys_that_mean_something_elsewhere_are_only_typed(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            top.press("/q?wé".encode())
+            top.until(lambda: "filter: q?wé" in top.footer)
+            assert not (tmp_path / "config.toml").exists()
+
+
+class TestDialogs:
+    @pytest.mark.parametrize(
+        ("key", "title"),
+        [(F1, "─ Help "), (b"?", "─ Help "), (F2, "─ Settings "), (F6, "─ Sort by "), (ENTER_KEY, "─ Process ")],
+    )
+    @pytest.mark.parametrize("close", [ESC, b"q"], ids=["escape", "q"])
+    def test_one_opens_and_closes(self, tmp_path: Path, key: bytes, title: str, close: bytes) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            top.press(key)
+            top.until(lambda: title in top.text)
+            top.press(close)
+            top.until(lambda: title not in top.text)
+            assert top.process.poll() is None
+
+    def test_the_details_tell_the_command_and_the_memory_of_the_selected_process(
+        self, tmp_path: Path, child: subprocess.Popen[bytes]
+    ) -> None:
+        with Top(tmp_path, scenario=using(child.pid)) as top:
+            select_the_only_process(top, child.pid)
+            top.press(ENTER_KEY)
+            top.until(lambda: f"Process {child.pid}" in top.text and "Environment" in top.text)
+            assert "/bin/sleep 600" in top.text
+            assert "4.0 GiB" in top.text
+
+    def test_keys_work_while_one_is_open_at_the_smallest_size(self, tmp_path: Path) -> None:
+        with Top(tmp_path, columns=40, rows=10) as top:
+            top.until(lambda: "H100" in top.header or "demo" in top.header)
+            for key, title in ((F1, "Help"), (F2, "Settings"), (F6, "Sort by")):
+                top.press(key)
+                top.until(lambda title=title: title in top.text)  # type: ignore[misc]
+                top.press(ESC)
+                top.until(lambda title=title: f"─ {title} " not in top.text)  # type: ignore[misc]
+            top.press(b"q")
+            assert top.wait() == 0
+
+
+class TestPanels:
+    def test_one_gets_the_whole_screen_and_gives_it_back(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            top.press(TAB)
+            top.until(lambda: "PID" in top.lines[1])
+            assert "UTIL" not in top.text
+            top.press(ESC)
+            top.until(lambda: "UTIL" in top.text and "PID" in top.text)
+
+    @pytest.mark.parametrize(
+        ("key", "mark"), [(b"H", "iowait"), (b"C", "Utilization"), (b"P", "COMMAND")], ids=["host", "charts", "table"]
+    )
+    def test_one_is_hidden_and_shown(self, tmp_path: Path, key: bytes, mark: str) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            assert mark in top.text
+            top.press(key)
+            top.until(lambda: mark not in top.text)
+            top.press(key)
+            top.until(lambda: mark in top.text)
+
+
+class TestThePast:
+    def test_a_pause_holds_the_screen_and_live_returns(self, tmp_path: Path) -> None:
+        clock = Clock(tmp_path)
+        scenario = steady().gpu(0, temperature="steps(0:41, 2s:57)")
+        with Top(tmp_path, "-n", "0.1", scenario=scenario, **clock.environment) as top:
+            top.until(lambda: "41°C" in top.text)
+            top.press(b"p")
+            top.until(lambda: "PAUSED" in top.header)
+            clock.set(3.0)
+            top.press(F1)
+            top.until(lambda: "─ Help " in top.text)
+            top.press(ESC)
+            top.until(lambda: "─ Help " not in top.text)
+            assert "41°C" in top.text
+            top.press(b"l")
+            top.until(lambda: "PAUSED" not in top.header and "57°C" in top.text)
+
+    def test_a_step_back_shows_an_old_look_and_says_so(self, tmp_path: Path) -> None:
+        clock = Clock(tmp_path)
+        scenario = steady().gpu(0, temperature="steps(0:41, 2s:57)")
+        with Top(tmp_path, "-n", "0.1", scenario=scenario, **clock.environment) as top:
+            top.until(lambda: "41°C" in top.text)
+            first = top.header.split()[-1]
+            clock.set(3.0)
+            top.until(lambda: "57°C" in top.text and top.header.split()[-1] > first)
+            top.press(b"[")
+            top.until(lambda: "PAUSED" in top.header and " ago " in top.header)
+            assert "41°C" in top.text
+            assert top.header.split()[-1] == first
+            top.press(b"l")
+            top.until(lambda: "PAUSED" not in top.header and "57°C" in top.text)
+
+
+class TestResizing:
+    @pytest.mark.parametrize(("columns", "rows"), [(40, 10), (80, 24), (200, 60), (20, 5), (1, 1)])
+    def test_the_screen_is_drawn_anew_at_the_size_it_gets(self, tmp_path: Path, columns: int, rows: int) -> None:
+        """Frozen, so that a screen opened at this size must show the same."""
+        with Top(tmp_path, columns=100, rows=30) as top:
+            top.opened()
+            top.press(b"p")
+            top.until(lambda: "PAUSED" in top.header)
+            top.resize(columns, rows)
+            top.press(b"\x0c")
+            last = b"\x1b[%d;" % rows
+            top.until(lambda: b"\x1b[2J" in top.raw.rpartition(last)[0][-200_000:] and bool(top.text))
+            if columns >= 40:
+                top.until(lambda: "PAUSED" in top.header and "F1 help" in top.footer)
+                assert all(len(line) <= columns for line in top.lines)
+                assert sum("%" in line for line in top.lines) >= 4
+            else:
+                top.press(b"q")
+                assert top.wait() == 0
+
+    def test_it_grows_and_shrinks_without_leftovers(self, tmp_path: Path) -> None:
+        with Top(tmp_path, columns=200, rows=60) as top:
+            top.opened()
+            top.press(b"p")
+            top.until(lambda: "PAUSED" in top.header and "p pause" in top.footer)
+            wide = top.text
+            for columns, rows in ((40, 10), (80, 24), (200, 60)):
+                top.resize(columns, rows)
+                top.until(lambda rows=rows: "PAUSED" in top.header and "F1 help" in top.lines[rows - 1])  # type: ignore[misc]
+            top.until(lambda: top.text == wide)
+
+
+class TestSignals:
+    def test_a_process_is_ended_with_f9_and_enter(self, tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
+        with Top(tmp_path, scenario=using(child.pid)) as top:
+            select_the_only_process(top, child.pid)
+            top.press(F9)
+            top.until(lambda: f"Signal process {child.pid}" in top.text)
+            assert child.poll() is None
+            top.press(ENTER_KEY)
+            top.until(lambda: f"sent TERM to {child.pid}" in top.text)
+            assert child.wait(PATIENCE) == -signal.SIGTERM
+
+    def test_another_signal_is_chosen_with_the_arrows(self, tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
+        with Top(tmp_path, scenario=using(child.pid)) as top:
+            select_the_only_process(top, child.pid)
+            top.press(F9)
+            top.until(lambda: f"Signal process {child.pid}" in top.text)
+            top.press(DOWN + DOWN)
+            top.until(lambda: "▸ 3 KILL" in top.text)
+            top.press(ENTER_KEY)
+            assert child.wait(PATIENCE) == -signal.SIGKILL
+
+    def test_escape_sends_nothing(self, tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
+        with Top(tmp_path, scenario=using(child.pid)) as top:
+            select_the_only_process(top, child.pid)
+            top.press(b"k")
+            top.until(lambda: "Signal process" in top.text)
+            top.press(ESC)
+            top.until(lambda: "Signal process" not in top.text)
+            top.press(b"q")
+            assert top.wait() == 0
+            assert child.poll() is None
+
+    def test_a_screen_that_only_reads_refuses(self, tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
+        with Top(tmp_path, "--readonly", scenario=using(child.pid)) as top:
+            select_the_only_process(top, child.pid)
+            assert "read only" in top.header
+            top.press(F9)
+            top.until(lambda: "--readonly" in top.footer)
+            top.press(ENTER_KEY)
+            top.until(lambda: f"Process {child.pid}" in top.text)
+            assert "Signal process" not in top.text
+            top.press(b"qq")
+            assert top.wait() == 0
+            assert child.poll() is None
+
+
+class TestLeaving:
+    @pytest.mark.parametrize("key", [b"q", F10, b"\x03"], ids=["q", "F10", "Ctrl-C"])
+    def test_a_key_leaves_the_terminal_as_it_was(self, tmp_path: Path, key: bytes) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            assert top.attributes != top.before
+            top.press(key)
+            assert top.wait() == 0
+            check_given_back(top)
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+    def test_a_signal_leaves_the_terminal_as_it_was(self, tmp_path: Path, number: signal.Signals) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            top.process.send_signal(number)
+            assert top.wait() == 0
+            check_given_back(top)
+
+    def test_a_terminal_that_goes_away_ends_it_quietly(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            top.hang_up()
+            assert top.process.wait(PATIENCE) == 0
+
+    def test_ctrl_c_leaves_while_a_dialog_is_open(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            top.press(F1)
+            top.until(lambda: "─ Help " in top.text)
+            top.press(b"\x03")
+            assert top.wait() == 0
+            check_given_back(top)
+
+    def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_brings_the_screen_back(self, tmp_path: Path) -> None:
+        script = 'set -m; "$@"; echo STOPPED $?; read answer; fg >/dev/null; echo ENDED $?'
+        run = [sys.executable, "-m", "gpulse", "top", "--demo"]
+        with Top(tmp_path) as top:  # started by hand below: a stop needs a shell that waits for it
+            top.opened()
+            top.press(b"q")
+            assert top.wait() == 0
+        with Shell(tmp_path, script, *run) as shell:
+            shell.opened()
+            shell.press(b"\x1a")
+            shell.until(lambda: b"STOPPED 148" in shell.raw)
+            assert shell.attributes == shell.before
+            assert shell.raw.count(ENTER) == shell.raw.count(LEAVE) == 1
+            assert shell.raw.rfind(SHOW) > shell.raw.rfind(HIDE)
+            assert shell.raw.rfind(MOUSE_OFF) > shell.raw.rfind(MOUSE_ON)
+            shell.screen.reset()
+            shell.press(b"\r")
+            shell.until(lambda: shell.raw.count(ENTER) == 2)
+            shell.opened()
+            assert shell.screen.cursor.hidden
+            assert shell.attributes != shell.before
+            shell.press(b"q")
+            shell.until(lambda: b"ENDED 0" in shell.raw)
+            shell.wait()
+            assert shell.attributes == shell.before
+            assert shell.raw.count(ENTER) == shell.raw.count(LEAVE) == 2
+
+
+class Shell(Top):
+    """The same under a shell with jobs."""
+
+    def __init__(self, folder: Path, script: str, *command: str) -> None:
+        real = sys.executable
+        wrapper = folder / "python"
+        words = " ".join(f"'{word}'" for word in command)
+        wrapper.write_text(f"#!/bin/bash\nset -- {words}\n{script}\n")
+        wrapper.chmod(0o755)
+        try:
+            sys.executable = str(wrapper)  # what Terminal starts
+            super().__init__(folder)
+        finally:
+            sys.executable = real
+
+
+class TestTrouble:
+    def test_a_call_that_hangs_leaves_keys_working_and_is_said(self, tmp_path: Path) -> None:
+        with Top(tmp_path, "-n", "0.2", scenario=Scenario.load("hang"), columns=120, rows=40) as top:
+            top.until(lambda: "driver does not answer" in top.text)
+            assert sum("driver does not answer" in line for line in top.lines) == 1
+            top.press(F1)
+            top.until(lambda: "─ Help " in top.text)
+            top.press(ESC)
+            top.until(lambda: "─ Help " not in top.text)
+            top.press(b"q")
+            assert top.wait() == 0
+            check_given_back(top)
+
+    def test_a_driver_that_stops_answering_says_how_old_the_numbers_are(self, tmp_path: Path) -> None:
+        clock = Clock(tmp_path)
+        scenario = Scenario.load("boards/h100").driver(gpus=2)
+        scenario.fault(function="nvmlDeviceGet*", gpu="0-1", hang="60s", since="2s")
+        with Top(tmp_path, "-n", "0.1", scenario=scenario, **clock.environment) as top:
+            top.until(lambda: top.text.count("GiB") >= 2)
+            clock.set(3.0)
+            top.until(lambda: top.text.count("does not answer") >= 2)
+            top.press(b"q")
+            assert top.wait() == 0
+            check_given_back(top)
+
+    def test_a_gpu_that_is_lost_is_shown_as_lost_and_told_as_an_event(self, tmp_path: Path) -> None:
+        clock = Clock(tmp_path)
+        scenario = Scenario.load("boards/h100").driver(gpus=4).lose(2, since="2s").xid(gpu=2, code=79, at="2s")
+        with Top(tmp_path, "-n", "0.1", scenario=scenario, **clock.environment, rows=40) as top:
+            top.until(lambda: "F1 help" in top.footer and top.text.count("GiB") >= 4)
+            assert "lost" not in top.text
+            clock.set(3.0)
+            top.until(lambda: "s ago GPU 2 was lost (XID 79)" in top.text)
+            assert any(line.startswith("2") and "lost" in line for line in top.lines) or "lost (XID 79)" in top.text
+            top.press(b"q")
+            assert top.wait() == 0
+
+    def test_names_from_outside_never_act_on_the_terminal(self, tmp_path: Path) -> None:
+        evil = subprocess.Popen(["\x1b[31mevil\x07\x1b]0;owned\x07\u202e\x9b5m", "600"], executable="/bin/sleep")
+        try:
+            scenario = Scenario.load("garbage").process(gpu=0, pid=evil.pid, memory="1 GiB", type="C")
+            with Top(tmp_path, scenario=scenario, columns=160, rows=50) as top:
+                top.until(lambda: bool(top.table))
+                top.press(DOWN)
+                top.until(lambda: "▸" in top.text)
+                top.press(ENTER_KEY)
+                top.until(lambda: "Environment" in top.text)
+                assert "evil" in top.text
+                top.press(b"qq")
+                assert top.wait() == 0
+                rest = ESCAPE.sub(b"", top.raw).decode()
+                assert not re.search("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest)
+                assert b"\x1b[31m" not in top.raw
+                assert top.screen.title == ""
+        finally:
+            evil.kill()
+            evil.wait()
+
+
+class TestPlainPlaces:
+    LINE = re.compile(r"\d\d:\d\d:\d\d  0: \d+% \S+ \SiB \d+C \d+W")
+
+    def test_a_terminal_that_can_do_nothing_gets_one_line_a_look(self, tmp_path: Path) -> None:
+        with Top(tmp_path, "-n", "0.1", scenario=steady(), TERM="dumb") as top:
+            top.until(lambda: top.raw.count(b"\n") >= 3)
+            top.press(b"\x03")
+            assert top.wait() == 0
+            assert b"\x1b" not in top.raw
+            assert b"Traceback" not in top.raw
+            assert all(self.LINE.fullmatch(line) for line in top.lines[:2])
+
+    def test_a_pipe_gets_one_line_a_look_until_its_reader_leaves(self, tmp_path: Path) -> None:
+        env = environment(steady(), tmp_path) | {"GPULSE_CONFIG": str(tmp_path / "none"), "TERM": "xterm"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gpulse", "top", "-n", "0.1"],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        with process:
+            try:
+                lines = [process.stdout.readline().rstrip("\n") for _ in range(3)]
+                process.stdout.close()
+                process.wait(PATIENCE)
+                assert "Traceback" not in process.stderr.read()
+            finally:
+                process.kill()
+        assert all(self.LINE.fullmatch(line) for line in lines), lines
+
+    def test_no_color_leaves_the_colours_alone(self, tmp_path: Path) -> None:
+        with Top(tmp_path, NO_COLOR="1") as top:
+            top.opened()
+            assert not COLOUR.search(top.raw)
+        with Top(tmp_path) as top:
+            top.opened()
+            assert COLOUR.search(top.raw)
+
+    def test_a_terminal_without_unicode_gets_only_ascii(self, tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
+        named = subprocess.Popen(["/bin/sleep", "600"], executable="/bin/sleep", env={"PATH": "漢字"})
+        evil = subprocess.Popen(["träin-漢字", "600"], executable="/bin/sleep")
+        try:
+            with Top(tmp_path, scenario=using(evil.pid), LANG="C", rows=40) as top:
+                top.until(lambda: "ELP" in top.footer.upper() and bool(top.table))
+                for key in (DOWN, ENTER_KEY, ESC, F1, ESC, F2, ESC, F6, ESC, b"["):
+                    top.press(key)
+                    top.until(lambda size=len(top.raw): len(top.raw) > size)  # type: ignore[misc]
+                top.press(b"q")
+                assert top.wait() == 0
+                assert top.raw.isascii()
+        finally:
+            for process in (named, evil):
+                process.kill()
+                process.wait()
+
+
+class TestConfiguration:
+    def test_a_broken_file_is_one_sentence_and_stays_as_it_is(self, tmp_path: Path) -> None:
+        config = tmp_path / "config.toml"
+        config.write_text("[top\ninterval = 1\n")
+        with Top(tmp_path) as top:
+            assert top.wait() == 2
+            assert ENTER not in top.raw
+            assert b"Traceback" not in top.raw
+            assert "config.toml" in top.text.replace("\n", "")
+            assert "line 1" in top.text.replace("\n", "")
+        assert config.read_text() == "[top\ninterval = 1\n"
+
+    def test_a_setting_that_cannot_be_is_said_and_the_rest_holds(self, tmp_path: Path) -> None:
+        (tmp_path / "config.toml").write_text('[top]\nsort = "nonsense"\nfahrenheit = true\n')
+        with Top(tmp_path) as top:
+            top.until(lambda: "nonsense" in top.footer and bool(top.table))
+            assert "°F" in top.text
+            assert "GPU MEM▼" in top.titles
+
+    def test_saved_settings_are_there_at_the_next_start(self, tmp_path: Path) -> None:
+        config = tmp_path / "config.toml"
+        config.write_text("# mine\n[other]\nkey = 1\n")
+        with Top(tmp_path) as top:
+            top.opened()
+            assert "°C" in top.text
+            top.press(F2)
+            top.until(lambda: "Fahrenheit" in top.text)
+            for _ in range(4):
+                top.press(DOWN)
+            top.press(b" ")
+            top.until(lambda: bool(re.search(r"Fahrenheit +on", top.text)))
+            top.press(ESC)
+            top.until(lambda: "─ Settings " not in top.text)
+            top.press(b"w")
+            top.until(lambda: "saved to" in top.footer)
+            top.press(b"q")
+            assert top.wait() == 0
+        assert config.read_text().startswith("# mine\n[other]\nkey = 1\n")
+        with Top(tmp_path) as top:
+            top.opened()
+            assert "°F" in top.text
+            assert "°C" not in top.text
+
+    def test_the_order_and_the_panels_chosen_by_keys_are_saved_too(self, tmp_path: Path) -> None:
+        with Top(tmp_path) as top:
+            top.opened()
+            top.press(b"<<<")
+            top.until(lambda: "PID▼" in top.titles)
+            top.press(b"rH")
+            top.until(lambda: "PID▲" in top.titles and "iowait" not in top.text)
+            top.press(b"w")
+            top.until(lambda: "saved to" in top.footer)
+            top.press(b"q")
+            assert top.wait() == 0
+        with Top(tmp_path) as top:
+            top.opened()
+            assert "PID▲" in top.titles
+            assert "iowait" not in top.text
+
+    def test_a_file_that_cannot_be_written_is_said_and_nothing_ends(self, tmp_path: Path) -> None:
+        with Top(tmp_path, GPULSE_CONFIG="/proc/nowhere/config.toml") as top:
+            top.opened()
+            top.press(b"w")
+            top.until(lambda: "cannot be written" in top.footer)
+            assert top.process.poll() is None
+
+
+class TestRecordings:
+    @pytest.fixture
+    def recording(self, tmp_path: Path) -> Path:
+        clock = ManualClock(1_700_000_000.0)
+        sampler = Sampler(SimulatedSource(clock=clock.monotonic), EVERYTHING, clock=clock).open()
+        lines = []
+        for _ in range(6):
+            lines.append(to_line(sampler.read()))
+            clock.sleep(10.0)
+        path = tmp_path / "run.ndjson"
+        path.write_text("".join(f"{line.rstrip()}\n" for line in lines))
+        return path
+
+    def test_one_is_played_to_its_last_look_and_then_says_that_it_is_over(
+        self, tmp_path: Path, recording: Path
+    ) -> None:
+        with Top(tmp_path, "--source", f"replay:{recording}", "-n", "0.1") as top:
+            top.until(lambda: "the recording is over" in top.footer)
+            assert "PAUSED" in top.header
+            assert top.header.endswith("22:14:10")
+            top.press(b"{")
+            top.until(lambda: "22:13:20" in top.header)
+            top.press(b"q")
+            assert top.wait() == 0
+            check_given_back(top)

@@ -1,0 +1,49 @@
+"""What the README shows works: its commands can be parsed, its Python runs on the demo."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpulse.cli.main import VERBS, load
+from gpulse.cli.options import parse
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+COMMANDS = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("gpulse")]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_readme_is_one_that_gpulse_understands(command: str) -> None:
+    words = shlex.split(command, comments=True)[1:]
+    name = words.pop(0) if words and words[0] in VERBS else "status"
+    parse(load(name), words)
+
+
+def test_every_verb_is_in_the_readme() -> None:
+    shown = {shlex.split(command)[1] for command in COMMANDS if len(shlex.split(command, comments=True)) > 1}
+    assert set(VERBS) - shown - {"status", "completion"} == set()
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_the_python_of_the_readme_runs(block: str) -> None:
+    env = os.environ | {"GPULSE_SOURCE": "demo", "PYTHONPATH": str(ROOT / "src")}
+    out = subprocess.run([sys.executable, "-c", block], env=env, capture_output=True, text=True, check=True).stdout
+    assert "NVIDIA H100" in out
+
+
+def test_every_file_the_readme_names_is_there() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert target.startswith("http") or (ROOT / target).exists(), target
