@@ -27,6 +27,7 @@ class Process(Reading):
     name = Text("Name", "Short name of the program.", kind="identity", group="identity", smi=("process_name", "name"))
     command = Text("Command", "Full command line, secrets masked.", kind="identity", group="identity")
     user = Text("User", "Owner of the process.", kind="identity", group="identity")
+    parent = Number("Parent", "Process id of the process that started it.", kind="identity", group="identity", short="PPID")
     type = Text("Type", "How it uses the GPU: C compute, G graphics, M through MPS, joined by + when several.", kind="state", group="identity")
     container = Text("Container", "Short id of the container it runs in.", kind="identity", group="owner")
     pod = Text("Pod", "Kubernetes pod: its name where the environment tells, else its UID.", kind="identity", group="owner")

@@ -104,6 +104,7 @@ class LinuxMachine(Machine):
         facts.values.update(lasting)
         now = time.monotonic()
         facts.counters["cpu_percent"] = Counter(stat.cpu / self._ticks, now, 100.0)
+        facts.values["parent"] = stat.parent
         facts.values["host_memory"] = stat.resident * self._page
         facts.values["running_time"] = round(
             max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - stat.started / self._ticks), 1

@@ -56,7 +56,8 @@ class Grid:
         """Change the style of cells and leave their characters."""
         if 0 <= row < self.rows:
             start, end = max(0, column), min(self.columns, column + columns)
-            self.styles[row][start:end] = [style] * max(0, end - start)
+            if start < end:
+                self.styles[row][start:end] = [style] * (end - start)
 
     def text(self) -> list[str]:
         """Return the rows as plain text, without spaces at their ends."""

@@ -22,6 +22,7 @@ class History:
     def __init__(self, keys: Iterable[str]) -> None:
         self.keys = tuple(keys)
         self.times: array[float] = array("d")
+        self.turns = 0  # how often the clock was set back: what was drawn from the old times is void
         self._series: dict[tuple[int, str], array[float]] = {}
         self._packed: deque[tuple[float, bytes]] = deque(maxlen=_LOOKS)
 
@@ -30,7 +31,9 @@ class History:
         self.keys = tuple(dict.fromkeys((*self.keys, *keys)))
 
     def add(self, snapshot: Snapshot) -> None:
-        """Take in a look."""
+        """Take in a look. One that is earlier than the last, as after a clock was set back, ends what came after it."""
+        if self.times and snapshot.time <= self.times[-1]:
+            self._cut(snapshot.time)
         self.times.append(snapshot.time)
         for gpu in snapshot.gpus:
             for key in self.keys:
@@ -63,6 +66,15 @@ class History:
                 break
             found = packed
         return None if found is None else _unpack(found)
+
+    def _cut(self, moment: float) -> None:
+        start = self._first(moment)
+        del self.times[start:]
+        for series in self._series.values():
+            del series[start:]
+        while self._packed and self._packed[-1][0] >= moment:
+            self._packed.pop()
+        self.turns += 1
 
     def _first(self, since: float) -> int:
         from bisect import bisect_left

@@ -8,7 +8,7 @@ from .find import Find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ...model.catalog import Gpu
     from ...model.metric import Value
@@ -168,14 +168,14 @@ def _labels(members: list[Row]) -> str:
 
 
 def _treed(ordered: list[Row]) -> list[Row]:
-    """Put the ranks of one run below the oldest of them.
+    """Put processes below the one that started them, and those with one launcher below the oldest of them.
 
-    The catalog has no parent pid, and the launcher that is the real parent seldom uses a GPU itself. So a family is what
-    one batch job runs, else what one user runs in one container with the same program and script; the lowest pid leads.
+    The launcher that is the real parent seldom uses a GPU itself, so it is not on the list; the lowest pid stands for it.
     """
+    by_pid = {row.pid: row.process for row in ordered}
     families: dict[object, list[Row]] = {}
     for row in ordered:
-        families.setdefault(_family(row.process), []).append(row)
+        families.setdefault(_family(_eldest(row.process, by_pid)), []).append(row)
     shown: list[Row] = []
     for family in families.values():
         eldest = min(family, key=lambda row: (row.pid or 0, row.place))
@@ -187,11 +187,22 @@ def _treed(ordered: list[Row]) -> list[Row]:
     return shown
 
 
+def _eldest(process: Process, by_pid: Mapping[int | None, Process]) -> Process:
+    """Return the first ancestor on the list, or the process itself."""
+    passed = {process.pid}
+    while (parent := by_pid.get(int(process.parent or 0))) is not None and parent.pid not in passed:
+        process = parent
+        passed.add(process.pid)
+    return process
+
+
 def _family(process: Process) -> object:
+    """Return what processes that belong together share: batch job, launcher, else user, container, program and script."""
     get = process.get
-    job = get("job")
-    if job:
+    if job := get("job"):
         return job
+    if (process.parent or 0) > 1:
+        return get("user"), process.parent
     words = str(get("command") or get("name") or "").split(None, 3)[:3]
     if len(words) == 3 and words[1][0] == "-":
         del words[1]  # python -u train.py

@@ -94,11 +94,12 @@ class _Memory:
 
     def __init__(self) -> None:
         self.history: History | None = None
+        self.turns = 0
         self.traces: dict[tuple[tuple[int, ...], str, float], Trace] = {}
 
     def trace(self, history: History, gpus: tuple[int, ...], key: str, slot: float) -> Trace:
-        if self.history is not history or len(self.traces) > _TRACES:
-            self.history = history
+        if self.history is not history or self.turns != history.turns or len(self.traces) > _TRACES:
+            self.history, self.turns = history, history.turns
             self.traces = {}
         return self.traces.setdefault((gpus, key, slot), Trace(gpus, key, slot))
 
