@@ -116,7 +116,7 @@ def table() -> list[str]:
     if nvtop := shutil.which("nvtop"):
         tools["nvtop -d 10"] = ([nvtop, "-d", "10"], b"\x1b[B")
     out = [
-        "| 8 GPUs, 24 processes | CPU % of a core | first picture ms | KiB/s drawn | RSS MiB | wake-ups/s | key to picture ms (p90) |"
+        "| 8 GPUs, 24 processes | CPU % | first picture ms | KiB/s drawn | RSS MiB | wake-ups/s | key to picture ms (p90) |"
     ]
     out.append("| --- | --- | --- | --- | --- | --- | --- |")
     for latency in ("h200", "none"):

@@ -1,4 +1,4 @@
-"""The picture of the README: the demo's glance as SVG, the same at every run.
+"""The pictures of the README: the demo's glance and live screen as SVG, the same at every run.
 
 python -m tools.picture
 """
@@ -10,6 +10,7 @@ import re
 import sys
 import time
 from html import escape
+from itertools import groupby
 from pathlib import Path
 
 from gpulse.present.text import width
@@ -19,10 +20,16 @@ from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.status.view import glance
 from gpulse.surfaces.status.wanted import GLANCE
+from gpulse.surfaces.top.app import wanted
+from gpulse.surfaces.top.history import History
+from gpulse.surfaces.top.painter import paint
+from gpulse.surfaces.top.settings import Settings
+from gpulse.surfaces.top.state import State
 
 ROOT = Path(__file__).parent.parent
 COLUMNS = 124
 CELL, LINE, PAD = 7.8, 18, 16
+NO_BREAK = "\u00a0"  # a picture's ordinary spaces are joined into one
 _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 
 
@@ -34,6 +41,28 @@ def screen(columns: int) -> list[str]:
     os.environ["TZ"] = "UTC"
     time.tzset()
     return glance(sampler.read(), Theme(256), columns)
+
+
+def live(columns: int, rows: int) -> list[str]:
+    """Return the live screen some time into the demo, coloured."""
+    clock = ManualClock(1_794_733_267.0)
+    settings = Settings()
+    state = State(settings, History(settings.charts), Theme(256))
+    state.columns, state.rows = columns, rows
+    sampler = Sampler(SimulatedSource(clock=clock.monotonic), wanted(state), clock=clock).open()
+    for _ in range(48):
+        clock.sleep(1.0)
+        state.live = state.shown = sampler.read()
+        state.history.add(state.live)
+    state.now, state.selected = clock.now(), 40562
+    grid = paint(state)
+    return [
+        "".join(
+            state.theme.paint("".join(char for char, _ in run), style)
+            for style, run in groupby(zip(chars, styles, strict=True), key=lambda cell: cell[1])
+        )
+        for chars, styles in zip(grid.chars, grid.styles, strict=True)
+    ]
 
 
 def colour(code: str) -> tuple[str, bool]:
@@ -83,12 +112,13 @@ def _text(piece: str, at: int, y: int, fill: str, bold: bool) -> list[str]:
     x = PAD + (at + len(piece) - len(piece.lstrip())) * CELL
     weight = ' font-weight="bold"' if bold else ""
     length = f'textLength="{width(words) * CELL:.1f}" lengthAdjust="spacingAndGlyphs"'
-    return [f'<text x="{x:.1f}" y="{y}" fill="{fill}"{weight} {length}>{escape(words)}</text>']
+    return [f'<text x="{x:.1f}" y="{y}" fill="{fill}"{weight} {length}>{escape(words).replace(" ", NO_BREAK)}</text>']
 
 
 def main() -> int:
-    """Write docs/glance.svg."""
+    """Write docs/glance.svg and docs/top.svg."""
     (ROOT / "docs/glance.svg").write_text(svg(screen(COLUMNS), COLUMNS))
+    (ROOT / "docs/top.svg").write_text(svg(live(132, 40), 132))
     return 0
 
 

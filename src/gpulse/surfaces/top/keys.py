@@ -17,7 +17,7 @@ _NAMED = {
     "\r": "enter", "\n": "enter", "\t": "tab", "\x7f": "backspace", "\x08": "backspace", "\x1b": "escape", " ": "space",
 }  # fmt: skip
 _MOUSE = re.compile(r"\x1b\[<(\d+);(\d+);(\d+)([Mm])")
-_SEQUENCE = re.compile(r"\x1b(?:\[<[0-9;]*[Mm]|\[\[[A-E]|\[[0-9;?]*[ -/]*[@-Z\\-~]|O[ -~]|[^\[O])")
+_SEQUENCE = re.compile(r"\x1b(?:\[<[0-9;]*[Mm]|\[\[[A-E]|\[[0-9;?]*[ -/]*[@-Z\\-~]|O[ -~]|[^\[O\x1b])")
 _UNFINISHED = re.compile(r"\x1b(?:\[<[0-9;]*|\[\[?|\[[0-9;?]*[ -/]*|O)?$")
 
 

@@ -84,7 +84,8 @@ def paint(grid: Grid, area: Area, state: State) -> None:
         _nothing(grid, area, state)
         return
     first, last = window(found, state, _height(area, state))
-    mine = me()
+    # somebody without a process of their own is looking at the others': then nobody is dimmed
+    mine = me() if any(row.process.get("user") == me() for row in found) else None
     for at, row in enumerate(found[first:last], area.row + 1):
         _row(grid, at, area, row, columns, state, mine)
     _scroll_marks(grid, area, state, columns, (first, last, len(found)))
@@ -192,10 +193,10 @@ def _titles(grid: Grid, area: Area, state: State, columns: list[Column]) -> None
         grid.put(area.row, area.column + column.start, title, "accent" if chosen else "label", cells)
 
 
-def _row(grid: Grid, at: int, area: Area, row: Row, columns: list[Column], state: State, mine: str) -> None:
+def _row(grid: Grid, at: int, area: Area, row: Row, columns: list[Column], state: State, mine: str | None) -> None:
     selected = row.pid is not None and row.pid == state.selected
     user = row.process.get("user")
-    whole = "title" if row.head else "faint" if user is not None and user != mine else ""
+    whole = "title" if row.head else "faint" if mine is not None and user not in (None, mine) else ""
     if selected:
         whole = "selected"
         grid.fill(at, area.column, 1, area.columns, whole)
