@@ -106,6 +106,7 @@ class Bus:
     def _run(self) -> None:
         clock = self._sampler.clock
         due = clock.monotonic()
+        self._sampler.stay()
         while not self._stop.is_set():
             try:
                 self._publish(self._sampler.read())

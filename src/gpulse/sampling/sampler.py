@@ -109,6 +109,10 @@ class Sampler:
                 return
             self.clock.sleep(_POLL)
 
+    def stay(self) -> None:
+        """Tell the source that looks will follow looks, so that it notes what shows only to those who stay: XIDs."""
+        self._lanes.run([("source", self.source.stay)])
+
     def read(self) -> Snapshot:
         """Take one look at everything wanted; StopIteration when the source plays a recording and it is over."""
         if (recorded := self.source.recorded()) is not None:
@@ -143,7 +147,7 @@ class Sampler:
 
     def stream(self, interval: float) -> Iterator[Snapshot]:
         """Yield a snapshot every `interval` seconds on a steady clock: a late one does not delay those after it."""
-        self._lanes.run([("source", self.source.stay)])
+        self.stay()
         interval = max(interval, _SHORTEST)
         start, tick = self.clock.monotonic(), 0
         while True:

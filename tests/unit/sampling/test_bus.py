@@ -10,6 +10,7 @@ import pytest
 from gpulse.model.select import Wanted
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.bus import Bus, Subscription
+from gpulse.sampling.clock import SystemClock
 from gpulse.sampling.sampler import Sampler
 from tests.unit.scripted import ScriptedSource
 
@@ -151,3 +152,113 @@ def test_the_latest_snapshot_is_there_for_those_who_only_want_that(gate: _Gate) 
     assert bus.latest is not None
     assert bus.latest.time == 2.0
     bus.close()
+
+
+def test_a_reader_is_told_of_every_snapshot_and_of_the_end(gate: _Gate) -> None:
+    told: list[int] = []
+    heard = threading.Semaphore(0)
+
+    def notify() -> None:
+        told.append(1)
+        heard.release()
+
+    bus = Bus(_Looks(gate), 0.0)
+    reader = bus.subscribe(2, notify)
+    bus.start()
+    gate.allow(2)
+    assert heard.acquire(timeout=5)
+    assert heard.acquire(timeout=5)
+    assert [_next(reader), _next(reader)] == [1.0, 2.0]
+    bus.close()
+    assert heard.acquire(timeout=5)
+    assert len(told) == 3
+
+
+def test_when_a_reader_is_told_the_snapshot_is_there_already() -> None:
+    seen: list[Snapshot | None] = []
+    reader = Subscription(2, lambda: seen.append(reader.get(0)))
+    reader.put(Snapshot(1.0))
+    assert [snapshot and snapshot.time for snapshot in seen] == [1.0]
+
+
+def test_it_is_over_once_closed_and_not_before(gate: _Gate) -> None:
+    bus = Bus(_Looks(gate), 0.0)
+    assert not bus.over
+    bus.start()
+    assert not bus.over
+    bus.close()
+    assert bus.over
+
+
+def test_it_is_over_when_a_recording_has_ended_and_its_readers_are_told() -> None:
+    def script(look: int) -> None:
+        if look == 2:
+            raise StopIteration
+
+    ended = threading.Event()
+    bus = Bus(_Looks(script), 0.0)
+
+    def notify() -> None:
+        if bus.over:
+            ended.set()
+
+    reader = bus.subscribe(4, notify)
+    bus.start()
+    assert ended.wait(5)
+    assert [snapshot.time for snapshot in reader] == [1.0]
+
+
+class _Waits(threading.Event):
+    """The event a bus waits for between looks, noting how long; it never waits itself."""
+
+    def __init__(self, waited: list[float], enough: threading.Event) -> None:
+        super().__init__()
+        self._waited = waited
+        self._enough = enough
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._waited.append(timeout or 0.0)
+        if len(self._waited) >= 4:
+            self._enough.set()
+            self.set()
+        return self.is_set()
+
+
+def test_an_interval_that_is_changed_holds_from_the_next_look_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    bus: Bus
+
+    def script(look: int) -> None:
+        if look == 3:
+            bus.interval = 200.0
+
+    waited: list[float] = []
+    enough = threading.Event()
+    sampler = _Looks(script)
+    monkeypatch.setattr(sampler, "clock", _Standing())
+    bus = Bus(sampler, 10.0)
+    monkeypatch.setattr(bus, "_stop", _Waits(waited, enough))
+    bus.start()
+    assert enough.wait(5)
+    steps = [later - earlier for earlier, later in zip([0.0, *waited], waited, strict=False)]
+    assert steps == [10.0, 10.0, 200.0, 200.0]
+
+
+class _Standing(SystemClock):
+    """A clock that stands still, so that each wait is longer by one interval."""
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def test_the_source_is_told_that_looks_will_follow_looks(gate: _Gate) -> None:
+    """Or faults that show only to those who stay would never be seen."""
+    stayed = threading.Event()
+    sampler = _Looks(gate)
+    sampler.source.stay = stayed.set  # type: ignore[method-assign]
+    bus = Bus(sampler, 0.0)
+    reader = bus.subscribe()
+    bus.start()
+    gate.allow(1)
+    assert _next(reader) == 1.0
+    bus.close()
+    assert stayed.is_set()

@@ -465,3 +465,83 @@ class TestSettling:
 
         sampler_of(Primed(0)).prime()
         assert primed == [_FAST | {"energy"}]
+
+
+class TestWantingSomethingElse:
+    def test_the_next_read_asks_for_that_and_no_longer_for_the_rest(self) -> None:
+        device = ScriptedDevice(0)
+        sampler = sampler_of(device, wanted=Wanted(gpu=("utilization",)))
+        sampler.read()
+        sampler.want(Wanted(gpu=("temperature",)))
+        gpu = sampler.read().gpus[0]
+        assert device.asked == [{"utilization"}, {"temperature"}]
+        assert (gpu.utilization, gpu.temperature) == (None, 0)
+
+    def test_slow_and_static_ones_are_asked_at_once(self) -> None:
+        device, clock = ScriptedDevice(0), ManualClock()
+        sampler = sampler_of(device, wanted=Wanted(gpu=("utilization",)), clock=clock)
+        sampler.read()
+        clock.sleep(1.0)
+        sampler.want(Wanted(gpu=("utilization", "energy", "power_default_limit")))
+        first = sampler.read().gpus[0]
+        clock.sleep(1.0)
+        second = sampler.read().gpus[0]
+        assert device.asked[1:] == [{"utilization", "energy", "power_default_limit"}, {"utilization"}]
+        assert [(gpu.energy, gpu.power_default_limit) for gpu in (first, second)] == [(1000.0, 700.0)] * 2
+
+    def test_what_is_no_longer_wanted_is_no_longer_there(self) -> None:
+        sampler = sampler_of(ScriptedDevice(0), wanted=Wanted(gpu=("energy", "power_default_limit", "utilization")))
+        sampler.read()
+        sampler.want(Wanted(gpu=("utilization",)))
+        gpu = sampler.read().gpus[0]
+        assert (gpu.utilization, gpu.energy, gpu.power_default_limit) == (50, None, None)
+
+    def test_a_static_value_that_is_wanted_again_is_asked_again(self) -> None:
+        device = ScriptedDevice(0)
+        sampler = sampler_of(device, wanted=Wanted(gpu=("power_default_limit",)))
+        sampler.read()
+        sampler.want(Wanted(gpu=("utilization",)))
+        sampler.read()
+        sampler.want(Wanted(gpu=("power_default_limit",)))
+        assert sampler.read().gpus[0].power_default_limit == 700.0
+        assert device.asked == [{"power_default_limit"}, {"utilization"}, {"power_default_limit"}]
+
+    def test_processes_and_the_machine_are_asked_only_while_wanted(self) -> None:
+        device, machine = ScriptedDevice(0), ScriptedMachine()
+        sampler = sampler_of(device, wanted=Wanted(gpu=("utilization",)), machine=machine)
+        sampler.read()
+        sampler.want(Wanted(("utilization",), ("pid", "memory_used"), ("name",)))
+        sampler.read()
+        sampler.want(Wanted(gpu=("utilization",)))
+        sampler.read()
+        assert [keys is None for keys in device.asked_of_processes] == [True, False, True]
+        assert machine.asked_host == [{"name"}]
+
+    def test_the_last_wish_counts(self) -> None:
+        device = ScriptedDevice(0)
+        sampler = sampler_of(device)
+        sampler.want(Wanted(gpu=("utilization",)))
+        sampler.want(Wanted(gpu=("temperature",)))
+        sampler.read()
+        assert device.asked == [{"temperature"}]
+
+    def test_another_thread_may_ask_while_a_look_is_under_way(self, release: threading.Event) -> None:
+        looking = threading.Event()
+
+        def script(look: int, keys: frozenset[str]) -> Sample:
+            looking.set()
+            release.wait(5)
+            return sample({key: value for key, value in VALUES.items() if key in keys})
+
+        device = ScriptedDevice(0, script)
+        sampler = sampler_of(device, wanted=Wanted(gpu=("utilization",)))
+        looks: list[Snapshot] = []
+        reading = threading.Thread(target=lambda: looks.append(sampler.read()), daemon=True)
+        reading.start()
+        assert looking.wait(5)
+        sampler.want(Wanted(gpu=("temperature",)))
+        release.set()
+        reading.join(5)
+        assert looks[0].gpus[0].utilization == 50
+        sampler.read()
+        assert device.asked == [{"utilization"}, {"temperature"}]

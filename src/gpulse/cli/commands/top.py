@@ -38,7 +38,8 @@ def run(arguments: Arguments) -> int:
     path = config_path(os.environ)
     settings, complaints = Settings.load(read_config(path).get("top", {}))
     settings.interval = arguments.interval or settings.interval
-    theme = theme_for(sys.stdout, arguments.color, os.environ, arguments.theme or settings.theme)
+    settings.theme = arguments.theme or settings.theme
+    theme = theme_for(sys.stdout, arguments.color, os.environ, settings.theme)
     state = State(settings, History(settings.charts), theme)
     state.readonly = arguments.readonly
     state.message = " ".join(complaints)

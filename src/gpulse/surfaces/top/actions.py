@@ -68,7 +68,7 @@ def _reverse(state: State) -> None:
 
 def _sort_step(step: int) -> Callable[[State], str | None]:
     def run(state: State) -> None:
-        columns = [key for key in state.settings.columns if key != "command"]
+        columns = [key for key in state.settings.columns if key != "command"] or ["command"]
         at = columns.index(state.sort) if state.sort in columns else 0
         state.sort = columns[(at + step) % len(columns)]
 
@@ -142,7 +142,8 @@ def _move(name: str) -> Callable[[State], str | None]:
 
 def _pace(factor: float) -> Callable[[State], str | None]:
     def run(state: State) -> str:
-        state.settings.interval = min(10.0, max(0.2, state.settings.interval * factor))
+        now = state.settings.interval
+        state.settings.interval = min(max(10.0, now), max(min(0.2, now), now * factor))
         state.message = f"every {state.settings.interval:g} s"
         return "interval"
 

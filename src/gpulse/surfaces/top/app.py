@@ -17,6 +17,7 @@ from .layout import arrange
 from .painter import paint
 from .panels import processes as process_panel
 from .processes import pids, rows
+from .settings import PANELS
 from .tty import Tty
 
 TYPE_CHECKING = False
@@ -78,6 +79,7 @@ class App:
         self._drawn: Grid | None = None
         self._wanted = wanted(state)
         self._over = False
+        self._typed = 0.0
         self._targets: list[Target] = []
         self._about: tuple[int, dict[str, str]] = (0, {})
 
@@ -93,19 +95,28 @@ class App:
             bus.start()
             while not self._over:
                 typed = tty.wait(_ESCAPE if self._keyboard.waiting else None)
-                events = self._keyboard.feed(typed) if typed else self._keyboard.flush()
-                fresh = subscription.get(0)
-                if fresh is not None:
+                events = self._events(typed)
+                ended = bus.over  # asked before the queue is emptied: what comes last is still shown
+                while (fresh := subscription.get(0)) is not None:
                     self._take(fresh)
                 for event in events:
                     self._handle(event)
                 self._signals(tty)
-                if bus.over and not state.paused:
+                if ended and not state.paused:
+                    self._show()  # a pause holds what is shown: the last look, not the one before
                     state.paused, state.message = True, "the recording is over: [ and ] step through it, q leaves"
                 bus.interval = state.settings.interval
                 self._ask_for_what_is_shown()
                 self._draw(tty)
         bus.close()
+
+    def _events(self, typed: bytes) -> list[Event]:
+        """Return the keys; a new look that wakes us within a sequence does not end the sequence."""
+        now = time.monotonic()
+        if typed:
+            self._typed = now
+            return self._keyboard.feed(typed)
+        return self._keyboard.flush() if now - self._typed >= _ESCAPE else []
 
     def _take(self, snapshot: Snapshot) -> None:
         state = self._state
@@ -129,6 +140,8 @@ class App:
         if tty.busy:
             return  # a slow line: this frame is left out, the next one is drawn over the last that arrived
         self._show()
+        if self._state.dialog != "details":
+            self._about = (0, {})
         grid = paint(self._state, self._facts)
         if text := difference(self._drawn, grid, self._state.theme):
             tty.write(text)
@@ -189,11 +202,13 @@ class App:
             self._targets = []
         elif not self._sampler.source.machine.real:
             state.dialog, state.message = "", "these processes are not of this machine"
-        elif not self._targets:
+        else:
             from .panels import signal_menu
             from .signals import target
 
-            self._targets = [target(pid) for pid in signal_menu.recipients(state)]
+            people = signal_menu.recipients(state)
+            if [one.pid for one in self._targets] != people:  # the cursor may have moved below the menu
+                self._targets = [target(pid) for pid in people]
 
     def _do(self, effect: str | None) -> None:
         state = self._state
@@ -205,7 +220,10 @@ class App:
         elif effect == "redraw":
             self._drawn = None
         elif effect == "save" and callable(self._save):
-            state.message = self._save(state.settings)
+            settings = state.settings
+            settings.sort, settings.falling = state.sort, state.falling
+            settings.panels = [panel for panel in PANELS if panel not in state.hidden]
+            state.message = self._save(settings)
         elif effect in ("up", "down", "pageup", "pagedown", "home", "end"):
             self._move(effect)
 
@@ -252,7 +270,6 @@ class App:
     def _choose_setting(self, key: str) -> None:
         from ...present.theme import Theme
         from .panels import settings
-        from .settings import PANELS
 
         state = self._state
         state.choice = min(state.choice, len(settings.lines(state.settings)) - 1)
@@ -285,6 +302,7 @@ class App:
             said = send(self._targets, signal_menu.chosen(state), foreign)
             state.message, state.dialog = "; ".join(said), ""
             state.tagged.clear()
+            self._targets = []
 
     def _click(self, event: Event) -> None:
         state = self._state

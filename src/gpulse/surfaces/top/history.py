@@ -35,9 +35,14 @@ class History:
         if self.times and snapshot.time <= self.times[-1]:
             self._cut(snapshot.time)
         self.times.append(snapshot.time)
-        for gpu in snapshot.gpus:
+        for at, gpu in enumerate(snapshot.gpus):
+            index = at if gpu.index is None else int(gpu.index)
             for key in self.keys:
-                series = self._series.setdefault((int(gpu.index or 0), key), array("f", [_NAN] * (len(self.times) - 1)))
+                series = self._series.get((index, key))
+                if series is None:
+                    series = self._series[index, key] = array("f", [_NAN] * (len(self.times) - 1))
+                if len(series) == len(self.times):
+                    continue  # two that call themselves the same: the first counts
                 value = gpu.get(key)
                 series.append(float(value) if isinstance(value, (int, float)) else _NAN)
         for series in self._series.values():

@@ -16,7 +16,7 @@ _NAMED = {
     "\x1b[17~": "f6", "\x1b[18~": "f7", "\x1b[19~": "f8", "\x1b[20~": "f9", "\x1b[21~": "f10", "\x1b[24~": "f12",
     "\r": "enter", "\n": "enter", "\t": "tab", "\x7f": "backspace", "\x08": "backspace", "\x1b": "escape", " ": "space",
 }  # fmt: skip
-_MOUSE = re.compile(r"\x1b\[<(\d+);(\d+);(\d+)([Mm])")
+_MOUSE = re.compile(r"\x1b\[<([0-9]{1,5});([0-9]{1,5});([0-9]{1,5})([Mm])")
 _SEQUENCE = re.compile(r"\x1b(?:\[<[0-9;]*[Mm]|\[\[[A-E]|\[[0-9;?]*[ -/]*[@-Z\\-~]|O[ -~]|[^\[O\x1b])")
 _UNFINISHED = re.compile(r"\x1b(?:\[<[0-9;]*|\[\[?|\[[0-9;?]*[ -/]*|O)?$")
 

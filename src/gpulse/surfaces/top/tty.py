@@ -61,7 +61,10 @@ class Tty:
             os.read(self._reader, 4096)
         if self._in not in ready:
             return b""
-        data = os.read(self._in, 4096)
+        try:
+            data = os.read(self._in, 4096)
+        except OSError:  # EIO: the other end was closed
+            data = b""
         if not data:
             self.signals.add(signal.SIGHUP)  # the terminal is gone
         return data
@@ -99,10 +102,13 @@ class Tty:
 
     def _give_back(self) -> None:
         self._pending = b""
-        os.set_blocking(self._out, True)
-        os.write(self._out, _LEAVE.encode())
-        os.set_blocking(self._out, False)
-        termios.tcsetattr(self._in, termios.TCSADRAIN, self._saved)
+        try:
+            os.set_blocking(self._out, True)
+            os.write(self._out, _LEAVE.encode())
+            os.set_blocking(self._out, False)
+            termios.tcsetattr(self._in, termios.TCSADRAIN, self._saved)
+        except (OSError, termios.error):
+            pass  # the terminal is gone: there is nothing to give back
 
     def _drain(self) -> None:
         while self._pending:
@@ -110,6 +116,9 @@ class Tty:
                 self._pending = self._pending[os.write(self._out, self._pending) :]
             except BlockingIOError:
                 return
+            except OSError:
+                self._pending = b""
+                self.signals.add(signal.SIGHUP)  # the terminal is gone
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.signals.add(number)

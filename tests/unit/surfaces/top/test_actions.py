@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gpulse.model.catalog import Gpu
+from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
+from gpulse.sampling.bus import Subscription
+from gpulse.sampling.clock import ManualClock
+from gpulse.sampling.sampler import Sampler
+from gpulse.sources.simulated.source import SimulatedSource
+from gpulse.surfaces.top import app as app_module
 from gpulse.surfaces.top.actions import ACTIONS, BY_KEY, help_table, hints
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.settings import Settings
@@ -246,3 +254,93 @@ class TestViews:
         assert (state.settings.interval, state.message) == (0.2, "every 0.2 s")
         press(state, *["-"] * 9)
         assert (state.settings.interval, state.message) == (10.0, "every 10 s")
+
+
+class _Typist:
+    """A terminal on which a script is typed: each read is what one wait returns, b"" a wake-up that brings no key."""
+
+    def __init__(self, *reads: bytes) -> None:
+        self._reads = list(reads)
+        self.signals: set[int] = set()
+        self.busy = False
+
+    def __call__(self, source: int, target: int) -> _Typist:
+        return self
+
+    def __enter__(self) -> _Typist:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        pass
+
+    def wake(self) -> None:
+        pass
+
+    def wait(self, timeout: float | None) -> bytes:
+        return self._reads.pop(0) if self._reads else b"q"
+
+    def write(self, text: str) -> None:
+        pass
+
+    def size(self) -> tuple[int, int]:
+        return 80, 24
+
+
+class _Waiting:
+    """A bus that has some looks waiting for its first reader, and then no more."""
+
+    def __init__(self, over: bool, *looks: Snapshot) -> None:
+        self._looks = looks
+        self.over = over
+        self.interval = 1.0
+
+    def __call__(self, sampler: Sampler, interval: float) -> _Waiting:
+        return self
+
+    def subscribe(self, size: int, notify: Callable[[], None]) -> Subscription:
+        reader = Subscription(size)
+        for look in self._looks:
+            reader.put(look)
+        return reader
+
+    def start(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def run(monkeypatch: pytest.MonkeyPatch, tty: _Typist, bus: _Waiting) -> State:
+    """The state that the app leaves behind; its own clock stands still."""
+    monkeypatch.setattr(app_module, "Tty", tty)
+    monkeypatch.setattr(app_module, "Bus", bus)
+    monkeypatch.setattr(app_module, "time", SimpleNamespace(time=lambda: 1000.0, monotonic=lambda: 1000.0))
+    stream = SimpleNamespace(fileno=lambda: 0)
+    monkeypatch.setattr(app_module, "sys", SimpleNamespace(stdin=stream, stdout=stream))
+    source = SimulatedSource(clock=lambda: 0.0)
+    sampler = Sampler(source, EVERYTHING, clock=ManualClock(990.0)).open()
+    preferences = Settings()
+    state = State(preferences, History(preferences.charts))
+    app_module.App(sampler, state).run()
+    sampler.close()
+    return state
+
+
+class TestTheLoop:
+    def test_all_looks_that_wait_are_taken_at_one_wake_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Taken one at a time, the screen would stay behind for good."""
+        looks = [Snapshot(time, (Gpu({"index": 0}),)) for time in (1000.0, 1001.0)]
+        state = run(monkeypatch, _Typist(b"q"), _Waiting(False, *looks))
+        assert state.live == looks[-1]
+        assert state.history.moments() == [990.0, 1000.0, 1001.0]
+
+    def test_the_last_look_of_a_recording_is_shown_when_it_is_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        looks = [Snapshot(time, (Gpu({"index": 0}),)) for time in (1000.0, 1001.0)]
+        state = run(monkeypatch, _Typist(b"", b"q"), _Waiting(True, *looks))
+        assert state.shown == looks[-1]
+        assert state.paused
+
+    def test_a_new_look_within_a_sequence_does_not_break_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        state = run(monkeypatch, _Typist(b"\x1b", b"", b"[B", b"q"), _Waiting(False))
+        assert state.selected is not None
+        assert (state.back, state.paused) == (0.0, False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,10 +10,14 @@ from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.top.events import happenings
 
+if TYPE_CHECKING:
+    from gpulse.model.catalog import State
 
-def gpu(index: int | None = 0, state: str = "ok", pids: tuple[int, ...] = (), **values: Any) -> Gpu:
+
+def gpu(index: int | None = 0, state: State = "ok", pids: tuple[int, ...] = (), **values: Any) -> Gpu:
     people = tuple(Process({"pid": pid, "user": "ada", "name": "train"}) for pid in pids)
-    return Gpu({"index": index, "uuid": f"GPU-{index}", **values}, state=state, processes=people)
+    known = {} if index is None else {"index": index}
+    return Gpu({**known, "uuid": f"GPU-{index}", **values}, state=state, processes=people)
 
 
 def told(before: Gpu, after: Gpu) -> list[tuple[str, str]]:
@@ -31,7 +35,7 @@ class TestStates:
             ("asleep", "GPU 0 fell asleep", "label"),
         ],
     )
-    def test_a_gpu_that_changes_is_told_and_so_is_its_return(self, state: str, words: str, style: str) -> None:
+    def test_a_gpu_that_changes_is_told_and_so_is_its_return(self, state: State, words: str, style: str) -> None:
         assert told(gpu(), gpu(state=state)) == [(words, style)]
         assert told(gpu(state=state), gpu()) == [("GPU 0 answers again", "good")]
         assert told(gpu(state=state), gpu(state=state)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -119,7 +120,7 @@ class TestInPieces:
         raw = text.encode()
         cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=4)))
         edges = [0, *cuts, len(raw)]
-        reads = [raw[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+        reads = [raw[start:end] for start, end in itertools.pairwise(edges)]
         assert keys(*reads) == keys(raw)
         assert [key for key in keys(raw) if len(key) == 1] == [char for char in text if char not in " \x7f"]
 

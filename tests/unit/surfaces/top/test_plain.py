@@ -6,6 +6,7 @@ import io
 import re
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +16,9 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.sampler import Sampler
 from gpulse.surfaces.top.plain import one_line, stream_lines
 from tests.unit.scripted import ScriptedSource
+
+if TYPE_CHECKING:
+    from gpulse.model.catalog import State
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +45,7 @@ def test_what_is_not_known_is_a_dash() -> None:
 
 
 @pytest.mark.parametrize("state", ["lost", "timeout", "asleep"])
-def test_a_gpu_that_says_nothing_is_named_with_its_state(state: str) -> None:
+def test_a_gpu_that_says_nothing_is_named_with_its_state(state: State) -> None:
     assert one_line(Snapshot(NOW, (Gpu({"index": 2, "utilization": 5}, state=state),))) == f"22:13:20  2: {state}"
 
 

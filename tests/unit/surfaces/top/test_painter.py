@@ -1,0 +1,191 @@
+"""The whole screen, as somebody last looked at it and found it right."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from gpulse.model.catalog import Gpu, Process
+from gpulse.model.snapshot import Snapshot
+from gpulse.present.text import width
+from gpulse.surfaces.top import painter
+from gpulse.surfaces.top.events import Happening
+from gpulse.surfaces.top.grid import Grid
+from gpulse.surfaces.top.painter import paint
+from gpulse.surfaces.top.panels import processes as process_panel
+from gpulse.surfaces.top.state import State
+from tests.golden import check_golden
+from tests.unit.surfaces.top.screens import machine, screen, troubled, watched
+
+SIZES = ((40, 10), (80, 24), (120, 40), (200, 60))
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(process_panel, "me", lambda: "ada")
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def no_processes() -> Snapshot:
+    look = watched()[1]
+    gpus = tuple(Gpu(dict(gpu.items()), dict(gpu.gaps), state=gpu.state) for gpu in look.gpus)
+    return Snapshot(look.time, gpus, look.host, look.driver)
+
+
+def with_people(people: list[Process]) -> Snapshot:
+    look = watched()[1]
+    first = look.gpus[0]
+    gpu = Gpu(dict(first.items()), dict(first.gaps), state=first.state, processes=tuple(people))
+    return Snapshot(look.time, (gpu,), look.host, look.driver)
+
+
+@functools.cache
+def crowd() -> Snapshot:
+    return with_people(
+        [
+            Process({"pid": 1000 + at, "user": f"user{at % 37}", "name": "python", "memory_used": (at + 1) << 20,
+                     "type": "C", "running_time": 60.0 * at, "command": f"python train.py --rank {at}"})
+            for at in range(5000)
+        ]
+    )  # fmt: skip
+
+
+def languages() -> Snapshot:
+    commands = (
+        "訓練 --データ /資料/画像",
+        "אימון --נתונים מסלול",
+        "تدريب --بيانات مسار",
+        "trä\u0301ning 🚀 --größe 漢",
+        "\x1b[31mred\x07\u202eevil\u2066",
+        "漢" * 120,
+    )
+    return with_people(
+        [
+            Process({"pid": 100 + at, "user": ("山田", "דוד", "أحمد")[at % 3], "name": command.split()[0], "type": "C",
+                     "memory_used": (at + 1) << 30, "running_time": 100.0, "command": command})
+            for at, command in enumerate(commands)
+        ]
+    )  # fmt: skip
+
+
+LOOKS: dict[str, Callable[[], Snapshot]] = {
+    "demo": lambda: watched()[1],
+    "troubled": troubled,  # lost, silent, asleep, forbidden and divided ones
+    "64": lambda: machine(64),
+    "idle": no_processes,
+    "5000": crowd,
+    "languages": languages,
+}
+
+
+def check_whole(grid: Grid, state: State) -> None:
+    assert (grid.columns, grid.rows) == (state.columns, state.rows)
+    for row in grid.chars:
+        assert sum(width(char) for char in row) == state.columns
+        assert all(char.isprintable() for cell in row for char in cell)
+
+
+def divided() -> Snapshot:
+    look = troubled()
+    return Snapshot(look.time, look.gpus[-1:], look.host, look.driver)
+
+
+class TestGoldens:
+    @pytest.mark.parametrize(("columns", "rows"), SIZES)
+    @pytest.mark.parametrize("name", [*LOOKS, "mig"])
+    def test_as_it_was_found_right(self, name: str, columns: int, rows: int) -> None:
+        look = divided() if name == "mig" else LOOKS[name]()
+        state = screen(columns, rows, look)
+        grid = paint(state)
+        check_whole(grid, state)
+        check_golden(f"top/screen-{name}-{columns}x{rows}", grid.text())
+
+    @pytest.mark.parametrize(("columns", "rows"), SIZES)
+    @pytest.mark.parametrize("name", ["demo", "languages"])
+    def test_in_ascii(self, name: str, columns: int, rows: int) -> None:
+        state = screen(columns, rows, LOOKS[name](), unicode=False)
+        grid = paint(state)
+        check_whole(grid, state)
+        assert all(line.isascii() for line in grid.text())
+        check_golden(f"top/screen-{name}-{columns}x{rows}-ascii", grid.text())
+
+    @pytest.mark.parametrize("dialog", ["help", "settings", "sort", "signal", "details", "filter"])
+    def test_with_a_dialog_in_front(self, dialog: str) -> None:
+        state = screen(80, 24)
+        state.dialog, state.selected, state.editing = dialog, 31871, "user:ada"
+        grid = paint(state, lambda pid: {"cwd": "/home/ada", "$PATH": "/bin", "$TOKEN": "s3cret"})
+        check_whole(grid, state)
+        assert "s3cret" not in "\n".join(grid.text())
+        check_golden(f"top/screen-{dialog}-80x24", grid.text())
+
+
+class TestEvents:
+    def test_they_stand_above_the_last_row_newest_first_with_their_age(self) -> None:
+        state = screen(120, 40)
+        now = state.now
+        state.events = [Happening(now - 3, "GPU 2 was lost", "critical"), Happening(now - 40, "it started")]
+        grid = paint(state)
+        assert grid.text()[-2] == "3 s ago GPU 2 was lost   40 s ago it started"
+        assert grid.styles[-2][10] == "critical"
+
+    def test_what_does_not_fit_is_cut_at_the_edge(self) -> None:
+        state = screen(80, 24)
+        state.events = [Happening(state.now, "x" * 200)]
+        assert paint(state).text()[-2] == "0 s ago " + "x" * 72
+
+    def test_one_from_the_future_is_now(self) -> None:
+        state = screen(80, 24)
+        state.events = [Happening(state.now + 5, "it started")]
+        assert "0 s ago it started" in paint(state).text()[-2]
+
+
+class TestThePainter:
+    @pytest.mark.parametrize("size", [(0, 0), (1, 1), (2, 50), (400, 3), (7, 7)])
+    @pytest.mark.parametrize("dialog", ["", "help", "settings", "sort", "signal", "details", "filter"])
+    @pytest.mark.parametrize("name", LOOKS)
+    def test_any_size_is_filled_and_never_left(self, name: str, dialog: str, size: tuple[int, int]) -> None:
+        state = screen(*size, LOOKS[name]())
+        state.dialog, state.selected = dialog, 102
+        check_whole(paint(state), state)
+
+    def test_a_screen_before_the_first_look(self) -> None:
+        state = screen(80, 24)
+        state.live = state.shown = None
+        check_whole(paint(state), state)
+
+    def test_painting_changes_nothing_and_says_the_same_again(self) -> None:
+        state = screen(120, 40)
+        state.selected, state.dialog = 31871, "details"
+        before = {key: str(value) for key, value in vars(state).items()}
+        first = paint(state)
+        assert {key: str(value) for key, value in vars(state).items()} == before
+        second = paint(state)
+        assert (first.chars, first.styles) == (second.chars, second.styles)
+
+    def test_facts_are_asked_only_for_the_details(self) -> None:
+        asked: list[int] = []
+
+        def facts(pid: int) -> dict[str, str]:
+            asked.append(pid)
+            return {}
+
+        state = screen(80, 24)
+        state.selected = 31871
+        paint(state, facts)
+        assert asked == []
+        state.dialog = "details"
+        paint(state, facts)
+        assert set(asked) == {31871}
+
+    def test_every_panel_and_dialog_that_a_key_opens_is_known(self) -> None:
+        for dialog in ("help", "settings", "sort", "signal", "details"):
+            plain, opened = screen(80, 24), screen(80, 24)
+            opened.dialog = dialog
+            assert painter.paint(plain).chars != painter.paint(opened).chars
