@@ -27,12 +27,16 @@ def install() -> None:
 
 
 @contextmanager
-def machine(scenario: str, gpus: int, processes: int, latency: str = "h200") -> Iterator[dict[str, str]]:
-    """Give the environment of a machine with so many GPUs, and so many live processes spread over them."""
+def machine(
+    scenario: str, gpus: int, processes: int, latency: str = "h200", activity: bool = True
+) -> Iterator[dict[str, str]]:
+    """Give the environment of a machine with so many GPUs, with activity counters or without, and so many live processes."""
     children = [subprocess.Popen(["sleep", "3600"]) for _ in range(processes)]
     try:
         with TemporaryDirectory() as folder:
             scripted = Scenario.load(scenario).driver(gpus=gpus)
+            if not activity:
+                scripted.gpu(slice(0, gpus), gpm=0)
             for at, child in enumerate(children):
                 scripted.process(gpu=at % gpus, pid=child.pid, memory="12 GiB", sm=30, mem=10)
             env = os.environ | scripted.write(Path(folder)) | {"FAKE_NVML_LATENCY": latency, "TERM": "xterm-256color"}

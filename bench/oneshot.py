@@ -27,6 +27,7 @@ COMMANDS: dict[str, list[str]] = {
     "gpustat": [str(BIN / "gpustat")],
 }
 FIRST = "gpulse, first picture on a terminal"
+BEFORE = "gpulse, GPUs without activity counters"
 BASE = "import pynvml; nvmlInit()"
 
 
@@ -59,12 +60,13 @@ def first_picture(env: dict[str, str]) -> float:
 
 def table(rounds: int = 15) -> list[str]:
     """Return the Markdown table of one run: 8 GPUs, 24 processes, the latencies of an H200."""
-    with machine("dgx-h100x8", 8, 24) as env:
-        times: dict[str, list[float]] = {name: [] for name in [*COMMANDS, FIRST]}
+    times: dict[str, list[float]] = {name: [] for name in [*COMMANDS, FIRST, BEFORE]}
+    with machine("dgx-h100x8", 8, 24) as env, machine("dgx-h100x8", 8, 24, activity=False) as older:
         for _ in range(rounds):
             for name, command in COMMANDS.items():
                 times[name].append(wall(command, env))
             times[FIRST].append(first_picture(env))
+            times[BEFORE].append(wall([str(BIN / "gpulse")], older))
     base = median(times[BASE])
     rows = [
         f"| `{name}` | {median(taken):.0f} ({min(taken):.0f}) | {median(taken) / base:.2f} |"
