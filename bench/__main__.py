@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import loop, oneshot, sample
+from bench import live, loop, oneshot, sample
 from bench.machine import install
 
 
@@ -14,6 +14,7 @@ def main() -> int:
     print("## From the shell\n\n" + "\n".join(oneshot.table()), flush=True)
     print("\n## From Python\n\n" + "\n".join(sample.tables()), flush=True)
     print("\n## A loop of CSV lines\n\n" + "\n".join(loop.table()), flush=True)
+    print("\n## Live screens\n\n" + "\n".join(live.table()), flush=True)
     return 0
 
 
