@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import UsageError
+from ..units import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +91,18 @@ def some_words(text: str) -> list[str]:
     if not (found := words(text)):
         raise UsageError(f"{text!r} names nothing;", "write it as 0,2 or utilization,power_draw.")
     return found
+
+
+def seconds(option: str, low: float, high: float) -> Callable[[str], float]:
+    """Return a parser of intervals between two bounds."""
+
+    def parse(text: str) -> float:
+        interval = parse_duration(text)
+        if not low <= interval <= high:
+            raise UsageError(f"{option}: {text!r} is not between {low:g} and {high:g} seconds;", f"try {option} 1.")
+        return interval
+
+    return parse
 
 
 SOURCES = ("auto", "nvidia", "demo", "replay:")

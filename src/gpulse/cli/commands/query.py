@@ -6,7 +6,7 @@ import sys
 
 from ...errors import UsageError
 from ..main import VERBS
-from ..options import COMMON, Option, Verb, some_words, words
+from ..options import COMMON, Option, Verb, seconds, some_words, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("csv", "json", "ndjson", "prometheus", "table")
 _USUAL = ["index", "name", "utilization.gpu", "memory.used", "memory.total", "temperature.gpu", "power.draw"]
-
-
-def seconds(text: str) -> float:
-    """Read an interval of seconds."""
-    from ...units import parse_duration
-
-    interval = parse_duration(text)
-    if not 0.001 <= interval <= 86400:
-        raise UsageError(f"--loop: {text!r} is not between 0.001 and 86400 seconds;", "try --loop 1.")
-    return interval
 
 
 def milliseconds(text: str) -> float:
@@ -170,7 +160,8 @@ VERB = Verb(
         Option("--query-compute-apps", value="FIELDS", parse=some_words, help="These fields of every compute process."),
         Option("--format", value="FORMAT", complete=FORMATS, open=True,
                help="csv[,noheader][,nounits], json, ndjson, prometheus or table; csv unless given."),
-        Option("--loop", "-l", value="SECONDS", parse=seconds, optional=5.0, help="Again every so many seconds, 5 unless given."),
+        Option("--loop", "-l", value="SECONDS", parse=seconds("--loop", 0.001, 86400), optional=5.0,
+               help="Again every so many seconds, 5 unless given."),
         Option("--loop-ms", "-lms", value="MS", parse=milliseconds, help="Again every so many milliseconds."),
         Option("--count", value="N", parse=count, help="Stop after so many looks."),
         Option("--for", value="TIME", name="duration", parse=duration, help="Stop after this time: 10s, 5m, 2h."),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from ...errors import UsageError
 from ..main import VERBS
-from ..options import COMMON, Option, Verb, words
+from ..options import COMMON, Option, Verb, seconds, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,16 +16,6 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
     from ..options import Arguments
-
-
-def seconds(text: str) -> float:
-    """Read an interval that a watch can keep."""
-    from ...units import parse_duration
-
-    interval = parse_duration(text)
-    if not 0.1 <= interval <= 86400:
-        raise UsageError(f"--watch: {text!r} is not between 0.1 and 86400 seconds;", "try --watch 1.")
-    return interval
 
 
 def run(arguments: Arguments) -> int:
@@ -111,7 +100,7 @@ VERB = Verb(
         Option("--processes", "-p", default=False, help="Add every process with its command line, CPU and host memory."),
         Option("--columns", "-c", value="METRICS", parse=words, complete="metrics",
                help="A plain table of these metrics instead, separated by commas; `gpulse metrics` lists them."),
-        Option("--watch", "-w", value="SECONDS", parse=seconds, optional=1.0,
+        Option("--watch", "-w", value="SECONDS", parse=seconds("--watch", 0.1, 86400), optional=1.0,
                help="Draw again every so many seconds (1 unless given); Ctrl-C ends it."),
         Option("--json", default=False, help="Everything there is as JSON, one line a look; with --watch, a stream of lines."),
         *COMMON,

@@ -5,24 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from ...errors import UsageError
 from ..main import VERBS
-from ..options import COMMON, Option, Verb
+from ..options import COMMON, Option, Verb, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...surfaces.top.settings import Settings
     from ..options import Arguments
-
-
-def seconds(text: str) -> float:
-    """Read an interval that a screen can keep."""
-    from ...units import parse_duration
-
-    interval = parse_duration(text)
-    if not 0.1 <= interval <= 3600:
-        raise UsageError(f"--interval: {text!r} is not between 0.1 and 3600 seconds;", "try --interval 1.")
-    return interval
 
 
 def run(arguments: Arguments) -> int:
@@ -74,7 +63,7 @@ VERB = Verb(
     "top",
     VERBS["top"],
     (
-        Option("--interval", "-n", value="SECONDS", parse=seconds,
+        Option("--interval", "-n", value="SECONDS", parse=seconds("--interval", 0.1, 3600),
                help="Look every so many seconds; 1 unless the settings say otherwise."),
         Option("--readonly", default=False, help="No signals can be sent from the screen."),
         Option("--theme", value="THEME", complete=("dark", "light", "contrast", "blind", "mono"),

@@ -7,7 +7,7 @@ from ctypes import byref, c_int
 from .calls import decoded, field, numbers, record, settle, text, versioned, word_of
 from .fabric import FABRIC
 from .nvml import SUCCESS
-from .readers import Reader, absent, long, number, throttle_words
+from .readers import Reader, absent, number, throttle_words
 from .structures import (
     C2cMode,
     DramEncryption,
@@ -161,11 +161,12 @@ DETAILS: tuple[Reader, ...] = (
     numbers("nvmlDeviceGetGspFirmwareMode", {"gsp_mode": bool, "gsp_mode_default": bool}),
     record(C2cMode, "nvmlDeviceGetC2cModeInfoV", {"c2c_mode": lambda out: bool(out.isC2cEnabled)}),
     Reader(("dram_encryption", "dram_encryption_pending"), _bind_encryption),
-    long(
+    number(
         "throttle_reasons_supported",
         "nvmlDeviceGetSupportedClocksEventReasons",
         "nvmlDeviceGetSupportedClocksThrottleReasons",
         to=throttle_words,
+        bits=64,
     ),
     field("throttle_time_power_cap", 74, seconds),
     field("throttle_time_sync_boost", 76, seconds),
@@ -205,13 +206,18 @@ DETAILS: tuple[Reader, ...] = (
     ),
     numbers("nvmlDeviceGetEccMode", {"ecc_mode": bool, "ecc_mode_pending": bool}),
     *(
-        long(f"ecc_{word}_{life}_{place}", "nvmlDeviceGetMemoryErrorCounter", before=(kind, lasting, number_of_place))
+        number(
+            f"ecc_{word}_{life}_{place}",
+            "nvmlDeviceGetMemoryErrorCounter",
+            before=(kind, lasting, number_of_place),
+            bits=64,
+        )
         for kind, word in enumerate(ECC_KINDS)
         for lasting, life in enumerate(ECC_LIVES)
         for place, number_of_place in ECC_PLACES.items()
     ),
-    long("ecc_corrected_aggregate", "nvmlDeviceGetTotalEccErrors", before=(0, 1)),
-    long("ecc_uncorrected_aggregate", "nvmlDeviceGetTotalEccErrors", before=(1, 1)),
+    number("ecc_corrected_aggregate", "nvmlDeviceGetTotalEccErrors", before=(0, 1), bits=64),
+    number("ecc_uncorrected_aggregate", "nvmlDeviceGetTotalEccErrors", before=(1, 1), bits=64),
     record(SramErrors, "nvmlDeviceGetSramEccErrorStatus", _SRAM, 1),
     field("retired_pages_corrected", 29, plain),
     field("retired_pages_uncorrected", 30, plain),

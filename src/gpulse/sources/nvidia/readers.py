@@ -9,7 +9,7 @@ from __future__ import annotations
 from ctypes import byref, c_uint, c_ulonglong, sizeof
 
 from .nvml import DEPRECATED, FUNCTION_NOT_FOUND, SUCCESS, gap_of
-from .structures import Bar1Memory, FieldValue, Memory, MemoryV2, TemperatureV1, Utilization
+from .structures import ALL_ONES_64, Bar1Memory, FieldValue, Memory, MemoryV2, TemperatureV1, Utilization
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,14 +67,16 @@ def number(
     after: int = 0,
     over: int = 1,
     to: Callable[[int], Value | None] | None = None,
+    bits: int = 32,
 ) -> Reader:
-    """A call that fills one unsigned int, then `after` more that are ignored; `before` stand between handle and result."""
+    """A call that fills one unsigned number, then `after` more that are ignored; `before` stand between handle and result."""
+    kind, missing = (c_uint, ALL_ONES) if bits == 32 else (c_ulonglong, ALL_ONES_64)
 
     def bind(nvml: Nvml, handle: Any) -> Bound:
         function = nvml.function(*functions)
         if function is None:
             return absent((key,))
-        out = c_uint()
+        out = kind()
         arguments = (handle, *before, byref(out), *(byref(c_uint()) for _ in range(after)))
 
         def read(facts: Facts) -> int:
@@ -82,43 +84,12 @@ def number(
             raw = out.value
             if code:
                 facts.gaps[key] = gap_of(code)
-            elif raw == ALL_ONES:
+            elif raw == missing:
                 facts.gaps[key] = "unsupported"
             elif to is not None:
                 file(facts, key, to(raw))
             else:
                 facts.values[key] = raw if over == 1 else raw / over
-            return code
-
-        return read
-
-    return Reader((key,), bind)
-
-
-def long(
-    key: str,
-    *functions: str,
-    before: tuple[int, ...] = (),
-    over: int = 1,
-    to: Callable[[int], Value | None] | None = None,
-) -> Reader:
-    """A call that fills one unsigned 64-bit number."""
-
-    def bind(nvml: Nvml, handle: Any) -> Bound:
-        function = nvml.function(*functions)
-        if function is None:
-            return absent((key,))
-        out = c_ulonglong()
-        arguments = (handle, *before, byref(out))
-
-        def read(facts: Facts) -> int:
-            code = function(*arguments)
-            if code:
-                facts.gaps[key] = gap_of(code)
-            elif out.value == 0xFFFFFFFFFFFFFFFF:
-                facts.gaps[key] = "unsupported"
-            else:
-                file(facts, key, to(out.value) if to is not None else out.value / over if over > 1 else out.value)
             return code
 
         return read
@@ -154,7 +125,7 @@ def structure(kind: type[Structure], names: Mapping[str, str], *functions: str) 
 
 def file(facts: Facts, key: str, value: Value | None) -> None:
     """File a value, or the gap where the driver's answer means that there is none."""
-    if value is None or value in (ALL_ONES, 0xFFFFFFFFFFFFFFFF):
+    if value is None or value in (ALL_ONES, ALL_ONES_64):
         facts.gaps[key] = "unsupported"
     else:
         facts.values[key] = value
@@ -292,7 +263,7 @@ READERS: tuple[Reader, ...] = (
     number("power_draw", "nvmlDeviceGetPowerUsage", over=1000),
     number("power_limit", "nvmlDeviceGetEnforcedPowerLimit", over=1000),
     number("power_default_limit", "nvmlDeviceGetPowerManagementDefaultLimit", over=1000),
-    long("energy", "nvmlDeviceGetTotalEnergyConsumption", over=1000),
+    number("energy", "nvmlDeviceGetTotalEnergyConsumption", over=1000, bits=64),
     number("clock_graphics", "nvmlDeviceGetClockInfo", before=(0,)),
     number("clock_sm", "nvmlDeviceGetClockInfo", before=(1,)),
     number("clock_memory", "nvmlDeviceGetClockInfo", before=(2,)),
@@ -300,11 +271,12 @@ READERS: tuple[Reader, ...] = (
     number("clock_sm_max", "nvmlDeviceGetMaxClockInfo", before=(1,)),
     number("clock_memory_max", "nvmlDeviceGetMaxClockInfo", before=(2,)),
     number("pstate", "nvmlDeviceGetPerformanceState", to=lambda state: state if state < 16 else None),
-    long(
+    number(
         "throttle_reasons",
         "nvmlDeviceGetCurrentClocksEventReasons",
         "nvmlDeviceGetCurrentClocksThrottleReasons",
         to=throttle_words,
+        bits=64,
     ),
     Reader(("fan_speed",), _bind_fan),
     field("memory_temperature", 82),
@@ -318,8 +290,8 @@ READERS: tuple[Reader, ...] = (
     number("pcie_gen_max", "nvmlDeviceGetMaxPcieLinkGeneration"),
     number("pcie_width_max", "nvmlDeviceGetMaxPcieLinkWidth"),
     number("pcie_replays", "nvmlDeviceGetPcieReplayCounter"),
-    long("ecc_corrected", "nvmlDeviceGetTotalEccErrors", before=(0, 0)),
-    long("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", before=(1, 0)),
+    number("ecc_corrected", "nvmlDeviceGetTotalEccErrors", before=(0, 0), bits=64),
+    number("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", before=(1, 0), bits=64),
     Reader(("remapped_rows",), _bind_remapped_rows),
     structure(Bar1Memory, {"bar1Used": "bar1_used", "bar1Total": "bar1_total"}, "nvmlDeviceGetBAR1MemoryInfo"),
     number("compute_mode", "nvmlDeviceGetComputeMode", to=_mode),

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from .state import State
 
 _ESCAPE = 0.03  # seconds after which an Esc is a key and not the start of a sequence
+_IN_DIALOGS = frozenset(
+    ("up", "down", "left", "right", "pageup", "pagedown", "enter", "space", "j", "k", "<", ">")
+)  # keys that a dialog takes before the table of keys does
 _EVENTS = 4  # how many of the last happenings are kept
 _ALWAYS = (
     *(
@@ -127,6 +130,7 @@ class App:
                 state.back += snapshot.time - state.live.time  # the moment on screen stays the same one
         state.live = snapshot
         state.history.add(snapshot)
+        state.past.add(snapshot)
 
     def _show(self) -> None:
         state = self._state
@@ -178,18 +182,7 @@ class App:
             self._click(event)
         elif self._state.dialog == "filter":
             self._type(event.key)
-        elif self._state.dialog and event.key in (
-            "up",
-            "down",
-            "enter",
-            "left",
-            "right",
-            "space",
-            "pageup",
-            "pagedown",
-            "j",
-            "k",
-        ):
+        elif self._state.dialog and event.key in _IN_DIALOGS:
             self._choose(event.key)
         elif event.key in BY_KEY:
             self._do(BY_KEY[event.key].run(self._state))
@@ -273,7 +266,9 @@ class App:
 
         state = self._state
         state.choice = min(state.choice, len(settings.lines(state.settings)) - 1)
-        if key in ("enter", "space", "right", "left"):
+        if key in ("<", ">"):
+            state.message = settings.move(state.settings, state.choice, 1 if key == ">" else -1)
+        elif key in ("enter", "space", "right", "left"):
             settings.change(state.settings, state.choice, -1 if key == "left" else 1)
             state.theme = Theme(state.theme.colors, state.theme.unicode, state.settings.theme)
             state.history.watch(state.settings.charts)

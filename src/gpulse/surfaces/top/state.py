@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...present.theme import Theme
+from .past import ProcessPast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class State:
     def __init__(self, settings: Settings, history: History, theme: Theme | None = None) -> None:
         self.settings = settings
         self.history = history
+        self.past = ProcessPast()
         self.theme = theme or Theme()
         self.columns, self.rows = 80, 24
         # what is looked at

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from ....model.catalog import Process
+from ....model.catalog import PROCESS_METRICS, Process
 from ....present.cells import MISSING, value_text
 from ....present.line import Line
 from ....present.text import clean, fit, width
 from ....present.words import size
 from ....sources.secrets import MASK, mask
+from ....units import PERCENT
+from ..past import KEYS
+from ..plot import mini
 from ..processes import all_rows
 from .frame import box
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     Facts: TypeAlias = Callable[[int], dict[str, str]]
 
 _LABEL = 16
+_FEWEST = 3  # looks below which a chart says nothing
 _HOST = (Process.cpu_percent, Process.tree_cpu_percent, Process.children, Process.host_memory, Process.running_time)
 _OWNER = (Process.container, Process.pod, Process.job)
 _PER_GPU = (
@@ -83,11 +87,27 @@ def lines(state: State, facts: Facts, columns: int) -> list[Line]:
         laid += _wrapped(
             fit(name, min(_LABEL, columns // 3), state.theme.more), state.theme.spelled(clean(text)), style, columns
         )
+    laid += _charts(state, columns)
     variables = sorted(name for name in more if name.startswith("$"))
     laid += [Line(), Line().add("Environment" if variables else "Environment: cannot be read", "title")]
     for name in variables:
         laid += _wrapped("", state.theme.spelled(clean(f"{name[1:]}={hidden(name[1:], more[name])}")), "", columns, 2)
     return laid
+
+
+def _charts(state: State, columns: int) -> Iterator[Line]:
+    """Return a small chart of each thing the process used at the last looks, the newest at the right."""
+    for key in KEYS:
+        seen = state.past.series(state.selected or 0, key)[-max(0, columns - _LABEL - 24) :]
+        known = [value for value in seen if value is not None]
+        if len(known) < _FEWEST:
+            continue
+        metric, most = PROCESS_METRICS[key], max(known) or 1.0
+        if metric.unit is PERCENT:
+            most = max(100.0, most)
+        bars = "".join(" " if value is None else mini(value / most, state.theme.unicode) for value in seen)
+        line = Line().add(metric.title, "label", min(_LABEL, columns // 3)).add(bars, "busy")
+        yield line.add(f"  {_text(metric, min(known), state)} to {_text(metric, max(known), state)}", "label")
 
 
 def _who(found: list[Row]) -> Iterator[tuple[str, str, str]]:

@@ -68,6 +68,17 @@ def change(settings: Settings, choice: int, step: int) -> None:
         _toggle(settings, name, word)
 
 
+def move(settings: Settings, choice: int, step: int) -> str:
+    """Move the column of a line to the left or to the right; return what to tell, nothing where it is no shown column."""
+    name, word = _LINES[choice] if 0 <= choice < len(_LINES) else ("", "")
+    if name != "columns" or word not in settings.columns:
+        return ""
+    at = settings.columns.index(word)
+    to = min(len(settings.columns) - 1, max(0, at + step))
+    settings.columns.insert(to, settings.columns.pop(at))
+    return f"{column_title(word)} is column {to + 1} of {len(settings.columns)}"
+
+
 def _line(settings: Settings, name: str, word: str, short: bool) -> tuple[str, str]:
     if name == "interval":
         return "Interval", f"{settings.interval:g} s"
