@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.top.past import ProcessPast
 from gpulse.surfaces.top.panels.settings import lines, move
+from gpulse.surfaces.top.past import ProcessPast
 from gpulse.surfaces.top.settings import Settings
 
 
