@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 
 from ..errors import ConfigError
 
@@ -21,7 +20,6 @@ _GAP = re.compile(r"[ \t]*")
 _STRING = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}(?!")|' r"'''.*?'{3,5}(?!')|" r'"(?:[^"\\\n]|\\.)*"|' r"'[^'\n]*'", re.DOTALL
 )
-_NUMBER = re.compile(r"[+-]?(?:inf|nan|\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]?\d+(?:_\d+)*)?)")
 _END = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|$)")  # what may follow a statement on its line
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
@@ -89,45 +87,20 @@ def _text(path: str) -> str | None:
 
 
 def _parse(text: str, path: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib  # only where there is a file to read
-
-        try:
-            return tomllib.loads(text)
-        except RecursionError:
-            raise ConfigError(f"{path}: this is nested too deeply.") from None
-        except ValueError as error:
-            found = _TOML_LINE.search(str(error))
-            line = int(found[1]) if found and found[1] else text.count("\n") + 1
-            what = str(error)[: found.start()] if found else str(error)
-            raise ConfigError(f"{path}, line {line}: {what[:1].lower()}{what[1:]}.") from None
-    return _parse_small(text, path)
-
-
-def _parse_small(text: str, path: str) -> dict[str, Any]:
-    """Read the part of TOML that is written here: tables, strings, numbers, booleans and arrays."""
-    root: dict[str, Any] = {}
-    opened: set[tuple[str, ...]] = set()
+    try:  # only where there is a file to read
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib
     try:
-        for statement in _statements(text):
-            if _ELEMENT in statement.path:
-                raise _Wrong(statement.start, "an array of tables needs Python 3.11")
-            if statement.value is None:
-                if statement.path in opened:
-                    raise _Wrong(statement.start, f"[{'.'.join(statement.path)}] is there twice")
-                opened.add(statement.path)
-                _inside(root, statement.path, statement.start)
-                continue
-            inner = _inside(root, statement.path[:-1], statement.start)
-            if statement.path[-1] in inner:
-                raise _Wrong(statement.start, f"{statement.path[-1]} is there twice")
-            inner[statement.path[-1]], end = _value(text, statement.value)
-            if not _END.match(text, end):
-                raise _Wrong(end, "something follows the value")
-    except _Wrong as wrong:
-        line = text.count("\n", 0, wrong.at) + 1
-        raise ConfigError(f"{path}, line {line}: {wrong.what}.") from None
-    return root
+        values: dict[str, Any] = tomllib.loads(text)
+        return values
+    except RecursionError:
+        raise ConfigError(f"{path}: this is nested too deeply.") from None
+    except ValueError as error:
+        found = _TOML_LINE.search(str(error))
+        line = int(found[1]) if found and found[1] else text.count("\n") + 1
+        what = str(error)[: found.start()] if found else str(error)
+        raise ConfigError(f"{path}, line {line}: {what[:1].lower()}{what[1:]}.") from None
 
 
 class _Wrong(Exception):
@@ -219,40 +192,6 @@ def _extent(text: str, at: int) -> int:
     return end
 
 
-def _value(text: str, at: int) -> tuple[Any, int]:
-    """Return the value at a position, and where it ends."""
-    if found := _STRING.match(text, at):
-        return _string(found[0], at), found.end()
-    for word, value in (("true", True), ("false", False)):
-        if text.startswith(word, at):
-            return value, at + len(word)
-    if text[at : at + 1] == "[":
-        return _array(text, at + 1)
-    found = _NUMBER.match(text, at)
-    if not found:
-        raise _Wrong(at, "this is not a value: a string needs quotes")
-    digits = found[0].lstrip("+-")
-    if digits[:1] == "0" and digits[1:2].isdecimal():
-        raise _Wrong(at, "a number cannot begin with 0")
-    whole = found[0].replace("_", "")
-    return (int(whole) if whole.lstrip("+-").isdecimal() else float(whole)), found.end()
-
-
-def _array(text: str, at: int) -> tuple[list[Any], int]:
-    values: list[Any] = []
-    while True:
-        at = _after(_SPACE, text, at)
-        if text[at : at + 1] == "]":
-            return values, at + 1
-        value, at = _value(text, at)
-        values.append(value)
-        at = _after(_SPACE, text, at)
-        if text[at : at + 1] == ",":
-            at += 1
-        elif text[at : at + 1] != "]":
-            raise _Wrong(at, "a , or ] is missing")
-
-
 def _string(written: str, at: int) -> str:
     quote = written[:3] if written[:3] in ('"""', "'''") else written[:1]
     inner = written[len(quote) : -len(quote)]
@@ -273,15 +212,6 @@ def _unescaped(found: re.Match[str], at: int) -> str:
     elif code < 0xD800 or 0xDFFF < code < 0x110000:
         return chr(code)
     raise _Wrong(at, f"{found[0]} means nothing in a string")
-
-
-def _inside(root: dict[str, Any], path: tuple[str, ...], at: int) -> dict[str, Any]:
-    for name in path:
-        inner = root.setdefault(name, {})
-        if not isinstance(inner, dict):
-            raise _Wrong(at, f"{name} is already a value")
-        root = inner
-    return root
 
 
 def _after(pattern: re.Pattern[str], text: str, at: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import stat
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpulse.errors import ConfigError
-from gpulse.store import config
 from gpulse.store.config import config_path, read_config, write_table
 
 _SETTINGS = st.one_of(
@@ -79,7 +77,6 @@ class TestReading:
         file.write_bytes(b"")
         assert read_config(str(file)) == {}
 
-    @pytest.mark.parametrize("small", [False, True])
     @pytest.mark.parametrize(
         ("text", "line"),
         [
@@ -98,10 +95,10 @@ class TestReading:
             ("= 1\n", 1),
         ],
     )
-    def test_a_broken_file_is_named_with_its_line(self, file: Path, text: str, line: int | None, small: bool) -> None:
+    def test_a_broken_file_is_named_with_its_line(self, file: Path, text: str, line: int | None) -> None:
         file.write_text(text)
         with pytest.raises(ConfigError) as caught:
-            config._parse_small(text, str(file)) if small else read_config(str(file))
+            read_config(str(file))
         assert caught.value.exit_code == 2
         assert str(file) in caught.value.message
         if line is not None:
@@ -127,38 +124,21 @@ class TestReading:
             ('"" = ""', {"": ""}),
         ],
     )
-    def test_the_small_reader_reads_what_people_write(self, file: Path, text: str, values: dict[str, Any]) -> None:
-        assert config._parse_small(text, "x") == values
+    def test_what_people_write_is_read(self, file: Path, text: str, values: dict[str, Any]) -> None:
         file.write_bytes(text.encode())
         assert read_config(str(file)) == values
-
-    def test_the_small_reader_says_what_it_cannot_read(self) -> None:
-        with pytest.raises(ConfigError, match=r"^x, line 2: an array of tables needs Python 3\.11\.$"):
-            config._parse_small("a = 1\n[[runs]]\nb = 2\n", "x")
-
-    def test_the_small_reader_is_the_one_of_an_older_python(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        file.write_text("when = 2026-01-01\n")
-        monkeypatch.setattr(sys, "version_info", (3, 10, 0))
-        with pytest.raises(ConfigError, match="line 1"):
-            read_config(str(file))
 
 
 class TestWriting:
     @given(table=st.text(), values=_TABLES)
     @example(table="top", values={"a": "\x7f\x00\u2028\\\"'#[]\r\n", "b": -0.0, "c": 1e300, "d": 5e-324})
-    def test_both_readers_give_back_what_was_written(self, table: str, values: dict[str, Any]) -> None:
+    def test_what_was_written_is_given_back(self, table: str, values: dict[str, Any]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "config.toml")
             write_table(path, table, values)
-            text = Path(path).read_bytes().decode() if values else ""
-        expected = {table: values} if values else {}
-        assert config._parse_small(text, path) == expected
-        if sys.version_info >= (3, 11):
-            import tomllib
-
-            found = tomllib.loads(text)
-            assert found == expected
-            assert [type(value) for value in found.get(table, {}).values()] == [type(v) for v in values.values()]
+            found = read_config(path)
+        assert found == ({table: values} if values else {})
+        assert [type(value) for value in found.get(table, {}).values()] == [type(v) for v in values.values()]
 
     @given(first=_TABLES, second=_TABLES, other=_TABLES)
     def test_later_values_win_and_other_keys_stay(
