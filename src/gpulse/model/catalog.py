@@ -300,6 +300,7 @@ class Gpu(Reading):
     remap_banks_partial = Number("Banks with spare rows partial", "Memory banks that have some of their spare rows left.", unit=COUNT, cost="slow", group="details", smi=("remapped_rows.histogram.partial",), high=2**32)
     remap_banks_low = Number("Banks with spare rows low", "Memory banks that have few of their spare rows left.", unit=COUNT, cost="slow", group="details", smi=("remapped_rows.histogram.low",), high=2**32)
     remap_banks_none = Number("Banks with spare rows none", "Memory banks that have none of their spare rows left.", unit=COUNT, cost="slow", group="details", smi=("remapped_rows.histogram.none",), high=2**32)
+    clocks_supported = Words("Supported clocks", "Memory clocks in MHz, each with the graphics clocks it can run with, as 3201:1980,1965.", kind="state", cost="static", group="details")
 
     # fmt: on
     def __init__(

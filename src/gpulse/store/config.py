@@ -297,7 +297,7 @@ def _replace(path: str, target: str, text: str) -> None:
                 file.flush()
                 os.fsync(handle)
             os.replace(fresh, target)
-        except BaseException:
+        except BaseException:  # whatever ends it, the half-written file must go
             os.unlink(fresh)
             raise
         _sync_folder(os.path.dirname(target))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_int
+from ctypes import byref, c_int, c_uint
 
 from .calls import decoded, field, numbers, record, settle, text, versioned, word_of
 from .fabric import FABRIC
@@ -25,6 +25,7 @@ from .unified import _AddressingMode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ..base import Facts
@@ -126,6 +127,34 @@ _PLATFORM: dict[str, str | Take] = {
     "platform_guid": lambda out: f"0x{int.from_bytes(bytes(out.ibGuid[:8]), 'little'):016x}",
 }
 
+_MOST_CLOCKS = 512
+
+
+def _bind_supported_clocks(nvml: Nvml, handle: Any) -> Bound:
+    memory = nvml.function("nvmlDeviceGetSupportedMemoryClocks")
+    graphics = nvml.function("nvmlDeviceGetSupportedGraphicsClocks")
+    if memory is None or graphics is None:
+        return absent(("clocks_supported",))
+    found, count = (c_uint * _MOST_CLOCKS)(), c_uint()
+
+    def fetch(call: Callable[..., int], *arguments: object) -> tuple[int, list[int]]:
+        count.value = _MOST_CLOCKS
+        code = call(handle, *arguments, byref(count), found)
+        return code, list(found[: min(count.value, _MOST_CLOCKS)]) if code == SUCCESS else []
+
+    def read(facts: Facts) -> int:
+        code, clocks = fetch(memory)
+        words = []
+        for clock in clocks:
+            failed, rest = fetch(graphics, clock)
+            code = code or failed
+            words.append(f"{clock}:{','.join(map(str, rest))}")
+        settle(facts, "clocks_supported", code, tuple(words))
+        return code
+
+    return read
+
+
 DETAILS: tuple[Reader, ...] = (
     Reader(("compute_capability",), _bind_capability),
     record(PciInfo, "nvmlDeviceGetPciInfo_v3", _PCI),
@@ -161,6 +190,7 @@ DETAILS: tuple[Reader, ...] = (
     numbers("nvmlDeviceGetGspFirmwareMode", {"gsp_mode": bool, "gsp_mode_default": bool}),
     record(C2cMode, "nvmlDeviceGetC2cModeInfoV", {"c2c_mode": lambda out: bool(out.isC2cEnabled)}),
     Reader(("dram_encryption", "dram_encryption_pending"), _bind_encryption),
+    Reader(("clocks_supported",), _bind_supported_clocks),
     number(
         "throttle_reasons_supported",
         "nvmlDeviceGetSupportedClocksEventReasons",

@@ -150,6 +150,26 @@ class Instances(Group):
     __slots__ = ()
 
 
+class Clocks(Entry):
+    """The memory clocks of a GPU, each with the graphics clocks it can run with."""
+
+    __slots__ = ()
+
+    def rows(self, gpu: Gpu) -> list[tuple[str, list[str]]]:
+        """Return each memory clock and its graphics clocks, as texts; nothing where the GPU does not say."""
+        pairs = [word.partition(":") for word in gpu.clocks_supported or ()]
+        return [(f"{memory} MHz", [f"{clock} MHz" for clock in rest.split(",") if clock]) for memory, _, rest in pairs]
+
+    def reason(self, gpu: Gpu) -> str:
+        """Return what stands for the list where there is none."""
+        return plain(missing_text(gpu.gap("clocks_supported")))[0]
+
+    def names(self) -> Iterator[str]:
+        """Walk the nvidia-smi fields and catalog keys it takes."""
+        yield from super().names()
+        yield "clocks_supported"
+
+
 class Processes(Entry):
     """The processes of a GPU and of its instances."""
 

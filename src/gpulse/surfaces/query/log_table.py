@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .log_line import Entry, Group, Instances, Line, Processes
+from .log_line import Clocks, Entry, Group, Instances, Line, Processes
 from .log_parts import (
     INSTANCE,
     accounted,
@@ -283,7 +283,7 @@ TABLE: tuple[Entry, ...] = (
             health("Access Timeout Recovery", "access_timeout_recovery"),
             health("Incorrect Configuration", "incorrect_configuration"),
             health("Partition Assigned", "partition_assigned"))),
-    Line("Supported Clocks", "supported_clocks", sections="SUPPORTED_CLOCKS", asked=True),
+    Clocks("Supported Clocks", "supported_clocks", sections="SUPPORTED_CLOCKS", asked=True),
     Processes("Processes", "processes", sections="PIDS"),
     Line("Accounted Processes", "accounted_processes", "accounting.mode", accounted, lists=True, sections="ACCOUNTING", asked=True),
     Group("Capabilities", "capabilities", Line("EGM", "egm")),

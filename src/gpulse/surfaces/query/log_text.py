@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ...present.text import clean
-from .log_line import NOTHING, Group, Instances, Line, Processes, plain
+from .log_line import NOTHING, Clocks, Group, Instances, Line, Processes, plain
 from .log_table import TABLE
 
 TYPE_CHECKING = False
@@ -70,6 +70,8 @@ def _entries(entries: Iterable[Entry], gpu: Gpu, value: ValueOf, depth: int) -> 
                 yield from _entries(entry.entries, part, value, depth + 1)
         elif isinstance(entry, Group):
             yield from _group(entry, gpu, value, depth)
+        elif isinstance(entry, Clocks):
+            yield from _clocks(entry, gpu, depth)
         elif isinstance(entry, Processes):
             yield from _processes(entry, gpu, depth)
 
@@ -81,6 +83,17 @@ def _group(group: Group, gpu: Gpu, value: ValueOf, depth: int) -> Iterator[str]:
         return
     yield "    " * depth + group.label
     yield from _entries(group.entries, gpu, value, depth + 1)
+
+
+def _clocks(entry: Clocks, gpu: Gpu, depth: int) -> Iterator[str]:
+    rows = entry.rows(gpu)
+    if not rows:
+        yield _line(depth, entry.label, entry.reason(gpu))
+        return
+    yield "    " * depth + entry.label
+    for memory, graphics in rows:
+        yield _line(depth + 1, "Memory", memory)
+        yield from (_line(depth + 2, "Graphics", clock) for clock in graphics)
 
 
 def _processes(entry: Processes, gpu: Gpu, depth: int) -> Iterator[str]:

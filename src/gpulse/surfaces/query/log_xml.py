@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .log_line import Group, Instances, Line, Processes, plain
+from .log_line import Clocks, Group, Instances, Line, Processes, plain
 from .log_table import TABLE
 from .log_text import attached, header
 
@@ -56,6 +56,8 @@ def _entries(entries: Iterable[Entry], gpu: Gpu, value: ValueOf, depth: int) -> 
             yield from _block(depth, entry.tag, _instances(entry, gpu, value, depth))
         elif isinstance(entry, Group):
             yield from _group(entry, gpu, value, depth)
+        elif isinstance(entry, Clocks):
+            yield from _clocks(entry, gpu, depth)
         elif isinstance(entry, Processes):
             yield from _block(depth, entry.tag, _processes(entry, gpu, depth + 1))
 
@@ -81,6 +83,19 @@ def _instances(entry: Instances, gpu: Gpu, value: ValueOf, depth: int) -> Iterat
         yield TAB * (depth + 1) + "None"
     for part in gpu.instances:  # at the depth of the list itself: so does nvidia-smi
         yield from _block(depth, "mig_device", _entries(entry.entries, part, value, depth + 1))
+
+
+def _clocks(entry: Clocks, gpu: Gpu, depth: int) -> Iterator[str]:
+    rows = entry.rows(gpu)
+    if not rows:
+        yield _line(depth, entry.tag, entry.reason(gpu))
+        return
+    yield f"{TAB * depth}<{entry.tag}>"
+    for memory, graphics in rows:
+        inner = [_line(depth + 2, "value", memory)]
+        inner += [_line(depth + 2, "supported_graphics_clock", clock) for clock in graphics]
+        yield from _block(depth + 1, "supported_mem_clock", inner)
+    yield f"{TAB * depth}</{entry.tag}>"
 
 
 def _processes(entry: Processes, gpu: Gpu, depth: int) -> Iterator[str]:
