@@ -3,7 +3,7 @@
     python -m bench.fields            # needs an NVIDIA GPU with nvidia-smi
 
 Prints how many fields are the same character for character and lists the others; those that move between two moments are told apart
-by asking nvidia-smi twice, before gpulse and after it.
+by asking nvidia-smi twice, before gpulse and after it, and by asking both again: a field differs when it does in every round.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import time
 
 from bench.parity import LOAD
 from gpulse.surfaces.query.fields import FIELDS
+
+ROUNDS = 3
 
 
 def ask(command: list[str], names: list[str]) -> list[str]:
@@ -35,8 +37,12 @@ def compare(phase: str, names: list[str]) -> int:
     before, mine, after = ask(["nvidia-smi"], names), ask(gpulse, names), ask(["nvidia-smi"], names)
     same = sum(own in (one, other) for own, one, other in zip(mine, before, after, strict=True))
     rows = list(zip(names, before, mine, after, strict=True))
-    moved = [row for row in rows if row[2] not in (row[1], row[3]) and row[1] != row[3]]
-    wrong = [row for row in rows if row[2] not in (row[1], row[3]) and row[1] == row[3]]
+    apart = [row for row in rows if row[2] not in (row[1], row[3])]
+    still = [row[0] for row in apart if row[1] == row[3]]
+    for _ in range(ROUNDS - 1):
+        still = [name for name in still if ask(["nvidia-smi"], [name]) != ask(gpulse, [name])]
+    moved = [row for row in apart if row[0] not in still]
+    wrong = [row for row in apart if row[0] in still]
     print(
         f"\n{phase}: {len(names)} fields, {same} the same, {len(moved)} that moved meanwhile, {len(wrong)} that differ"
     )

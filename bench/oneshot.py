@@ -17,7 +17,7 @@ COMMANDS: dict[str, list[str]] = {
     "import pynvml; nvmlInit()": [PYTHON, "-c", "import pynvml; pynvml.nvmlInit()"],
     "gpulse --version": [str(BIN / "gpulse"), "--version"],
     "gpulse, complete": [str(BIN / "gpulse")],
-    "gpulse without activity": [
+    "gpulse -p -c, five columns": [
         str(BIN / "gpulse"),
         "-c",
         "utilization,memory_used,temperature,power_draw,clock_sm",

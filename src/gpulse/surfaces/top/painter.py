@@ -33,7 +33,7 @@ def paint(state: State, facts: Facts = lambda pid: {}) -> Grid:
     if state.dialog and state.dialog != "filter":
         _dialog(grid, Area(0, 0, state.rows, state.columns), state, facts)
     if not state.theme.unicode:
-        _spell(grid, state)
+        _spell(grid)
     mend(grid)
     return grid
 
@@ -70,7 +70,7 @@ def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:
         details.paint(grid, area, state, facts)
 
 
-def _spell(grid: Grid, state: State) -> None:
+def _spell(grid: Grid) -> None:
     """Replace what an ASCII terminal cannot show, cell by cell, so that nothing moves."""
     for chars in grid.chars:
         for at, char in enumerate(chars):
