@@ -44,6 +44,10 @@ class DriverTimeout(SourceUnavailable):
     exit_code = 124
 
 
+class NoFreeGpu(GpulseError):
+    """Fewer free GPUs than were asked for; the message says of each that is not free why."""
+
+
 class RecordingError(GpulseError):
     """A recording that cannot be opened, read or written."""
 

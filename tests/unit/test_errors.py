@@ -12,6 +12,7 @@ from gpulse import errors
     ("error", "code"),
     [
         (errors.GpulseError, 1),
+        (errors.NoFreeGpu, 1),
         (errors.RecordingError, 1),
         (errors.ConfigError, 2),
         (errors.UsageError, 2),

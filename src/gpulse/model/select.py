@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ..errors import UnknownGpu, UnknownMetric
 from .catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from .visible import short_bus_id as short_bus_id
+from .visible import visible_positions as visible_positions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,52 +114,3 @@ def _is_called(gpu: Gpu, word: str) -> bool:
     if (gpu.uuid or "").lower().startswith(lowered) or (gpu.uuid or "").lower().startswith(f"gpu-{lowered}"):
         return len(lowered) > 4 or lowered == (gpu.uuid or "").lower()
     return ":" in lowered and short_bus_id(gpu.pci_bus_id or "") == short_bus_id(lowered)
-
-
-def short_bus_id(bus_id: str) -> str:
-    """Return a PCI address with the four-digit domain Linux uses: 00000000:3B:00.0 and 3b:00.0 are both 0000:3b:00.0."""
-    parts = bus_id.lower().split(":")
-    domain = parts[0][-4:] if len(parts) == 3 else "0000"
-    return ":".join([domain.rjust(4, "0"), *parts[-2:]])
-
-
-def visible_positions(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[int]:
-    """Return the GPUs that CUDA_VISIBLE_DEVICES leaves this process, in its order, as CUDA would with PCI bus order.
-
-    Like CUDA, the first entry that fits no GPU hides itself and all that follow; a GPU named twice hides everything.
-    A MIG entry names the GPU that holds the instance.
-    """
-    listed = environ.get("CUDA_VISIBLE_DEVICES")
-    by_bus = sorted(range(len(gpus)), key=lambda position: short_bus_id(gpus[position].pci_bus_id or ""))
-    if listed is None:
-        return by_bus
-    chosen: list[int] = []
-    for entry in listed.split(","):
-        position = _visible_position(gpus, by_bus, entry.strip())
-        if position is None:
-            break
-        if position in chosen and not entry.strip().upper().startswith("MIG-"):
-            return []
-        if position not in chosen:
-            chosen.append(position)
-    return chosen
-
-
-def _visible_position(gpus: Sequence[Gpu], by_bus: Sequence[int], entry: str) -> int | None:
-    if entry.isdecimal():
-        return by_bus[int(entry)] if int(entry) < len(by_bus) else None
-    lowered = entry.lower()
-    if lowered.startswith("mig-gpu-"):  # as drivers before 470 wrote it: MIG-GPU-uuid/gpu instance/compute instance
-        lowered = lowered.removeprefix("mig-").partition("/")[0]
-        fits = [at for at, gpu in enumerate(gpus) if (gpu.uuid or "").lower() == lowered]
-    elif lowered.startswith("mig-"):
-        fits = [
-            at
-            for at, gpu in enumerate(gpus)
-            if any((part.uuid or "").lower().startswith(lowered) for part in gpu.instances)
-        ]
-    elif lowered.startswith("gpu-"):
-        fits = [at for at, gpu in enumerate(gpus) if (gpu.uuid or "").lower().startswith(lowered)]
-    else:
-        fits = []
-    return fits[0] if len(fits) == 1 else None

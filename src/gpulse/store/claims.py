@@ -1,0 +1,161 @@
+"""Claims: one lock file a GPU, so that two who wait for it never both take it; whoever dies lets go."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_NOTE = 200  # bytes of a lock file that are read: a pid and a name
+_TRIES = 5  # a reader that asks who holds a lock has it itself for some microseconds
+
+
+class Claim:
+    """A GPU taken until `close`, or until this process and all it has forked since are gone. Advice: only askers respect it."""
+
+    __slots__ = ("_handle", "uuid")
+
+    def __init__(self, uuid: str, handle: int) -> None:
+        self.uuid = uuid
+        self._handle: int | None = handle
+
+    def pass_on(self) -> int:
+        """Let a program started from here hold the claim too, until it ends; return the file it must be left with."""
+        if self._handle is None:
+            raise ValueError("the claim is closed")
+        os.set_inheritable(self._handle, True)
+        return self._handle
+
+    def close(self) -> None:
+        """Let go; a program that it was passed on to still holds it. Safe to call twice."""
+        if self._handle is not None:
+            os.close(self._handle)  # not LOCK_UN, which would take it from the others as well
+            self._handle = None
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self.close()
+
+
+def claim(uuid: str, folder: str | None = None) -> Claim | None:
+    """Take a GPU by UUID, or return None when somebody has it. Raises OSError where no lock file can be made at all."""
+    path = _path(uuid, folder)
+    handle = _opened(path)
+    if handle is None:
+        return None
+    for left in reversed(range(_TRIES)):
+        if _locked(handle, fcntl.LOCK_EX):
+            break
+        if not left:
+            os.close(handle)
+            return None
+        time.sleep(0.002)
+    if not _is_at(handle, path):  # somebody cleaned up between our opening and our locking
+        os.close(handle)
+        return None
+    _sign(handle)
+    return Claim(uuid, handle)
+
+
+def claimed(uuids: Iterable[str], folder: str | None = None) -> dict[str, str]:
+    """Return those of these GPUs that somebody has, with who: `ada, pid 12345`, as they wrote it, or nothing."""
+    found = {}
+    for uuid in uuids:
+        if (who := _holder(_path(uuid, folder))) is not None:
+            found[uuid] = who
+    return found
+
+
+def claims_folder(environ: Mapping[str, str] = os.environ) -> str:
+    """Return where lock files are: $GPULSE_CLAIMS, else /run/lock where everybody may write there, else /tmp.
+
+    Everybody on a machine must come to the same answer, so what counts is the folder's mode and not who asks.
+    """
+    if stated := environ.get("GPULSE_CLAIMS"):
+        return stated
+    try:
+        shared = os.stat("/run/lock").st_mode & 0o1777 == 0o1777
+    except OSError:
+        shared = False
+    return "/run/lock" if shared else "/tmp"
+
+
+def _path(uuid: str, folder: str | None) -> str:
+    name = "".join(char if char.isascii() and (char.isalnum() or char == "-") else "_" for char in uuid[:100])
+    return os.path.join(folder or claims_folder(), f"gpulse-{name}.lock")
+
+
+def _opened(path: str) -> int | None:
+    """Open the lock file, made where there is none; None when it is another user's who does not share it.
+
+    The kernel refuses O_CREAT on a file of another user in a folder like /tmp (fs.protected_regular), so making and
+    opening are two steps. No link is followed, no pipe waited for, nothing opened that has a second name elsewhere.
+    """
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(path, flags)
+    except PermissionError:
+        return None
+    except FileNotFoundError:
+        try:
+            handle = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:  # made by another just now: the race is theirs
+            return _opened(path)
+        os.fchmod(handle, 0o666)  # whatever the umask takes away, others must be able to ask
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(handle)
+        raise OSError(0, f"{path} is not a lock file of gpulse")
+    return handle
+
+
+def _holder(path: str) -> str | None:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except PermissionError:
+        return ""  # somebody keeps it to themselves
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode) or _locked(handle, fcntl.LOCK_SH):
+            return None
+        return os.pread(handle, _NOTE, 0).decode("utf-8", "replace").strip()
+    finally:
+        os.close(handle)
+
+
+def _locked(handle: int, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(handle: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _sign(handle: int) -> None:
+    """Write who has it, for those who ask; the lock alone counts, so a full disk is no reason not to have it."""
+    try:
+        import pwd
+
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container need not know its own users
+        user = str(os.getuid())
+    try:
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{user}, pid {os.getpid()}\n".encode(), 0)
+    except OSError:
+        pass
