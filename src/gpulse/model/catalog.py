@@ -40,6 +40,9 @@ class Process(Reading):
     cpu_percent = Number("CPU", "CPU time of the process; 100 is one core.", unit=PERCENT, group="host", short="CPU")
     tree_cpu_percent = Number("CPU of the tree", "CPU time of the process with all its descendants; 100 is one core.", unit=PERCENT, cost="slow", group="host", short="TREE CPU")
     children = Number("Children", "How many descendants it has, data-loading workers for instance.", unit=COUNT, cost="slow", group="host")
+    tree_memory = Number("Memory of the tree", "Resident host memory of the process and all its descendants, added up; pages they share count in each.", unit=BYTES, cost="slow", group="host", short="TREE MEM", high=2**60)
+    tree_read = Number("Read by the tree", "Read from storage by the process with all its descendants; what the page cache holds is not read again.", unit=BYTES_PER_SECOND, cost="slow", group="host", short="TREE READ", high=2**50)
+    tree_write = Number("Written by the tree", "Written to storage by the process with all its descendants.", unit=BYTES_PER_SECOND, cost="slow", group="host", short="TREE WRITE", high=2**50)
     host_memory = Number("Host memory", "Resident memory of the process on the host.", unit=BYTES, group="host", short="HOST MEM", high=2**60)
     running_time = Number("Running time", "Seconds since the process started.", unit=SECOND, group="host", short="TIME")
 

@@ -153,16 +153,18 @@ def _values(plain: Mapping[str, Any], metrics: Mapping[str, Metric]) -> tuple[di
     values: dict[str, Value] = {}
     gaps: dict[str, Gap] = {}
     stated = _mapping(plain.get("gaps"))
-    for key, metric in metrics.items():
-        if key in plain and (value := _value(metric, plain[key])) is not None:
-            values[key] = value
-        elif stated.get(key) in GAPS:
-            gaps[key] = stated[key]
-        elif key in plain:
+    for key, entry in plain.items():
+        metric = metrics.get(key)
+        if metric is None:
+            continue
+        value = _value(metric, entry)
+        if value is None:
             gaps[key] = "failed"
-    if stated.get("processes") in GAPS:
-        gaps["processes"] = stated["processes"]  # the list itself, which is no metric
-    return values, gaps
+        else:
+            values[key] = value
+    # the list of processes is no metric and may be missing like one
+    told = {key: gap for key, gap in stated.items() if gap in GAPS and (key in metrics or key == "processes")}
+    return values, {**gaps, **{key: gap for key, gap in told.items() if key not in values}}
 
 
 def _value(metric: Metric, plain: Any) -> Value | None:

@@ -58,14 +58,16 @@ def settle_rates(owner: Hashable, facts: Facts, rates: Rates) -> None:
     facts.counters.clear()
 
 
-def derive_memory(sample: Sample) -> None:
-    """Add the share of memory in use and, where the process list is whole, what none of the processes accounts for."""
+def derive_memory(sample: Sample, listed: bool = True) -> None:
+    """Add the share of memory in use and, where processes were `listed` in full, what none of them accounts for."""
     values, gaps = sample.values, sample.gaps
     unknown = gaps.get("memory_used") or gaps.get("memory_total") or "unsupported"
     if (share := memory_percent(values)) is not None:
         values["memory_percent"] = share
     else:
         gaps["memory_percent"] = unknown
+    if not listed:
+        return  # without the list all memory would look like nobody's
     held = [facts.values.get("memory_used") for facts in sample.processes.values()]
     if sample.instances or "processes" in gaps or values.get("memory_unified"):
         gaps["memory_unattributed"] = gaps.get("processes", "unsupported")

@@ -15,19 +15,25 @@ class Rates:
     """The last count of every counter, by name; one sampler's own."""
 
     def __init__(self) -> None:
-        self._last: dict[Hashable, tuple[float, float, int]] = {}
+        self._last: dict[Hashable, tuple[float, float, int, float | None]] = {}
         self._look = 0
 
     def rate(self, name: Hashable, counter: Counter) -> float | None:
-        """Return the rate since the count before; None for the first, for one that went back, and when no time passed."""
+        """Return the rate since the count before; None for the first and for one that went back.
+
+        Counts too close to each other are one: the rate before them still holds.
+        """
         before = self._last.get(name)
-        self._last[name] = (counter.value, counter.at, self._look)
         if before is None:
+            self._last[name] = (counter.value, counter.at, self._look, None)
             return None
         grown, elapsed = counter.value - before[0], counter.at - before[1]
-        if elapsed <= 0 or grown < 0:
-            return None
-        return counter.scale * grown / elapsed
+        if grown >= 0 and 0 <= elapsed < counter.apart:
+            self._last[name] = (before[0], before[1], self._look, before[3])
+            return before[3]
+        rate = None if elapsed <= 0 or grown < 0 else counter.scale * grown / elapsed
+        self._last[name] = (counter.value, counter.at, self._look, rate)
+        return rate
 
     def next_look(self) -> None:
         """Tell that a look is over; now and then, forget counters of things that are gone."""

@@ -80,13 +80,25 @@ class Sampler:
 
     def choose(self, words: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
         """Read only the GPUs these words name from now on; raise UnknownGpu when one fits none."""
+        self._chosen = choose_gpus(self.identities(), words, environ)
+
+    def identities(self) -> list[Gpu]:
+        """Return who the GPUs and their MIG instances are, all of them and without any reading."""
         devices = list(enumerate(self.source.devices))
         parts = self._lanes.run([(position, device.parts) for position, device in devices])
-        gpus = [
+        return [
             Gpu(device.identity, instances=tuple(Gpu(part) for part in _listed(parts.get(position))))
             for position, device in devices
         ]
-        self._chosen = choose_gpus(gpus, words, environ)
+
+    def hurry(self) -> None:
+        """Ask for the slow metrics, too, at the next read."""
+        self._slow_at = float("-inf")
+
+    @property
+    def slow_is_due(self) -> bool:
+        """Whether the next read asks for the slow metrics."""
+        return self.clock.monotonic() - self._slow_at >= self._slow_every
 
     def want(self, wanted: Wanted) -> None:
         """Ask for other metrics from the next read on; may be called by any thread."""
@@ -119,7 +131,7 @@ class Sampler:
             return self._only_chosen(recorded)
         self._notice_suspend()
         self._adopt_plan()
-        now, slow = self.clock.now(), self._slow_is_due()
+        now, slow = self.clock.now(), self._turn_slow()
         process_keys = self._plan.process(slow) if self._plan.lists else None
         before = self.source.devices
         seen: dict[Hashable, Sample] = {}
@@ -194,11 +206,10 @@ class Sampler:
             for track in self._tracks.values():
                 track.adopt(plan)
 
-    def _slow_is_due(self) -> bool:
-        now = self.clock.monotonic()
-        due = now - self._slow_at >= self._slow_every
+    def _turn_slow(self) -> bool:
+        due = self.slow_is_due
         if due:
-            self._slow_at = now
+            self._slow_at = self.clock.monotonic()
         return due
 
     def _only_chosen(self, snapshot: Snapshot) -> Snapshot:

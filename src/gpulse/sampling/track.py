@@ -80,7 +80,7 @@ class Track:
         for facts in sample.processes.values():
             check(facts, PROCESS_METRICS, self._dropped)
         if self._plan.derives:
-            derive_memory(sample)
+            derive_memory(sample, self._plan.lists)
 
     def _remember(self, sample: Sample) -> None:
         self._empty = False

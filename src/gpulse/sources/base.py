@@ -20,14 +20,18 @@ if TYPE_CHECKING:
 
 
 class Counter:
-    """A count that only grows: the rate is `scale` times its growth over the growth of `at`, both since the read before."""
+    """A count that only grows: the rate is `scale` times its growth over the growth of `at`, both since the read before.
 
-    __slots__ = ("at", "scale", "value")
+    `apart` is the growth of `at` below which two reads say nothing: the kernel counts CPU time in hundredths of a second.
+    """
 
-    def __init__(self, value: float, at: float, scale: float = 1.0) -> None:
+    __slots__ = ("apart", "at", "scale", "value")
+
+    def __init__(self, value: float, at: float, scale: float = 1.0, apart: float = 0.0) -> None:
         self.value = value
         self.at = at
         self.scale = scale
+        self.apart = apart
 
 
 class Facts:

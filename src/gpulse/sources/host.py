@@ -16,6 +16,7 @@ _CPU = frozenset({"cpu_percent", "cpu_per_core", "iowait"})
 _MEMORY = frozenset({"memory_used", "memory_total", "swap_used", "swap_total"})
 _DISK = frozenset({"disk_read", "disk_write"})
 _NET = frozenset({"net_rx", "net_tx"})
+_APART = 5  # ticks of one processor that two counts must be apart to say something
 _SECTOR = 512  # /proc/diskstats counts sectors of this size whatever the disk's own
 
 
@@ -55,10 +56,11 @@ def _read_cpu(facts: Facts, root: str) -> None:
         if len(ticks) < 5:
             continue
         total, idle = sum(ticks), ticks[3] + ticks[4]
-        busy = Counter(total - idle, total, 100.0)
+        apart = _APART * (os.cpu_count() or 1) if word == b"cpu" else _APART
+        busy = Counter(total - idle, total, 100.0, apart)
         if word == b"cpu":
             facts.counters["cpu_percent"] = busy
-            facts.counters["iowait"] = Counter(ticks[4], total, 100.0)
+            facts.counters["iowait"] = Counter(ticks[4], total, 100.0, apart)
         else:
             cores.append(busy)
     for number, core in enumerate(cores):

@@ -12,24 +12,27 @@ from .secrets import mask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping, Sequence
 
     from .base import Key
 
+_APART = 0.05  # seconds that two counts of CPU time must be apart to say something
 _OWNER = frozenset({"container", "pod", "job"})
-_TREE = frozenset({"tree_cpu_percent", "children"})
+_TRAFFIC = frozenset({"tree_read", "tree_write"})
+_TREE = frozenset({"tree_cpu_percent", "children", "tree_memory"}) | _TRAFFIC
 _INIT_NAMESPACE = "pid:[4026531836]"  # the kernel gives the first PID namespace this number always
 
 
 class Stat:
-    """The numbers of one /proc/PID/stat that matter here; times in clock ticks."""
+    """The numbers of one /proc/PID/stat that matter here; times in clock ticks, `reaped` those of children that have ended."""
 
-    __slots__ = ("cpu", "name", "parent", "resident", "started")
+    __slots__ = ("cpu", "name", "parent", "reaped", "resident", "started")
 
-    def __init__(self, name: str, parent: int, cpu: int, started: int, resident: int) -> None:
+    def __init__(self, name: str, parent: int, cpu: int, reaped: int, started: int, resident: int) -> None:
         self.name = name
         self.parent = parent
         self.cpu = cpu
+        self.reaped = reaped
         self.started = started
         self.resident = resident
 
@@ -40,9 +43,31 @@ def parse_stat(content: bytes) -> Stat | None:
     words = tail.split()
     try:
         name = head[head.index(b"(") + 1 :].decode("utf-8", "replace")
-        return Stat(name, int(words[1]), int(words[11]) + int(words[12]), int(words[19]), int(words[21]))
+        cpu, reaped = int(words[11]) + int(words[12]), int(words[13]) + int(words[14])
+        return Stat(name, int(words[1]), cpu, reaped, int(words[19]), int(words[21]))
     except (ValueError, IndexError):
         return None
+
+
+class Tree:
+    """A process with all its descendants, added up: ticks, resident pages, bytes read and written (None: not ours to see).
+
+    What we ourselves cost does not count as the program's, though a monitor is its child.
+    """
+
+    def __init__(self, root: int, stats: Mapping[int, Stat], children: Mapping[int, Sequence[int]]) -> None:
+        us = os.getpid()
+        self.pids, reached = [root], {root, us}
+        for pid in self.pids:
+            fresh = [child for child in children.get(pid, ()) if child not in reached]
+            reached.update(fresh)
+            self.pids.extend(fresh)
+        alive = [stats[pid] for pid in self.pids if pid in stats]
+        # what a child used is its parent's once it has been waited for, so the sum never falls when a worker ends
+        self.ticks = sum(stat.cpu + stat.reaped for stat in alive)
+        self.pages = sum(stat.resident for stat in alive)
+        self.traffic: tuple[int, int] | None = None
+        self.hidden = False  # asked for its traffic and not told
 
 
 class LinuxMachine(Machine):
@@ -64,7 +89,7 @@ class LinuxMachine(Machine):
     def processes(self, pids: Collection[int], keys: Key) -> dict[int, Facts]:
         known: dict[int, Facts] = {}
         seen: dict[tuple[int, int], dict[str, str]] = {}
-        trees = self._trees(pids) if keys & _TREE else {}
+        trees = self._trees(pids, bool(keys & _TRAFFIC)) if keys & _TREE else {}
         for pid in pids:
             stat = self._stat(pid)
             if stat is None:
@@ -74,6 +99,11 @@ class LinuxMachine(Machine):
             known[pid] = self._facts(stat, seen[identity], trees.get(pid))
         self._lasting = seen  # what is gone is forgotten, so a reused pid never inherits a name
         return known
+
+    def parent(self, pid: int) -> int | None:
+        """Return who started a process; None when it is gone."""
+        stat = self._stat(pid)
+        return None if stat is None else stat.parent
 
     def about(self, pid: int) -> dict[str, str]:
         folder = f"{self._proc}/{pid}"
@@ -99,19 +129,24 @@ class LinuxMachine(Machine):
         folder = f"{self._proc}/{pid}/fd"
         return any("/dev/nvidia" in link(f"{folder}/{descriptor}") for descriptor in names(folder))
 
-    def _facts(self, stat: Stat, lasting: dict[str, str], tree: tuple[int, int] | None) -> Facts:
+    def _facts(self, stat: Stat, lasting: dict[str, str], tree: Tree | None) -> Facts:
         facts = Facts()
         facts.values.update(lasting)
         now = time.monotonic()
-        facts.counters["cpu_percent"] = Counter(stat.cpu / self._ticks, now, 100.0)
+        facts.counters["cpu_percent"] = Counter(stat.cpu / self._ticks, now, 100.0, _APART)
         facts.values["parent"] = stat.parent
         facts.values["host_memory"] = stat.resident * self._page
         facts.values["running_time"] = round(
             max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - stat.started / self._ticks), 1
         )
         if tree is not None:
-            facts.counters["tree_cpu_percent"] = Counter(tree[0] / self._ticks, now, 100.0)
-            facts.values["children"] = tree[1]
+            facts.counters["tree_cpu_percent"] = Counter(tree.ticks / self._ticks, now, 100.0, _APART)
+            facts.values["children"] = len(tree.pids) - 1
+            facts.values["tree_memory"] = tree.pages * self._page
+            for key, count in zip(("tree_read", "tree_write"), tree.traffic or (), strict=False):
+                facts.counters[key] = Counter(count, now)
+            if tree.hidden:
+                facts.gaps.update(tree_read="denied", tree_write="denied")
         return facts
 
     def _describe(self, pid: int, stat: Stat, keys: Key) -> dict[str, str]:
@@ -149,21 +184,29 @@ class LinuxMachine(Machine):
                 self._users[uid] = str(uid)
         return self._users[uid]
 
-    def _trees(self, roots: Collection[int]) -> dict[int, tuple[int, int]]:
-        """Return CPU ticks and number of descendants of each root; one walk over /proc, a few ms on a busy machine."""
+    def _trees(self, roots: Collection[int], traffic: bool) -> dict[int, Tree]:
+        """Return the tree below each root; one walk over /proc, a few ms on a busy machine."""
         stats = {int(name): stat for name in names(self._proc) if name.isdecimal() and (stat := self._stat(name))}
         children: dict[int, list[int]] = {}
         for pid, stat in stats.items():
             children.setdefault(stat.parent, []).append(pid)
-        totals: dict[int, tuple[int, int]] = {}
-        for root in roots:
-            tree, reached = [root], {root}
-            for pid in tree:
-                fresh = [child for child in children.get(pid, ()) if child not in reached]
-                reached.update(fresh)
-                tree.extend(fresh)
-            totals[root] = (sum(stats[pid].cpu for pid in tree if pid in stats), len(tree) - 1)
-        return totals
+        trees = {root: Tree(root, stats, children) for root in roots}
+        if traffic:
+            for tree in trees.values():
+                tree.traffic = self._traffic(tree.pids)
+                tree.hidden = tree.traffic is None
+        return trees
+
+    def _traffic(self, pids: Sequence[int]) -> tuple[int, int] | None:
+        """Return the bytes a tree has read from and written to storage; None when one of its processes is not ours to see."""
+        read = written = 0
+        for pid in pids:
+            counts = dict(line.split(": ") for line in (read_text(f"{self._proc}/{pid}/io") or "").splitlines())
+            if "read_bytes" not in counts:
+                return None
+            read += int(counts["read_bytes"])
+            written += int(counts["write_bytes"])
+        return read, written
 
 
 def _program_name(comm: str, program: str) -> str:

@@ -29,6 +29,12 @@ def test_the_scale_makes_shares_of_time() -> None:
     assert rates.rate("cpu", Counter(3.5, 11.0, 100.0)) == 50.0
 
 
+def test_counts_too_close_to_each_other_are_one_count() -> None:
+    rates = Rates()
+    times = [(0.0, 0), (1.0, 10), (1.01, 40), (1.02, 50), (2.0, 60)]
+    assert [rates.rate("x", Counter(value, at, apart=0.05)) for at, value in times] == [None, 10, 10, 10, 50]
+
+
 def test_a_first_count_has_no_rate() -> None:
     assert Rates().rate("x", Counter(5, 1.0)) is None
 

@@ -74,13 +74,19 @@ class Root:
         command: tuple[str, ...] = (),
         parent: int = 1,
         cpu: int = 0,
+        reaped: int = 0,
+        traffic: tuple[int, int] | None = (0, 0),
         started: int = 1000,
         resident: int = 10,
         cgroup: str = "",
         environ: tuple[str, ...] = (),
     ) -> None:
-        """Write the files of a process; `cpu` and `started` in clock ticks, `resident` in pages."""
-        fields = ["S", str(parent), *["0"] * 9, str(cpu), "0", *["0"] * 6, str(started), "0", str(resident), "0", "0"]
+        """Write the files of a process; `cpu`, `reaped` and `started` in clock ticks, `resident` in pages, `traffic` in bytes."""
+        times = [str(cpu), "0", str(reaped), "0"]
+        fields = ["S", str(parent), *["0"] * 9, *times, *["0"] * 4, str(started), "0", str(resident), "0", "0"]
+        if traffic is not None:
+            io = f"rchar: 1\nwchar: 2\nread_bytes: {traffic[0]}\nwrite_bytes: {traffic[1]}\n"
+            self.write(f"proc/{pid}/io", io)
         self.write(f"proc/{pid}/stat", f"{pid} ({name}) {' '.join(fields)}\n")
         self.write(f"proc/{pid}/cmdline", "".join(f"{word}\0" for word in command))
         self.write(f"proc/{pid}/cgroup", cgroup)

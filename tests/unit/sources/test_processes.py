@@ -114,6 +114,42 @@ def test_a_tree_is_the_process_with_all_its_descendants(root: Root) -> None:
     assert [facts[pid].counters["tree_cpu_percent"].value for pid in (7, 11)] == [400 / _TICKS, 100 / _TICKS]
 
 
+def test_what_a_worker_used_stays_in_the_tree_when_it_ends(root: Root) -> None:
+    machine = LinuxMachine(str(root))
+    root.process(7, cpu=100)
+    root.process(8, parent=7, cpu=50)
+    before = machine.processes([7], _ALL)[7].counters["tree_cpu_percent"].value
+    for name in ("stat", "cmdline", "cgroup", "environ", "io"):
+        root.remove(f"proc/8/{name}")
+    root.process(7, cpu=110, reaped=55)
+    after = machine.processes([7], _ALL)[7].counters["tree_cpu_percent"].value
+    assert (before, after) == (150 / _TICKS, 165 / _TICKS)
+
+
+def test_a_tree_has_memory_and_traffic(root: Root) -> None:
+    root.process(7, resident=5, traffic=(1000, 10))
+    root.process(8, parent=7, resident=2, traffic=(500, 1))
+    facts = LinuxMachine(str(root)).processes([7], _ALL)[7]
+    assert facts.values["tree_memory"] == 7 * _PAGE
+    assert [facts.counters[key].value for key in ("tree_read", "tree_write")] == [1500, 11]
+
+
+def test_traffic_that_is_not_ours_to_see_is_denied(root: Root) -> None:
+    root.process(7)
+    root.process(8, parent=7, traffic=None)
+    facts = LinuxMachine(str(root)).processes([7], _ALL)[7]
+    assert "tree_read" not in facts.counters
+    assert (facts.gaps["tree_read"], facts.gaps["tree_write"]) == ("denied", "denied")
+
+
+def test_we_ourselves_are_not_part_of_the_program_we_watch(root: Root) -> None:
+    root.process(7, cpu=100)
+    root.process(os.getpid(), parent=7, cpu=900)
+    facts = LinuxMachine(str(root)).processes([7], _ALL)[7]
+    assert facts.values["children"] == 0
+    assert facts.counters["tree_cpu_percent"].value == 100 / _TICKS
+
+
 def test_a_circle_of_parents_ends(root: Root) -> None:
     root.process(7, parent=8)
     root.process(8, parent=7)

@@ -29,6 +29,9 @@ _PROCESS_READERS: dict[str, Callable[[Worker, float, float], Value]] = {
     "tree_cpu_percent": lambda worker, age, noise: round(worker.tree_cpu * (1.0 + 0.02 * noise), 1),
     "children": lambda worker, age, noise: worker.children,
     "host_memory": lambda worker, age, noise: worker.host_memory,
+    "tree_memory": lambda worker, age, noise: worker.host_memory + worker.children * GIB,
+    "tree_read": lambda worker, age, noise: round(worker.children * 21e6 * (1.0 + 0.1 * noise)),
+    "tree_write": lambda worker, age, noise: 0,
     "running_time": lambda worker, age, noise: round(age, 1),
 }
 
