@@ -1,0 +1,42 @@
+"""Where samples go: files, TensorBoard, Weights & Biases, MLflow, or any function. A name is found at its first use."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .base import Mark as Mark
+    from .base import Sample as Sample
+    from .base import Sink as Sink
+    from .callable import CallableSink as CallableSink
+    from .csv import CsvSink as CsvSink
+    from .history import HistorySink as HistorySink
+    from .jsonl import JsonlSink as JsonlSink
+    from .mlflow import MlflowSink as MlflowSink
+    from .tensorboard import TensorBoardSink as TensorBoardSink
+    from .wandb import WandbSink as WandbSink
+
+_HOMES = {
+    "TensorBoardSink": "tensorboard",
+    "WandbSink": "wandb",
+    "MlflowSink": "mlflow",
+    "CsvSink": "csv",
+    "JsonlSink": "jsonl",
+    "HistorySink": "history",
+    "CallableSink": "callable",
+    "Sink": "base",
+    "Sample": "base",
+    "Mark": "base",
+}
+__all__ = list(_HOMES)  # one table, not two
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gpulse.sinks' has no attribute {name!r}")
+    found = getattr(__import__(f"gpulse.sinks.{_HOMES[name]}", fromlist=[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,116 @@
+"""Samples to a CSV file, one a line, that pandas and spreadsheets read as it is."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import GpulseError
+from ..model.codec import time_text
+from .base import Sink
+from .files import KeptLines, first_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .base import Sample
+
+FIXED = ("time", "elapsed", "step", "phase")
+
+
+class CsvSink(Sink):
+    """Writes time (RFC 3339, UTC), elapsed (seconds), step, phase and a column for every tag; a missing value is an empty cell.
+
+    The first sample makes the columns. A tag that comes later gets a column behind them: the file is written anew for it and
+    replaced at once, so a reader sees it before or after. A file that an earlier run wrote to the same path is continued; one
+    that is not such a file is refused. A text that a spreadsheet would take for a formula begins with an apostrophe.
+    """
+
+    name = "csv"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._file: KeptLines | None = None
+        self._columns: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def open(self) -> None:
+        self._columns, self._places = [], {}
+        header = first_line(self.path)
+        if header is not None:
+            from csv import reader  # 2 ms, only for a file that is continued
+
+            self._columns = next(reader([header]), [])
+            if tuple(self._columns[: len(FIXED)]) != FIXED:
+                raise GpulseError(f"{self.path} is there and was not written by a CsvSink.", "Choose another name.")
+        self._file = KeptLines(self.path)
+        self._file.cut()
+
+    def write(self, sample: Sample) -> None:
+        assert self._file is not None
+        if not self._columns or not sample.values.keys() <= self._places.keys():
+            self._make_room(sample.values)
+        cells = [""] * len(self._columns)
+        cells[0] = _moment(sample.time)
+        cells[1] = repr(sample.elapsed)
+        cells[2] = "" if sample.step is None else str(sample.step)
+        cells[3] = _quoted(_cell(sample.phase))
+        for tag, value in sample.values.items():
+            cells[self._places[tag]] = repr(value)
+        self._file.write(",".join(cells))
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _make_room(self, tags: Iterable[str]) -> None:
+        """Give every tag its column, after those there are."""
+        names = {tag: _cell(tag) for tag in tags}
+        fresh = sorted(set(names.values()).difference(self._columns[len(FIXED) :]))
+        if not self._columns:
+            self._write_header([*FIXED, *fresh])
+        elif fresh:
+            self._widen([*self._columns, *fresh])
+        places = {name: at for at, name in enumerate(self._columns[len(FIXED) :], len(FIXED))}
+        self._places.update((tag, places[name]) for tag, name in names.items())
+
+    def _write_header(self, columns: list[str]) -> None:
+        assert self._file is not None
+        self._file.write(",".join(map(_quoted, columns)))
+        self._columns = columns
+
+    def _widen(self, columns: list[str]) -> None:
+        """Write the file anew with more columns: 0.3 s for a day of samples every second, and rare after the first few."""
+        assert self._file is not None
+        room = b"," * (len(columns) - len(self._columns)) + b"\n"
+        draft = f"{self.path}.{os.getpid()}.tmp"
+        try:
+            with open(self.path, "rb") as old, open(draft, "xb") as new:
+                old.readline()
+                new.write(",".join(map(_quoted, columns)).encode() + b"\n")
+                new.writelines(line.rstrip(b"\r\n") + room for line in old)
+            os.replace(draft, self.path)
+        except OSError as error:
+            if os.path.exists(draft):
+                os.unlink(draft)
+            raise GpulseError(f"{self.path} cannot get another column: {error.strerror}.") from None
+        self._file.reopen()
+        self._columns = columns
+
+
+def _moment(seconds: float) -> str:
+    """Write a time always with its fraction: a column in two formats is text to pandas."""
+    text = time_text(seconds)
+    return text if "." in text else f"{text[:-1]}.000000Z"
+
+
+def _cell(text: str) -> str:
+    """Return text on one line, control characters written out, that no spreadsheet runs as a formula."""
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "'")) else text
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if "," in cell or '"' in cell else cell

@@ -1,0 +1,46 @@
+"""Samples into the history of this machine."""
+
+from __future__ import annotations
+
+from .base import Sink
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..store.history import Recorder
+    from .base import Sample
+
+
+class HistorySink(Sink):
+    """Keeps what the monitored GPUs did, for `gpulse history`; refuses, with who it is, while another writes there."""
+
+    name = "history"
+    processes = (
+        "name",
+        "user",
+        "command",
+        "type",
+        "container",
+        "pod",
+        "job",
+        "memory_used",
+        "sm_utilization",
+        "running_time",
+    )
+
+    def __init__(self, path: str | None = None) -> None:
+        self._path = path
+        self._recorder: Recorder | None = None
+
+    def open(self) -> None:
+        from ..store.history import Recorder
+
+        self._recorder = Recorder(self._path)
+
+    def write(self, sample: Sample) -> None:
+        if self._recorder is not None:
+            self._recorder.put(sample.snapshot)
+
+    def close(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder = None

@@ -1,0 +1,84 @@
+"""Samples to a file of JSON lines, which is also a recording."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import GpulseError, RecordingError
+from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from .base import Sink
+from .files import KeptLines, first_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .base import Mark, Sample
+
+
+class JsonlSink(Sink):
+    """Writes every sample as the whole snapshot (schema 1), with elapsed, step and phase beside it.
+
+    `marks`, `program` (the monitored process) and `values` (what the snapshot and the program do not say) are there when they
+    hold something. `gpulse --source replay:FILE` and `read_recording` read the file. A recording that is there already is
+    continued; any other file is refused.
+    """
+
+    name = "jsonl"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._file: KeptLines | None = None
+
+    def open(self) -> None:
+        from ..model.codec import from_line
+
+        if (line := first_line(self.path)) is not None:
+            try:
+                from_line(line)
+            except RecordingError:
+                raise GpulseError(f"{self.path} is there and is not a recording.", "Choose another name.") from None
+        self._file = KeptLines(self.path)
+        self._file.cut()
+
+    def write(self, sample: Sample) -> None:
+        import json
+
+        assert self._file is not None
+        self._file.write(json.dumps(_plain(sample), allow_nan=False))
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _plain(sample: Sample) -> dict[str, Any]:
+    from ..model.codec import to_plain
+
+    plain = to_plain(sample.snapshot)
+    plain.update(elapsed=sample.elapsed, step=sample.step, phase=sample.phase)
+    if sample.marks:
+        plain["marks"] = [_mark_to_plain(mark) for mark in sample.marks]
+    if sample.program is not None:
+        plain["program"] = dict(sample.program.items())
+    if values := {tag: value for tag, value in sample.values.items() if _adds(tag, sample)}:
+        plain["values"] = values
+    return plain
+
+
+def _mark_to_plain(mark: Mark) -> dict[str, Any]:
+    value = mark.value
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        value = str(value)  # a loss may well be nan, which JSON does not know
+    return {"name": mark.name, "value": value, "time": mark.time}
+
+
+def _adds(tag: str, sample: Sample) -> bool:
+    """Whether a tag says something that the rest of the line does not."""
+    place, _, key = tag.partition("/")
+    if place == "host":
+        return key not in HOST_METRICS
+    if place == "process":
+        return sample.program is None or key not in PROCESS_METRICS
+    return place.rstrip("0123456789") != "gpu" or key not in GPU_METRICS

@@ -1,0 +1,87 @@
+"""Samples as points of a curve: one value a tag and step, at steps that only grow."""
+
+from __future__ import annotations
+
+from ..errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Literal, TypeAlias
+
+    from .base import Sample
+
+    Axis: TypeAlias = Literal["seconds", "train"]
+
+
+class Means:
+    """The mean of every tag over some samples; a sample without a tag does not count for it."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, tuple[float, int]] = {}
+
+    def add(self, values: Mapping[str, float]) -> None:
+        """Take the values of one more sample."""
+        for tag, value in values.items():
+            total, count = self._sums.get(tag, (0, 0))
+            self._sums[tag] = (total + value, count + 1)
+
+    def values(self) -> dict[str, float]:
+        """Return the means so far."""
+        return {tag: total / count for tag, (total, count) in self._sums.items()}
+
+
+class Point:
+    """The samples of one step: `values` are their means, `time` is that of the last one in seconds since 1970."""
+
+    __slots__ = ("step", "time", "values")
+
+    def __init__(self, step: int, time: float, values: dict[str, float]) -> None:
+        self.step = step
+        self.time = time
+        self.values = values
+
+
+class Points:
+    """Gathers samples by step: "seconds" counts whole seconds elapsed, "train" the program's own steps.
+
+    With "train", what comes before the first counted step is left out: it belongs to no step.
+    """
+
+    def __init__(self, axis: Axis) -> None:
+        if axis not in ("seconds", "train"):
+            raise UsageError(f"step={axis!r} is not known;", 'choose "seconds" or "train".')
+        self._by_second = axis == "seconds"
+        self._base = 0
+        self._step = -1
+        self._time = 0.0
+        self._means: Means | None = None
+
+    def add(self, sample: Sample) -> Point | None:
+        """Take a sample; return the point before it when it begins a new step."""
+        step = self._base + int(sample.elapsed) if self._by_second else sample.step
+        if step is None or (self._means is None and step <= self._step):
+            return None  # of no step, or of one that has been given away
+        means = Means() if self._means is None or step > self._step else self._means
+        means.add(sample.values)
+        done = None if means is self._means else self.finish()
+        self._means, self._step, self._time = means, max(step, self._step), sample.time
+        return done
+
+    def resume(self) -> None:
+        """Begin with another monitor: its seconds are counted on from those before, steps are what the program says."""
+        self._means = None
+        if self._by_second:
+            self._base = self._step + 1
+        else:
+            self._step = -1
+
+    def finish(self) -> Point | None:
+        """Return the point that is being gathered, None when there is none."""
+        means, self._means = self._means, None
+        return None if means is None else Point(self._step, self._time, means.values())
+
+
+def under(prefix: str, tag: str) -> str:
+    """Return the name of a tag below a prefix, which may be empty."""
+    return f"{prefix}/{tag}" if prefix else tag

@@ -1,0 +1,167 @@
+"""Samples to TensorBoard: a run of their own, or the writer that the program has already."""
+
+from __future__ import annotations
+
+import os
+import time as clock
+
+from ..errors import GpulseError, UsageError
+from .base import Sink
+from .library import load
+from .points import Points, under
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .base import Sample
+    from .points import Axis, Point
+
+
+class TensorBoardSink(Sink):
+    """Writes a curve for every tag, its steps always growing, its times those of the samples.
+
+    With `logdir` the run is a directory of its own below it, gpulse or the next free gpulse-2, since TensorBoard reads one
+    writer's file a directory; `directory` names it once open. With `writer` (torch.utils.tensorboard or tensorboardX) the
+    curves join the program's own, and closing it stays with the program. Without both, logdir is runs, as for other writers.
+    `step` "seconds" counts seconds elapsed, "train" the program's steps; samples of one step are one point, their mean.
+    Values have the 24 bits that TensorBoard keeps.
+    """
+
+    name = "tensorboard"
+
+    def __init__(
+        self,
+        logdir: str | os.PathLike[str] | None = None,
+        *,
+        writer: Any = None,
+        step: Axis = "seconds",
+        prefix: str = "",
+    ) -> None:
+        if logdir is not None and writer is not None:
+            raise UsageError("TensorBoardSink takes a logdir or a writer, not both;", "leave one out.")
+        self.directory: str | None = None
+        self._logdir = "runs" if logdir is None else os.fspath(logdir)
+        self._writer = writer
+        self._axis = step
+        self._points = Points(step)
+        self._prefix = prefix
+        self._texts: Mapping[str, str] = {}
+        self._told: set[str] = set()
+        self._curves: _EventFile | _Writer | None = None
+
+    def open(self) -> None:
+        if self._writer is not None:
+            self._points.resume()
+            self._curves = _Writer(self._writer)
+            return
+        try:
+            library = load("tensorboard.summary.writer.record_writer", "tensorboard")
+        except GpulseError as missing:
+            try:
+                other = load("tensorboardX", "tensorboardX")
+            except GpulseError:
+                raise missing from None
+            self.directory = _fresh_directory(self._logdir)
+            self._curves = _Writer(other.SummaryWriter(self.directory), own=True)
+        else:
+            self.directory = _fresh_directory(self._logdir)
+            self._curves = _EventFile(self.directory, library.RecordWriter)
+        self._points, self._told = Points(self._axis), set()
+
+    def write(self, sample: Sample) -> None:
+        self._texts = sample.texts
+        self._put(self._points.add(sample))
+
+    def flush(self) -> None:
+        """Hand on every point but the one still being gathered."""
+        if self._curves is not None:
+            self._curves.flush()
+
+    def close(self) -> None:
+        if self._curves is not None:
+            try:
+                self._put(self._points.finish())
+            finally:
+                curves, self._curves = self._curves, None
+                curves.close()
+
+    def _put(self, point: Point | None) -> None:
+        if point is None or self._curves is None:
+            return
+        texts = {under(self._prefix, tag): self._texts.get(tag, "") for tag in point.values.keys() - self._told}
+        values = {under(self._prefix, tag): value for tag, value in point.values.items()}
+        self._curves.add(values, point.step, point.time, texts)
+        self._told.update(point.values)
+
+
+class _Writer:
+    """A SummaryWriter as the libraries have it; `own` says that closing it, and its spare arguments, are ours."""
+
+    def __init__(self, writer: Any, own: bool = False) -> None:
+        self._writer = writer
+        self._own = own
+
+    def add(self, values: Mapping[str, float], step: int, time: float, texts: Mapping[str, str]) -> None:
+        for tag, value in values.items():
+            spare = {"summary_description": texts[tag]} if self._own and texts.get(tag) else {}
+            self._writer.add_scalar(tag, value, global_step=step, walltime=time, **spare)
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close() if self._own else self._writer.flush()
+
+
+class _EventFile:
+    """An event file of ours, in TensorBoard's own format by its own record writer.
+
+    Its EventFileWriter would do too, but loads all of TensorFlow where that is installed; this needs no thread either.
+    """
+
+    def __init__(self, directory: str, record_writer: Any) -> None:
+        from socket import gethostname
+
+        events = load("tensorboard.compat.proto.event_pb2", "tensorboard")
+        self._event = events.Event
+        name = f"events.out.tfevents.{int(clock.time())}.{gethostname()}.{os.getpid()}"
+        self._file = open(os.path.join(directory, name), "xb")  # noqa: SIM115  # closed by close
+        self._records = record_writer(self._file)
+        self._write(events.Event(wall_time=clock.time(), file_version="brain.Event:2"))
+        self._file.flush()
+
+    def add(self, values: Mapping[str, float], step: int, time: float, texts: Mapping[str, str]) -> None:
+        event = self._event(wall_time=time, step=step)
+        for tag, value in values.items():
+            curve = event.summary.value.add(tag=tag, simple_value=value)
+            if texts.get(tag):
+                curve.metadata.summary_description = texts[tag]
+                curve.metadata.plugin_data.plugin_name = "scalars"
+                curve.metadata.data_class = 1  # DATA_CLASS_SCALAR; without it the fast loader drops the description
+        self._write(event)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, event: Any) -> None:
+        self._records.write(event.SerializeToString())
+
+
+def _fresh_directory(logdir: str) -> str:
+    """Make and return the first of gpulse, gpulse-2, ... that is not there yet."""
+    number, path = 1, os.path.join(logdir, "gpulse")
+    while True:
+        try:
+            os.makedirs(path)
+        except FileExistsError:
+            number += 1
+            path = os.path.join(logdir, f"gpulse-{number}")
+        except OSError as error:
+            raise GpulseError(f"{path} cannot be made: {error.strerror}.") from None
+        else:
+            return path
