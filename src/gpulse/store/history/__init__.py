@@ -1,0 +1,20 @@
+"""The history of one machine: every tick for a day, then 10 s, 1 min and 10 min with least, mean and most, in one SQLite file.
+
+One writer (`Recorder`, or `HistoryWriter` for those who have a thread to spare), any number of readers (`HistoryReader`).
+May import: model, units, errors. Never here: where the snapshots come from, or who looks at them.
+"""
+
+from __future__ import annotations
+
+from .answers import Event, GpuIdentity, ProcessUse, Series, Usage
+from .failure import HistoryBusy, HistoryError
+from .lock import holder
+from .place import default_path, existing_path
+from .reader import HistoryReader
+from .recorder import Recorder
+from .writer import HistoryWriter
+
+__all__ = [
+    "Recorder", "HistoryWriter", "HistoryReader", "Series", "GpuIdentity", "Usage", "ProcessUse", "Event",
+    "default_path", "existing_path", "holder", "HistoryError", "HistoryBusy",
+]  # fmt: skip

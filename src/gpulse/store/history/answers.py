@@ -1,0 +1,109 @@
+"""Answers: what a reader of a history is given."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+    from typing import Any
+
+TEXTS = ("user", "name", "command", "job", "container", "pod")
+
+
+class Series:
+    """One metric of one GPU, or of the host with uuid "": least, mean and most at each of `times`, NaN where there is none.
+
+    `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; series of one call share the list.
+    """
+
+    __slots__ = ("key", "max", "mean", "min", "times", "uuid")
+
+    def __init__(
+        self, uuid: str, key: str, times: list[float], values: tuple[list[float], list[float], list[float]]
+    ) -> None:
+        self.uuid = uuid
+        self.key = key
+        self.times = times
+        self.min, self.mean, self.max = values
+
+
+class GpuIdentity:
+    """What a GPU was known by: `facts` has all that does not change with time by catalog key, `parent` the UUID of an instance's GPU."""
+
+    __slots__ = ("facts", "index", "memory_total", "name", "parent", "uuid")
+
+    def __init__(self, uuid: str, facts: Mapping[str, Any]) -> None:
+        self.uuid = uuid
+        self.facts = {key: value for key, value in facts.items() if key != "parent"}
+        self.parent: str = facts.get("parent", "")
+        self.index: int | None = facts.get("index")
+        self.name: str | None = facts.get("name")
+        self.memory_total: float | None = facts.get("memory_total")
+
+
+class Usage:
+    """What somebody used. `gpu_hours` shares a GPU that several hold at once evenly, so all add up to the time GPUs were held.
+
+    `busy_hours` are those in which kernels ran, `memory_hours` GiB times hours, `memory_most` bytes of the largest process,
+    `energy` joules, by estimate; None where nothing is known. `owner` is None for processes that have no such owner.
+    """
+
+    __slots__ = ("busy_hours", "energy", "gpu_hours", "memory_hours", "memory_most", "owner", "processes")
+
+    def __init__(self, owner: str | None) -> None:
+        self.owner = owner
+        self.processes = 0
+        self.gpu_hours = 0.0
+        self.busy_hours: float | None = None
+        self.memory_hours: float | None = None
+        self.memory_most: float | None = None
+        self.energy: float | None = None
+
+
+class ProcessUse:
+    """One process on one GPU, from `first` to `last` seen in the time asked for; `text` has what is known of TEXTS.
+
+    `seconds` it was there, `held` its even share of them beside others, `memory_seconds` bytes times seconds, `energy` joules.
+    """
+
+    __slots__ = (
+        "busy_seconds", "energy", "first", "held", "last", "memory_most", "memory_seconds", "pid", "seconds", "started", "text", "uuid",
+    )  # fmt: skip
+
+    def __init__(self, uuid: str, pid: int, started: float | None, text: dict[str, str]) -> None:
+        self.uuid = uuid
+        self.pid = pid
+        self.started = started
+        self.text = text
+        self.first, self.last = float("inf"), float("-inf")
+        self.seconds = self.held = 0.0
+        self.memory_most: float | None = None
+        self.memory_seconds: float | None = None
+        self.busy_seconds: float | None = None
+        self.energy: float | None = None
+
+
+class Event:
+    """Something that happened to a GPU, or to the machine when `uuid` is None; the kinds are listed in events.py."""
+
+    __slots__ = ("kind", "text", "time", "uuid")
+
+    def __init__(self, time: float, uuid: str | None, kind: str, text: str) -> None:
+        self.time = time
+        self.uuid = uuid
+        self.kind = kind
+        self.text = text
+
+
+def latest_facts(connection: sqlite3.Connection, end: float) -> list[tuple[int, str, dict[str, Any]]]:
+    """Return number, UUID and facts of each GPU as last told before a moment, or first told when that was later."""
+    import json
+
+    facts: dict[int, tuple[int, str, dict[str, Any]]] = {}
+    for gpu, uuid, since, text in connection.execute(
+        "SELECT gpu, uuid, since, facts FROM fact JOIN gpu ON gpu.id = fact.gpu ORDER BY fact.id"
+    ):
+        if since < end or gpu not in facts:
+            facts[gpu] = (gpu, uuid, json.loads(text))
+    return list(facts.values())

@@ -1,0 +1,130 @@
+"""The file itself: its tables, and how writer and readers open it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+
+from .failure import HistoryError
+
+FORMAT = 1  # of the tables; a file with a higher one is refused
+_APPLICATION = 0x67707568  # "gpuh": tells our files from other SQLite databases
+
+# A tick is one row of float64, all values of a moment in the order of its layout, until its ten minutes are over; then they
+# become blocks, one for each tier, with a part for each GPU (and one for the host, gpu 0). `covered` is the recorded time a
+# block stands for: what is kept is counted in it and not in dates, so a clock that leaps deletes nothing.
+_TABLES = """
+CREATE TABLE gpu(id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE);
+CREATE TABLE fact(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, since REAL NOT NULL, facts TEXT NOT NULL);
+CREATE TABLE slot(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, key TEXT NOT NULL, UNIQUE(gpu, key));
+CREATE TABLE layout(id INTEGER PRIMARY KEY, slots BLOB NOT NULL);
+CREATE TABLE tick(id INTEGER PRIMARY KEY, time REAL NOT NULL, layout INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE block(id INTEGER PRIMARY KEY, tier INTEGER NOT NULL, level INTEGER NOT NULL, start REAL NOT NULL,
+    stop REAL NOT NULL, covered REAL NOT NULL, row_count INTEGER NOT NULL, times BLOB NOT NULL);
+CREATE INDEX block_when ON block(tier, start, stop);
+CREATE TABLE part(id INTEGER PRIMARY KEY, block INTEGER NOT NULL, gpu INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE INDEX part_of ON part(block, gpu);
+CREATE TABLE process(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, pid INTEGER NOT NULL, started REAL, user TEXT, name TEXT,
+    command TEXT, job TEXT, container TEXT, pod TEXT);
+CREATE INDEX process_of ON process(gpu, pid);
+CREATE TABLE usage(process INTEGER NOT NULL, hour INTEGER NOT NULL, first REAL NOT NULL, last REAL NOT NULL,
+    seconds REAL NOT NULL, held REAL NOT NULL, memory_most REAL, memory_seconds REAL, busy_seconds REAL, energy REAL,
+    PRIMARY KEY(process, hour)) WITHOUT ROWID;
+CREATE INDEX usage_when ON usage(last);
+CREATE TABLE event(id INTEGER PRIMARY KEY, time REAL NOT NULL, gpu INTEGER, kind TEXT NOT NULL, text TEXT NOT NULL);
+CREATE INDEX event_when ON event(time);
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO gpu VALUES(0, '');
+"""
+
+
+def open_to_write(path: str, mode: int) -> sqlite3.Connection:
+    """Open a history, made when missing or empty; raise HistoryError when it is not one that this version can go on with.
+
+    Raises sqlite3.DatabaseError when it is damaged.
+    """
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        if mode & 0o044:
+            os.fchmod(handle, mode)  # whatever the umask is; SQLite gives the files beside it the same
+        os.close(handle)
+    except OSError as error:
+        raise HistoryError(f"{path} cannot be opened: {error.strerror}.") from None
+    connection = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
+    try:
+        if not _is_ours(connection, path):
+            connection.executescript(
+                f"PRAGMA auto_vacuum=NONE; PRAGMA journal_mode=WAL; BEGIN; {_TABLES} "
+                f"PRAGMA application_id={_APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
+            )
+        connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA journal_size_limit=4194304").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_to_read(path: str) -> sqlite3.Connection:
+    """Open a history that somebody else may be writing; raise HistoryError when it is not there or cannot be read."""
+    if not os.path.exists(path):
+        raise HistoryError(f"there is no history at {path};", "nothing has been recorded yet.")
+    from urllib.parse import quote
+
+    address = f"file:{quote(os.path.abspath(path))}?mode=ro"
+    try:
+        connection = _opened(address, path)
+    except sqlite3.Error as error:
+        if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
+            raise HistoryError(f"{path} cannot be read: {error}.") from None
+        try:  # nobody writes it, and in its folder a reader may not make the files that sharing takes
+            connection = _opened(f"{address}&immutable=1", path)
+        except sqlite3.Error:
+            raise HistoryError(f"{path} cannot be read: {error}.") from None
+    return connection
+
+
+def set_aside(path: str) -> str:
+    """Rename a damaged history and what lies beside it; return the new name."""
+    aside = f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+    for end in ("", "-wal", "-shm"):
+        if os.path.exists(path + end):
+            os.rename(path + end, aside + end)
+    return aside
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Return whether an error says that the file itself is bad, and not the disk or the moment."""
+    return isinstance(error, sqlite3.DatabaseError) and any(
+        words in str(error) for words in ("malformed", "not a database", "no such table", "no such column", "corrupt")
+    )
+
+
+def _opened(address: str, path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(address, uri=True, timeout=2.0, isolation_level=None, check_same_thread=False)
+    try:
+        if not _is_ours(connection, path):
+            raise HistoryError(f"{path} holds no history yet;", "nothing has been recorded.")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_ours(connection: sqlite3.Connection, path: str) -> bool:
+    """Return whether the file is a history, False when it is empty; raise HistoryError when it is something else or newer."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not tables and not application:
+        return False
+    if application != _APPLICATION:
+        raise HistoryError(f"{path} is a database, but not a history of gpulse;", "name another file.")
+    if version > FORMAT:
+        raise HistoryError(
+            f"{path} was written by a newer gpulse (format {version}, this one knows {FORMAT});",
+            "update gpulse, or name another file.",
+        )
+    return True

@@ -1,0 +1,148 @@
+"""Fetching: the rows of a stretch of time from the tier that fits, with coarser ones where it has been deleted."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from .blocks import Rows, bounds_of, gathered, joined, read_block, ticks_to_rows
+from .columns import NAN, Column
+from .sealing import TIERS, WINDOW, layouts_of, owners_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    Slots: TypeAlias = "dict[int, frozenset[int]] | None"
+
+
+class Fetched:
+    """Rows in the order of time; `spacing` is how many seconds each stands for at least, 0 for a tick."""
+
+    __slots__ = ("rows", "spacing")
+
+    def __init__(self, rows: Rows, spacing: list[int]) -> None:
+        self.rows = rows
+        self.spacing = spacing
+
+
+def fetch(connection: sqlite3.Connection, slots: Slots, start: float, end: float, width: float) -> Fetched | None:
+    """Return the rows from `start` to before `end`, about `width` seconds apart or less where they are kept so; None for none.
+
+    Ticks that are not sealed yet are in no tier and always come along.
+    """
+    pieces: list[tuple[Rows, int]] = []
+    covered: set[float] = set()
+    for tier in [tier for tier in TIERS if tier.seconds <= width][-1:] + [
+        tier for tier in TIERS if tier.seconds > width
+    ]:
+        earliest = start - tier.seconds + 0.001 if tier.seconds else start  # a row reaches into the stretch from before
+        found = connection.execute(
+            "SELECT id, row_count, times FROM block WHERE tier = ? AND stop >= ? AND start < ?",
+            (tier.seconds, earliest, end),
+        ).fetchall()
+        fresh: set[float] = set()
+        for block, count, times in found:
+            rows = read_block(connection, block, count, times, {})
+            kept = [
+                at for at, time in enumerate(rows.times) if earliest <= time < end and time // WINDOW not in covered
+            ]
+            if kept:
+                fresh.update([rows.times[at] // WINDOW for at in kept])
+                pieces.append((_chosen(read_block(connection, block, count, times, slots), kept), tier.seconds))
+        covered |= fresh
+    if (open_rows := _open_rows(connection, slots, start, end)) is not None:
+        pieces.append((open_rows, 0))
+    return _in_order(pieces) if pieces else None
+
+
+def _open_rows(connection: sqlite3.Connection, slots: Slots, start: float, end: float) -> Rows | None:
+    ticks = connection.execute(
+        "SELECT time, layout, data FROM tick WHERE time >= ? AND time < ? ORDER BY id", (start, end)
+    ).fetchall()
+    if not ticks:
+        return None
+    wanted = None if slots is None else frozenset().union(*slots.values())
+    return ticks_to_rows(ticks, layouts_of(connection), owners_of(connection), wanted)
+
+
+def _chosen(rows: Rows, kept: list[int]) -> Rows:
+    """Return some of the rows, in the order given."""
+    first, end = kept[0], kept[0] + len(kept)
+    if kept == list(range(first, end)):
+        if len(kept) == len(rows.times):
+            return rows
+
+        def pick(values: Sequence[float]) -> Sequence[float]:
+            return values[first:end]
+    else:
+
+        def pick(values: Sequence[float]) -> Sequence[float]:
+            return [values[at] for at in kept]
+
+    parts = {
+        gpu: {
+            slot: Column(column.coding, pick(column.mean), pick(column.low), pick(column.high), column.gaps)
+            for slot, column in columns.items()
+        }
+        for gpu, columns in rows.parts.items()
+    }
+    return Rows(pick(rows.times), pick(rows.counts), parts)
+
+
+def _in_order(pieces: list[tuple[Rows, int]]) -> Fetched:
+    pieces.sort(key=lambda piece: piece[0].times[0])
+    rows = joined([piece for piece, _ in pieces])
+    spacing = [seconds for piece, seconds in pieces for _ in piece.times]
+    times = rows.times
+    if any(later < earlier for earlier, later in pairwise(times)):  # the clock has been set back
+        order = sorted(range(len(times)), key=times.__getitem__)
+        rows = _chosen(rows, order)
+        spacing = [spacing[at] for at in order]
+    return Fetched(rows, spacing)
+
+
+class Grid:
+    """The moments a chart gets: one for each stretch that has rows, and one without values where rows are missing."""
+
+    __slots__ = ("_bounds", "_holes", "_uneven", "times")
+
+    def __init__(self, fetched: Fetched, start: float, width: float, points: int) -> None:
+        rows = fetched.rows
+        moments = [max(start, time) for time in rows.times]
+        if len(moments) <= points:
+            self._bounds = [(time, at, at + 1) for at, time in enumerate(moments)]
+        else:
+            self._bounds = bounds_of(moments, width, start)
+        self._uneven = None if min(rows.counts) == max(rows.counts) else rows.counts
+        self._holes: list[int] = []  # before which stretch one without values is put in
+        self.times = [self._bounds[0][0]]
+        usual = _usual(moments)
+        for at in range(1, len(self._bounds)):
+            (before, _, end), (time, first, _) = self._bounds[at - 1], self._bounds[at]
+            spacing = fetched.spacing[end - 1]
+            allowed = 1.9 * max(spacing, usual) if spacing else 2.5 * usual
+            step = width if len(moments) > points else max(spacing, usual)
+            if moments[first] - moments[end - 1] > allowed and time - before > 1.5 * step:
+                self._holes.append(at)
+                self.times.append(before + step)
+            self.times.append(time)
+
+    def spread(self, column: Column | None) -> tuple[list[float], list[float], list[float]]:
+        """Return least, mean and most at each moment; NaN where there is none."""
+        if column is None:
+            nothing = [NAN] * len(self.times)
+            return nothing, nothing, nothing
+        column = gathered(column, self._bounds, self._uneven)
+        lists = list(column.low), list(column.mean), list(column.high)
+        for at in reversed(self._holes):
+            for values in lists:
+                values.insert(at, NAN)
+        return lists
+
+
+def _usual(times: Sequence[float]) -> float:
+    """Return the usual distance between rows."""
+    steps = sorted(later - earlier for earlier, later in pairwise(times))
+    return steps[len(steps) // 2] if steps else 0.0

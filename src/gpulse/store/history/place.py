@@ -1,0 +1,107 @@
+"""Where the history lies: on a disk of this machine, never on a network file system."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from .failure import HistoryError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SYSTEM = "/var/lib/gpulse"
+_FILE = "history.db"
+_MOUNTS = "/proc/self/mountinfo"
+# Readers and writer share memory through a mapped file beside the database, which these do not offer.
+_NETWORK = {
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "ceph", "gpfs", "beegfs", "9p", "afs", "glusterfs", "pvfs2", "orangefs",
+    "panfs", "wekafs", "ocfs2", "gfs2", "virtiofs", "davfs", "acfs", "ncpfs", "vboxsf", "prl_fs",
+}  # fmt: skip
+
+
+def default_path(environ: Mapping[str, str] = os.environ, system: str = SYSTEM, mounts: str = _MOUNTS) -> str:
+    """Return where a writer keeps the history: the machine's place when it may be written, else the user's own."""
+    if os.access(system, os.W_OK | os.X_OK) or (os.geteuid() == 0 and not os.path.exists(system)):
+        return os.path.join(system, _FILE)
+    return user_path(environ, mounts)
+
+
+def user_path(environ: Mapping[str, str] = os.environ, mounts: str = _MOUNTS) -> str:
+    """Return the user's own place: the state folder, or /var/tmp/gpulse-UID when that is on a network file system."""
+    folder = _state_folder(environ)
+    if network_type(folder, mounts):
+        folder = f"/var/tmp/gpulse-{os.geteuid()}"
+    return os.path.join(folder, _FILE)
+
+
+def existing_path(environ: Mapping[str, str] = os.environ, system: str = SYSTEM, mounts: str = _MOUNTS) -> str | None:
+    """Return the history to read: the machine's or the user's, whichever was written last; None where there is none."""
+    own = user_path(environ, mounts)
+    there = [path for path in (os.path.join(system, _FILE), own) if os.access(path, os.R_OK)]
+    return max(there, key=_written, default=None)
+
+
+def prepare(path: str, system: str = SYSTEM, mounts: str = _MOUNTS) -> int:
+    """Make the folder of a history and return the mode its files get: for everybody to read in the machine's place only.
+
+    Raises HistoryError when the folder is on the network, is not ours, or cannot be made or written.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if kind := network_type(folder, mounts):
+        raise HistoryError(
+            f"{path} is on a network file system ({kind}), where a history cannot be kept;",
+            f"name a file on a local disk, such as /var/tmp/gpulse-{os.geteuid()}/{_FILE}.",
+        )
+    shared = folder == os.path.abspath(system)
+    try:
+        if not os.path.exists(folder):
+            os.makedirs(folder, mode=0o700)
+            if shared:
+                os.chmod(folder, 0o755)  # whatever the umask is
+        status = os.lstat(folder)
+    except OSError as error:
+        raise HistoryError(f"{folder} cannot be made: {error.strerror}.") from None
+    if folder.startswith("/var/tmp/gpulse-") and (
+        not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077
+    ):  # anybody can have made it before us
+        raise HistoryError(f"{folder} is not this user's alone;", "remove it, or name another file.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise HistoryError(f"{folder} cannot be written;", "name a file in a folder that can.")
+    return 0o644 if shared else 0o600
+
+
+def network_type(folder: str, mounts: str = _MOUNTS) -> str | None:
+    """Return the type of the network file system a folder is on, or would be made on; None on a local one."""
+    target = os.path.realpath(folder)
+    best, kind = "", ""
+    try:
+        with open(mounts, encoding="utf-8", errors="surrogateescape") as lines:
+            for line in lines:
+                before, _, after = line.partition(" - ")
+                point = _unescaped(before.split()[4])
+                if len(point) >= len(best) and (f"{target}/".startswith(f"{point.rstrip('/')}/")):
+                    best, kind = point, after.split()[0]
+    except (OSError, IndexError):
+        return None  # no Linux, or no /proc: nothing is known against the folder
+    return kind if kind in _NETWORK or kind.startswith("fuse.") else None
+
+
+def _state_folder(environ: Mapping[str, str]) -> str:
+    state = environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):  # a relative one is to be ignored, says the XDG specification
+        state = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local", "state")
+    return os.path.join(state, "gpulse")
+
+
+def _written(path: str) -> float:
+    """Return when a database was last written; in a busy one that is seen in the log beside it."""
+    times = [os.stat(name).st_mtime for name in (path, f"{path}-wal") if os.path.exists(name)]
+    return max(times, default=0.0)
+
+
+def _unescaped(point: str) -> str:
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        point = point.replace(code, char)
+    return point

@@ -1,0 +1,110 @@
+"""Rebuilding: snapshots from rows, for replays and reports."""
+
+from __future__ import annotations
+
+from ...model.catalog import GPU_METRICS, HOST_METRICS, Gpu, Host, Process
+from ...model.codec import STATES
+from ...model.metric import Flag, Number, Numbers, Words
+from ...model.snapshot import Snapshot
+from .answers import TEXTS, latest_facts
+from .fetching import fetch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ...model.metric import Metric, Value
+
+STRETCH = 600.0  # seconds rebuilt at once
+_PROCESSES = """
+SELECT process.gpu, first, last, seconds, memory_seconds, pid, started, user, name, command, job, container, pod
+FROM usage JOIN process ON process.id = usage.process WHERE last >= ? AND first < ?
+"""
+
+
+def rebuilt(connection: sqlite3.Connection, start: float, end: float) -> list[Snapshot]:
+    """Return the snapshots of a stretch of time."""
+    fetched = fetch(connection, None, start, end, 0.0)
+    if fetched is None:
+        return []
+    keys = dict(connection.execute("SELECT id, key FROM slot"))
+    facts = {gpu: (uuid, known) for gpu, uuid, known in latest_facts(connection, end)}
+    users = connection.execute(_PROCESSES, (start, end)).fetchall()
+    columns = [
+        (gpu, [(keys[slot], column.mean) for slot, column in slots.items()])
+        for gpu, slots in fetched.rows.parts.items()
+    ]
+    return [
+        _snapshot(time, {gpu: _there(values, at) for gpu, values in columns}, facts, users)
+        for at, time in enumerate(fetched.rows.times)
+    ]
+
+
+def _there(columns: list[tuple[str, Any]], at: int) -> dict[str, float]:
+    return {key: value for key, mean in columns if (value := mean[at]) == value}
+
+
+def _snapshot(
+    time: float,
+    parts: Mapping[int, dict[str, float]],
+    facts: Mapping[int, tuple[str, dict[str, Any]]],
+    users: list[tuple[Any, ...]],
+) -> Snapshot:
+    gpus: dict[str, Gpu] = {}
+    instances: dict[str, list[Gpu]] = {}
+    host = Host(_values(parts.get(0, {}), HOST_METRICS) | _known(facts.get(0, ("", {}))[1], HOST_METRICS))
+    for number, numbers in parts.items():
+        if number == 0 or "state" not in numbers:  # no state: it was not there
+            continue
+        uuid, known = facts.get(number, ("", {}))
+        gpu = Gpu(
+            _known(known, GPU_METRICS) | _values(numbers, GPU_METRICS),
+            state=STATES[min(round(numbers["state"]), len(STATES) - 1)],
+            processes=tuple(_process(user, time) for user in users if user[0] == number and user[1] <= time <= user[2]),
+        )
+        if "parent" in known:
+            instances.setdefault(known["parent"], []).append(gpu)
+        else:
+            gpus[uuid] = gpu
+    whole = [
+        Gpu(dict(gpu.items()), state=gpu.state, processes=gpu.processes, instances=tuple(instances.get(uuid, ())))
+        for uuid, gpu in gpus.items()
+    ]
+    whole.sort(key=lambda gpu: (gpu.index is None, gpu.index or 0))
+    return Snapshot(time, tuple(whole), host)
+
+
+def _values(numbers: dict[str, float], metrics: Mapping[str, Metric]) -> dict[str, Value]:
+    """Return numbers as the catalog's types; what this version does not know is left out."""
+    values: dict[str, Value] = {}
+    for key, number in numbers.items():
+        metric = metrics.get(key)
+        if isinstance(metric, Number):
+            values[key] = number
+        elif isinstance(metric, Flag):
+            values[key] = number >= 0.5
+        elif isinstance(metric, Words):
+            start = f"{key}:"
+            values[key] = tuple(
+                word.removeprefix(start) for word, share in numbers.items() if word.startswith(start) and share >= 0.5
+            )
+        elif isinstance(metric, Numbers):
+            values[key] = tuple(numbers[at] for place in range(round(number)) if (at := f"{key}:{place}") in numbers)
+    return values
+
+
+def _known(facts: Mapping[str, Any], metrics: Mapping[str, Metric]) -> dict[str, Value]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in facts.items() if key in metrics}
+
+
+def _process(user: tuple[Any, ...], time: float) -> Process:
+    _, _, _, seconds, memory, pid, started, *texts = user
+    values: dict[str, Value] = {"pid": pid}
+    values |= {key: text for key, text in zip(TEXTS, texts, strict=True) if text is not None}
+    if memory is not None and seconds:
+        values["memory_used"] = memory / seconds
+    if started is not None:
+        values["running_time"] = max(0.0, time - started)
+    return Process(values)

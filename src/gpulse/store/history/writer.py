@@ -1,0 +1,262 @@
+"""The writer: takes a snapshot a tick, has it on disk within about a second, and lets no trouble of the disk through."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections import deque
+
+from ...model.snapshot import Problem
+from .accounts import Accounts
+from .database import is_damage, open_to_write, set_aside
+from .events import Events
+from .failure import DamagedBlock, HistoryError
+from .lock import WriterLock
+from .place import default_path, prepare
+from .sealing import SIZE_LIMIT, WINDOW, seal, tidy
+from .slots import Slots
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ...model.snapshot import Snapshot
+    from .slots import Statement
+
+_COMMIT_EVERY = 0.9  # seconds; a kill -9 costs at most this and one tick
+_ACCOUNTS_EVERY = 10.0
+_RETRY_EVERY = 5.0
+_MOST_WAITING = 3600  # ticks kept in memory while the disk is full
+_LEAP = 5.0  # seconds by which wall clock and monotonic clock must part to be worth an event
+
+
+class Clock:
+    """The clocks that cannot be set, in seconds."""
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back."""
+        return time.monotonic()
+
+    def asleep(self) -> float:
+        """Return the seconds this machine has spent suspended since it booted."""
+        boot = getattr(time, "CLOCK_BOOTTIME", None)
+        return 0.0 if boot is None else time.clock_gettime(boot) - time.monotonic()
+
+
+class HistoryWriter:
+    """The one writer of a history. Used by one thread at a time; closed by whoever made it.
+
+    Raises HistoryBusy when somebody else writes it and HistoryError when it cannot be kept there; afterwards it raises nothing:
+    `problems` says what is wrong. A damaged file is set aside, never deleted. Ticks are kept in the order they came and with the
+    time they state: a clock that goes back overwrites nothing, and both stretches are there.
+    """
+
+    def __init__(self, path: str | None = None, *, clock: Clock | None = None, size_limit: int = SIZE_LIMIT) -> None:
+        self.path = path or default_path()
+        self._clock = clock or Clock()
+        self._size_limit = size_limit
+        self._mode = prepare(self.path)
+        self._lock = WriterLock(self.path, self._mode)
+        self._damage: list[Problem] = []
+        self._trouble: Problem | None = None
+        self._ticks: deque[tuple[float, int, bytes]] = deque(maxlen=_MOST_WAITING)
+        self._lost = 0
+        self._retry = self._committed = self._accounted = -1e9
+        self._window: float | None = None
+        self._hour: float | None = None
+        self._before: tuple[float, float, float] | None = None  # time, monotonic and asleep at the last tick
+        self._statements: list[Statement] = []
+        self._connection: sqlite3.Connection | None = None
+        try:
+            self._begin()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong now, and files that had to be set aside since the start."""
+        return (*self._damage, self._trouble) if self._trouble else tuple(self._damage)
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Take one tick."""
+        now = self._clock.monotonic()
+        self._watch_clock(snapshot.time, now)
+        layout, data = self._slots.row(snapshot)
+        self._lost += len(self._ticks) == _MOST_WAITING
+        self._ticks.append((snapshot.time, layout, data))
+        self._events.look(snapshot)
+        self._accounts.add(snapshot)
+        if now - self._committed >= _COMMIT_EVERY:
+            self.flush()
+
+    def flush(self) -> None:
+        """Put on disk what waits, unless the disk has just refused."""
+        now = self._committed = self._clock.monotonic()
+        if now >= self._retry:
+            self._attempt(now)
+
+    def close(self) -> None:
+        """Write what waits, and let others write; safe to call twice."""
+        if self._connection is not None:
+            if self._before is not None:
+                self._events.add(self._before[0], None, "stop", f"process {os.getpid()}")
+            self._accounted = -1e9
+            self._attempt(self._clock.monotonic())
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _begin(self) -> None:
+        try:
+            self._take_up(open_to_write(self.path, self._mode))
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise HistoryError(f"{self.path} cannot be opened: {error}.") from None
+            try:
+                self._set_aside(error)
+                self._take_up(open_to_write(self.path, self._mode))
+            except (OSError, sqlite3.Error) as again:
+                raise HistoryError(f"{self.path} is damaged ({error}) and cannot be set aside: {again}.") from None
+
+    def _take_up(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        try:
+            self._slots = Slots(connection)
+            self._events = Events(self._slots)
+            self._accounts = Accounts(connection, self._slots, self._events)
+            known = connection.execute("SELECT value FROM meta WHERE key = 'boot'").fetchone()
+            connection.execute("SELECT max(id), max(stop) FROM block").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        self._inode = os.stat(self.path).st_ino
+        self._known_boot: str | None = known[0] if known else None
+        self._before = None
+        self._chores: Iterator[object] | None = None
+
+    def _set_aside(self, error: Exception) -> None:
+        aside = set_aside(self.path)
+        message = f"the history {self.path} was damaged ({error}) and is now {aside}; a new one was begun."
+        self._damage.append(Problem("history", message, "Delete it when nothing in it is wanted any more."))
+
+    def _attempt(self, now: float) -> None:
+        try:
+            self._write(now)
+            self._trouble, self._retry = None, -1e9
+            if self._lost and self._before is not None:
+                self._events.add(self._before[0], None, "dropped", f"{self._lost} ticks while the disk was full")
+                self._lost = 0
+        except FileNotFoundError:
+            self._start_over(None)
+        except DamagedBlock as error:
+            self._start_over(error)
+        except (sqlite3.InterfaceError, sqlite3.ProgrammingError, OverflowError, ValueError) as error:
+            moment = self._before[0] if self._before else time.time()
+            self._start_over(None)  # something that SQLite will never take: without it, the next can be kept
+            self._events.add(moment, None, "dropped", f"a tick: {error}")
+        except (sqlite3.Error, OSError) as error:
+            if isinstance(error, sqlite3.Error) and is_damage(error):
+                self._start_over(error)
+            else:
+                self._give_up_for_now(error, now)
+
+    def _write(self, now: float) -> None:
+        connection = self._connection
+        if connection is None or not os.path.exists(self.path) or os.stat(self.path).st_ino != self._inode:
+            raise FileNotFoundError  # somebody has removed it: what is written now would go nowhere
+        if self._trouble is None and now - self._accounted >= _ACCOUNTS_EVERY:
+            self._accounted = now
+            self._accounts.news.extend(self._accounts.taken())
+        for owner in (self._slots, self._accounts, self._events):  # in this order: the later refer to the earlier
+            self._statements += owner.news
+            owner.news.clear()
+        connection.execute("BEGIN IMMEDIATE")
+        for sql, values in self._statements:
+            connection.execute(sql, values)
+        connection.executemany("INSERT INTO tick(time, layout, data) VALUES(?, ?, ?)", self._ticks)
+        connection.execute("COMMIT")
+        newest = self._ticks[-1][0] if self._ticks else None
+        self._statements.clear()
+        self._ticks.clear()
+        if self._chores is not None and next(self._chores, self) is self:
+            self._chores = None
+        if newest is not None and newest // WINDOW != self._window:
+            self._seal(connection, newest)
+
+    def _seal(self, connection: sqlite3.Connection, newest: float) -> None:
+        if used := seal(connection):
+            self._slots.keep_only(used)
+        if self._hour != newest // 3600 and self._chores is None:
+            self._chores = tidy(connection, self._size_limit)  # a step at each commit from now on
+            self._hour = newest // 3600
+        self._window = newest // WINDOW
+
+    def _give_up_for_now(self, error: Exception, now: float) -> None:
+        self._retry = now + _RETRY_EVERY
+        if self._connection is not None and self._connection.in_transaction:
+            try:
+                self._connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                pass  # SQLite has rolled back by itself
+        lost = f" and {self._lost} ticks are lost" if self._lost else ""
+        message = f"{self.path} cannot be written ({error}): {len(self._ticks)} ticks wait in memory{lost}."
+        full = "full" in str(error) or "I/O" in str(error)
+        remedy = "Make room on the disk; it goes on by itself." if full else "It is tried again every few seconds."
+        self._trouble = Problem("history", message, remedy)
+
+    def _start_over(self, error: Exception | None) -> None:
+        """Begin a new file in the place of one that is damaged or gone. The ticks that met this are lost."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._ticks.clear()
+        self._statements.clear()
+        try:
+            if error is not None:
+                self._set_aside(error)
+            self._begin()
+            self._trouble, self._retry = None, -1e9
+        except (HistoryError, OSError) as again:
+            self._trouble = Problem("history", f"{self.path} cannot be begun anew: {again}")
+            self._retry = self._clock.monotonic() + _RETRY_EVERY
+
+    def _say_start(self, moment: float) -> None:
+        if (boot := _boot_id()) and boot != self._known_boot:
+            self._statements.append(("REPLACE INTO meta VALUES('boot', ?)", (boot,)))
+            self._events.add(moment, None, "boot", boot)
+        self._events.add(moment, None, "start", f"process {os.getpid()}")
+
+    def _watch_clock(self, moment: float, now: float) -> None:
+        asleep = self._clock.asleep()
+        if self._before is None:
+            self._say_start(moment)
+        else:
+            passed, elapsed, slept = moment - self._before[0], now - self._before[1], asleep - self._before[2]
+            if slept > _LEAP:
+                self._events.add(moment, None, "suspend", f"{slept:.0f} s")
+            if abs(leap := passed - elapsed - slept) > _LEAP:
+                way = "forward" if leap > 0 else "back"
+                self._events.add(moment, None, "clock", f"it was set {abs(leap):.0f} s {way}")
+        self._before = (moment, now, asleep)
+
+
+def _boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

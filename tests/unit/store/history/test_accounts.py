@@ -1,0 +1,137 @@
+"""Who used what, and what happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpulse.errors import UsageError
+from gpulse.model.catalog import Gpu, Process
+from gpulse.model.snapshot import Snapshot
+from gpulse.store.history import HistoryReader, HistoryWriter
+from tests.unit.store.history.ticks import START, TurnedClock, gpu, tick, write
+
+GIB = 1 << 30
+
+
+def process(pid: int, user: str, time: float = 0.0, **values: float | str) -> Process:
+    return Process({"pid": pid, "user": user, "name": "python", "running_time": time + 100.0, **values})
+
+
+def kinds(path: str) -> list[tuple[str, str]]:
+    with HistoryReader(path) as reader:
+        left = {"start", "stop", "boot"}
+        return [(event.kind, event.text) for event in reader.events(START - 1, START + 1e6) if event.kind not in left]
+
+
+def test_two_who_share_a_gpu_share_its_hours_and_its_energy_by_what_they_ran(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+
+    def both(at: int) -> tuple[Process, ...]:
+        return (
+            process(1, "ada", at, memory_used=10 * GIB, sm_utilization=60, job="slurm:1"),
+            process(2, "bob", at, memory_used=2 * GIB, sm_utilization=20),
+        )
+
+    write(path, (tick(at, gpu(processes=both(at), power_draw=400.0)) for at in range(7201)))
+    with HistoryReader(path) as reader:
+        ada, bob = sorted(reader.usage(START, START + 7201), key=lambda use: str(use.owner))
+        jobs = {use.owner: use.gpu_hours for use in reader.usage(START, START + 7201, by="job")}
+        half = sum(use.gpu_hours for use in reader.usage(START + 3600, START + 7201))
+    assert (ada.owner, bob.owner) == ("ada", "bob")
+    assert ada.gpu_hours == pytest.approx(1.0, abs=0.01)
+    assert ada.gpu_hours + bob.gpu_hours == pytest.approx(2.0, abs=0.01)
+    assert ada.busy_hours == pytest.approx(1.2, abs=0.01)
+    assert ada.memory_hours == pytest.approx(20, abs=0.1)
+    assert bob.memory_hours == pytest.approx(4, abs=0.1)
+    assert ada.memory_most == 10 * GIB
+    assert ada.energy == pytest.approx(400 * 7200 * 0.75, rel=0.01)
+    assert bob.energy == pytest.approx(400 * 7200 * 0.25, rel=0.01)
+    assert jobs == {"slurm:1": pytest.approx(1.0, abs=0.01), None: pytest.approx(1.0, abs=0.01)}
+    assert half == pytest.approx(1.0, abs=0.01)
+
+
+def test_what_nobody_knows_is_none(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    write(
+        path,
+        (tick(at, gpu(processes=(process(1, "ada", at), process(2, "ada", at)), power_draw=400)) for at in range(60)),
+    )
+    with HistoryReader(path) as reader:
+        (use,) = reader.usage(START, START + 60)
+        with pytest.raises(UsageError, match="shoe"):
+            reader.usage(START, START + 60, by="shoe")
+    assert (use.energy, use.memory_hours, use.memory_most, use.busy_hours) == (None, None, None, None)
+    assert (use.processes, round(use.gpu_hours * 3600)) == (2, 59)
+
+
+def test_time_that_nobody_watched_is_not_counted(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    times = [*range(60), *range(5000, 5060)]
+    write(path, (tick(at, gpu(processes=(process(1, "ada", at),))) for at in times))
+    with HistoryReader(path) as reader:
+        (use,) = reader.usage(START, START + 9000)
+    assert use.gpu_hours * 3600 == pytest.approx(118, abs=0.1)
+
+
+def test_a_writer_that_starts_again_knows_the_process(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    for first in (0, 100):
+        write(path, (tick(at, gpu(processes=(process(1, "ada", at),))) for at in range(first, first + 100)))
+    write(path, [tick(200, gpu(processes=(process(1, "ada", -90),)))])
+    with HistoryReader(path) as reader:
+        old, new = reader.processes(START, START + 300)
+    assert (old.pid, new.pid) == (1, 1)
+    assert (old.first, old.last, round(old.seconds)) == (START, START + 199, 198)
+    assert old.started == pytest.approx(START - 100)
+    assert old.text == {"user": "ada", "name": "python"}
+
+
+def test_processes_come_and_go_and_a_pid_is_used_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    young = Process({"pid": 1, "name": "fresh", "user": "bob", "running_time": 1.0})
+    write(path, [
+        tick(0, gpu()), tick(1, gpu(processes=(process(1, "ada"),))), tick(20, gpu(processes=(process(1, "ada", 19),))),
+        tick(21, gpu(processes=(young,))), tick(22, Gpu({"uuid": "GPU-a", "index": 0}, {"processes": "denied"})), tick(23, gpu()),
+    ])  # fmt: skip
+    assert kinds(path) == [
+        ("process-start", "1 python (ada)"), ("process-end", "1"), ("process-start", "1 fresh (bob)"), ("process-end", "1"),
+    ]  # fmt: skip
+
+
+def test_states_errors_and_throttling_are_told_once(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    hot = [gpu(throttle_reasons=("sw_thermal_slowdown",)), gpu(throttle_reasons=())]
+    ticks = [tick(at, hot[at % 2]) for at in range(20)] + [
+        tick(at, gpu(throttle_reasons=("gpu_idle",))) for at in range(20, 40)
+    ]
+    ticks += [
+        tick(40, gpu(xid_last=79)),
+        tick(41, Gpu({"uuid": "GPU-a", "index": 0}, state="lost")),
+        tick(42, gpu(xid_last=79)),
+    ]
+    write(path, ticks)
+    assert kinds(path) == [
+        ("throttled", "sw_thermal_slowdown"), ("unthrottled", "sw_thermal_slowdown"), ("xid", "XID 79"), ("lost", "was ok"),
+        ("back", "was lost"),
+    ]  # fmt: skip
+
+
+def test_a_boot_is_told_once(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    write(path, [tick(0, gpu())])
+    write(path, [tick(10, gpu())])
+    with HistoryReader(path) as reader:
+        assert [event.kind for event in reader.events(START, START + 20)] == ["boot", "start", "stop", "start", "stop"]
+
+
+def test_names_that_are_no_text_are_kept(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    odd = Process({"pid": 7, "name": "a\udcffb\x1b[31m", "user": "x"})
+    clock = TurnedClock()
+    with HistoryWriter(path, clock=clock) as writer:
+        writer.add(Snapshot(START, (gpu("GPU-\udcff", processes=(odd,), throttle_reasons=("hot\udcff",)),)))
+        assert writer.problems == ()
+    with HistoryReader(path) as reader:
+        assert reader.processes(START, START + 1)[0].text["name"] == "a\\udcffb\x1b[31m"

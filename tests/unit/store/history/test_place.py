@@ -1,0 +1,73 @@
+"""Where the history lies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpulse.store.history.failure import HistoryError
+from gpulse.store.history.place import default_path, existing_path, network_type, prepare, user_path
+
+_LINE = "36 35 98:0 / {point} rw,noatime shared:1 - {kind} server:/x rw\n"
+
+
+def mounts(tmp_path: Path, **kinds: str) -> str:
+    """Write a mountinfo in which folders of tmp_path are of some types."""
+    lines = _LINE.format(point="/", kind="ext4")
+    for name, kind in kinds.items():
+        lines += _LINE.format(point=f"{tmp_path}/{name}".replace(" ", "\\040"), kind=kind)
+    (tmp_path / "mountinfo").write_text(lines)
+    return str(tmp_path / "mountinfo")
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "nfs", "lustre", "fuse.sshfs", "cifs", "9p"])
+def test_a_home_on_the_network_is_passed_over(tmp_path: Path, kind: str) -> None:
+    table = mounts(tmp_path, home=kind)
+    path = user_path({"HOME": str(tmp_path / "home")}, table)
+    assert path == f"/var/tmp/gpulse-{os.geteuid()}/history.db"
+    with pytest.raises(HistoryError, match=rf"network file system \({kind}\)"):
+        prepare(str(tmp_path / "home" / "h.db"), mounts=table)
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_state_folder_of_the_user_is_used(tmp_path: Path) -> None:
+    table = mounts(tmp_path, home="ext4")
+    home = {"HOME": str(tmp_path / "home")}
+    assert user_path(home, table) == f"{tmp_path}/home/.local/state/gpulse/history.db"
+    assert user_path({**home, "XDG_STATE_HOME": str(tmp_path)}, table) == f"{tmp_path}/gpulse/history.db"
+    assert user_path({**home, "XDG_STATE_HOME": "not/absolute"}, table).startswith(f"{tmp_path}/home")
+
+
+def test_the_place_of_the_machine_is_used_when_it_may_be_written_and_is_for_all_to_read(tmp_path: Path) -> None:
+    system = tmp_path / "lib"
+    system.mkdir()
+    path = default_path({"HOME": str(tmp_path)}, str(system), mounts(tmp_path))
+    assert path == f"{system}/history.db"
+    assert prepare(path, str(system), mounts(tmp_path)) == 0o644
+    assert prepare(f"{tmp_path}/own/h.db", str(system), mounts(tmp_path)) == 0o600
+    assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_reader_takes_what_was_written_last(tmp_path: Path) -> None:
+    system, table = tmp_path / "lib", mounts(tmp_path)
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    assert existing_path(environ, str(system), table) is None
+    for folder, age in ((system, 100), (tmp_path / "gpulse", 50)):
+        folder.mkdir()
+        (folder / "history.db").write_bytes(b"")
+        os.utime(folder / "history.db", (age, age))
+    own = str(tmp_path / "gpulse" / "history.db")
+    assert existing_path(environ, str(system), table) == str(system / "history.db")
+    Path(f"{own}-wal").write_bytes(b"")
+    assert existing_path(environ, str(system), table) == own
+
+
+def test_the_innermost_mount_counts_and_names_may_have_spaces(tmp_path: Path) -> None:
+    (tmp_path / "a b").mkdir()
+    table = mounts(tmp_path, **{"a b": "nfs4", "a b/local": "xfs"})
+    assert network_type(f"{tmp_path}/a b/x", table) == "nfs4"
+    assert network_type(f"{tmp_path}/a b/local/x", table) is None
+    assert network_type(f"{tmp_path}/a bc", table) is None
+    assert network_type("/x", str(tmp_path / "none")) is None
