@@ -73,8 +73,22 @@ def parse_size(text: str) -> float:
 
 
 def parse_duration(text: str) -> float:
-    """Read seconds from words such as 0.5, 500ms, 10s, 5m, 2h or 1d; raise UsageError naming the word that is wrong."""
-    return _parse(text, _TIME_WORDS, "duration", "write it as 0.5, 500ms, 10s, 5m, 2h or 1d")
+    """Read seconds from words such as 0.5, 500ms, 10s, 5m, 2h, 1d or 1h30m; raise UsageError naming the word that is wrong."""
+    how = "write it as 0.5, 500ms, 10s, 5m, 2h, 1d or 1h30m"
+    parts = _parts(text.strip())
+    if len(parts) > 1 and all(part.lstrip("0123456789") in ("s", "m", "h", "d") for part in parts):
+        return sum(_parse(part, _TIME_WORDS, "duration", how) for part in parts)
+    return _parse(text, _TIME_WORDS, "duration", how)
+
+
+def _parts(text: str) -> list[str]:
+    """Split 1h30m into 1h and 30m."""
+    parts: list[str] = []
+    for at, char in enumerate(text):
+        if not parts or (char.isdecimal() and text[at - 1].isalpha()):
+            parts.append("")
+        parts[-1] += char
+    return parts
 
 
 def _parse(text: str, words: dict[str, int] | dict[str, float], what: str, how: str) -> float:

@@ -84,6 +84,12 @@ def test_durations_are_read(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
+@given(seconds=st.integers(0, 10**7))
+def test_what_is_written_in_two_parts_is_read_so(seconds: int) -> None:
+    written = parse_duration(duration_text(seconds))
+    assert written <= seconds < written + (1 if seconds < 3600 else 60 if seconds < 86400 else 3600)
+
+
 @given(number=st.integers(0, 10**9), word=st.sampled_from(["ms", "", "s", "m", "min", "h", "d"]))
 def test_a_duration_grows_with_its_number(number: int, word: str) -> None:
     one = parse_duration(f"1{word}")

@@ -29,7 +29,7 @@ def make_source(name: str, root: str | None = None) -> Source:
 
         return SimulatedSource()
     if kind == "replay" and detail:
-        from .replay import ReplaySource
+        from .replay.source import ReplaySource
 
         return ReplaySource(detail)
     close = nearest(kind, [known.partition(":")[0] for known in NAMES])

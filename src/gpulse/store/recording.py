@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..model.snapshot import Snapshot
+    from .packed import Places
 
 _GZIP = b"\x1f\x8b"
 
@@ -22,17 +23,16 @@ def read_recording(path: str) -> Iterator[Snapshot]:
     raises RecordingError with its number.
     """
     try:
-        with _open(path) as lines:
+        with open_text(path) as lines:
             for number, line in enumerate(lines, 1):
-                if line.strip() and (snapshot := _read(path, number, line)) is not None:
+                if line.strip() and (snapshot := read_line(path, number, line)) is not None:
                     yield snapshot
-    except EOFError:
-        return  # a .gz whose writer died: what is whole has been read
     except OSError as error:
         raise RecordingError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-def _read(path: str, number: int, line: bytes) -> Snapshot | None:
+def read_line(path: str, number: int, line: bytes) -> Snapshot | None:
+    """Return the snapshot of a line; None for one that was cut off; raise RecordingError with file and number for a bad one."""
     try:
         return from_line(line.decode("utf-8", "replace"))
     except RecordingError as error:
@@ -41,26 +41,18 @@ def _read(path: str, number: int, line: bytes) -> Snapshot | None:
         raise RecordingError(f"{path}, line {number}: {error.message}", error.remedy) from None
 
 
-def _open(path: str) -> io.BufferedIOBase:
+def is_packed(path: str) -> bool:
+    """Tell from its content, not from its name, whether a file is packed. Raises OSError."""
     with open(path, "rb") as start:
-        packed = start.read(2) == _GZIP
-    if not packed:
+        return start.read(2) == _GZIP
+
+
+def open_text(path: str, places: Places | None = None) -> io.BufferedReader:
+    """Return the lines of a recording, unpacked; can seek, the faster the more `places` are known. Raises OSError."""
+    if not is_packed(path):
         return open(path, "rb")
-    import gzip  # only packed recordings need it: 8 ms
-    import zlib
+    import io
 
-    class Packed(gzip.GzipFile):
-        """A .gz whose damage is an OSError like any other file's."""
+    from .packed import PackedReader  # zlib: only packed recordings need it
 
-        def readline(self, size: int | None = -1) -> bytes:
-            try:
-                return super().readline(size)
-            except zlib.error as error:
-                raise OSError(f"it is damaged ({error})") from None
-
-        def __next__(self) -> bytes:
-            if line := self.readline():
-                return line
-            raise StopIteration
-
-    return Packed(path)
+    return io.BufferedReader(PackedReader(path, [] if places is None else places), 1 << 16)

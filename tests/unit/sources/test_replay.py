@@ -13,7 +13,8 @@ from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
-from gpulse.sources.replay import ReplaySource, parse_spec
+from gpulse.sources.replay.source import ReplaySource
+from gpulse.sources.replay.spec import parse_spec
 from tests.unit.recordings import START, frames, numbers, text_of, write
 
 
@@ -25,7 +26,9 @@ def path(tmp_path: Path) -> str:
 def _played(spec: str, interval: float) -> Iterator[Snapshot]:
     clock = ManualClock()
     source = ReplaySource(spec, clock.monotonic)
-    return Sampler(source, EVERYTHING, clock=clock).open().stream(interval)
+    sampler = Sampler(source, EVERYTHING, clock=clock).open()
+    yield from sampler.stream(interval)
+    sampler.close()
 
 
 def test_it_plays_at_the_pace_it_was_recorded(path: str) -> None:
@@ -63,6 +66,7 @@ def test_it_says_who_its_gpus_are(path: str) -> None:
     source = ReplaySource(path)
     source.open()
     assert [device.identity["index"] for device in source.devices] == [0]
+    source.close()
 
 
 def test_instances_can_be_chosen_by_name(tmp_path: Path) -> None:
@@ -70,6 +74,7 @@ def test_instances_can_be_chosen_by_name(tmp_path: Path) -> None:
     source = ReplaySource(write(tmp_path / "x", text_of([Snapshot(START, (gpu,))])))
     source.open()
     assert [part["uuid"] for part in source.devices[0].parts()] == ["MIG-1"]
+    source.close()
 
 
 def test_recordings_without_a_memory_share_get_it(path: str) -> None:

@@ -1,0 +1,184 @@
+"""The player: which look of a recording is due, and the ways to move it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...model.snapshot import Snapshot
+    from ...store.frames import Frames
+
+SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+
+
+class Position:
+    """Where a player is: at which look, how many seconds into the recording, of `total` where its end has been found.
+
+    A `speed` of None is every look in turn.
+    """
+
+    __slots__ = ("ended", "moment", "paused", "place", "speed", "total")
+
+    def __init__(
+        self, place: int, moment: float, total: float | None, speed: float | None, paused: bool, ended: bool
+    ) -> None:
+        self.place = place
+        self.moment = moment
+        self.total = total
+        self.speed = speed
+        self.paused = paused
+        self.ended = ended
+
+
+class Player:
+    """Plays looks by the clock, so that whoever asks seldom sees fewer; with a speed of None, each in turn.
+
+    At the end `look` raises StopIteration, unless it `loops` or `stays` at the last look. Any thread may call anything.
+    """
+
+    def __init__(
+        self,
+        frames: Frames,
+        start: float = 0.0,
+        speed: float | None = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+        complete: Callable[[Snapshot], Snapshot] = lambda look: look,
+    ) -> None:
+        """Begin at `start` seconds of a recording that holds something; `complete` adds to each look what it lacks."""
+        frames.find(0.0)  # no further: finding a later start may take longer than a source has to open
+        self.stays = self.loops = self._closed = False
+        self._complete = complete
+        self._frames = frames
+        self._speed = speed
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._place = -1  # of the look shown last; -1 before there was one
+        self._from = start  # the moment of the recording ...
+        self._since = 0.0  # ... and when, by the clock, it was
+        self._paused = False
+        self._read: tuple[int, Snapshot] | None = None
+
+    def look(self) -> Snapshot:
+        """Return the look that is due now: the same object as long as it is the same look."""
+        with self._lock:
+            frames = self._frames
+            if self._closed:
+                raise StopIteration
+            if self._place < 0:
+                self._begin()
+            elif self._paused:
+                pass
+            elif self._is_last() and (self._speed is None or self._moment() > frames.times[-1]):
+                self._finish()
+            elif self._speed is None:
+                self._go(self._place + 1)
+            else:
+                self._place = max(self._place, frames.at(self._moment()))
+            if self._read is None or self._read[0] != self._place:
+                self._read = (self._place, self._complete(frames[self._place]))
+            return self._read[1]
+
+    def pause(self) -> None:
+        """Hold, or go on; after the end, begin anew."""
+        with self._lock:
+            anew = self._has_ended()
+            self._go_on_from(self._moment())
+            self._paused = not self._paused and not anew
+            if anew:
+                self.jump(0.0)
+
+    def step(self, count: int) -> None:
+        """Hold, and go so many looks on, or back."""
+        with self._lock:
+            self._paused = True
+            if self._place < 0:
+                self._begin()
+            self._is_last()  # finds the look after this one
+            self._go(min(len(self._frames) - 1, max(0, self._place + count)))
+
+    def seek(self, seconds: float) -> None:
+        """Go so many seconds on, or back."""
+        with self._lock:
+            self.jump(self._moment() + seconds)
+
+    def jump(self, moment: float) -> None:
+        """Go to a moment, in seconds from the start; beyond the end is the last look."""
+        with self._lock:
+            place = self._frames.at(moment)
+            self._go_on_from(max(0.0, min(moment, self._frames.times[-1])))
+            self._place = place - 1 if self._speed is None and not self._paused else place  # the next look goes one on
+
+    def change_speed(self, steps: int) -> None:
+        """Play faster by so many steps of SPEEDS, or slower; beyond the fastest is every look in turn."""
+        with self._lock:
+            self._go_on_from(self._moment())
+            pace = float("inf") if self._speed is None else self._speed
+            for _ in range(abs(steps)):
+                others = [speed for speed in SPEEDS if (speed > pace if steps > 0 else speed < pace)]
+                pace = (min if steps > 0 else max)(others, default=float("inf") if steps > 0 else pace)
+            self._speed = None if pace == float("inf") else pace
+
+    def position(self) -> Position:
+        """Return where it is."""
+        with self._lock:
+            times, place = self._frames.times, max(0, self._place)
+            total = times[-1] if self._frames.whole else None
+            return Position(place, times[place], total, self._speed, self._paused, self._has_ended())
+
+    def wait(self) -> float | None:
+        """Return in how many seconds the next look is due; None when none will be by itself."""
+        with self._lock:
+            if self._paused or self._has_ended():
+                return None
+            if self._speed is None or self._is_last():
+                return 0.0
+            return max(0.0, (self._frames.times[self._place + 1] - self._moment()) / self._speed)
+
+    def survey(self, budget: float) -> bool:
+        """Look on for the end, for so many seconds at most; return whether it has been found."""
+        with self._lock:
+            self._frames.find(float("inf"), budget)
+            return self._frames.whole
+
+    def close(self) -> None:
+        """Let go of the file; safe to call twice. There are no looks any more."""
+        with self._lock:
+            self._closed = True
+            self._frames.close()
+
+    def _begin(self) -> None:
+        """Show the first look from the start on, or the last there is."""
+        times = self._frames.times
+        place = self._frames.at(self._from)
+        self._place = place if times[place] >= self._from else min(place + 1, len(times) - 1)
+        self._since = self._clock()
+
+    def _finish(self) -> None:
+        if self.loops:
+            self.jump(0.0)
+            self._place = 0
+        elif not self.stays:
+            raise StopIteration
+
+    def _moment(self) -> float:
+        if self._paused or self._speed is None or self._place < 0:
+            return self._from
+        return self._from + (self._clock() - self._since) * self._speed
+
+    def _go(self, place: int) -> None:
+        self._place = place
+        self._go_on_from(self._frames.times[place])
+
+    def _go_on_from(self, moment: float) -> None:
+        self._from, self._since = moment, self._clock()
+
+    def _is_last(self) -> bool:
+        self._frames.find(self._frames.times[max(0, self._place)])
+        return self._place >= len(self._frames) - 1
+
+    def _has_ended(self) -> bool:
+        return self.stays and not self.loops and self._frames.whole and self._place >= len(self._frames) - 1

@@ -1,0 +1,81 @@
+"""A recording as a source: plays what some machine did, at any speed."""
+
+from __future__ import annotations
+
+import time
+
+from ...errors import RecordingError
+from ...model.catalog import Gpu
+from ...model.derive import memory_percent
+from ...model.snapshot import Snapshot
+from ...store.frames import Frames
+from ..base import Device, Machine, Source
+from .player import Player
+from .spec import parse_spec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...model.metric import Value
+
+
+class ReplaySource(Source):
+    """Plays FILE, FILE@START or FILE@START*SPEED: from START into it, SPEED times as fast; *max gives every line in turn.
+
+    `player` is there once the source is open, and moves it.
+    """
+
+    name = "replay"
+
+    def __init__(self, spec: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.path, self.start, self.speed = parse_spec(spec)
+        self.machine = Machine()
+        self.player: Player | None = None
+        self._clock = clock
+
+    def open(self) -> None:
+        frames = Frames(self.path)
+        try:
+            self.player = Player(frames, self.start, self.speed, self._clock, _completed)
+            if not len(frames):
+                raise RecordingError(f"{self.path} holds no snapshot.", "Record one with `gpulse record -o FILE`.")
+            first = frames[0]
+        except RecordingError:
+            frames.close()
+            raise
+        self.driver = first.driver
+        self.devices = [_RecordedDevice(gpu) for gpu in first.gpus]
+
+    def close(self) -> None:
+        if self.player is not None:
+            self.player.close()
+
+    def recorded(self) -> Snapshot | None:
+        assert self.player is not None
+        return self.player.look()
+
+
+def _completed(frame: Snapshot) -> Snapshot:
+    """Add what follows from the recorded values, for recordings whose writer did not."""
+    return Snapshot(frame.time, tuple(_complete(gpu) for gpu in frame.gpus), frame.host, frame.driver, frame.problems)
+
+
+def _complete(gpu: Gpu) -> Gpu:
+    parts = tuple(_complete(part) for part in gpu.instances)
+    values = dict(gpu.items())
+    if gpu.memory_percent is None and (share := memory_percent(values)) is not None:
+        values["memory_percent"] = share
+    gaps = {key: gap for key, gap in gpu.gaps.items() if key not in values}
+    return Gpu(values, gaps, state=gpu.state, since=gpu.since, processes=gpu.processes, instances=parts)
+
+
+class _RecordedDevice(Device):
+    """Who a recorded GPU is, so that it can be chosen by name."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.identity = dict(gpu.items())
+        self._parts = [dict(instance.items()) for instance in gpu.instances]
+
+    def parts(self) -> list[Mapping[str, Value]]:
+        return [*self._parts]

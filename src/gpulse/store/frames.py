@@ -1,0 +1,103 @@
+"""The looks of a recording by place and time: found as far as needed, read when asked for, never all in memory."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from bisect import bisect_right
+
+from ..errors import RecordingError
+from ..model.codec import parse_time
+from .recording import open_text, read_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.snapshot import Snapshot
+    from .packed import Places
+
+_HEAD = b'{"schema": 1, "time": "'  # how our own lines begin: the time is found without reading the rest
+
+
+class Frames:
+    """A recording that can be read at any place; used by one thread, closed by whoever made it.
+
+    `times` are seconds into the recording of the looks found so far. They never go back: where the clock was set back the
+    recording goes on. A look costs 24 bytes, and every 4 MB of a packed recording's text 40 KB.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Open a file; raise RecordingError when it cannot be."""
+        self.path = path
+        self.times: array[float] = array("d")
+        self.whole = False  # whether all looks have been found
+        self._starts: array[int] = array("Q")
+        self._numbers: array[int] = array("Q")
+        self._end = self._number = 0
+        self._newest = 0.0
+        places: Places = []
+        try:
+            self._finding, self._reading = open_text(path, places), open_text(path, places)
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def find(self, until: float, budget: float = float("inf")) -> None:
+        """Find the looks up to one after a moment, or all there are; stop early after `budget` seconds."""
+        end = time.monotonic() + budget
+        while not self.whole and not (self.times and self.times[-1] > until):
+            self._find_one()
+            if budget < float("inf") and time.monotonic() >= end:
+                return
+
+    def at(self, moment: float) -> int:
+        """Return the place of the last look not after a moment, or of the first."""
+        self.find(moment)
+        return max(0, bisect_right(self.times, moment) - 1)
+
+    def __getitem__(self, place: int) -> Snapshot:
+        """Read a look that has been found; raise RecordingError when it is bad."""
+        try:
+            self._reading.seek(self._starts[place])
+            line = self._reading.readline()
+        except OSError as error:
+            raise self._unreadable(error) from None
+        look = read_line(self.path, self._numbers[place], line)
+        if look is None:
+            raise RecordingError(f"{self.path} was cut off while it was read.")
+        return look
+
+    def close(self) -> None:
+        """Let go of the file; safe to call twice."""
+        self._finding.close()
+        self._reading.close()
+
+    def _find_one(self) -> None:
+        try:
+            line = self._finding.readline()
+        except OSError as error:
+            self.whole = True  # as far as it will ever be
+            raise self._unreadable(error) from None
+        start, self._end, self._number = self._end, self._end + len(line), self._number + 1
+        if not line:
+            self.whole = True
+        elif line.strip() and (moment := self._moment(line)) is not None:
+            past = self.times[-1] + max(0.0, moment - self._newest) if self.times else 0.0
+            self._newest = moment
+            self.times.append(past)
+            self._starts.append(start)
+            self._numbers.append(self._number)
+
+    def _moment(self, line: bytes) -> float | None:
+        """Return when a line was written; None when it was cut off."""
+        if line.startswith(_HEAD) and line.endswith(b"}\n"):
+            try:
+                return parse_time(line[len(_HEAD) : line.index(b'"', len(_HEAD))].decode("ascii", "replace"))
+            except (RecordingError, ValueError):
+                pass  # whatever it is, reading it says so
+        look = read_line(self.path, self._number, line)
+        return None if look is None else look.time
+
+    def _unreadable(self, error: OSError) -> RecordingError:
+        return RecordingError(f"{self.path} cannot be read: {error.strerror or error}.")

@@ -1,0 +1,163 @@
+"""Recordings being written: each snapshot one line and one write, so that whatever ends it costs at most the last line."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from ..errors import RecordingError
+from ..model.codec import from_line, to_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.snapshot import Snapshot
+    from .packed import Packer
+
+_TAIL = 1 << 16
+
+
+class RecordingFile:
+    """One file, packed when its name ends in .gz. Closed by whoever opened it; `size` is its bytes.
+
+    A write that fails leaves the file as it was before it, and is the last one.
+    """
+
+    def __init__(self, path: str, *, append: bool = False, force: bool = False) -> None:
+        """Make a file; one that holds something is refused unless it is to be continued or replaced."""
+        self.path = path
+        self.size = 0
+        self._packer: Packer | None = None
+        self._handle = _open(path)
+        try:
+            _lock(self._handle, path)
+            if force and not append:
+                _empty(self._handle)
+            there = os.fstat(self._handle)
+            self._regular = stat.S_ISREG(there.st_mode)
+            if there.st_size and self._regular:
+                self._begin_again(append)
+            elif path.endswith(".gz"):
+                self._pack()
+            self.size = os.fstat(self._handle).st_size
+        except BaseException:
+            os.close(self._handle)
+            raise
+
+    def write(self, snapshot: Snapshot) -> int:
+        """Append a snapshot and return how many bytes that took; raise RecordingError when the disk is full or gone."""
+        data = f"{to_line(snapshot)}\n".encode()
+        data = data if self._packer is None else self._packer.line(data)
+        self._put(data)
+        self.size += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        """End the file; safe to call twice. A packed file that cannot be ended any more stays readable."""
+        if self._handle < 0:
+            return
+        try:
+            if self._packer is not None:
+                self._put(self._packer.end())
+        except RecordingError:
+            pass  # only the checksum is missing
+        finally:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _begin_again(self, append: bool) -> None:
+        if not append:
+            raise RecordingError(
+                f"{self.path} is there already;", "use --append to continue it, --force to replace it, or another name."
+            )
+        try:
+            if self._is_packed():
+                from .packed import mend
+
+                mend(self.path)
+                self._pack()
+            else:
+                _end_line(self._handle, self.path)
+        except OSError as error:
+            raise RecordingError(f"{self.path} cannot be continued: {error.strerror or error}.") from None
+        except RecordingError:
+            raise RecordingError(f"{self.path} is not a recording;", "choose another name.") from None
+
+    def _is_packed(self) -> bool:
+        """Return whether the file is packed; raise RecordingError when what it begins with was never a snapshot."""
+        from .recording import is_packed, open_text
+
+        with open_text(self.path) as text:
+            line = text.readline()
+        if line.endswith(b"\n") or not b'{"schema": '.startswith(
+            line[:11]
+        ):  # else its writer died within the first line
+            from_line(line.decode("utf-8", "replace"))
+        return is_packed(self.path)
+
+    def _pack(self) -> None:
+        from .packed import Packer
+
+        self._packer = Packer()
+
+    def _put(self, data: bytes) -> None:
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._handle, left) :]
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self._packer = None  # it is ahead of the file now
+            if self._regular:
+                os.ftruncate(self._handle, self.size)
+            remedy = "Make room, or write elsewhere." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            raise RecordingError(f"{self.path} cannot be written: {error.strerror}.", remedy) from None
+
+
+def _open(path: str) -> int:
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise RecordingError(
+                f"{path} is a symbolic link, which is not followed;", "name the file itself."
+            ) from None
+        raise RecordingError(f"{path} cannot be opened: {error.strerror}.") from None
+
+
+def _empty(handle: int) -> None:
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        os.ftruncate(handle, 0)
+
+
+def _lock(handle: int, path: str) -> None:
+    """Keep a second writer out: two would spoil each other's lines."""
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RecordingError(f"{path} is being written by another recorder;", "choose another name.") from None
+    except OSError:
+        pass  # a file system without locks
+
+
+def _end_line(handle: int, path: str) -> None:
+    """End the last line, or drop it when its writer was killed within it."""
+    size = start = os.fstat(handle).st_size
+    tail = b""
+    with open(path, "rb") as file:
+        while start and b"\n" not in tail:
+            start = max(0, start - _TAIL)
+            file.seek(start)
+            tail = file.read()
+    last = tail[tail.rfind(b"\n") + 1 :]
+    if not last:
+        return
+    try:
+        from_line(last.decode("utf-8", "replace"))
+    except RecordingError:
+        os.ftruncate(handle, size - len(last))
+    else:
+        os.write(handle, b"\n")
