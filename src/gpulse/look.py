@@ -1,12 +1,15 @@
-"""Looking from Python: once, or again and again."""
+"""Looking from Python: once, again and again, as the program's own devices, or for free ones."""
 
 from __future__ import annotations
 
 import os
+import sys
 
+from .errors import UsageError
 from .model.select import EVERYTHING, Wanted, metric_named
 from .sampling.sampler import Sampler
 from .sources.registry import make_source
+from .units import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
     from .model.catalog import Gpu
     from .model.snapshot import Snapshot
+    from .sources.base import Source
 
 
 def snapshot(
@@ -36,6 +40,54 @@ def gpus(metrics: Sequence[str] | None = None, *, source: str | None = None) -> 
     return snapshot(metrics, source=source).gpus
 
 
+def visible_gpus(metrics: Sequence[str] | None = None, *, source: str | None = None) -> tuple[Gpu, ...]:
+    """Return the GPUs that this program sees, in its own order: the one at place 0 is cuda:0.
+
+    Where torch has started CUDA, torch says which; else the environment does (CUDA_VISIBLE_DEVICES and other vendors').
+    A MIG instance stands there as itself. GPUs of different kinds are taken to be counted by bus, which CUDA does only
+    with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    """
+    from .model.visible import by_uuid, visible
+
+    there = snapshot(None if metrics is None else [*metrics, "mig_mode"], source=source).gpus
+    uuids = _torch_uuids()
+    found = by_uuid(there, uuids)
+    return tuple(found if uuids and len(found) == len(uuids) else visible(there, os.environ))
+
+
+def pick(
+    n: int = 1,
+    *,
+    free_memory: float | str | None = None,
+    utilization: float | None = None,
+    window: float | None = None,
+    gpus: Sequence[str | int] | None = None,
+    source: str | None = None,
+) -> tuple[Gpu, ...]:
+    """Return `n` free GPUs, the best first; raise NoFreeGpu, which says of each why it is not free, when there are fewer.
+
+    Free is a GPU without compute processes or memory in use, and idle (at most `utilization` per cent) over `window`
+    seconds (2 unless given), which is how long this takes. `free_memory`, in bytes or as "40GiB", is what must be left. Only GPUs that
+    the environment (CUDA_VISIBLE_DEVICES) leaves this program are chosen, and none that another has claimed.
+    """
+    from .analysis.free import WANTED, Asked, best, looks_for, refusal, watch
+
+    if n < 1:
+        raise UsageError(f"{n} GPUs cannot be picked;", "ask for 1 or more.")
+    needed = parse_size(free_memory) if isinstance(free_memory, str) else free_memory
+    asked = Asked(n, needed, utilization)
+    interval, size = looks_for(window)
+    sampler = Sampler(_source(source), WANTED).open()
+    try:
+        words = None if gpus is None else [str(gpu) for gpu in gpus]
+        verdicts = next(watch(sampler.stream(interval), size, asked, os.environ, words), [])
+    finally:
+        sampler.close()
+    if chosen := best(verdicts, asked):
+        return chosen
+    raise refusal(verdicts, asked)
+
+
 def stream(
     interval: float = 1.0,
     metrics: Sequence[str] | None = None,
@@ -54,7 +106,22 @@ def stream(
 
 def _open(metrics: Sequence[str] | None, gpus: Sequence[str | int] | None, source: str | None) -> Sampler:
     wanted = EVERYTHING if metrics is None else Wanted([metric_named(name).key for name in metrics], host=("name",))
-    sampler = Sampler(make_source(source or os.environ.get("GPULSE_SOURCE") or "auto"), wanted).open()
+    sampler = Sampler(_source(source), wanted).open()
     if gpus is not None:
         sampler.choose([str(gpu) for gpu in gpus])
     return sampler
+
+
+def _source(name: str | None) -> Source:
+    return make_source(name or os.environ.get("GPULSE_SOURCE") or "auto")
+
+
+def _torch_uuids() -> list[str]:
+    """Return the UUIDs of torch's devices by ordinal where torch has started CUDA; never imports it and never starts CUDA."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    try:
+        if cuda is None or not cuda.is_initialized():
+            return []
+        return [str(cuda.get_device_properties(at).uuid) for at in range(cuda.device_count())]
+    except (AttributeError, RuntimeError, AssertionError):  # a torch before 2.4, or one still being imported
+        return []

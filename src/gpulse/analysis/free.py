@@ -1,0 +1,240 @@
+"""Free GPUs: which nobody uses, over a window of looks and not in one, and in words why the others are not free."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import ceil
+
+from ..errors import NoFreeGpu
+from ..model.select import Wanted, choose_gpus
+from ..model.visible import granted
+from ..store.claims import claimed
+from ..units import size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ..model.catalog import Gpu, Process
+    from ..model.snapshot import Snapshot
+
+WANTED = Wanted(
+    gpu=(
+        *("utilization", "memory_used", "memory_total", "memory_free", "temperature"),
+        *("xid_last", "compute_mode", "mig_mode"),
+    ),
+    process=("pid", "name", "user", "memory_used", "type"),
+)
+# A program between two epochs looks idle for seconds but still holds its context, which rules its GPU out whatever the
+# window. So the window need only outlast the driver's own average of utilization, which is a second at the most.
+WINDOW = 2.0
+INTERVAL = 0.2
+_MOST_LOOKS = 50
+_UNLISTED = 256 << 20  # bytes no process accounts for that may be the driver's; an empty context on an H200 is 520 MiB
+_FAULTS_OF_PROGRAMS = (13, 31, 43, 45, 94)  # XIDs that end a program and leave the GPU as good as before
+_STATES = {"lost": "it is lost", "timeout": "the driver does not answer"}
+_GIB = 1 << 30
+
+
+class Asked:
+    """What is asked for: so many GPUs, each with this many free bytes, in use for at most this many per cent of the time."""
+
+    __slots__ = ("count", "free_memory", "utilization")
+
+    def __init__(self, count: int = 1, free_memory: float | None = None, utilization: float | None = None) -> None:
+        self.count = count
+        self.free_memory = free_memory
+        self.utilization = 0.0 if utilization is None else utilization
+
+
+class Verdict:
+    """One GPU or MIG instance: `why` says why it is not free, empty when it is; with `hopeless` no waiting changes that."""
+
+    __slots__ = ("gpu", "hopeless", "name", "why")
+
+    def __init__(self, name: str, gpu: Gpu, why: str = "", hopeless: bool = False) -> None:
+        self.name = name
+        self.gpu = gpu
+        self.why = why
+        self.hopeless = hopeless
+
+
+class _Candidate:
+    """A GPU, or an instance with the GPU it is part of."""
+
+    __slots__ = ("gpu", "name", "whole")
+
+    def __init__(self, gpu: Gpu, whole: Gpu) -> None:
+        self.gpu = gpu
+        self.whole = whole
+        self.name = f"GPU {whole.index:.0f}" if whole.index is not None else "GPU ?"
+        if gpu is not whole:
+            self.name += f" {_harmless(gpu.name or 'MIG')} {_harmless(gpu.uuid or '')}".rstrip()
+
+
+def looks_for(window: float | None = None) -> tuple[float, int]:
+    """Return how often to look, in seconds, and how many looks make a window; without one, WINDOW."""
+    window = WINDOW if window is None else max(0.0, window)
+    interval = max(INTERVAL, window / _MOST_LOOKS)
+    return interval, round(window / interval) + 1
+
+
+def watch(
+    looks: Iterable[Snapshot], size: int, asked: Asked, environ: Mapping[str, str], words: Sequence[str] | None = None
+) -> Iterator[list[Verdict]]:
+    """Yield verdicts over the last `size` looks, from the first full window on; once over fewer where there are no more.
+
+    `words` name the GPUs to choose from; raises UnknownGpu, at the first look, when one fits none. GPUs that the
+    environment hides are never chosen, nor those that another has claimed.
+    """
+    window: deque[Snapshot] = deque(maxlen=size)
+    whole = False
+    for snapshot in looks:
+        window.append(snapshot)
+        candidates = _candidates(snapshot.gpus, words, environ)
+        if len(window) == size:
+            whole = True
+            yield _judge(window, candidates, asked)
+    if window and not whole:
+        yield _judge(window, candidates, asked)
+
+
+def best(verdicts: Iterable[Verdict], asked: Asked) -> tuple[Gpu, ...]:
+    """Return the GPUs to take, or nothing when too few are free: most free memory first, then the coolest, then in order.
+
+    Several are of one product where that is possible. How they are linked is not looked at.
+    """
+    free = sorted((verdict.gpu for verdict in verdicts if not verdict.why), key=_rank)
+    alike: dict[str | None, list[Gpu]] = {}
+    for gpu in free:
+        alike.setdefault(gpu.name, []).append(gpu)
+    chosen = next((gpus for gpus in alike.values() if len(gpus) >= asked.count), free)[: asked.count]
+    return tuple(chosen) if len(chosen) == asked.count else ()
+
+
+def refusal(verdicts: Sequence[Verdict], asked: Asked) -> NoFreeGpu:
+    """Return the error that says how many are free, and why each of the others is not."""
+    if not verdicts:
+        return NoFreeGpu("no GPU is left to choose from;", "see what CUDA_VISIBLE_DEVICES leaves.")
+    free = sum(not verdict.why for verdict in verdicts)
+    reasons = "".join(f"\n  {verdict.name}: {verdict.why}" for verdict in verdicts if verdict.why)
+    cure = "Ask for less." if never(verdicts, asked) else "`gpulse pick --wait` waits until enough are free."
+    return NoFreeGpu(f"{free} of {len(verdicts)} GPUs are free; asked for: {asked.count}.{reasons}\n", cure)
+
+
+def never(verdicts: Iterable[Verdict], asked: Asked) -> bool:
+    """Tell whether there are too few GPUs even if all that is going on came to an end."""
+    return sum(not verdict.hopeless for verdict in verdicts) < asked.count
+
+
+def _rank(gpu: Gpu) -> tuple[float, float, float]:
+    free = _free_memory(gpu)
+    # in whole GiB, or a few MiB of the driver's own would outweigh everything else
+    return (
+        -(free // _GIB) if free is not None else 0.0,
+        gpu.temperature if gpu.temperature is not None else float("inf"),
+        gpu.index if gpu.index is not None else float("inf"),
+    )
+
+
+def _candidates(gpus: Sequence[Gpu], words: Sequence[str] | None, environ: Mapping[str, str]) -> list[_Candidate]:
+    """Return what may be chosen at all; the instances of a divided GPU stand in its place."""
+    ours = {id(gpu) for gpu in granted(gpus, environ)}
+    named = range(len(gpus)) if words is None else choose_gpus(gpus, words, environ)
+    return [
+        _Candidate(gpu, whole)
+        for whole in (gpus[at] for at in named)
+        for gpu in whole.instances or (whole,)
+        if id(gpu) in ours or id(whole) in ours
+    ]
+
+
+def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: Asked) -> list[Verdict]:
+    claims = claimed(candidate.gpu.uuid for candidate in candidates if candidate.gpu.uuid)
+    past: dict[str | None, list[Gpu]] = {}
+    for snapshot in window:
+        for whole in snapshot.gpus:
+            for gpu in (whole, *whole.instances):
+                past.setdefault(gpu.uuid, []).append(gpu)
+    verdicts = []
+    for candidate in candidates:
+        impossible = _impossible(candidate, asked)
+        why = impossible or _unusable(candidate, claims) or _used(candidate, past[candidate.gpu.uuid], asked)
+        verdicts.append(Verdict(candidate.name, candidate.gpu, why, bool(impossible)))
+    return verdicts
+
+
+def _impossible(candidate: _Candidate, asked: Asked) -> str:
+    """Return why this one can never be chosen."""
+    gpu, uuid = candidate.gpu, candidate.gpu.uuid or ""
+    if not uuid or not uuid.isascii() or not uuid.replace("-", "").replace("/", "").isalnum():
+        return "it has no UUID to be asked for by"  # one that is none would end in somebody's shell
+    if gpu is not candidate.whole and asked.count > 1:
+        return "a program can use one MIG instance and no more"
+    if asked.free_memory is not None and gpu.memory_total is not None and gpu.memory_total < asked.free_memory:
+        return f"it has {size_text(gpu.memory_total)} of memory"
+    return ""
+
+
+def _unusable(candidate: _Candidate, claims: Mapping[str, str]) -> str:
+    """Return why no program could or should run there, whoever uses it."""
+    gpu, whole = candidate.gpu, candidate.whole
+    if whole.state in _STATES:
+        return _STATES[whole.state]
+    if gpu.mig_mode and not gpu.instances:
+        return "MIG mode is on and it has no instances"
+    if whole.compute_mode == "prohibited":
+        return "its compute mode is prohibited"
+    if whole.xid_last is not None and whole.xid_last not in _FAULTS_OF_PROGRAMS:
+        return f"it reported XID {whole.xid_last:.0f}"
+    if (who := claims.get(gpu.uuid or "")) is not None:
+        return f"claimed by {_harmless(who)}" if who else "claimed"
+    return ""
+
+
+def _used(candidate: _Candidate, past: Sequence[Gpu], asked: Asked) -> str:
+    """Return who or what keeps it from being free. One that sleeps is free: a program would keep it awake."""
+    gpu = candidate.gpu
+    for look in reversed(past):
+        if holders := [process for process in look.processes if process.type != "G"]:
+            return _held(holders)
+    if gpu.state == "ok" and (why := _memory_in_use(candidate)):
+        return why
+    shares = sorted(look.utilization for look in past if look.utilization is not None)
+    busy = shares[ceil(0.95 * len(shares)) - 1] if shares else None
+    if busy is not None and busy > asked.utilization:
+        return f"in use {busy:.0f} % of the time, by nobody that is listed"
+    free = _free_memory(gpu)
+    if asked.free_memory is not None and (free is None or free < asked.free_memory):
+        return "its free memory is not known" if free is None else f"{size_text(free)} of memory are free"
+    return ""
+
+
+def _memory_in_use(candidate: _Candidate) -> str:
+    """Return what is said of memory that no listed process holds: the one sign of programs that cannot be seen from here."""
+    gpu = candidate.gpu
+    if gpu.memory_used is None:
+        known = gpu.gaps.get("memory_used") == "unsupported" and "processes" not in candidate.whole.gaps
+        return "" if known else "its memory cannot be read"
+    unlisted = gpu.memory_used - sum(process.memory_used or 0 for process in gpu.processes)
+    return f"{size_text(unlisted)} held by nobody that is listed" if unlisted > _UNLISTED else ""
+
+
+def _held(processes: Sequence[Process]) -> str:
+    biggest = max(processes, key=lambda process: process.memory_used or 0)
+    size = "" if biggest.memory_used is None else f"{size_text(biggest.memory_used)} "
+    program = [_harmless(biggest.name)] if biggest.name else []
+    pid = [] if biggest.pid is None else [f"{biggest.pid:.0f}"]
+    more = f" and {len(processes) - 1} more" if len(processes) > 1 else ""
+    return f"{size}held by {_harmless(biggest.user or 'a process')} ({', '.join(program + pid)}){more}"
+
+
+def _free_memory(gpu: Gpu) -> float | None:
+    if gpu.memory_free is not None or gpu.memory_total is None or gpu.memory_used is None:
+        return gpu.memory_free
+    return gpu.memory_total - gpu.memory_used
+
+
+def _harmless(text: str) -> str:
+    """Return a text that others chose without what could act on a terminal."""
+    return "".join(char if char.isprintable() else "?" for char in text[:80])

@@ -1,0 +1,175 @@
+"""A summary: the figures of one window of time as a value, for people and for JSON."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from .series import Series
+
+
+class Stats:
+    """Mean, median, 95th percentile and extremes of one metric, weighted by time, in the metric's own unit."""
+
+    __slots__ = ("max", "mean", "min", "p50", "p95")
+
+    def __init__(self, mean: float, p50: float, p95: float, max: float, min: float) -> None:
+        self.mean = mean
+        self.p50 = p50
+        self.p95 = p95
+        self.max = max
+        self.min = min
+
+    @classmethod
+    def of(cls, series: Series) -> Stats:
+        """Return the figures of a series that has at least one value."""
+        mean, p50, p95 = series.mean, series.percentile(50), series.percentile(95)
+        assert mean is not None
+        assert p50 is not None
+        assert p95 is not None
+        return cls(mean, p50, p95, series.highest, series.lowest)
+
+    def to_plain(self) -> dict[str, float]:
+        """Return the figures by name."""
+        return {name: getattr(self, name) for name in ("mean", "p50", "p95", "max", "min")}
+
+    def __repr__(self) -> str:
+        return f"Stats(mean={self.mean:.6g}, p50={self.p50:.6g}, p95={self.p95:.6g}, max={self.max:.6g})"
+
+
+class GpuSummary:
+    """One GPU over one window.
+
+    `index` is the driver's number, `ordinal` the one the program knows it by, None where nobody said. `stats` by catalog key.
+    `energy` in joules, None where the GPU has no counter or the window was too short to tell. `idle_share` in per cent of the
+    time, None when utilisation was never seen. `throttled_seconds` is the time heat, hardware or a power brake held the clocks
+    down, `throttled` the same by reason; `power_capped` stands apart, because a healthy GPU at full load lives at its power cap.
+    """
+
+    def __init__(
+        self,
+        *,
+        index: int | None,
+        uuid: str | None,
+        name: str | None,
+        memory_total: float | None,
+        stats: Mapping[str, Stats],
+        energy: float | None,
+        idle_share: float | None,
+        throttled_seconds: float,
+        throttled: Mapping[str, float],
+        power_capped: float,
+        state: str = "ok",
+    ) -> None:
+        self.index = index
+        self.ordinal: int | None = None
+        self.uuid = uuid
+        self.name = name
+        self.memory_total = memory_total
+        self.stats = stats
+        self.energy = energy
+        self.idle_share = idle_share
+        self.throttled_seconds = throttled_seconds
+        self.throttled = throttled
+        self.power_capped = power_capped
+        self.state = state
+
+    @property
+    def peak_memory(self) -> float | None:
+        """The most memory seen in use on the device, by all processes; what lies between two samples is not seen."""
+        used = self.stats.get("memory_used")
+        return None if used is None else used.max
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "index": self.index,
+            "ordinal": self.ordinal,
+            "uuid": self.uuid,
+            "name": self.name,
+            "state": self.state,
+            "memory_total": self.memory_total,
+            "peak_memory": self.peak_memory,
+            "energy": self.energy,
+            "idle_share": self.idle_share,
+            "throttled_seconds": self.throttled_seconds,
+            "throttled": dict(self.throttled),
+            "power_capped_seconds": self.power_capped,
+            "stats": {key: stats.to_plain() for key, stats in self.stats.items()},
+        }
+
+
+class Summary:
+    """One window: a phase, or the whole of a run.
+
+    `waited` is the time in seconds the program said it waited for data, `steps` and `items` what it counted. `host` and
+    `program` have figures by catalog key. `phases` are the windows within, in the order they first began.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        seconds: float,
+        *,
+        samples: int,
+        steps: int,
+        items: float,
+        waited: float,
+        gpus: Sequence[GpuSummary],
+        host: Mapping[str, Stats],
+        program: Mapping[str, Stats],
+        phases: Sequence[Summary] = (),
+        calls: int = 1,
+    ) -> None:
+        self.name = name
+        self.seconds = seconds
+        self.samples = samples
+        self.steps = steps
+        self.items = items
+        self.waited = waited
+        self.gpus = tuple(gpus)
+        self.host = host
+        self.program = program
+        self.phases = tuple(phases)
+        self.calls = calls
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """Steps against the time of the window; None when none were counted."""
+        return self.steps / self.seconds if self.steps and self.seconds > 0 else None
+
+    @property
+    def items_per_second(self) -> float | None:
+        """Items against the time of the window; None when none were counted."""
+        return self.items / self.seconds if self.items and self.seconds > 0 else None
+
+    @property
+    def energy(self) -> float | None:
+        """Joules of all GPUs together; None where no GPU tells."""
+        known = [gpu.energy for gpu in self.gpus if gpu.energy is not None]
+        return sum(known) if known else None
+
+    def phase(self, name: str) -> Summary | None:
+        """Return the phase of this name, None when there was none."""
+        return next((phase for phase in self.phases if phase.name == name), None)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return everything as plain data, ready for JSON."""
+        return {
+            "name": self.name,
+            "calls": self.calls,
+            "seconds": self.seconds,
+            "samples": self.samples,
+            "steps": self.steps,
+            "steps_per_second": self.steps_per_second,
+            "items": self.items,
+            "items_per_second": self.items_per_second,
+            "data_wait_seconds": self.waited,
+            "energy": self.energy,
+            "gpus": [gpu.to_plain() for gpu in self.gpus],
+            "host": {key: stats.to_plain() for key, stats in self.host.items()},
+            "process": {key: stats.to_plain() for key, stats in self.program.items()},
+            "phases": [phase.to_plain() for phase in self.phases],
+        }

@@ -1,0 +1,141 @@
+"""A tally: what GPUs, machine and program did over one window of time, added up sample by sample."""
+
+from __future__ import annotations
+
+from .series import Series
+from .summary import GpuSummary, Stats, Summary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..model.catalog import Gpu, Process
+    from ..model.metric import Reading
+    from ..model.snapshot import Snapshot
+
+IDLE = 5.0  # per cent of utilisation below which a GPU does nothing worth the name
+POWER_CAP = "sw_power_cap"  # how a healthy GPU under full load lives, so it counts apart
+HARMLESS = {"gpu_idle", "applications_clocks_setting", "sync_boost", "display_clock_setting", POWER_CAP}
+
+
+_gauges: frozenset[str] = frozenset()
+
+
+def _varying() -> frozenset[str]:
+    """Return the keys worth statistics; found at the first sample, since the catalog costs the start of a program 10 ms."""
+    global _gauges
+    if not _gauges:
+        from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+        from ..model.metric import Number
+
+        metrics = (*GPU_METRICS.items(), *HOST_METRICS.items(), *PROCESS_METRICS.items())
+        _gauges = frozenset(
+            key
+            for key, metric in metrics
+            if isinstance(metric, Number) and metric.kind == "gauge" and metric.cost != "static"
+        )
+    return _gauges
+
+
+class Tally:
+    """Everything about one window; `energy` is put in from outside, where the counter's steps are known."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.samples = 0
+        self.steps = 0
+        self.items = 0.0
+        self.waited = 0.0
+        self.gpus: dict[str, GpuTally] = {}
+        self._host: dict[str, Series] = {}
+        self._program: dict[str, Series] = {}
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Take a look from just before the window; nothing is made of it here."""
+
+    def add(self, snapshot: Snapshot, program: Process | None, seconds: float, within: bool = True) -> None:
+        """Add a sample that stands for so many seconds of the window; `within` is false for one taken just after its end."""
+        self.samples += 1
+        for at, gpu in enumerate(snapshot.gpus):
+            name = gpu.uuid or f"at {at}"
+            if name not in self.gpus:
+                self.gpus[name] = GpuTally(gpu)
+            self.gpus[name].add(gpu, seconds)
+        _gather(self._host, snapshot.host, seconds)
+        if program is not None:
+            _gather(self._program, program, seconds)
+
+    def add_energy(self, uuid: str, joules: float) -> None:
+        """Add what a GPU used within this window."""
+        if uuid in self.gpus:
+            tally = self.gpus[uuid]
+            tally.energy = (tally.energy or 0.0) + joules
+
+    def summary(self, name: str, seconds: float) -> Summary:
+        """Return the figures of the window, which lasted so many seconds, as a value."""
+        return Summary(
+            name,
+            seconds,
+            samples=self.samples,
+            steps=self.steps,
+            items=self.items,
+            waited=self.waited,
+            gpus=[tally.summary() for tally in self.gpus.values()],
+            host=_stats(self._host),
+            program=_stats(self._program),
+        )
+
+
+class GpuTally:
+    """One GPU over one window."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.latest = gpu
+        self.series: dict[str, Series] = {}
+        self.energy: float | None = None
+        self.idle = 0.0
+        self.watched = 0.0
+        self.held = 0.0
+        self.throttled: dict[str, float] = {}
+
+    def add(self, gpu: Gpu, seconds: float) -> None:
+        """Add what the GPU showed for so many seconds."""
+        self.latest = gpu
+        _gather(self.series, gpu, seconds)
+        if gpu.utilization is not None:
+            self.watched += seconds
+            self.idle += seconds if gpu.utilization < IDLE else 0.0
+        reasons = gpu.throttle_reasons or ()
+        self.held += 0.0 if HARMLESS.issuperset(reasons) else seconds
+        for reason in reasons:
+            self.throttled[reason] = self.throttled.get(reason, 0.0) + seconds
+
+    def summary(self) -> GpuSummary:
+        """Return the figures as a value."""
+        gpu = self.latest
+        return GpuSummary(
+            index=None if gpu.index is None else int(gpu.index),
+            uuid=gpu.uuid,
+            name=gpu.name,
+            memory_total=gpu.memory_total,
+            stats=_stats(self.series),
+            energy=self.energy,
+            idle_share=100.0 * self.idle / self.watched if self.watched else None,
+            throttled_seconds=self.held,
+            throttled={reason: seconds for reason, seconds in self.throttled.items() if reason not in HARMLESS},
+            power_capped=self.throttled.get(POWER_CAP, 0.0),
+            state=gpu.state,
+        )
+
+
+def _gather(series: dict[str, Series], reading: Reading, seconds: float) -> None:
+    keys = _varying()
+    for key, value in reading.items():
+        if key in keys and isinstance(value, (int, float)):
+            if key not in series:
+                series[key] = Series()
+            series[key].add(value, seconds)
+
+
+def _stats(series: Mapping[str, Series]) -> dict[str, Stats]:
+    return {key: Stats.of(one) for key, one in series.items() if one.seconds}

@@ -1,0 +1,127 @@
+"""What happened between looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpulse.analysis.events import SEVERITY, Event, Watch
+from gpulse.model.catalog import Gpu, Process
+from gpulse.model.snapshot import Snapshot
+from tests.unit.snapshots import snapshots
+
+if TYPE_CHECKING:
+    from gpulse.model.metric import Value
+
+GIB = 1 << 30
+
+
+def gpu(index: int = 0, *processes: Process, state: str = "ok", **values: Value) -> Gpu:
+    there: dict[str, Value] = {"index": index, "uuid": f"GPU-{index}", "memory_total": 80 * GIB, **values}
+    return Gpu(there, state=state, processes=processes)  # type: ignore[arg-type]
+
+
+def process(pid: int = 7, **values: Value) -> Process:
+    return Process({"pid": pid, "name": "python", "user": "ada", **values})
+
+
+def watch(*looks: list[Gpu], every: float = 1.0) -> list[Event]:
+    """Return all events of looks so many seconds apart."""
+    watching = Watch()
+    return [event for at, gpus in enumerate(looks) for event in watching.look(Snapshot(at * every, tuple(gpus)))]
+
+
+def told(events: list[Event]) -> list[tuple[float, str, tuple[str, ...]]]:
+    return [(event.time, event.kind, event.gpus) for event in events]
+
+
+def test_what_is_there_at_the_first_look_has_not_just_happened() -> None:
+    assert watch([gpu(0, process())], [gpu(0, process())]) == []
+
+
+def test_a_process_that_starts_and_ends() -> None:
+    events = watch([gpu()], [gpu(0, process())], [gpu()])
+    assert told(events) == [(1.0, "process-start", ("0",)), (2.0, "process-end", ("0",))]
+    assert [event.process and event.process.pid for event in events] == [7, 7]
+
+
+def test_a_process_on_several_gpus_is_one_event() -> None:
+    empty, used = [gpu(0), gpu(1)], [gpu(0, process()), gpu(1, process())]
+    assert told(watch(empty, used, empty)) == [
+        (1.0, "process-start", ("0", "1")),
+        (2.0, "process-end", ("0", "1")),
+    ]
+
+
+def test_a_list_that_cannot_be_read_says_nothing_about_its_processes() -> None:
+    unread = Gpu({"index": 0, "uuid": "GPU-0"}, {"processes": "denied"})
+    assert watch([gpu(0, process())], [unread], [gpu(0, process())]) == []
+
+
+def test_processes_of_a_lost_gpu_have_not_ended() -> None:
+    events = watch([gpu(0, process())], [gpu(0, state="lost", xid_last=79)], [gpu(0, process(), xid_last=79)])
+    assert told(events) == [(1.0, "lost", ("0",)), (1.0, "xid", ("0",)), (2.0, "back", ("0",))]
+
+
+def test_a_process_that_ends_on_a_full_gpu_ran_out_of_memory() -> None:
+    held = process(memory_used=78 * GIB)
+    events = watch([gpu(0, held, memory_percent=98.0)], [gpu(0)])
+    assert [(event.kind, event.value) for event in events] == [("out-of-memory", 78 * GIB)]
+
+
+def test_a_process_that_ends_after_a_steep_rise_ran_out_of_memory() -> None:
+    looks = [[gpu(0, process(memory_used=size * GIB), memory_percent=50.0)] for size in (5, 15, 30)]
+    assert [event.kind for event in watch(*looks, [gpu(0)])] == ["out-of-memory"]
+
+
+def test_a_rise_of_long_ago_is_no_reason() -> None:
+    looks = [[gpu(0, process(memory_used=size * GIB), memory_percent=50.0)] for size in (5, *[30] * 8)]
+    assert [event.kind for event in watch(*looks, [gpu(0)])] == ["process-end"]
+
+
+def test_throttling_lasts_from_the_first_look_to_the_last() -> None:
+    hot, cool = [gpu(throttle_reasons=("hw_thermal_slowdown",))], [gpu(throttle_reasons=())]
+    (event,) = watch(cool, hot, hot, cool, hot, *[cool] * 15)
+    assert (event.time, event.kind, event.until) == (1.0, "throttled", 4.0)
+
+
+def test_throttling_that_goes_on_has_no_end() -> None:
+    hot = [gpu(throttle_reasons=("hw_slowdown",))]
+    (event,) = watch(hot, hot)
+    assert event.until is None
+    (more,) = watch(hot, [gpu(throttle_reasons=("hw_slowdown", "hw_power_brake_slowdown"))])
+    assert more.reasons == ("hw_slowdown", "hw_power_brake_slowdown")
+
+
+def test_throttling_after_a_calm_is_another() -> None:
+    hot, cool = [gpu(throttle_reasons=("sw_thermal_slowdown",))], [gpu(throttle_reasons=())]
+    assert told(watch(hot, *[cool] * 12, hot)) == [(0.0, "throttled", ("0",)), (13.0, "throttled", ("0",))]
+
+
+def test_the_power_cap_of_a_busy_gpu_is_no_event() -> None:
+    assert watch([gpu(throttle_reasons=("sw_power_cap", "gpu_idle"))]) == []
+
+
+def test_errors_are_counted_from_the_first_look_on() -> None:
+    events = watch(
+        [gpu(ecc_uncorrected=4)], [gpu(ecc_uncorrected=4)], [gpu(ecc_uncorrected=6)], [gpu(ecc_uncorrected=0)]
+    )
+    assert [(event.time, event.kind, event.value) for event in events] == [(2.0, "memory-errors", 2)]
+
+
+def test_gpus_that_come_and_go() -> None:
+    assert told(watch([gpu(0)], [gpu(0), gpu(1)], [gpu(1)])) == [(1.0, "added", ("1",)), (2.0, "removed", ("0",))]
+
+
+def test_the_worst_comes_first() -> None:
+    events = watch([gpu(0), gpu(1)], [gpu(0, process()), gpu(1, xid_last=31)])
+    assert [event.severity for event in events] == ["critical", "label"]
+
+
+@given(st.lists(snapshots(), max_size=5))
+def test_any_snapshots_can_be_watched(looks: list[Snapshot]) -> None:
+    watching = Watch()
+    for look in looks:
+        assert all(event.kind in SEVERITY for event in watching.look(look))
