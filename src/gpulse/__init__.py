@@ -11,23 +11,36 @@ if TYPE_CHECKING:
     from .errors import ConfigError as ConfigError
     from .errors import DriverTimeout as DriverTimeout
     from .errors import GpulseError as GpulseError
+    from .errors import NoFreeGpu as NoFreeGpu
     from .errors import RecordingError as RecordingError
     from .errors import SourceUnavailable as SourceUnavailable
     from .errors import UnknownGpu as UnknownGpu
     from .errors import UnknownMetric as UnknownMetric
     from .errors import UsageError as UsageError
     from .look import gpus as gpus
+    from .look import pick as pick
     from .look import snapshot as snapshot
     from .look import stream as stream
+    from .look import visible_gpus as visible_gpus
     from .model.catalog import Gpu as Gpu
     from .model.catalog import Host as Host
     from .model.catalog import Process as Process
     from .model.snapshot import Snapshot as Snapshot
+    from .monitor.glance import print_utilization as print_utilization
+    from .monitor.measure import measure as measure
+    from .monitor.measure import measurements as measurements
+    from .monitor.monitor import Monitor as Monitor
 
 _HOMES = {
     "snapshot": "look",
     "stream": "look",
     "gpus": "look",
+    "visible_gpus": "look",
+    "pick": "look",
+    "Monitor": "monitor.monitor",
+    "measure": "monitor.measure",
+    "measurements": "monitor.measure",
+    "print_utilization": "monitor.glance",
     "Snapshot": "model.snapshot",
     "Gpu": "model.catalog",
     "Process": "model.catalog",
@@ -38,6 +51,7 @@ _HOMES = {
     "UsageError": "errors",
     "UnknownMetric": "errors",
     "UnknownGpu": "errors",
+    "NoFreeGpu": "errors",
     "RecordingError": "errors",
     "ConfigError": "errors",
     "__version__": "_version",
@@ -46,6 +60,8 @@ __all__ = list(_HOMES)  # one table, not two
 
 
 def __getattr__(name: str) -> object:
+    if name in ("sinks", "callbacks"):
+        return __import__(f"gpulse.{name}", fromlist=[name])  # rooms of their own, found without being imported first
     if name not in _HOMES:
         raise AttributeError(f"module 'gpulse' has no attribute {name!r}")
     found = getattr(__import__(f"gpulse.{_HOMES[name]}", fromlist=[name]), name)

@@ -1,0 +1,199 @@
+"""The agent: samples beside a program, in a process or a thread of its own, and stops when the program does.
+
+In a process it never imports the program's code, never touches CUDA and takes no signal meant for the program.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+
+from ..errors import GpulseError
+from ..model.select import Wanted
+from ..model.snapshot import Snapshot
+from ..model.visible import by_uuid, order_is_certain, visible
+from ..sampling.program import Program
+from ..sampling.sampler import Sampler
+from ..sources.registry import make_source
+from .request import HOST, Greeting, Look, Request, Trouble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..model.catalog import Gpu
+
+_CLOSEST = 0.005  # seconds between two looks that are asked for
+_SLOWEST = 1.0  # seconds between two looks that also read the slow counters: energy costs 3 ms a GPU
+
+
+class ParentGone(Exception):
+    """The program has ended, however that came."""
+
+
+class Agent:
+    """Takes looks at a pace and when told to; `emit` gets a Greeting, then Looks, or one Trouble.
+
+    Commands are lines on the descriptor `commands`: `look`, `pace SECONDS`, `stop`. Its end is a stop, too.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        commands: int,
+        emit: Callable[[Greeting | Look | Trouble], None],
+        outlives: bool = False,
+    ) -> None:
+        """Get ready; one that `outlives` its program takes a last look when that has ended."""
+        self._request = request
+        self._outlives = outlives
+        self._emit = emit
+        self._commands = Commands(commands, request.pid)
+        self._program = Program(request.pid)
+        wanted = Wanted(request.asked, request.processes, HOST)
+        self._sampler = Sampler(make_source(request.source), wanted)
+        self._uuids: list[str] | None = None
+        self._slow_at = float("-inf")
+
+    def run(self) -> None:
+        """Look until told to stop; a program that has ended is told by ParentGone."""
+        try:
+            self._sampler.open()
+            self._choose()
+        except GpulseError as error:
+            self._emit(Trouble(str(error)))
+            return
+        try:
+            self._sampler.stay()
+            self._sampler.settle()
+            self._loop(self._request.interval)
+        except StopIteration:
+            pass  # a recording that has ended
+        except ParentGone:
+            if self._outlives:
+                self._last_look()
+            raise
+        finally:
+            self._sampler.close()
+
+    def parent_is_gone(self) -> bool:
+        """Tell whether the program has ended."""
+        return self._commands.gone()
+
+    def _choose(self) -> None:
+        gpus, request = self._sampler.identities(), self._request
+        certain = True
+        if request.uuids is not None:
+            self._uuids = [gpu.uuid for gpu in by_uuid(gpus, request.uuids) if gpu.uuid]
+        elif request.gpus == "visible":
+            self._uuids = [gpu.uuid for gpu in visible(gpus, os.environ) if gpu.uuid]
+            certain = order_is_certain(gpus, os.environ)
+        elif request.gpus != "all":
+            self._sampler.choose([*request.gpus])
+        if self._uuids is not None:
+            self._sampler.choose([gpu.uuid for gpu in gpus if gpu.uuid and _holds(gpu, self._uuids)])
+        self._emit(Greeting(self._uuids, certain))
+
+    def _loop(self, pace: float) -> None:
+        clock = self._sampler.clock
+        due = last = clock.monotonic()
+        while True:
+            last = clock.monotonic()
+            self._look(last)
+            due = max(due + pace, last)
+            while True:  # at least once: looks that take longer than the pace must not make us deaf
+                for command in self._commands.wait(due - clock.monotonic()):
+                    word, _, value = command.partition(" ")
+                    if word == "stop":
+                        self._last_look()
+                        return
+                    if word == "pace":
+                        pace = float(value)
+                        due = min(due, last + pace)
+                    elif word == "look":
+                        self._hurry(clock.monotonic(), _SLOWEST)
+                        due = min(due, last + _CLOSEST)
+                if clock.monotonic() >= due:
+                    break
+
+    def _last_look(self) -> None:
+        now = self._sampler.clock.monotonic()
+        self._hurry(now, 0.0)
+        self._look(now)
+
+    def _hurry(self, now: float, apart: float) -> None:
+        if now - self._slow_at >= apart:
+            self._sampler.hurry()
+
+    def _look(self, at: float) -> None:
+        slow = self._sampler.slow_is_due
+        if slow:
+            self._slow_at = at
+        snapshot = self._sampler.read()
+        if self._uuids is not None:
+            gpus = tuple(by_uuid(snapshot.gpus, self._uuids))
+            snapshot = Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+        self._emit(Look(at, snapshot, self._program.read(slow)))
+
+
+class Commands:
+    """The lines that a program writes to its agent; waiting for them also notices the program's end."""
+
+    def __init__(self, descriptor: int, parent: int) -> None:
+        self._descriptor = descriptor
+        self._parent = parent
+        self._rest = b""
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLIN)
+        self._death = _death_of(parent)
+        if self._death >= 0:
+            self._poll.register(self._death, select.POLLIN)
+
+    def wait(self, seconds: float) -> list[str]:
+        """Return the commands that came within so many seconds; raise ParentGone when the program is no more."""
+        # without a descriptor for its death, we look every second whether it is there
+        for handle, _ in self._poll.poll(max(0.0, seconds if self._death >= 0 else min(seconds, 1.0)) * 1000.0):
+            if handle == self._death:
+                raise ParentGone
+            chunk = os.read(self._descriptor, 4096)
+            if not chunk:
+                raise ParentGone
+            *lines, self._rest = (self._rest + chunk).split(b"\n")
+            return [line.decode("ascii", "replace") for line in lines]
+        if self._death < 0 and not is_alive(self._parent):
+            raise ParentGone
+        return []
+
+    def gone(self) -> bool:
+        """Tell whether the program has ended."""
+        if self._death >= 0:
+            return bool(select.select([self._death], [], [], 0)[0])
+        return not is_alive(self._parent)
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process is there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # another user's, but there
+    return True
+
+
+def _death_of(pid: int) -> int:
+    """Return a descriptor that becomes readable when the process ends; -1 where there is none, or in that process itself.
+
+    The end of the pipe alone would not do: workers the program forked hold it open, too.
+    """
+    if pid == os.getpid() or not hasattr(os, "pidfd_open"):
+        return -1
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return -1
+
+
+def _holds(gpu: Gpu, uuids: list[str]) -> bool:
+    return bool(by_uuid([gpu], uuids))

@@ -1,0 +1,311 @@
+"""The ledger of a run: windows of time, what was seen in each, and what the program said of itself.
+
+Marks, phases and steps come from the program's threads, looks from the listener's; every method may be called by any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextvars import ContextVar
+
+from ..sinks.base import Mark
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..analysis.summary import Summary
+    from ..analysis.tally import Tally
+    from .request import Look
+
+_MOST_MARKS = 10_000
+_PATIENCE = 30.0  # seconds a closed window waits for the energy counter to pass its end
+_FRESH = 2.0  # seconds for which a look tells how things stood before
+_TELLING = 1.0  # seconds a window must last for its energy to mean something: the counter moves every 0.1 s
+
+
+class Window:
+    """A stretch of time on the monotonic clock; open while `end` is None. `finished` is called with its tally, once, when all is seen.
+
+    The tally is made for the first look that falls into it: most windows of quick functions never see one.
+    """
+
+    __slots__ = ("_before", "_made", "_make", "end", "finished", "start")
+
+    def __init__(
+        self,
+        start: float,
+        make: Callable[[], Tally],
+        before: Look | None = None,
+        finished: Callable[[Tally | None], None] | None = None,
+    ) -> None:
+        self.start = start
+        self.end: float | None = None
+        self.finished = finished
+        self._before = before
+        self._make = make
+        self._made: Tally | None = None
+
+    @property
+    def tally(self) -> Tally:
+        """What was seen in it."""
+        if self._made is None:
+            self._made = self._make()
+            if self._before is not None:
+                self._made.begin(self._before.snapshot)
+        return self._made
+
+    def finish(self) -> None:
+        """Tell whoever waits that nothing more will be seen."""
+        if self.finished is not None:
+            self.finished(self._made)
+
+    def overlap(self, start: float, end: float) -> float:
+        """Return how many seconds of a stretch lie in this window."""
+        return min(end, end if self.end is None else self.end) - max(start, self.start)
+
+
+class Phase:
+    """All the windows of one name in one ledger."""
+
+    def __init__(self, ledger: Ledger, name: str, tally: Tally) -> None:
+        self.ledger = ledger
+        self.name = name
+        self.tally = tally
+        self.calls = 0
+        self.closed = 0.0
+        self.open: list[Window] = []
+
+    def seconds(self, now: float) -> float:
+        """Return the time spent in this phase until now."""
+        return self.closed + sum(now - window.start for window in self.open)
+
+
+# the phases that a thread, or a task of an event loop, is in
+_inside: ContextVar[tuple[Phase, ...]] = ContextVar("gpulse_phases", default=())
+
+
+class Rhythm:
+    """How the program went since the sample before: steps, items and time spent waiting for data."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.items = 0.0
+        self.waited = 0.0
+        self._at = (0, 0.0, 0.0)
+
+    def since(self, seconds: float) -> dict[str, float]:
+        """Return the rates since the last call by tag; what the program does not count is left out."""
+        steps, items, waited = self.steps, self.items, self.waited
+        before, self._at = self._at, (steps, items, waited)
+        values: dict[str, float] = {}
+        if seconds > 0:
+            if steps:
+                values["train/steps_per_second"] = (steps - before[0]) / seconds
+            if items:
+                values["train/items_per_second"] = (items - before[1]) / seconds
+            if waited:
+                values["train/data_wait"] = min(100.0, 100.0 * (waited - before[2]) / seconds)
+        return values
+
+
+class Ledger:
+    """What is known of one run. `edge` is called when a window begins or ends, so that somebody may look right then.
+
+    `watched` is true while looks come; without, a window is finished when it is closed, since nobody would ever finish it.
+    `charge`, where set, is told the mean power in watts whenever the energy counters have moved.
+    """
+
+    def __init__(self, edge: Callable[[], None]) -> None:
+        from ..analysis.tally import Tally
+
+        self._new_tally = Tally
+        self._edge = edge
+        self._lock = threading.Lock()
+        self.started = time.monotonic()
+        self.ended: float | None = None
+        self.watched = False
+        self.rhythm = Rhythm()
+        self.latest: Look | None = None
+        whole = Tally()  # now, not at the first look: steps are counted in it by other threads
+        self._whole = Window(self.started, lambda: whole)
+        self._windows = [self._whole]
+        self._phases: dict[str, Phase] = {}
+        self._marks: list[Mark] = []
+        self._told = 0
+        self._energy: dict[str, tuple[float, float]] = {}
+        self.charge: Callable[[float], None] | None = None
+        self.ordinals: dict[str, int] = {}
+
+    def open(self, make: Callable[[], Tally], finished: Callable[[Tally | None], None] | None = None) -> Window:
+        """Begin a window of one's own; `make` makes its tally when there is something to see."""
+        now, latest = time.monotonic(), self.latest
+        window = Window(now, make, latest if latest is not None and now - latest.at < _FRESH else None, finished)
+        with self._lock:
+            self._windows.append(window)
+        self._edge()
+        return window
+
+    def close(self, window: Window) -> None:
+        """End a window; what it holds is complete once it is `finished`."""
+        window.end = time.monotonic()
+        if self.watched:
+            self._edge()
+        else:
+            self.drop(window)
+            window.finish()
+
+    def drop(self, window: Window) -> None:
+        """End a window that nobody waits for: too short for anything to be seen in it."""
+        with self._lock:
+            if window in self._windows:
+                self._windows.remove(window)
+
+    @property
+    def measuring(self) -> bool:
+        """Whether a window is open that somebody waits for."""
+        return any(window.finished is not None and window.end is None for window in self._windows)
+
+    def enter(self, name: str) -> tuple[Phase, Window]:
+        """Begin a phase within the one this thread or task is in."""
+        stack = self._stack()
+        path = f"{stack[-1].name}/{name}" if stack else name
+        with self._lock:
+            if path not in self._phases:
+                self._phases[path] = Phase(self, path, self._new_tally())
+            phase = self._phases[path]
+        window = self.open(lambda: phase.tally)
+        with self._lock:
+            phase.calls += 1
+            phase.open.append(window)
+        _inside.set((*_inside.get(), phase))
+        return phase, window
+
+    def leave(self, phase: Phase, window: Window) -> None:
+        """End a phase, wherever it was begun."""
+        inside = [*_inside.get()]
+        if phase in inside:
+            del inside[len(inside) - 1 - inside[::-1].index(phase)]
+            _inside.set(tuple(inside))
+        self.close(window)
+        with self._lock:
+            phase.open.remove(window)
+            phase.closed += (window.end or window.start) - window.start
+
+    def step(self, count: int, items: float) -> None:
+        """Count steps of the program, in all phases this thread or task is in."""
+        self.rhythm.steps += count
+        self.rhythm.items += items
+        for tally in (self._whole.tally, *(phase.tally for phase in self._stack())):
+            tally.steps += count
+            tally.items += items
+
+    def waited(self, seconds: float) -> None:
+        """Add time that the program waited for data."""
+        self.rhythm.waited += seconds
+        for tally in (self._whole.tally, *(phase.tally for phase in self._stack())):
+            tally.waited += seconds
+
+    def mark(self, name: str, value: float | str | None) -> None:
+        """Note a moment."""
+        with self._lock:
+            if len(self._marks) < _MOST_MARKS:
+                self._marks.append(Mark(name, value, time.time()))
+
+    def new_marks(self) -> tuple[Mark, ...]:
+        """Return the marks since the last call."""
+        with self._lock:
+            fresh, self._told = tuple(self._marks[self._told :]), len(self._marks)
+        return fresh
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """All marks, at most ten thousand."""
+        return tuple(self._marks)
+
+    def phase(self) -> str:
+        """Return the name of the phase that was entered last and is still open, empty when none is."""
+        with self._lock:
+            inside = [(phase.open[-1].start, phase.name) for phase in self._phases.values() if phase.open]
+        return max(inside)[1] if inside else ""
+
+    def add(self, look: Look) -> None:
+        """Take in a look: it stands for the time since the look before."""
+        before = self.latest.at if self.latest is not None else look.at
+        with self._lock:
+            self.latest = look
+            for window in self._windows:
+                seconds = window.overlap(before, look.at)
+                if seconds > 0 or (window.start <= look.at and window.tally.samples == 0):
+                    within = window.end is None or look.at < window.end
+                    window.tally.add(look.snapshot, look.program, max(seconds, 1e-6), within)
+            points, watts = self._spread_energy(look)
+            finished = [window for window in self._windows if self._is_finished(window, look.at, points)]
+            self._windows = [window for window in self._windows if window not in finished]
+        for window in finished:
+            window.finish()
+        if watts is not None and self.charge is not None:
+            self.charge(watts)
+
+    def end(self) -> None:
+        """Note that the run is over and nothing more will be seen."""
+        self.ended = time.monotonic()
+        self.unwatched()
+
+    def unwatched(self) -> None:
+        """Note that no more looks will come; windows that waited for one are finished as they are."""
+        self.watched = False
+        with self._lock:
+            left, self._windows = self._windows, []
+        for window in left:
+            if window.end is not None:
+                window.finish()
+
+    def summary(self) -> Summary:
+        """Return the figures of the whole and of every phase until now."""
+        now = self.ended or time.monotonic()
+        with self._lock:
+            whole = self._whole.tally.summary("", now - self.started)
+            phases = [(phase, phase.tally.summary(phase.name, phase.seconds(now))) for phase in self._phases.values()]
+        for phase, summary in phases:
+            summary.calls = phase.calls
+        whole.phases = tuple(summary for _, summary in phases)
+        for each in (whole, *whole.phases):
+            for gpu in each.gpus:
+                gpu.ordinal = self.ordinals.get(gpu.uuid or "")
+            if each.seconds < _TELLING:
+                for gpu in each.gpus:
+                    gpu.energy = None
+        return whole
+
+    def _stack(self) -> list[Phase]:
+        return [phase for phase in _inside.get() if phase.ledger is self]
+
+    def _spread_energy(self, look: Look) -> tuple[dict[str, float], float | None]:
+        """Share what a counter has grown between two of its readings among the windows.
+
+        Return the times of the last readings and, when they are of now, the power in between. A value that has not moved is an
+        old one: the counter is read every few seconds and moves ten times a second.
+        """
+        watts: float | None = None
+        for gpu in look.snapshot.gpus:
+            if gpu.uuid is None or gpu.energy is None:
+                continue
+            at, joules = self._energy.get(gpu.uuid, (look.at, gpu.energy))
+            if gpu.uuid in self._energy and gpu.energy == joules:
+                continue
+            self._energy[gpu.uuid] = (look.at, gpu.energy)
+            if gpu.energy > joules and look.at > at:  # a counter that fell has been reset with the driver: begin anew
+                watts = (watts or 0.0) + (gpu.energy - joules) / (look.at - at)
+                for window in self._windows:
+                    if (seconds := window.overlap(at, look.at)) > 0:
+                        window.tally.add_energy(gpu.uuid, (gpu.energy - joules) * seconds / (look.at - at))
+        return {gpu.uuid: self._energy[gpu.uuid][0] for gpu in look.snapshot.gpus if gpu.uuid in self._energy}, watts
+
+    def _is_finished(self, window: Window, at: float, points: dict[str, float]) -> bool:
+        if window.end is None or window.end > at:
+            return False
+        if window.end - window.start < _TELLING or at - window.end > _PATIENCE:
+            return True
+        return all(point >= window.end for point in points.values())

@@ -1,0 +1,246 @@
+"""The program's end of the line to its agent: starts it, hears it, starts it again when it dies or hangs, and gives up quietly."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import deque
+
+from .request import Birth, Trouble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+
+    from .request import Greeting, Look, Request
+
+    Message = Greeting | Look | Trouble
+
+_TRIES = 3  # agents after the first that may die before we give up
+_SILENCE = 10.0  # seconds over the interval without a word after which an agent hangs
+_FAREWELL = 2.0  # seconds an agent has for its last look
+
+
+class Link:
+    """Yields what an agent says, until stopped; used by one thread, `tell` and `stop` by any.
+
+    `say` is called with a sentence when something is worth telling a person; `restarts` counts agents that had to be replaced.
+    """
+
+    def __init__(self, request: Request, say: Callable[[str], None]) -> None:
+        self._request = request
+        self._say = say
+        self._agent = self._start(request)
+        self._stopping = 0.0
+        self.restarts = 0
+
+    def __iter__(self) -> Iterator[Message]:
+        while True:
+            yield from self._hear()
+            self._agent.end()
+            if self._stopping or self._agent.program_ended:
+                return
+            self.restarts += 1
+            if self.restarts > _TRIES:
+                self._say("the sampler ended again and again; this program goes on without it.")
+                return
+            time.sleep(min(5.0, 0.2 * 4 ** (self.restarts - 1)))
+            if self._stopping:
+                return
+            self._agent = self._start(self._request)
+
+    @property
+    def agent_pid(self) -> int | None:
+        """The agent's process id; None for a thread."""
+        return getattr(self._agent, "pid", None)
+
+    def tell(self, command: str) -> None:
+        """Send a command; one that cannot be sent is lost."""
+        self._agent.tell(command)
+
+    def stop(self) -> None:
+        """Ask for a last look, after which the iteration ends; a silent agent has two seconds."""
+        self._stopping = time.monotonic()
+        self._agent.tell("stop")
+
+    def disown(self) -> None:
+        """Let go of the pipes, in a forked child: they are its parent's."""
+        self._agent.disown()
+
+    def _start(self, request: Request) -> ChildAgent | ThreadAgent:
+        return ChildAgent(request)
+
+    def _hear(self) -> Iterator[Message]:
+        patience = self._request.interval + _SILENCE
+        heard = time.monotonic()
+        while True:
+            message = self._agent.next(0.25 if self._stopping else min(patience, 1.0))  # so a stop is noticed
+            now = time.monotonic()
+            if message is not None:
+                heard = now
+                if isinstance(message, Trouble):
+                    self._say(message.message)
+                    self._stopping = self._stopping or now
+                else:
+                    yield message
+            elif self._agent.over or (now - (self._stopping or now) > _FAREWELL) or now - heard > patience:
+                return
+
+
+class InnerLink(Link):
+    """The same with the agent in a thread of the program: no second process, but each look takes the program's interpreter."""
+
+    def _start(self, request: Request) -> ChildAgent | ThreadAgent:
+        return ThreadAgent(request)
+
+
+class ChildAgent:
+    """An agent in a process of its own, started without multiprocessing, so that nothing of the program runs twice."""
+
+    program_ended = False  # we would not be here to hear it
+
+    def __init__(self, request: Request) -> None:
+        import json
+        import subprocess
+
+        home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        # -I -S: neither the user's folder nor site packages may put another json or an import hook in our way
+        code = "import sys; sys.path.append(sys.argv[1]); from gpulse.monitor.beside import main; main(sys.argv[2])"
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", code, home, json.dumps(request.to_plain())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,  # Ctrl-C in a terminal is for the program
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._to, False)
+        self._rest = b""
+        self._lines: deque[bytes] = deque()
+        self.over = False
+        self.pid: int | None = None  # the agent's own; what we start leaves at once
+
+    def next(self, timeout: float) -> Message | None:
+        """Return the next message; None when none came in time or, with `over` set, none will come any more."""
+        import select
+
+        from .wire import decode  # here, in the thread that listens: the program does not wait for it
+
+        while True:
+            while self._lines:
+                message = decode(self._lines.popleft())
+                if isinstance(message, Birth):
+                    self.pid = message.pid
+                    self._process.wait()
+                elif message is not None:
+                    return message
+            if not select.select([self._from], [], [], timeout)[0]:
+                return None
+            chunk = os.read(self._from, 1 << 16)
+            if not chunk:
+                self.over = True
+                return None
+            *lines, self._rest = (self._rest + chunk).split(b"\n")
+            self._lines.extend(lines)
+
+    def tell(self, command: str) -> None:
+        """Write a command without waiting."""
+        try:
+            os.write(self._to, f"{command}\n".encode())
+        except OSError:
+            pass  # it has ended, or does not read: the listener will notice
+
+    def end(self) -> None:
+        """Make sure that it ends; one that the kernel holds is left behind."""
+        import signal
+        import subprocess
+
+        try:
+            if (
+                self.pid is not None and not self.over
+            ):  # one whose pipe has ended is gone, and its number may be another's
+                os.kill(self.pid, signal.SIGKILL)
+            self._process.kill()
+            self._process.wait(1.0)
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+        self._close()
+
+    def disown(self) -> None:
+        """Close our ends, in a forked child, and forget the process: it is not ours to wait for."""
+        self._close()
+        self._process.returncode = 0
+
+    def _close(self) -> None:
+        # by the streams, which would else close the numbers again when they are forgotten, whoever has them by then
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        self._to = self._from = -1
+
+
+class ThreadAgent:
+    """An agent in a thread."""
+
+    def __init__(self, request: Request) -> None:
+        self._from, self._to = os.pipe()
+        self._messages: deque[Message] = deque()
+        self._some = threading.Condition()
+        self.over = False
+        self.program_ended = False
+        self._request = request
+        threading.Thread(target=self._run, name="gpulse-agent", daemon=True).start()
+
+    def next(self, timeout: float) -> Message | None:
+        """Return the next message; None when none came in time or, with `over` set, none will come any more."""
+        with self._some:
+            self._some.wait_for(lambda: self._messages or self.over, timeout)
+            return self._messages.popleft() if self._messages else None
+
+    def tell(self, command: str) -> None:
+        """Write a command."""
+        try:
+            os.write(self._to, f"{command}\n".encode())
+        except OSError:
+            pass
+
+    def end(self) -> None:
+        """Tell the thread to end; one that hangs in the driver is left behind."""
+        if self._to >= 0:
+            os.close(self._to)
+            self._to = -1
+
+    def disown(self) -> None:
+        """Close the pipe, in a forked child, where the thread is not."""
+        self.end()
+        self._close()
+
+    def _run(self) -> None:
+        from .agent import Agent, ParentGone
+
+        try:
+            Agent(self._request, self._from, self._put, outlives=self._request.pid != os.getpid()).run()
+        except ParentGone:
+            self.program_ended = True
+        except Exception as error:  # noqa: BLE001  # told to a person by the listener
+            self._put(Trouble(f"{type(error).__name__}: {error}"))
+        self._close()
+        with self._some:
+            self.over = True
+            self._some.notify()
+
+    def _close(self) -> None:
+        handle, self._from = self._from, -1
+        if handle >= 0:
+            os.close(handle)
+
+    def _put(self, message: Message) -> None:
+        with self._some:
+            self._messages.append(message)
+            self._some.notify()

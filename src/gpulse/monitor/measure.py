@@ -1,0 +1,346 @@
+"""measure: what a piece of code took, as a context manager or a decorator of any kind of function."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import threading
+import time
+from contextvars import ContextVar
+
+from . import monitor as monitors
+from .measurement import SEEN, CallTally, Measurement
+from .measurements import Measurements
+from .torch import allocated, cuda
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from types import TracebackType
+    from typing import Any, TypeVar, overload
+
+    from typing_extensions import Self
+
+    from .ledger import Ledger, Window
+    from .monitor import Monitor
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+_EVERY = Measurements()
+_lock = threading.Lock()
+# the `with` blocks that a thread, or a task of an event loop, is in
+_inside: ContextVar[tuple[tuple[Measure, Timing], ...]] = ContextVar("gpulse_measures", default=())
+
+
+os.register_at_fork(after_in_child=_EVERY.unlock)
+
+
+def measurements() -> Measurements:
+    """Return what has been measured so far, added up by name; printing it gives a table."""
+    return _EVERY
+
+
+class Measure:
+    """Measures the code inside a `with`, each time anew; see `measure`. Nested and concurrent ones do not disturb each other."""
+
+    def __init__(self, name: str, sync: bool, show: bool, reset_peak: bool) -> None:
+        self.name = name
+        self._sync = sync
+        self._show = show
+        self._reset_peak = reset_peak
+
+    def __enter__(self) -> Measurement:
+        timing = self.timing()
+        timing.begin()
+        _inside.set((*_inside.get(), (self, timing)))
+        return timing.measurement
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        inside = [*_inside.get()]
+        at = max((at for at, (measure, _) in enumerate(inside) if measure is self), default=None)
+        if at is not None:
+            _, timing = inside.pop(at)
+            _inside.set(tuple(inside))
+            timing.end(self._show, error is not None)
+
+    def __call__(self, function: F) -> F:
+        return _wrapped(function, self)
+
+    def timing(self) -> Timing:
+        """Return a new measurement to be begun, for wrappers whose calls overlap."""
+        return Timing(self.name, self._sync, self._reset_peak)
+
+    @property
+    def show(self) -> bool:
+        """Whether a line is printed for each."""
+        return self._show
+
+
+class Timing:
+    """One measurement while it is taken."""
+
+    def __init__(self, name: str, sync: bool, reset_peak: bool) -> None:
+        self.measurement = Measurement(name)
+        self._sync = sync
+        self._reset = reset_peak
+        self._monitor: Monitor | None = None
+        self._ledger: Ledger | None = None
+        self._window: Window | None = None
+        self._memory: tuple[int, int, int] | None = None
+        self._cuda: Any = None
+        self._inside = 0.0
+        self._entered: float | None = None
+
+    def begin(self) -> None:
+        """Note how things stand before."""
+        self._cuda = cuda()
+        if self._cuda is not None:
+            if self._sync:
+                self._cuda.synchronize()
+            if self._reset:
+                self._cuda.reset_peak_memory_stats()
+            self._memory = allocated(self._cuda)
+        self._monitor, self._ledger = _background()
+        if self._ledger is not None and self._monitor is not None:
+            self._monitor.hasten()
+            self._window = self._ledger.open(CallTally, self.measurement.complete)
+        self._cpu = time.process_time()
+        self._start = time.perf_counter()
+        self._entered = self._start
+
+    def pause(self) -> None:
+        """Stop counting time as spent inside: a generator has yielded."""
+        if self._entered is not None:
+            self._inside += time.perf_counter() - self._entered
+            self._entered = None
+
+    def go_on(self) -> None:
+        """Count time as spent inside again."""
+        self._entered = time.perf_counter()
+
+    def end(self, show: bool, failed: bool) -> None:
+        """Note how things stand after; what the GPUs did is filled in when the last look has come."""
+        if self._cuda is not None and self._sync:
+            self._cuda.synchronize()
+        self.pause()
+        measurement = self.measurement
+        measurement.elapsed = time.perf_counter() - self._start
+        measurement.seconds = self._inside
+        measurement.cpu_seconds = time.process_time() - self._cpu
+        measurement.failed = failed
+        if self._cuda is not None and self._memory is not None and (after := allocated(self._cuda)) is not None:
+            measurement.torch_net = after[0] - self._memory[0]
+            measurement.torch_held_net = after[2] - self._memory[2]
+            if self._reset or after[1] > self._memory[1]:
+                measurement.torch_peak = after[1]
+            measurement.torch_peak_limit = after[1]
+        _EVERY.add(measurement)
+        measurement.then(_EVERY.complete)
+        if show:
+            measurement.then(_print)
+        # not after the monitor has stopped, nor in a forked child
+        if self._window is not None and self._ledger is not None and self._monitor_is_at_work():
+            if measurement.elapsed >= SEEN:
+                self._ledger.close(self._window)
+                return
+            self._ledger.drop(self._window)
+        measurement.complete()
+
+    def _monitor_is_at_work(self) -> bool:
+        return self._monitor is not None and self._monitor.ledger is self._ledger
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def measure(name: F, *, sync: bool = ..., show: bool = ..., reset_peak: bool = ...) -> F: ...
+    @overload
+    def measure(name: str | None = ..., *, sync: bool = ..., show: bool = ..., reset_peak: bool = ...) -> Measure: ...
+
+
+def measure(
+    name: str | Callable[..., Any] | None = None, *, sync: bool = False, show: bool = True, reset_peak: bool = False
+) -> Any:
+    """Measure a piece of code: `with measure("load") as m:`, `@measure`, or `@measure("load", sync=True)`.
+
+    Says seconds, CPU, memory of the device, of this process and of torch's allocator, utilisation, SM activity and energy, of the
+    GPUs this process uses. A line is printed on stderr soon after the end; `show=False` prints none. The measurement is an object
+    whose GPU figures arrive within about 0.1 s of the end; reading one waits for it. `sync=True` waits for the GPU at both ends.
+    torch's peak is known only where the call set a new one, unless `reset_peak=True` resets torch's own statistics before.
+    Functions may be plain, async or generators; a generator's seconds are those spent inside it.
+    """
+    if callable(name):
+        return _wrapped(name, Measure(_name_of(name), sync, show, reset_peak))
+    if name is None:
+        return _Unnamed(sync, show, reset_peak)
+    return Measure(str(name), sync, show, reset_peak)
+
+
+class _Unnamed(Measure):
+    """A measure that takes the name of what it decorates."""
+
+    def __init__(self, sync: bool, show: bool, reset_peak: bool) -> None:
+        super().__init__("measure", sync, show, reset_peak)
+
+    def __call__(self, function: F) -> F:
+        self.name = _name_of(function)
+        return super().__call__(function)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", None) or type(function).__name__
+
+
+def _wrapped(function: F, measure: Measure) -> F:
+    """Return the function measured; it stays what it was: plain, async, a generator or an async generator."""
+    if inspect.isasyncgenfunction(function):
+        wrapper: Any = _async_generator(function, measure)
+    elif inspect.iscoroutinefunction(function):
+        wrapper = _coroutine(function, measure)
+    elif inspect.isgeneratorfunction(function):
+        wrapper = _generator(function, measure)
+    else:
+        wrapper = _plain(function, measure)
+    return functools.wraps(function)(wrapper)  # type: ignore[return-value]
+
+
+def _plain(function: Callable[..., Any], measure: Measure) -> Callable[..., Any]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        timing = measure.timing()
+        timing.begin()
+        failed = True
+        try:
+            result = function(*arguments, **named)
+            failed = False
+            return result
+        finally:
+            timing.end(measure.show, failed)
+
+    return call
+
+
+def _coroutine(function: Callable[..., Any], measure: Measure) -> Callable[..., Any]:
+    async def call(*arguments: Any, **named: Any) -> Any:
+        timing = measure.timing()
+        timing.begin()
+        failed = True
+        try:
+            result = await function(*arguments, **named)
+            failed = False
+            return result
+        finally:
+            timing.end(measure.show, failed)
+
+    return call
+
+
+def _generator(function: Callable[..., Any], measure: Measure) -> Callable[..., Iterator[Any]]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        timing = measure.timing()
+        timing.begin()
+        failed = True
+        try:
+            result = yield from _Paused(function(*arguments, **named), timing)
+            failed = False
+            return result
+        except GeneratorExit:
+            failed = False  # whoever asked has seen enough
+            raise
+        finally:
+            timing.end(measure.show, failed)
+
+    return call
+
+
+def _async_generator(function: Callable[..., Any], measure: Measure) -> Callable[..., AsyncIterator[Any]]:
+    async def call(*arguments: Any, **named: Any) -> AsyncIterator[Any]:
+        timing = measure.timing()
+        timing.begin()
+        failed = True
+        inner = function(*arguments, **named)
+        going = inner.asend(None)
+        try:
+            while True:
+                value = await going
+                timing.pause()
+                try:
+                    sent = yield value
+                    going = inner.asend(sent)
+                except GeneratorExit:
+                    raise
+                except BaseException as error:  # noqa: BLE001  # it is for the generator to judge
+                    going = inner.athrow(error)
+                timing.go_on()
+        except StopAsyncIteration:
+            failed = False
+        except GeneratorExit:
+            failed = False  # whoever asked has seen enough
+            raise
+        finally:
+            await inner.aclose()
+            timing.end(measure.show, failed)
+
+    return call
+
+
+class _Paused:
+    """A generator whose time counts only while it runs itself: not while whoever it yielded to is at work."""
+
+    def __init__(self, generator: Any, timing: Timing) -> None:
+        self._generator = generator
+        self._timing = timing
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        """Run until the next yield."""
+        self._timing.go_on()
+        result = self._generator.send(value)
+        self._timing.pause()
+        return result
+
+    def throw(self, *error: Any) -> Any:
+        """Raise inside, and run until the next yield."""
+        self._timing.go_on()
+        result = self._generator.throw(*error)
+        self._timing.pause()
+        return result
+
+    def close(self) -> None:
+        """End it early."""
+        self._timing.go_on()
+        self._generator.close()
+
+
+def _background() -> tuple[Monitor | None, Ledger | None]:
+    """Return the monitor that sees the GPUs for us: the one that runs, else a quiet one of our own, started once."""
+    if not monitors.running and not _is_worker():
+        with _lock:
+            if not monitors.running:
+                monitors.Monitor().start()
+    for found in monitors.running[-1:]:  # another thread may just have stopped it
+        if found.samples and (ledger := found.ledger) is not None:
+            ledger.charge = _EVERY.charge
+            return found, ledger
+    return None, None
+
+
+def _is_worker() -> bool:
+    """Tell whether this process works for another, as those of data loaders do: its time is measured, the GPUs are not its own."""
+    processes = sys.modules.get("multiprocessing.process")
+    return monitors.forked or (processes is not None and processes.current_process().daemon)
+
+
+def _print(measurement: Measurement) -> None:
+    try:
+        sys.stderr.write(f"{measurement}\n")
+    except (OSError, ValueError, AttributeError):
+        pass

@@ -1,0 +1,267 @@
+"""A measurement: the figures of one call, complete once its last look has come."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from ..analysis.tally import Tally
+from ..present.text import clean
+from ..units import size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from ..analysis.summary import GpuSummary, Stats
+    from ..model.catalog import Process
+    from ..model.snapshot import Snapshot
+
+SEEN = 0.1  # seconds a call must last for memory and activity to be seen in it: the counters latch no faster
+TELLING = 1.0  # seconds it must last for its energy to mean something
+_PATIENCE = 1.0  # seconds to wait for the last look
+_NAME = 24
+
+
+class Held:
+    """Memory of one GPU at one moment, in bytes: in use by all, and by this process; None where nobody says."""
+
+    __slots__ = ("all", "own")
+
+    def __init__(self, all: float | None, own: float | None) -> None:
+        self.all = all
+        self.own = own
+
+
+class CallTally(Tally):
+    """The tally of a call, with the memory held before, at most, and after, by UUID.
+
+    The look after the end comes a little late: what the program has done with its memory since then is in it, too.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pid = os.getpid()
+        self.before: dict[str, Held] = {}
+        self.most: dict[str, Held] = {}
+        self.after: dict[str, Held] = {}
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Take a look from just before the call."""
+        self.before = dict(self._held(snapshot))
+
+    def add(self, snapshot: Snapshot, program: Process | None, seconds: float, within: bool = True) -> None:
+        super().add(snapshot, program, seconds, within)
+        self.after = dict(self._held(snapshot))
+        if within:
+            for uuid, held in self.after.items():
+                most = self.most.get(uuid, held)
+                self.most[uuid] = Held(_most(most.all, held.all), _most(most.own, held.own))
+
+    def _held(self, snapshot: Snapshot) -> Iterable[tuple[str, Held]]:
+        for gpu in snapshot.gpus:
+            own = [process.memory_used for process in gpu.all_processes() if process.pid == self.pid]
+            yield gpu.uuid or "", Held(gpu.memory_used, own[0] if own else None)
+
+    @property
+    def used(self) -> set[str]:
+        """The GPUs this process has been seen on."""
+        return {uuid for held in (self.most, self.after) for uuid, each in held.items() if each.own is not None}
+
+
+class Measurement:
+    """What one call took.
+
+    `seconds` inside it, `elapsed` from its begin to its end (more than `seconds` only for generators), `cpu_seconds` of this
+    process, `failed` when it raised. `torch_net` and `torch_peak` in bytes from torch's allocator on its current device; None
+    where torch is not in use or, for the peak, where an earlier one was higher: then `torch_peak_limit` is that one. What is said
+    of GPUs is said of those this process uses (of all it can see where that is not known), and None where the call was too
+    short to see: below 0.1 s for memory and activity, below 1 s for energy. Reading it waits for the last look, at most a second.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.seconds = 0.0
+        self.elapsed = 0.0
+        self.cpu_seconds = 0.0
+        self.failed = False
+        self.torch_net: int | None = None
+        self.torch_peak: int | None = None
+        self.torch_peak_limit: int | None = None
+        self.torch_held_net: int | None = None
+        self.tally: CallTally | None = None
+        self._lock = threading.Lock()
+        self._then: list[Callable[[Measurement], None]] | None = []
+        self._gpus: tuple[GpuSummary, ...] | None = None
+
+    @property
+    def gpus(self) -> tuple[GpuSummary, ...]:
+        """The figures of each GPU."""
+        if self._gpus is not None:
+            return self._gpus
+        complete, found = self.wait(), self._summed()
+        if complete:
+            self._gpus = found
+        return found
+
+    @property
+    def memory_peak(self) -> float | None:
+        """The most memory in use on the devices, by all processes, in bytes."""
+        return self._peak("all")
+
+    @property
+    def memory_net(self) -> float | None:
+        """How much more memory was in use on the devices after than before, in bytes."""
+        return self._change("all")
+
+    @property
+    def process_memory_peak(self) -> float | None:
+        """The most memory this process held on the devices, in bytes; None where the driver's process ids are not ours."""
+        return self._peak("own")
+
+    @property
+    def process_memory_net(self) -> float | None:
+        """How much more memory this process held on the devices after than before, in bytes."""
+        return self._change("own")
+
+    @property
+    def utilization(self) -> Stats | None:
+        """Utilisation in per cent, of the GPU that was used most."""
+        return self._most_used("utilization")
+
+    @property
+    def sm_active(self) -> Stats | None:
+        """SM activity in per cent, of the GPU that was used most."""
+        return self._most_used("sm_active")
+
+    @property
+    def energy(self) -> float | None:
+        """Joules the devices used meanwhile, for all processes."""
+        return _total(gpu.energy for gpu in self.gpus) if self.elapsed >= TELLING else None
+
+    def wait(self, seconds: float = _PATIENCE) -> bool:
+        """Wait for the last look; return False when it has not come."""
+        if self._then is None:
+            return True
+        done = threading.Event()
+        self.then(lambda _: done.set())
+        return done.wait(seconds)
+
+    def then(self, action: Callable[[Measurement], None]) -> None:
+        """Call this once everything is known, now if it is."""
+        with self._lock:
+            if self._then is not None:
+                self._then.append(action)
+                return
+        action(self)
+
+    def complete(self, tally: Tally | None = None) -> None:
+        """Tell what was seen, and that nothing more will be known."""
+        if isinstance(tally, CallTally):
+            self.tally = tally
+        with self._lock:
+            then, self._then = self._then or [], None
+        for action in then:
+            action(self)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return everything as plain data, ready for JSON."""
+        names = ("name", "seconds", "elapsed", "cpu_seconds", "failed", "torch_net", "torch_peak", "memory_peak",
+                 "memory_net", "process_memory_peak", "process_memory_net", "energy")  # fmt: skip
+        plain = {name: getattr(self, name) for name in names}
+        return plain | {"gpus": [gpu.to_plain() for gpu in self.gpus]}
+
+    def __str__(self) -> str:
+        cpu = 100.0 * self.cpu_seconds / self.elapsed if self.elapsed > 0 else 0.0
+        parts = [
+            f"{clean(self.name)[:_NAME]:<{_NAME}} {seconds_text(self.seconds):>9}",
+            f"CPU {cpu:4.0f} %",
+            f"GPU memory {_held(self.memory_peak, self.memory_net)}",
+        ]
+        if self.process_memory_peak is not None:
+            parts.append(f"own {_held(self.process_memory_peak, self.process_memory_net)}")
+        if self.torch_peak_limit is not None:
+            parts.append(f"torch {_held(self.torch_peak, self.torch_net, self.torch_peak_limit)}")
+        parts += [f"util {_share(self.utilization)}", f"SM {_share(self.sm_active)}", energy_text(self.energy)]
+        return "  ".join(parts) + ("  failed" if self.failed else "")
+
+    def __repr__(self) -> str:
+        return f"<Measurement {self.name}: {seconds_text(self.seconds)}>"
+
+    def _summed(self) -> tuple[GpuSummary, ...]:
+        tally = self.tally
+        if tally is None or self.elapsed < SEEN:
+            return ()
+        summaries = tally.summary(self.name, self.elapsed).gpus
+        return tuple(gpu for gpu in summaries if gpu.uuid in tally.used) or summaries
+
+    def _after(self, uuid: str, which: str) -> float | None:
+        """Return the memory at the end: as seen just after it, with this process's part put right by torch where torch knows."""
+        assert self.tally is not None
+        before, after = self.tally.before.get(uuid), self.tally.after.get(uuid)
+        if after is None:
+            return None
+        if self.torch_held_net is None or len(self.gpus) > 1 or before is None or after.own is None:
+            return after.all if which == "all" else after.own
+        own = (before.own or 0.0) + self.torch_held_net
+        return own if which == "own" else None if after.all is None else after.all - after.own + own
+
+    def _peak(self, which: str) -> float | None:
+        uuids = [gpu.uuid or "" for gpu in self.gpus]
+        tally = self.tally
+        if tally is None:
+            return None
+        none = Held(None, None)
+        return _total(_most(getattr(tally.most.get(uuid, none), which), self._after(uuid, which)) for uuid in uuids)
+
+    def _change(self, which: str) -> float | None:
+        changes: list[float | None] = []
+        for uuid in [gpu.uuid or "" for gpu in self.gpus]:
+            assert self.tally is not None
+            was, now = self.tally.before.get(uuid), self._after(uuid, which)
+            if was is None or now is None:
+                return None
+            # a process that was not on the GPU before held nothing there
+            first = was.all if which == "all" else was.own or 0.0
+            changes.append(None if first is None else now - first)
+        return _total(changes)
+
+    def _most_used(self, key: str) -> Stats | None:
+        found = [gpu.stats[key] for gpu in self.gpus if key in gpu.stats]
+        return max(found, key=lambda stats: stats.mean) if found else None
+
+
+def seconds_text(seconds: float) -> str:
+    """Write a time with three or four digits: 312 µs, 45.1 ms, 3.21 s, 12.4 min."""
+    for scale, unit in ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s"), (60.0, "min")):
+        if seconds < (1000 if scale < 1 else 600) * scale or unit == "min":
+            value = seconds / scale
+            return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}"
+    return ""
+
+
+def energy_text(joules: float | None) -> str:
+    """Write an energy: 321 J, 4.51 kJ; a dash where it is not known."""
+    if joules is None:
+        return "–"
+    return f"{joules / 1e3:.2f} kJ" if joules >= 10_000 else f"{joules:.0f} J"
+
+
+def _held(peak: float | None, net: float | None, limit: float | None = None) -> str:
+    most = size_text(peak) if peak is not None else f"≤{size_text(limit)}" if limit is not None else "–"
+    change = "" if net is None else f"{'-' if net < 0 else '+'}{size_text(abs(net))}"
+    return f"{most:>9} {change:>10}"
+
+
+def _share(stats: Stats | None) -> str:
+    return f"{'–':>4}          " if stats is None else f"{stats.mean:3.0f} % (p95 {stats.p95:3.0f})"
+
+
+def _most(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else max(one, other)
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

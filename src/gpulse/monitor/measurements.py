@@ -1,0 +1,189 @@
+"""Measurements of one name added up, and the table of all names."""
+
+from __future__ import annotations
+
+import threading
+
+from ..analysis.series import Series
+from ..present.text import clean
+from ..units import size_text
+from .measurement import TELLING, Measurement, energy_text, seconds_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+
+class Total:
+    """All calls of one name: how many, how many raised, their seconds, the highest memory, energy.
+
+    `energy` in joules is that of all calls together, of the devices and all processes; None while they add up to less than a
+    second. Calls of less than a second are charged by the mean power of the seconds around them.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.calls = 0
+        self.failed = 0
+        self.seconds = 0.0
+        self.cpu_seconds = 0.0
+        self.memory_peak: float | None = None
+        self.torch_peak: float | None = None
+        self._times = Series()
+        self._use = Series()
+        self._sm = Series()
+        self._joules: float | None = None
+        self._charged = 0.0
+        self._uncharged = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Mean seconds of a call."""
+        return self.seconds / self.calls if self.calls else 0.0
+
+    @property
+    def max(self) -> float:
+        """Seconds of the longest call."""
+        return max(0.0, self._times.highest)
+
+    def percentile(self, percent: float) -> float | None:
+        """Return the seconds that this share of the calls stayed below."""
+        return self._times.percentile(percent)
+
+    @property
+    def utilization(self) -> float | None:
+        """Mean utilisation in per cent, of calls that lasted long enough to see it."""
+        return self._use.mean
+
+    @property
+    def sm_active(self) -> float | None:
+        """Mean SM activity in per cent, of calls that lasted long enough to see it."""
+        return self._sm.mean
+
+    @property
+    def energy(self) -> float | None:
+        """Joules of all calls together."""
+        return self._joules if self._charged >= TELLING else None
+
+    def add(self, measurement: Measurement) -> None:
+        """Count a call."""
+        self.calls += 1
+        self.failed += measurement.failed
+        self.seconds += measurement.seconds
+        self.cpu_seconds += measurement.cpu_seconds
+        self._times.add(measurement.seconds, 1.0)
+        if measurement.torch_peak_limit is not None:
+            self.torch_peak = max(self.torch_peak or 0.0, measurement.torch_peak or 0.0) or None
+        if measurement.elapsed < TELLING:
+            self._uncharged += measurement.elapsed
+
+    def complete(self, measurement: Measurement) -> None:
+        """Add what the GPUs did during a call."""
+        if (peak := measurement.memory_peak) is not None:
+            self.memory_peak = max(self.memory_peak or 0.0, peak)
+        for series, stats in ((self._use, measurement.utilization), (self._sm, measurement.sm_active)):
+            if stats is not None:
+                series.add(stats.mean, measurement.elapsed)
+        if (energy := measurement.energy) is not None:
+            self._charge(energy, measurement.elapsed)
+
+    def charge(self, watts: float) -> None:
+        """Charge the short calls since the last time at this power."""
+        if self._uncharged > 0:
+            self._charge(watts * self._uncharged, self._uncharged)
+            self._uncharged = 0.0
+
+    def _charge(self, joules: float, seconds: float) -> None:
+        self._joules = (self._joules or 0.0) + joules
+        self._charged += seconds
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return everything as plain data, ready for JSON."""
+        names = ("name", "calls", "failed", "seconds", "mean", "max", "cpu_seconds", "memory_peak", "torch_peak",
+                 "utilization", "sm_active", "energy")  # fmt: skip
+        plain = {name: getattr(self, name) for name in names}
+        return plain | {"p50": self.percentile(50), "p95": self.percentile(95)}
+
+
+class Measurements:
+    """Totals by name, in the order first met; safe for any thread. `str()` gives a table."""
+
+    def __init__(self) -> None:
+        self._totals: dict[str, Total] = {}
+        self._lock = threading.Lock()
+
+    def add(self, measurement: Measurement) -> None:
+        """Count a call now, and its GPU figures once they are known."""
+        with self._lock:
+            total = self._totals.get(measurement.name)
+            if total is None:
+                total = self._totals[measurement.name] = Total(measurement.name)
+            total.add(measurement)
+
+    def complete(self, measurement: Measurement) -> None:
+        """Add the GPU figures of a call that was counted."""
+        with self._lock:
+            if measurement.name in self._totals:
+                self._totals[measurement.name].complete(measurement)
+
+    def charge(self, watts: float) -> None:
+        """Charge short calls at this power, the mean of the last seconds."""
+        with self._lock:
+            for total in self._totals.values():
+                total.charge(watts)
+
+    def unlock(self) -> None:
+        """Forget who holds the lock, in a forked child, where that thread is not."""
+        self._lock = threading.Lock()
+
+    def clear(self) -> None:
+        """Begin anew."""
+        with self._lock:
+            self._totals.clear()
+
+    def __getitem__(self, name: str) -> Total:
+        return self._totals[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._totals
+
+    def __iter__(self) -> Iterator[Total]:
+        return iter([*self._totals.values()])
+
+    def __len__(self) -> int:
+        return len(self._totals)
+
+    def __str__(self) -> str:
+        header = ("name", "calls", "total", "mean", "p50", "p95", "max", "GPU mem", "util", "SM", "energy", "per call")
+        rows = [header, *(_row(total) for total in self)]
+        widths = [max(len(row[at]) for row in rows) for at in range(len(header))]
+        return "\n".join("  ".join(_padded(row, widths)) for row in rows)
+
+
+def _padded(row: tuple[str, ...], widths: list[int]) -> Iterator[str]:
+    for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        yield f"{cell:<{width}}" if at == 0 else f"{cell:>{width}}"
+
+
+def per_call(joules: float) -> str:
+    """Write the energy of one call, which may be small: 0.034 J, 12.5 J, 4.51 kJ."""
+    return energy_text(joules) if joules >= 100 else f"{joules:.3g} J"
+
+
+def _row(total: Total) -> tuple[str, ...]:
+    energy = total.energy
+    return (
+        clean(total.name),
+        f"{total.calls}",
+        seconds_text(total.seconds),
+        seconds_text(total.mean),
+        seconds_text(total.percentile(50) or 0.0),
+        seconds_text(total.percentile(95) or 0.0),
+        seconds_text(total.max),
+        "–" if total.memory_peak is None else size_text(total.memory_peak),
+        "–" if total.utilization is None else f"{total.utilization:.0f} %",
+        "–" if total.sm_active is None else f"{total.sm_active:.0f} %",
+        energy_text(energy),
+        "–" if energy is None else per_call(energy / total.calls),
+    )

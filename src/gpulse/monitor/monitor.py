@@ -1,0 +1,391 @@
+"""Monitor: one line in the training code, and everything else happens beside it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+
+from ..errors import UsageError
+from .ledger import Ledger
+from .link import InnerLink, Link
+from .ranks import local_rank
+from .request import Greeting, Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Literal, TextIO, TypeVar
+
+    from typing_extensions import Self
+
+    from ..analysis.summary import Summary
+    from ..model.snapshot import Snapshot
+    from ..sinks.base import Sink
+    from .ledger import Phase, Window
+    from .outlets import Outlet
+
+    T = TypeVar("T")
+
+_GOODBYE = 2.5  # seconds that stopping may take, whatever hangs
+_HASTE = 0.1  # seconds between looks while something is measured: the activity counters latch no faster
+_LINGER = 2.0  # seconds it stays so, since what is measured once is often measured again
+_PUNCTUAL = 0.9  # share of the interval after which a sample counts as the next one for sinks
+
+running: list[Monitor] = []  # those of this process, the one started last at the end
+forked = False  # whether this process was forked from one with a monitor
+
+
+class Monitor:
+    """Watches the GPUs this program can see, in the background, and hands every sample to its sinks.
+
+    Use it in a `with`, or `start()` and `stop()`; it also stops when the program ends, however that comes. Nothing in it raises
+    into the program once it is made, and nothing waits for a GPU: an error is said once on stderr and counted. In a forked child
+    it does nothing. Under torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every one), the
+    others only count their steps. `gpus` is visible, all, or names as in `--gpu`. `mode="thread"` samples in a thread of the
+    program instead of a process. `report=True` prints the summary at the end.
+    """
+
+    def __init__(
+        self,
+        sinks: Sink | Iterable[Sink] = (),
+        *,
+        interval: float = 1.0,
+        metrics: Sequence[str] | None = None,
+        gpus: str | Sequence[str | int] = "visible",
+        mode: Literal["process", "thread"] = "process",
+        ranks: Literal["one", "all"] = "one",
+        report: bool = False,
+        source: str | None = None,
+        stderr: TextIO | None = None,
+    ) -> None:
+        if not 0.1 <= interval <= 3600:
+            raise UsageError(f"an interval of {interval} s is not between 0.1 and 3600;", "try interval=1.")
+        if mode not in ("process", "thread") or ranks not in ("one", "all"):
+            raise UsageError("mode is process or thread, ranks is one or all;", "choose one of these.")
+        self.interval = interval
+        self.errors = 0
+        self._sinks = [*sinks] if hasattr(sinks, "__iter__") else [sinks]
+        self._metrics = None if metrics is None else _checked(metrics)
+        self._gpus = gpus if isinstance(gpus, str) and gpus in ("visible", "all") else _listed(gpus)
+        # a frozen program is its own interpreter: starting it again would run the user's code twice
+        self._threaded = mode == "thread" or bool(getattr(sys, "frozen", False)) or not sys.executable
+        self._every_rank = ranks == "all"
+        self._report = report
+        self._source = source or os.environ.get("GPULSE_SOURCE") or "auto"
+        self._stderr = stderr
+        self._told: set[str] = set()
+        self._pid = 0
+        self._link: Link | None = None
+        self._ledger: Ledger | None = None
+        self._outlets: list[Outlet] = []
+        self._listener: threading.Thread | None = None
+        self._over = threading.Event()
+        self._hasty = False
+        self._hasty_until = 0.0
+        self._told_at = 0.0
+
+    # --- life
+
+    def start(self) -> Self:
+        """Begin; returns at once. Starting one that runs does nothing."""
+        if self._is_ours():
+            return self
+        self._pid = os.getpid()
+        self._over = threading.Event()
+        self._hasty = False
+        self._ledger = Ledger(self._look_now)
+        running.append(self)
+        if self._samples():
+            self._open_sinks()
+            self._begin()
+        _at_fork()
+        atexit.register(self.stop)
+        return self
+
+    def stop(self) -> Summary | None:
+        """Take a last look, finish the sinks and return the summary; at most some seconds, also when a driver or a sink hangs.
+
+        None when it was not started here.
+        """
+        if not self._is_ours() or self._ledger is None:
+            return None
+        deadline = time.monotonic() + _GOODBYE
+        atexit.unregister(self.stop)
+        if self in running:
+            running.remove(self)
+        if self._link is not None and self._listener is not None:
+            self._link.stop()
+            self._over.wait(deadline - time.monotonic())
+        self._ledger.end()
+        for outlet in self._outlets:
+            outlet.close()
+        late = [outlet.sink.name for outlet in self._outlets if not outlet.join(deadline - time.monotonic())]
+        if late:
+            self._say(f"{', '.join(late)} did not finish in time; its last samples may be missing.")
+        summary = self._ledger.summary()
+        self._pid = 0
+        self._link, self._outlets = None, []
+        if self._report:
+            from .report import summary_text
+
+            self._print(summary_text(summary))
+        return summary
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __reduce__(self) -> tuple[type[Monitor], tuple[()]]:
+        return Monitor, ()  # what carries one to another process, as a data set may, finds one there that does nothing
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.mark("failed", type(error).__name__)
+        self.stop()
+
+    # --- what the program says
+
+    def phase(self, name: str) -> PhaseContext:
+        """Return a context that names what the program does inside it: train, eval, save. Phases nest, and repeat."""
+        return PhaseContext(self, str(name))
+
+    def mark(self, name: str, value: float | str | None = None) -> None:
+        """Note a moment: `mark("epoch", 3)`. A number is logged as mark/epoch."""
+        if self._is_ours() and self._ledger is not None:
+            self._ledger.mark(str(name), value)
+
+    def step(self, count: int = 1, items: float = 0) -> None:
+        """Count a step, and with `items` what it worked on (samples, tokens): makes throughput, and the steps of sinks."""
+        if self._is_ours() and self._ledger is not None:
+            self._ledger.step(count, items)
+
+    def waited(self, seconds: float) -> None:
+        """Add time that the program spent waiting for data; callbacks and `batches` call it by themselves."""
+        if self._is_ours() and self._ledger is not None:
+            self._ledger.waited(seconds)
+
+    def batches(self, loader: Iterable[T]) -> Iterator[T]:
+        """Yield what a loader yields, noting how long each took to come and counting each as a step."""
+        batches = iter(loader)
+        while True:
+            began = time.perf_counter()
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            self.waited(time.perf_counter() - began)
+            yield batch
+            self.step()
+
+    # --- what is known
+
+    @property
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot, of the monitored GPUs only; None before the first."""
+        look = self._ledger.latest if self._ledger is not None else None
+        return None if look is None else look.snapshot
+
+    def summary(self) -> Summary | None:
+        """Return the figures until now, of the whole and of each phase; None before the start."""
+        return None if self._ledger is None else self._ledger.summary()
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """What measurements write their windows into; None when not running in this process."""
+        return self._ledger if self._is_ours() else None
+
+    @property
+    def samples(self) -> bool:
+        """Whether a sampler belongs to this monitor: not on other ranks, not after a fork, not when it could not start."""
+        return self._is_ours() and self._link is not None
+
+    @property
+    def agent_pid(self) -> int | None:
+        """The process that samples, to be looked at; None where there is none."""
+        return None if self._link is None else self._link.agent_pid
+
+    def hasten(self) -> None:
+        """Look ten times a second while something is measured and shortly after; sinks keep their interval."""
+        self._hasty_until = time.monotonic() + _LINGER
+        if not self._hasty and self._link is not None:
+            self._hasty = True
+            self._link.tell(f"pace {min(self.interval, _HASTE)}")
+
+    # --- within
+
+    def _begin(self) -> None:
+        try:
+            self._link = (InnerLink if self._threaded else Link)(self._request(), self._say)
+            self._listener = threading.Thread(target=self._listen, name="gpulse-monitor", daemon=True)
+            self._listener.start()
+        except Exception as error:  # noqa: BLE001  # no process or thread to be had, or the interpreter is ending
+            self._say(f"no sampler could be started ({error}); this program goes on without one.")
+            self._link = None  # an agent that did start sees the end of its pipe
+
+    def _is_ours(self) -> bool:
+        return self._pid == os.getpid()
+
+    def _samples(self) -> bool:
+        return self._every_rank or local_rank(os.environ) == 0
+
+    def _request(self) -> Request:
+        from .torch import ordinals
+
+        uuids = ordinals() if self._gpus == "visible" and self._source in ("auto", "nvidia") else None
+        return Request(
+            pid=os.getpid(),
+            interval=self.interval,
+            metrics=self._metrics,
+            gpus=self._gpus,
+            uuids=uuids,
+            source=self._source,
+            processes={"memory_used", *(key for sink in self._sinks for key in getattr(sink, "processes", ()))},
+        )
+
+    def _open_sinks(self) -> None:
+        if not self._sinks:
+            return
+        from .outlets import Outlet
+
+        for sink in self._sinks:
+            try:
+                sink.open()
+            except Exception as error:  # noqa: BLE001  # a missing logger must not keep a training from starting
+                self._say(f"{sink.name}: {str(error) or type(error).__name__} (this program goes on without it).")
+                continue
+            outlet = Outlet(sink, self._say)
+            outlet.start()
+            self._outlets.append(outlet)
+
+    def _listen(self) -> None:
+        link, ledger, over = self._link, self._ledger, self._over
+        assert link is not None
+        assert ledger is not None
+        ledger.watched = True
+        try:
+            from .samples import Samples
+
+            samples = Samples(ledger, self.interval * _PUNCTUAL, self._metrics)
+            for message in link:
+                if isinstance(message, Greeting):
+                    samples.greet(message.uuids)
+                    ledger.ordinals = {uuid: at for at, uuid in enumerate(message.uuids or ())}
+                    self._doubt(message)
+                    if self._hasty:  # an agent that replaces another knows only the usual pace
+                        link.tell(f"pace {min(self.interval, _HASTE)}")
+                    continue
+                ledger.add(message)  # type: ignore[arg-type]
+                self._relax(ledger)
+                if self._outlets and (sample := samples.due(message)) is not None:  # type: ignore[arg-type]
+                    for outlet in self._outlets:
+                        outlet.put(sample)
+        except Exception as error:  # noqa: BLE001  # our own mistake ends the monitoring, never the training
+            self._say(f"{type(error).__name__}: {error}; this program goes on without a monitor.")
+        finally:
+            ledger.unwatched()
+            over.set()
+
+    def _doubt(self, greeting: Greeting) -> None:
+        if not greeting.certain:
+            self._say(
+                "GPUs of several kinds are in this machine, and CUDA numbers the fastest first: gpu0 may be another one "
+                "here. Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or start the monitor after CUDA."
+            )
+        from .ranks import local_size
+
+        size = local_size(os.environ)
+        if not self._every_rank and greeting.uuids is not None and max(1, len(greeting.uuids)) < size:
+            self._say(
+                f"this process sees {len(greeting.uuids)} GPU(s) and samples for the {size} of its job "
+                'here. Use Monitor(gpus="all") or ranks="all" to see the others.'
+            )
+
+    def _relax(self, ledger: Ledger) -> None:
+        if self._hasty and time.monotonic() > self._hasty_until and not ledger.measuring and self._link is not None:
+            self._hasty = False
+            self._link.tell(f"pace {self.interval}")
+
+    def _look_now(self) -> None:
+        now = time.monotonic()
+        if self._link is not None and now - self._told_at > _HASTE / 2:  # a look that was just asked for will do
+            self._told_at = now
+            self._link.tell("look")
+
+    def _disown(self) -> None:
+        """In a forked child: let go of everything that is the parent's."""
+        if self._link is not None:
+            self._link.disown()
+        self._link, self._outlets, self._ledger, self._pid = None, [], None, 0
+
+    def _say(self, sentence: str) -> None:
+        """Say something once, and count it."""
+        self.errors += 1
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self._print(f"gpulse: {sentence}")
+
+    def _print(self, text: str) -> None:
+        stream = self._stderr or sys.stderr
+        try:
+            stream.write(f"{text}\n")
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass  # closed, or none: nobody is there to be told
+
+
+class PhaseContext:
+    """A stretch of the program with a name."""
+
+    __slots__ = ("_entered", "_monitor", "_name")
+
+    def __init__(self, monitor: Monitor, name: str) -> None:
+        self._monitor = monitor
+        self._name = name
+        self._entered: list[tuple[Phase, Window]] = []
+
+    def __enter__(self) -> None:
+        if (ledger := self._monitor.ledger) is not None:
+            self._entered.append(ledger.enter(self._name))
+
+    def __exit__(self, *error: object) -> None:
+        if self._entered:
+            phase, window = self._entered.pop()
+            if phase.ledger is self._monitor.ledger:  # not after a stop, nor in a forked child
+                phase.ledger.leave(phase, window)
+
+
+_watches_forks = False
+
+
+def _at_fork() -> None:
+    """Have forked children let go of every monitor; once a process."""
+    global _watches_forks
+    if not _watches_forks:
+        _watches_forks = True
+        os.register_at_fork(after_in_child=_disown_all)
+
+
+def _disown_all() -> None:
+    global forked
+    forked = bool(running)
+    for monitor in running:
+        monitor._disown()
+    running.clear()
+
+
+def _checked(metrics: Sequence[str]) -> list[str]:
+    from ..model.select import metric_named
+
+    return [metric_named(name).key for name in metrics]
+
+
+def _listed(gpus: str | Sequence[str | int]) -> list[str]:
+    words = gpus.split(",") if isinstance(gpus, str) else [str(gpu) for gpu in gpus]
+    if not words:
+        raise UsageError("gpus names nothing;", "write it as gpus=[0, 2], or visible, or all.")
+    return words

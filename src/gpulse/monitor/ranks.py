@@ -1,0 +1,47 @@
+"""Ranks: which of the processes of one job on this machine is the one to sample."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LOCAL = (
+    "LOCAL_RANK",  # torchrun, accelerate, deepspeed, Lightning
+    "SLURM_LOCALID",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "PMI_LOCAL_RANK",
+    "PALS_LOCAL_RANKID",
+    "FLUX_TASK_LOCAL_ID",
+)
+_SIZE = ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+
+
+def local_rank(environ: Mapping[str, str]) -> int:
+    """Return the number of this process among those of its job on this machine; 0 where nothing says otherwise."""
+    rank = _first(_LOCAL, environ)
+    if rank is not None:
+        return rank
+    # spawned by the program itself: only the framework knows
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            return int(distributed.get_rank())
+    except Exception:  # noqa: BLE001, S110  # a framework half set up knows no rank
+        pass
+    return 0
+
+
+def local_size(environ: Mapping[str, str]) -> int:
+    """Return how many processes the job has on this machine; 1 where nothing says otherwise."""
+    return _first(_SIZE, environ) or 1
+
+
+def _first(names: tuple[str, ...], environ: Mapping[str, str]) -> int | None:
+    for name in names:
+        if (value := environ.get(name, "")).isdecimal():
+            return int(value)
+    return None

@@ -1,0 +1,138 @@
+"""A summary as a person reads it, and one GPU on one line."""
+
+from __future__ import annotations
+
+from ..model.catalog import Gpu
+from ..present.cells import THROTTLE, value_text
+from ..present.text import clean
+from ..present.words import short_name
+from ..units import duration_text, size_text
+from .measurement import energy_text, seconds_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..analysis.summary import GpuSummary, Stats, Summary
+
+
+def summary_text(summary: Summary) -> str:
+    """Return some lines: how long, how fast, each GPU, each phase."""
+    lines = [" · ".join(_headline(summary))]
+    lines += [f"  {line}" for gpu in summary.gpus for line in _gpu(gpu)]
+    if summary.phases:
+        lines += _phases(summary)
+    return "\n".join(lines)
+
+
+def _headline(summary: Summary) -> list[str]:
+    parts = [f"gpulse: {_time(summary.seconds)}"]
+    if summary.steps_per_second is not None:
+        parts.append(f"{summary.steps} steps, {summary.steps_per_second:.3g}/s")
+    if summary.items_per_second is not None:
+        parts.append(f"{summary.items_per_second:.4g} items/s")
+    if summary.waited:
+        parts.append(f"waited for data {100 * summary.waited / max(summary.seconds, 1e-9):.0f} % of the time")
+    if summary.energy is not None:
+        parts.append(_energy(summary.energy))
+    if (cpu := summary.program.get("tree_cpu_percent")) is not None:
+        parts.append(f"CPU {cpu.mean:.0f} %")
+    return parts
+
+
+def _gpu(gpu: GpuSummary) -> list[str]:
+    name = clean(gpu.name or "GPU").removeprefix("NVIDIA ")
+    parts = [f"GPU {_number(gpu)} {name}"]
+    if gpu.state != "ok":
+        parts.append(gpu.state)
+    for title, key in (
+        ("util", "utilization"),
+        ("SM", "sm_active"),
+        ("tensor", "tensor_active"),
+        ("DRAM", "dram_active"),
+    ):
+        if (stats := gpu.stats.get(key)) is not None:
+            parts.append(f"{title} {_spread(stats)}")
+    if gpu.peak_memory is not None:
+        total = "" if gpu.memory_total is None else f" of {size_text(gpu.memory_total)}"
+        parts.append(f"peak memory {size_text(gpu.peak_memory)}{total}")
+    if (power := gpu.stats.get("power_draw")) is not None:
+        parts.append(f"{power.mean:.0f} W")
+    if gpu.energy is not None:
+        parts.append(_energy(gpu.energy))
+    if gpu.idle_share is not None and gpu.idle_share >= 1:
+        parts.append(f"idle {gpu.idle_share:.0f} %")
+    if gpu.throttled_seconds >= 1:
+        why = ", ".join(dict.fromkeys(THROTTLE.get(reason, clean(reason)) for reason in gpu.throttled))
+        parts.append(f"throttled {duration_text(gpu.throttled_seconds)} ({why})")
+    return [" · ".join(parts)]
+
+
+def _number(gpu: GpuSummary) -> str:
+    """Return the number the program knows a GPU by, with nvidia-smi's where that is another."""
+    index = "?" if gpu.index is None else str(gpu.index)
+    return index if gpu.ordinal is None or str(gpu.ordinal) == index else f"{gpu.ordinal} (nvidia-smi: {index})"
+
+
+def _spread(stats: Stats) -> str:
+    return f"{stats.mean:.0f} % (p95 {stats.p95:.0f})"
+
+
+def _phases(summary: Summary) -> list[str]:
+    header = ("phase", "times", "time", "share", "steps/s", "wait", "util", "SM", "peak", "energy")
+    rows = [header]
+    for phase in summary.phases:
+        use, active = _busiest(phase, "utilization"), _busiest(phase, "sm_active")
+        peaks = [gpu.peak_memory for gpu in phase.gpus if gpu.peak_memory is not None]
+        rows.append(
+            (
+                clean(phase.name),
+                str(phase.calls),
+                _time(phase.seconds),
+                f"{100 * phase.seconds / max(summary.seconds, 1e-9):.0f} %",
+                "–" if phase.steps_per_second is None else f"{phase.steps_per_second:.3g}",
+                f"{100 * phase.waited / max(phase.seconds, 1e-9):.0f} %" if phase.waited else "–",
+                "–" if use is None else f"{use.mean:.0f} %",
+                "–" if active is None else f"{active.mean:.0f} %",
+                size_text(max(peaks)) if peaks else "–",
+                energy_text(phase.energy),
+            )
+        )
+    widths = [max(len(row[at]) for row in rows) for at in range(len(header))]
+    return [
+        "  "
+        + "  ".join(
+            f"{cell:<{wide}}" if at == 0 else f"{cell:>{wide}}"
+            for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def _busiest(phase: Summary, key: str) -> Stats | None:
+    found = [gpu.stats[key] for gpu in phase.gpus if key in gpu.stats]
+    return max(found, key=lambda stats: stats.mean) if found else None
+
+
+def _time(seconds: float) -> str:
+    return seconds_text(seconds) if seconds < 60 else duration_text(seconds)
+
+
+def _energy(joules: float) -> str:
+    return energy_text(joules) if joules < 360_000 else f"{joules / 3.6e6:.2f} kWh"
+
+
+def gpu_line(gpu: Gpu, number: int) -> str:
+    """Return one GPU on one line: what it does, what is used of it, who is on it."""
+    parts = [f"GPU {number} {short_name(gpu)}"]
+    if gpu.state != "ok":
+        return f"{parts[0]}: {gpu.state}"
+    for title, metric in (("util", Gpu.utilization), ("SM", Gpu.sm_active), ("tensor", Gpu.tensor_active)):
+        if gpu.get(metric.key) is not None:
+            parts.append(f"{title} {value_text(metric, gpu.get(metric.key))}")
+    if gpu.memory_used is not None and gpu.memory_total is not None:
+        parts.append(f"{size_text(gpu.memory_used, gpu.memory_total, False)}/{size_text(gpu.memory_total)}")
+    parts += [
+        value_text(metric, gpu.get(metric.key))
+        for metric in (Gpu.temperature, Gpu.power_draw)
+        if gpu.get(metric.key) is not None
+    ]
+    return " · ".join(parts)

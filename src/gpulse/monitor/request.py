@@ -1,0 +1,89 @@
+"""What a monitor asks of its agent, and what the agent hands back."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ..model.catalog import Process
+    from ..model.snapshot import Snapshot
+
+# What is read where nobody names metrics: cheap on every GPU, and enough to say what a run did. The second line is read
+# for the summary and not logged, since a constant makes no curve.
+LOGGED = (
+    "utilization", "sm_active", "sm_occupancy", "tensor_active", "dram_active", "memory_utilization", "memory_used",
+    "memory_percent", "temperature", "memory_temperature", "power_draw", "energy", "clock_sm", "pcie_rx", "pcie_tx",
+    "nvlink_rx", "nvlink_tx",
+)  # fmt: skip
+SUMMED = ("throttle_reasons", "memory_total", "memory_reserved", "power_limit")
+HOST = ("name", "cpu_percent", "iowait", "memory_used", "memory_total", "disk_read", "disk_write", "net_rx", "net_tx")
+HOST_CONSTANTS = frozenset({"memory_total", "cpu_count"})
+
+
+class Request:
+    """What to read, how often, of which GPUs, for which process.
+
+    `gpus` is all, visible, or a list of names; `uuids` are the GPUs by ordinal where somebody has told them. `processes` are the
+    metrics read of each process on a GPU.
+    """
+
+    def __init__(
+        self,
+        *,
+        pid: int,
+        interval: float = 1.0,
+        metrics: Iterable[str] | None = None,
+        gpus: str | list[str] = "visible",
+        uuids: list[str] | None = None,
+        source: str = "auto",
+        processes: Iterable[str] = ("memory_used",),
+    ) -> None:
+        self.pid = pid
+        self.interval = interval
+        self.metrics = None if metrics is None else list(metrics)
+        self.gpus = gpus
+        self.uuids = uuids
+        self.source = source
+        self.processes = list(processes)
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """The GPU metrics to read."""
+        return frozenset((*(LOGGED if self.metrics is None else self.metrics), *SUMMED))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return what the agent's process is started with."""
+        return dict(vars(self))
+
+
+class Birth:
+    """The agent's very first word: its process id, which the process that was started for it does not have."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+
+class Greeting:
+    """What an agent says when it can see: its GPUs by ordinal (None: all, by the driver's index), and whether that order is certain."""
+
+    def __init__(self, uuids: list[str] | None, certain: bool = True) -> None:
+        self.uuids = uuids
+        self.certain = certain
+
+
+class Look:
+    """One look: `at` is the monotonic clock, which all processes of a machine share; `program` is None when it could not be read."""
+
+    def __init__(self, at: float, snapshot: Snapshot, program: Process | None) -> None:
+        self.at = at
+        self.snapshot = snapshot
+        self.program = program
+
+
+class Trouble:
+    """Why the agent cannot go on, in one sentence."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message

@@ -1,0 +1,68 @@
+"""Tags: the flat names under which sinks know a value, made from the catalog."""
+
+from __future__ import annotations
+
+from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from ..model.metric import Number
+from .request import HOST_CONSTANTS, LOGGED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from ..model.catalog import Gpu
+    from ..model.metric import Metric, Reading
+    from .request import Look
+
+TRAINING = {
+    "train/steps_per_second": "Steps of the program a second.",
+    "train/items_per_second": "Items the program counted a second.",
+    "train/data_wait": "Share of the time the program waited for data, in %.",
+}
+_PROGRAM = {key for key in PROCESS_METRICS if key not in ("pid", "running_time", "memory_used")}
+
+
+class Tags:
+    """Names the values of looks: gpu{ordinal}/{key}, host/{key}, process/{key}; missing values are left out.
+
+    `ordinals` are the GPUs by the number the program knows them by; None stands for the driver's own numbers. `keys` are the
+    GPU metrics to log, None the usual ones.
+    """
+
+    def __init__(self, ordinals: list[str] | None, keys: Collection[str] | None) -> None:
+        self._ordinals = None if ordinals is None else {uuid: at for at, uuid in enumerate(ordinals)}
+        self._keys = frozenset(LOGGED if keys is None else keys)
+        self.texts: dict[str, str] = dict(TRAINING)
+
+    def values(self, look: Look) -> dict[str, float]:
+        """Return the finite numbers of a look by tag."""
+        found: dict[str, float] = {}
+        for at, gpu in enumerate(look.snapshot.gpus):
+            self._add(found, f"gpu{self._number(gpu, at)}", gpu, GPU_METRICS, self._keys, f" {gpu.name}, {gpu.uuid}.")
+        self._add(found, "host", look.snapshot.host, HOST_METRICS, HOST_METRICS.keys() - HOST_CONSTANTS, "")
+        if look.program is not None:
+            self._add(found, "process", look.program, PROCESS_METRICS, _PROGRAM, "")
+        return found
+
+    def _number(self, gpu: Gpu, at: int) -> int:
+        if self._ordinals is not None:
+            return self._ordinals.get(gpu.uuid or "", at)
+        return at if gpu.index is None else int(gpu.index)
+
+    def _add(
+        self,
+        found: dict[str, float],
+        group: str,
+        reading: Reading,
+        metrics: Mapping[str, Metric],
+        keys: Collection[str],
+        whose: str,
+    ) -> None:
+        for key, value in reading.items():
+            if key not in keys or not isinstance(value, (int, float)) or not isinstance(metrics.get(key), Number):
+                continue
+            tag = f"{group}/{key}"
+            found[tag] = value
+            if tag not in self.texts:
+                metric = metrics[key]
+                self.texts[tag] = f"{metric.help}{f' In {metric.unit.name}.' if metric.unit.symbol else ''}{whose}"

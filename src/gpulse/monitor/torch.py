@@ -1,0 +1,48 @@
+"""What torch knows and nobody else: which GPU each ordinal is, and what its allocator holds. Asks only a torch that is in use."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def cuda() -> Any:
+    """Return torch.cuda where the program has started CUDA through it, else None; never starts or imports anything."""
+    torch = sys.modules.get("torch")
+    found = getattr(torch, "cuda", None)
+    try:
+        return found if found is not None and found.is_initialized() else None
+    except Exception:  # noqa: BLE001  # a torch that is being imported by another thread
+        return None
+
+
+def ordinals() -> list[str] | None:
+    """Return the UUIDs of the GPUs by CUDA ordinal; None where torch has not started CUDA or is too old to tell."""
+    found = cuda()
+    if found is None:
+        return None
+    try:
+        return [str(found.get_device_properties(at).uuid) for at in range(found.device_count())] or None
+    except Exception:  # noqa: BLE001  # before torch 2.5 there is no uuid
+        return None
+
+
+def allocated(found: Any) -> tuple[int, int, int] | None:
+    """Return the bytes of tensors on the current device, now and at most so far, and what torch's allocator holds of the GPU.
+
+    The public figures flatten a dictionary of a hundred entries first, which takes longer than all the rest of a measurement.
+    """
+    try:
+        device = found.current_device()
+        try:
+            stats = sys.modules["torch"]._C._cuda_memoryStats(device)
+            tensors = stats["allocated_bytes"]["all"]
+            return int(tensors["current"]), int(tensors["peak"]), int(stats["reserved_bytes"]["all"]["current"])
+        except (AttributeError, KeyError):
+            now, most = int(found.memory_allocated(device)), int(found.max_memory_allocated(device))
+            return now, most, int(found.memory_reserved(device))
+    except Exception:  # noqa: BLE001  # whatever torch says, the program's own call must go on
+        return None

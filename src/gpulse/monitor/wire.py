@@ -1,0 +1,49 @@
+"""What passes between an agent's process and its program: one JSON object a line, the snapshot in it as in any recording."""
+
+from __future__ import annotations
+
+import json
+
+from ..errors import RecordingError
+from ..model.catalog import Process
+from ..model.codec import from_plain, to_plain
+from ..model.metric import GAPS
+from .request import Birth, Greeting, Look, Trouble
+
+
+def encode(message: Birth | Greeting | Look | Trouble) -> bytes:
+    """Return the line of a message."""
+    if isinstance(message, Look):
+        plain = to_plain(message.snapshot)
+        plain["at"] = message.at
+        if message.program is not None:
+            plain["program"] = {**dict(message.program.items()), "gaps": dict(message.program.gaps)}
+    elif isinstance(message, Greeting):
+        plain = {"greeting": vars(message)}
+    elif isinstance(message, Birth):
+        plain = {"birth": message.pid}
+    else:
+        plain = {"trouble": message.message}
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def decode(line: bytes) -> Birth | Greeting | Look | Trouble | None:
+    """Return the message of a line; None for a line that is none, as a dying process may leave."""
+    try:
+        plain = json.loads(line)
+        if "greeting" in plain:
+            return Greeting(plain["greeting"]["uuids"], plain["greeting"]["certain"])
+        if "birth" in plain:
+            return Birth(int(plain["birth"]))
+        if "trouble" in plain:
+            return Trouble(str(plain["trouble"]))
+        program = plain.get("program")
+        return Look(float(plain["at"]), from_plain(plain), None if program is None else _program(program))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RecordingError):
+        return None
+
+
+def _program(plain: dict[str, object]) -> Process:
+    gaps = plain.pop("gaps", None)
+    values = {key: value for key, value in plain.items() if isinstance(value, (int, float))}
+    return Process(values, {k: v for k, v in gaps.items() if v in GAPS} if isinstance(gaps, dict) else {})

@@ -1,0 +1,182 @@
+"""Programs with a monitor in them, run as their users run them, and the agents beside them."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from tests.e2e.lab import PERSONAL, ROOT
+
+PATIENCE = 30.0
+LAUNCHERS = ("LOCAL_", "SLURM_", "OMPI_", "MPI_", "PMI_", "RANK", "WORLD_SIZE")
+PRELUDE = """
+import atexit, os, signal, sys, threading, time
+import gpulse
+from gpulse.sinks import CallableSink
+
+def until(condition, patience=20):
+    end = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > end:
+            print("waited in vain", file=sys.stderr, flush=True)
+            os._exit(99)
+        time.sleep(0.01)
+
+class Values:
+    '''A sink that keeps the newest values; call it for the first that fit.'''
+    def __init__(self):
+        self.newest, self.count = {}, 0
+        self.sink = CallableSink(self.take)
+    def take(self, values, step, time):
+        self.newest, self.step, self.count = values, step, self.count + 1
+    def __call__(self, fits=bool):
+        until(lambda: fits(self.newest))
+        return self.newest
+"""
+
+
+def plain_environment(**more: str) -> dict[str, str]:
+    """Return an environment without anything personal, in which a demo machine is what gpulse sees."""
+    own = {key: value for key, value in os.environ.items() if not key.startswith((*PERSONAL, *LAUNCHERS, "FAKE_NVML_"))}
+    # since 3.12 Python warns whoever forks beside a thread, be it ours
+    return own | {"PYTHONPATH": f"{ROOT / 'src'}", "GPULSE_SOURCE": "demo", "PYTHONWARNINGS": "ignore"} | more
+
+
+class Ended:
+    """What a program left behind."""
+
+    def __init__(self, code: int, out: bytes, err: bytes) -> None:
+        self.code = code
+        self.out = out.decode()
+        self.err = err.decode()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ended) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"exit {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+def run(code: str, folder: Path, environ: dict[str, str], **more: object) -> Ended:
+    """Run a program to its end."""
+    file = folder / "program.py"
+    file.write_text(PRELUDE + code)
+    done = subprocess.run(
+        [sys.executable, str(file)], env=environ, capture_output=True, timeout=PATIENCE, cwd=folder, **more
+    )  # type: ignore[call-overload]
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+class Program:
+    """A program that is talked to: it says lines on stdout and waits for lines on stdin."""
+
+    def __init__(self, code: str, folder: Path, environ: dict[str, str]) -> None:
+        file = folder / "program.py"
+        file.write_text(PRELUDE + code)
+        self._err = folder / "err"
+        with self._err.open("wb") as err:
+            self._process = subprocess.Popen(
+                [sys.executable, str(file)],
+                env=environ,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=err,
+                bufsize=0,
+                cwd=folder,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+        self._out = b""
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def line(self) -> str:
+        """Return the next line it says."""
+        assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], PATIENCE)[0]:
+            raise AssertionError(f"it says nothing; stderr: {self._err.read_text()}")
+        line = self._process.stdout.readline()
+        assert line, f"it has ended; stderr: {self._err.read_text()}"
+        self._out += line
+        return line.decode().rstrip("\n")
+
+    def go(self) -> None:
+        """Say a line to it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"go\n")
+
+    def signal(self, number: signal.Signals, group: bool = False) -> None:
+        """Send a signal, as Ctrl-C does to the whole `group`."""
+        (os.killpg if group else os.kill)(self.pid, number)
+
+    def end(self) -> Ended:
+        """Wait for its end."""
+        out, _ = self._process.communicate(timeout=PATIENCE)
+        return Ended(self._process.returncode, self._out + out, self._err.read_bytes())
+
+    @property
+    def err(self) -> str:
+        """What it has said on stderr so far."""
+        return self._err.read_text()
+
+
+def agents(of: int) -> list[int]:
+    """Return the agents that serve a process, which are nobody's children."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue
+            serves = any(word.startswith(b'{"pid": %d,' % of) for word in words)
+            if serves and state != "Z" and any(b"gpulse.monitor.beside" in word for word in words):
+                found.append(int(entry.name))
+    return sorted(found)
+
+
+def agent(of: int) -> int:
+    """Return the one agent of a process."""
+    found = agents(of)
+    assert len(found) == 1, f"agents: {found}"
+    return found[0]
+
+
+@contextmanager
+def outlived(pid: int) -> Iterator[Callable[[], None]]:
+    """Yield a function that waits until a process, found by its id now, has ended."""
+    handle = os.pidfd_open(pid)
+
+    def wait() -> None:
+        assert select.select([handle], [], [], PATIENCE)[0], f"process {pid} lives on"
+
+    try:
+        yield wait
+    finally:
+        os.close(handle)
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for something that nobody tells of."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)

@@ -1,0 +1,924 @@
+"""A monitor in real programs: what it sees, and that it never hurts them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.lab import ROOT, environment
+from tests.e2e.programs import PATIENCE, PRELUDE, Ended, Program, agent, agents, outlived, plain_environment, run, until
+from tests.fake_nvml import Clock, Scenario
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
+
+DEMO = plain_environment()
+UUIDS = [f"GPU-0000000{at}-1111-2222-3333-444444444444" for at in range(4)]
+READY = """
+m = gpulse.Monitor(interval=0.1).start()
+until(lambda: m.latest)
+print("ready", flush=True)
+"""
+
+
+def machine(count: int = 4) -> Scenario:
+    """Return a machine on which every GPU says other numbers."""
+    scenario = Scenario.parse(f"include boards/h100\n[driver]\ngpus = {count}")
+    for at in range(count):
+        scenario.gpu(
+            at,
+            uuid=UUIDS[at],
+            pci__bus_id=f"00000000:{at + 1:02X}:00.0",
+            utilization__gpu=10 + at,
+            temperature=40 + at,
+            power=f"{100 + at} W",
+            memory__used=f"{at + 1} GiB",
+        )
+    return scenario
+
+
+def on(scenario: Scenario, folder: Path, **more: str) -> dict[str, str]:
+    return environment(scenario, folder / "machine", **more)
+
+
+def told(code: str, folder: Path, environ: dict[str, str]) -> Any:
+    """Return what a program prints as JSON; it must end well and say nothing else."""
+    ended = run(f"import json\n{code}", folder, environ)
+    assert (ended.code, ended.err) == (0, ""), ended
+    return json.loads(ended.out)
+
+
+# --- what it sees
+
+SEEN = """
+values = Values()
+with gpulse.Monitor(values.sink, interval=0.1{more}) as m:
+    values(lambda seen: "host/cpu_percent" in seen and "process/cpu_percent" in seen)
+    print(json.dumps({{tag: value for tag, value in values.newest.items() if tag.startswith("gpu")}}))
+"""
+
+
+def expected(**by_ordinal: int) -> dict[str, float]:
+    """Return the values of the machine's GPUs, by the name they go by."""
+    values: dict[str, float] = {}
+    for name, at in by_ordinal.items():
+        values |= {
+            f"{name}/utilization": 10 + at,
+            f"{name}/temperature": 40 + at,
+            f"{name}/power_draw": 100 + at,
+            f"{name}/memory_used": (at + 1) << 30,
+        }
+    return values
+
+
+def some_of(values: dict[str, float]) -> dict[str, float]:
+    keys = ("utilization", "temperature", "power_draw", "memory_used")
+    return {tag: value for tag, value in values.items() if tag.endswith(tuple(f"/{key}" for key in keys))}
+
+
+@pytest.mark.parametrize("mode", ["process", "thread"])
+@pytest.mark.parametrize(
+    ("listed", "ordinals"),
+    [
+        (None, {"gpu0": 0, "gpu1": 1, "gpu2": 2, "gpu3": 3}),
+        ("3,1", {"gpu0": 3, "gpu1": 1}),
+        ("GPU-00000002", {"gpu0": 2}),
+        ("", {}),
+        ("-1", {}),
+        ("1,-1,2", {"gpu0": 1}),
+    ],
+)
+def test_values_are_the_drivers_by_cuda_ordinal(
+    tmp_path: Path, listed: str | None, ordinals: dict[str, int], mode: str
+) -> None:
+    listing = {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}
+    seen = told(SEEN.format(more=f", mode={mode!r}"), tmp_path, on(machine(), tmp_path, **listing))
+    assert some_of(seen) == expected(**ordinals)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "ordinals"),
+    [
+        ("'all'", {"gpu0": 0, "gpu1": 1, "gpu2": 2, "gpu3": 3}),
+        ("[2, 0]", {"gpu0": 0, "gpu2": 2}),
+        (f"{UUIDS[3]!r}", {"gpu3": 3}),
+    ],
+)
+def test_all_or_named_gpus_go_by_the_drivers_number(tmp_path: Path, gpus: str, ordinals: dict[str, int]) -> None:
+    environ = on(machine(), tmp_path, CUDA_VISIBLE_DEVICES="1")
+    assert some_of(told(SEEN.format(more=f", gpus={gpus}"), tmp_path, environ)) == expected(**ordinals)
+
+
+def test_a_mig_instance_is_gpu_0(tmp_path: Path) -> None:
+    scenario = Scenario.load("h100-mig")
+    whole = "import json\nprint([part.uuid for part in gpulse.snapshot().gpus[0].instances][0])"
+    uuid = run(whole, tmp_path, on(scenario, tmp_path)).out.strip()
+    assert uuid.startswith("MIG-")
+    seen = told(SEEN.format(more=""), tmp_path, on(scenario, tmp_path, CUDA_VISIBLE_DEVICES=uuid))
+    assert seen["gpu0/memory_used"] == 30 << 30
+    assert not [tag for tag in seen if not tag.startswith("gpu0/")]
+
+
+def test_only_the_named_metrics_are_logged(tmp_path: Path) -> None:
+    seen = told(SEEN.format(more=", metrics=['power.draw', 'temperature']"), tmp_path, on(machine(1), tmp_path))
+    assert seen == {"gpu0/power_draw": 100.0, "gpu0/temperature": 40}
+
+
+def test_an_unknown_gpu_is_one_sentence_and_the_program_goes_on(tmp_path: Path) -> None:
+    code = "with gpulse.Monitor(gpus=[9], interval=0.1) as m:\n    until(lambda: m.errors)\nprint('done')"
+    ended = run(code, tmp_path, on(machine(), tmp_path))
+    assert (ended.code, ended.out, ended.err.count("\n")) == (0, "done\n", 1), ended
+    assert ended.err.startswith("gpulse: ")
+
+
+def test_a_wrong_argument_is_told_at_once(tmp_path: Path) -> None:
+    for wrong in ("interval=0", "mode='fork'", "metrics=['nonsense']", "gpus=[]"):
+        ended = run(f"gpulse.Monitor({wrong})", tmp_path, DEMO)
+        assert ended.code == 1
+        assert "gpulse.errors." in ended.err.splitlines()[-1]
+
+
+def test_phases_steps_and_marks_reach_summary_and_samples(tmp_path: Path) -> None:
+    code = """
+values = Values()
+with gpulse.Monitor(values.sink, interval=0.1) as m:
+    with m.phase("train"):
+        for batch in m.batches(range(5)):
+            m.mark("epoch", batch)
+        with m.phase("eval"):
+            values(lambda seen: "mark/epoch" in seen and seen.get("train/steps_per_second"))
+            before = values.count
+            until(lambda: values.count > before + 1)
+summary = m.summary()
+print(json.dumps([summary.steps, values.step, [[p.name, p.calls, p.steps, p.samples > 0] for p in summary.phases],
+                  len(summary.gpus), m.latest is not None, m.stop()]))
+"""
+    assert told(code, tmp_path, DEMO) == [
+        5,
+        5,
+        [["train", 1, 5, True], ["train/eval", 1, 0, True]],
+        8,
+        True,
+        None,
+    ]
+
+
+def test_the_summary_is_printed_when_asked_for(tmp_path: Path) -> None:
+    code = """
+with gpulse.Monitor(interval=0.1, report=True) as m:
+    with m.phase("eval"):
+        until(lambda: m.latest)
+"""
+    ended = run(code, tmp_path, on(machine(2), tmp_path))
+    assert (ended.code, ended.out) == (0, "")
+    lines = ended.err.splitlines()
+    assert lines[0].startswith("gpulse: ")
+    assert [line.split(" · ")[1].strip() for line in lines[1:3]] == ["util 10 % (p95 10)", "util 11 % (p95 11)"]
+    assert lines[-1].split()[0] == "eval"
+
+
+# --- the end of the program
+
+ENDS = {
+    "falls off the end": "pass",
+    "sys.exit": "sys.exit(7)",
+    "exception": "raise ValueError('boom')",
+    "os._exit": "os._exit(3)",
+    "abort": "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); os.abort()",
+    "exception in a thread": "t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join(); sys.exit('bye')",
+    "exit from atexit": "atexit.register(lambda: os._exit(5))",
+    "handler of its own": "signal.signal(15, lambda *_: sys.exit(42)); os.kill(os.getpid(), 15); signal.pause()",
+    "Ctrl-C inside a with": "import contextlib\nwith m or contextlib.nullcontext():\n    os.kill(os.getpid(), 2); signal.pause()",
+    "exec": "os.execv(sys.executable, [sys.executable, '-c', 'print(1 + 1)'])",
+}
+ENDING = """
+signal.signal(signal.SIGINT, signal.default_int_handler)
+m = None
+if os.environ.get("WATCHED"):
+    m = gpulse.Monitor(interval=0.1).start()
+    until(lambda: m.latest)
+print("ready", flush=True)
+sys.stdin.readline()
+print("output not yet flushed")
+"""
+
+
+def both_ways(
+    code: str, folder: Path, number: signal.Signals | None = None, group: bool = False
+) -> tuple[Ended, Ended]:
+    """Run a program without and with a monitor; with one, its agent must end soon after."""
+    endings = []
+    for watched in ("", "1"):
+        with Program(ENDING + code, folder, DEMO | {"WATCHED": watched}) as program:
+            program.line()
+            found = agents(program.pid)
+            assert len(found) == len(watched)
+            with ExitStack() as stack:
+                waits = [stack.enter_context(outlived(pid)) for pid in found]
+                if number is None:
+                    program.go()
+                else:
+                    program.signal(number, group)
+                endings.append(program.end())
+                for wait in waits:
+                    wait()
+    return endings[0], endings[1]
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_program_ends_as_it_would_without(tmp_path: Path, how: str) -> None:
+    without, watched = both_ways(ENDS[how], tmp_path)
+    assert watched == without
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_does_what_it_would_without(tmp_path: Path, number: signal.Signals) -> None:
+    without, watched = both_ways("", tmp_path, number, group=number != signal.SIGKILL)
+    assert (watched.code, watched.out) == (without.code, without.out) == (-number, "ready\n")
+    # where exactly Ctrl-C meets the program is chance
+    assert watched.err.splitlines()[-1:] == without.err.splitlines()[-1:]
+
+
+def test_an_error_inside_the_with_leaves_it_unchanged(tmp_path: Path) -> None:
+    code = """
+import contextlib
+with gpulse.Monitor(interval=0.1) if os.environ.get("W") else contextlib.nullcontext():
+    raise KeyError("boom")
+"""
+    without, watched = (run(code, tmp_path, DEMO | {"W": watched}) for watched in ("", "1"))
+    assert watched == without
+    assert watched.code == 1
+
+
+def test_a_process_that_holds_the_pipe_does_not_hold_the_agent(tmp_path: Path) -> None:
+    code = f"""{READY}
+import ctypes
+child = ctypes.PyDLL(None).fork()  # as C code forks: nobody tells Python, and all pipes stay open
+if child == 0:
+    while True: signal.pause()
+print(child, flush=True)
+sys.stdin.readline()
+"""
+    with Program(code, tmp_path, DEMO) as program:
+        program.line()
+        child = int(program.line())
+        try:
+            with outlived(agent(program.pid)) as wait:
+                program.signal(signal.SIGKILL)
+                wait()
+            os.kill(child, 0)  # it is still there
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_the_agent_ends_also_when_looks_take_longer_than_the_pace(tmp_path: Path) -> None:
+    slow = machine(1).latency(nvmlDeviceGetPowerUsage="wait 300000")
+    code = f"""{READY}
+import ctypes
+child = ctypes.PyDLL(None).fork()
+if child == 0:
+    while True: os.read(m._link._agent._from, 1 << 16)  # so that the agent never has to wait for a reader
+print(child, flush=True)
+sys.stdin.readline()
+"""
+    environ = on(slow, tmp_path)
+    del environ["FAKE_NVML_LATENCY"]
+    with Program(code, tmp_path, environ) as program:
+        program.line()
+        child = int(program.line())
+        try:
+            with outlived(agent(program.pid)) as wait:
+                program.signal(signal.SIGKILL)
+                wait()
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+# --- the end of the agent
+
+SAMPLING = """
+import gpulse.monitor.link as link
+link._TRIES = {tries}
+link._SILENCE = {silence}
+values = Values()
+m = gpulse.Monitor(values.sink, interval=0.1).start()
+values()
+print("ready", flush=True)
+sys.stdin.readline()
+count = values.count
+until(lambda: values.count > count + 2)
+print("sampled", flush=True)
+sys.stdin.readline()
+print(m.summary().steps)
+"""
+
+
+def test_an_agent_that_is_killed_is_replaced(tmp_path: Path) -> None:
+    with Program(SAMPLING.format(tries=3, silence=10), tmp_path, DEMO) as program:
+        program.line()
+        for _ in range(2):
+            first = agent(program.pid)
+            os.kill(first, signal.SIGKILL)
+            until(lambda first=first: first not in agents(program.pid) and agents(program.pid))  # type: ignore[misc]
+        program.go()
+        assert program.line() == "sampled"
+        with outlived(agent(program.pid)) as wait:
+            program.go()
+            ended = program.end()
+            wait()
+    assert (ended.code, ended.err) == (0, ""), ended
+
+
+def test_an_agent_that_hangs_is_replaced(tmp_path: Path) -> None:
+    with Program(SAMPLING.format(tries=3, silence=1), tmp_path, DEMO) as program:
+        program.line()
+        first = agent(program.pid)
+        with outlived(first) as wait:
+            os.kill(first, signal.SIGSTOP)
+            wait()
+        program.go()
+        assert program.line() == "sampled"
+        program.go()
+        ended = program.end()
+    assert (ended.code, ended.err) == (0, ""), ended
+
+
+def test_an_agent_killed_again_and_again_is_given_up_with_one_sentence(tmp_path: Path) -> None:
+    code = """
+import gpulse.monitor.link as link
+link._TRIES = 1
+m = gpulse.Monitor(interval=0.1).start()
+until(lambda: m.latest)
+print("ready", flush=True)
+sys.stdin.readline()
+with m.phase("after"), gpulse.measure("after", show=False) as measured:
+    m.step()
+    time.sleep(0.15)
+print(measured.wait(0), m.stop().phase("after").steps, measured.gpus)
+"""
+    with Program(code, tmp_path, DEMO) as program:
+        program.line()
+        killed = set[int]()
+        while "again and again" not in program.err:
+            for pid in set(agents(program.pid)) - killed:
+                killed.add(pid)
+                os.kill(pid, signal.SIGKILL)
+        program.go()
+        ended = program.end()
+    assert len(killed) == 2
+    assert (ended.code, ended.out) == (0, "ready\nTrue 1 ()\n"), ended
+    assert ended.err == "gpulse: the sampler ended again and again; this program goes on without it.\n"
+
+
+def test_stopping_does_not_wait_for_an_agent_that_hangs_and_leaves_none_behind(tmp_path: Path) -> None:
+    code = f"{READY}sys.stdin.readline()\nassert m.stop() is not None\nos._exit(0)"
+    with Program(code, tmp_path, DEMO) as program:
+        program.line()
+        hung = agent(program.pid)
+        with outlived(hung) as wait:
+            os.kill(hung, signal.SIGSTOP)
+            try:
+                program.go()
+                assert program.end().code == 0
+                wait()
+            except AssertionError:
+                os.kill(hung, signal.SIGKILL)
+                raise
+
+
+def test_a_program_that_waits_for_all_its_children_finds_only_its_own(tmp_path: Path) -> None:
+    code = """
+values = Values()
+with gpulse.Monitor(values.sink, interval=0.1):
+    values()
+    own = os.posix_spawnp("true", ["true"], os.environ)
+    found = []
+    try:
+        while True:
+            found.append(os.wait()[0])
+    except ChildProcessError:
+        print(found == [own])
+"""
+    assert run(code, tmp_path, DEMO).out == "True\n"
+
+
+def test_signals_for_the_program_do_not_end_the_agent(tmp_path: Path) -> None:
+    code = f"""{READY}
+sys.stdin.readline()
+newest = m.latest
+until(lambda: m.latest is not newest)
+"""
+    with Program(code, tmp_path, DEMO) as program:
+        program.line()
+        first = agent(program.pid)
+        assert os.getsid(first) != os.getsid(program.pid)  # not in the group that a terminal sends Ctrl-C to
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            os.kill(first, number)  # as schedulers do to every process of a job
+        assert agent(program.pid) == first
+        program.go()
+        ended = program.end()
+    assert (ended.code, ended.err) == (0, ""), ended
+
+
+# --- drivers in trouble
+
+
+def test_a_driver_that_hangs_at_the_start_is_one_sentence(tmp_path: Path) -> None:
+    code = "m = gpulse.Monitor(interval=0.1).start()\nuntil(lambda: m.errors)\nprint(m.stop().samples)"
+    ended = run(code, tmp_path, on(Scenario.load("init-hang"), tmp_path))
+    assert (ended.code, ended.out) == (0, "0\n"), ended
+    assert ended.err.count("\n") == 1
+    assert "does not answer" in ended.err
+
+
+def test_a_program_may_end_while_the_driver_hangs_at_the_start(tmp_path: Path) -> None:
+    code = "m = gpulse.Monitor(interval=0.1).start()\nprint('ready', flush=True)\nsys.stdin.readline()"
+    with Program(code, tmp_path, on(Scenario.load("init-hang"), tmp_path)) as program:
+        program.line()
+        with outlived(agent(program.pid)) as wait:
+            program.signal(signal.SIGKILL)
+            wait()
+
+
+@pytest.mark.parametrize(
+    ("fault", "state"),
+    [
+        ({"function": "nvmlDeviceGetPowerUsage", "hang": "60s"}, "timeout"),
+        ({"function": "*", "code": "GPU_IS_LOST"}, "lost"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["process", "thread"])
+def test_a_gpu_in_trouble_says_so_and_the_other_goes_on(
+    tmp_path: Path, fault: dict[str, str], state: str, mode: str
+) -> None:
+    environ = on(machine(2).fault(gpu=0, since="5s", **fault), tmp_path)
+    clock = Clock(tmp_path / "machine")
+    code = f"""
+values = Values()
+m = gpulse.Monitor(values.sink, interval=0.1, mode={mode!r}).start()
+until(lambda: m.latest)
+print([gpu.state for gpu in m.latest.gpus], flush=True)
+sys.stdin.readline()
+until(lambda: m.latest.gpus[0].state != "ok")
+print([gpu.state for gpu in m.latest.gpus], flush=True)
+values(lambda seen: "gpu0/power_draw" not in seen and "gpu1/power_draw" in seen)
+summary = m.stop()
+print([gpu.state for gpu in summary.gpus], flush=True)
+"""
+    with Program(code, tmp_path, environ | clock.environment) as program:
+        assert program.line() == "['ok', 'ok']"
+        clock.set(6.0)
+        program.go()
+        assert program.line() == f"[{state!r}, 'ok']"
+        assert program.line() == f"[{state!r}, 'ok']"
+        ended = program.end()
+    assert (ended.code, ended.err) == (0, ""), ended
+
+
+def test_no_driver_is_one_sentence_and_nothing_else(tmp_path: Path) -> None:
+    code = "m = gpulse.Monitor(interval=0.1).start()\nuntil(lambda: m.errors)\nm.step()\nprint('done')"
+    ended = run(code, tmp_path, on(Scenario.load("not-loaded"), tmp_path))
+    assert (ended.code, ended.out, ended.err.count("\n")) == (0, "done\n", 1), ended
+    assert ended.err.startswith("gpulse: ")
+
+
+def test_a_source_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
+    code = "m = gpulse.Monitor(interval=0.1).start()\nuntil(lambda: m.errors)\nprint('done')"
+    ended = run(code, tmp_path, DEMO | {"GPULSE_SOURCE": "nonsense"})
+    assert (ended.code, ended.out, ended.err.count("\n")) == (0, "done\n", 1), ended
+
+
+# --- odd surroundings
+
+
+def test_what_lies_around_does_not_reach_the_agent(tmp_path: Path) -> None:
+    junk = tmp_path / "junk"
+    junk.mkdir()
+    for name in ("json", "select", "gpulse", "sitecustomize", "usercustomize", "os", "signal"):
+        (junk / f"{name}.py").write_text(
+            f"open({str(tmp_path / 'reached')!r}, 'a').write({name!r}); raise SystemExit(1)"
+        )
+    code = f"""
+os.environ["PYTHONPATH"] = os.environ["PYTHONHOME"] = os.environ["PYTHONSTARTUP"] = {str(junk)!r}
+os.chdir({str(junk)!r})
+{READY}"""
+    ended = run(code, tmp_path, DEMO)
+    assert (ended.code, ended.out, ended.err) == (0, "ready\n", "")
+    assert not (tmp_path / "reached").exists()
+
+
+def test_a_module_in_the_way_of_ours_costs_only_the_monitor(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("answer = 42")
+    ended = run("m = gpulse.Monitor().start()\nm.step()\nm.stop()\nprint('done')", tmp_path, DEMO)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (0, "done\n", 1), ended
+
+
+def test_without_any_standard_stream(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code = f"{PRELUDE}\nm = gpulse.Monitor(interval=0.1).start()\nuntil(lambda: m.latest)\nm._say('into the void')\n"
+    code += f"open({str(out)!r}, 'w').write(str(len(m.stop().gpus)))"
+    (tmp_path / "program.py").write_text(code)
+    started = subprocess.Popen(
+        [sys.executable, str(tmp_path / "program.py")], env=DEMO, preexec_fn=lambda: os.closerange(0, 3)
+    )
+    assert started.wait(PATIENCE) == 0
+    assert out.read_text() == "8"
+
+
+def test_a_stderr_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    (tmp_path / "program.py").write_text(f"{PRELUDE}\nm = gpulse.Monitor(gpus=[99]).start()\nuntil(lambda: m.errors)")
+    try:
+        started = subprocess.run(
+            [sys.executable, str(tmp_path / "program.py")], env=DEMO, stderr=write, timeout=PATIENCE, check=False
+        )
+    finally:
+        os.close(write)
+    assert started.returncode in (0, 120)  # 120: Python's own, for a stderr it could not flush
+
+
+def test_code_from_the_command_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{PRELUDE}{READY}print(len(m.stop().gpus))"],
+        env=DEMO,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == (b"ready\n8\n", b"")
+
+
+def test_an_agent_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
+    code = """
+values = Values()
+m = gpulse.Monitor(values.sink, interval=0.1)
+thread = threading.Thread(target=m.start)
+thread.start()
+thread.join()
+count = values.count
+until(lambda: values.count > count + 3)
+print(json.dumps(m.errors))
+"""
+    assert told(code, tmp_path, DEMO) == 0
+
+
+def test_starting_and_stopping_in_any_order(tmp_path: Path) -> None:
+    code = """
+m = gpulse.Monitor(interval=0.1)
+said = [m.stop(), m.latest, m.summary(), m.step(), m.mark("x")]
+with m.phase("before"): pass
+m.start()
+with m.phase("left open"):
+    assert m.start() is m
+    until(lambda: m.latest)
+    first = m.stop()
+    said += [m.stop(), len(first.gpus), m.summary().seconds == first.seconds]
+    m.start()
+until(lambda: m.latest)
+second = m.stop()
+print(json.dumps([*said, len(second.gpus), len(first.phases), len(second.phases), m.errors]))
+"""
+    assert told(code, tmp_path, DEMO) == [None, None, None, None, None, None, 8, True, 8, 1, 0, 0]
+
+
+@pytest.mark.parametrize("mode", ["process", "thread"])
+def test_starting_again_and_again_leaks_nothing(tmp_path: Path, mode: str) -> None:
+    code = f"""
+def held():
+    return len(os.listdir("/proc/self/fd")), threading.active_count()
+m = gpulse.Monitor(interval=0.1, mode={mode!r})
+for turn in range(4):
+    m.start()
+    until(lambda: m.latest)
+    m.stop()
+    if turn == 0:
+        first = held()
+until(lambda: held() <= first)
+print(json.dumps(True))
+"""
+    assert told(code, tmp_path, DEMO) is True
+
+
+def test_two_monitors_at_once(tmp_path: Path) -> None:
+    code = """
+a, b = gpulse.Monitor(interval=0.1).start(), gpulse.Monitor(interval=0.1, gpus=[0]).start()
+with a.phase("a"), b.phase("b"):
+    until(lambda: a.latest and b.latest)
+sizes = [len(m.latest.gpus) for m in (a, b)]
+a.stop()
+newest = b.latest
+until(lambda: b.latest is not newest)
+print(json.dumps([sizes, [[p.name for p in m.summary().phases] for m in (a, b)]]))
+"""
+    assert told(code, tmp_path, DEMO) == [[8, 1], [["a"], ["b"]]]
+
+
+def test_monitors_at_once_from_many_threads(tmp_path: Path) -> None:
+    code = """
+def work():
+    with gpulse.Monitor(interval=0.1, mode="thread") as m, m.phase("x"):
+        until(lambda: m.latest)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(json.dumps(len(gpulse.monitor.monitor.running)))
+"""
+    assert told(code, tmp_path, DEMO) == 0
+
+
+# --- other processes of the program
+
+
+def test_in_a_forked_child_nothing_happens(tmp_path: Path) -> None:
+    code = """
+pipes = lambda: {os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
+before = pipes()
+m = gpulse.Monitor(interval=0.1).start()
+until(lambda: m.latest)
+with m.phase("train"), gpulse.measure("outer", show=False):
+    child = os.fork()
+    if child == 0:
+        m.step(); m.mark("x", 1); m.waited(1.0); m.hasten()
+        with m.phase("eval"), gpulse.measure("inner", show=False) as inner:
+            time.sleep(0.11)
+        assert m.stop() is None and m.summary() is None and m.latest is None
+        assert inner.gpus == () and not gpulse.monitor.monitor.running
+        assert {name for name in pipes() - before if name.startswith("pipe:")} == set()
+if child == 0:
+    import gc; gc.collect()
+    with open("child", "w") as file:  # takes the number of a pipe that was closed
+        m.__init__(); gc.collect()
+        file.write("well")
+    sys.exit(8)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+newest = m.latest
+until(lambda: m.latest is not newest)
+summary = m.stop()
+print(json.dumps([code, open("child").read(), summary.steps, [p.name for p in summary.phases]]))
+"""
+    assert told(code, tmp_path, DEMO) == [8, "well", 0, ["train"]]
+
+
+def test_a_forked_child_may_have_a_monitor_of_its_own(tmp_path: Path) -> None:
+    code = f"""{READY}
+child = os.fork()
+if child == 0:
+    m.start()
+    until(lambda: m.latest)
+    print(m._link._agent.pid, flush=True)
+    sys.stdin.readline()
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    with Program(code, tmp_path, DEMO) as program:
+        program.line()
+        other = int(program.line())
+        assert agent(program.pid) != other
+        with outlived(other) as wait:
+            program.go()
+            wait()
+        assert program.end().code == 0
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_of_multiprocessing_start_no_agent(tmp_path: Path, method: str) -> None:
+    code = """
+import multiprocessing, warnings
+m = gpulse.Monitor(interval=0.1)
+
+@gpulse.measure(show=False)
+def work(carried):
+    for monitor in (m, carried):
+        monitor.step()
+        with monitor.phase("eval"):
+            pass
+    assert monitor.stop() is None
+    return os.getpid(), len(gpulse.monitor.monitor.running)
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    m.start()
+    until(lambda: m.latest)
+    with multiprocessing.get_context(METHOD).Pool(2) as pool:
+        found = pool.map(work, [m] * 4)
+        print(found, flush=True)
+        sys.stdin.readline()
+    m.step()
+    print(m.stop().steps, flush=True)
+"""
+    with Program(code.replace("METHOD", repr(method)), tmp_path, DEMO) as program:
+        found = eval(program.line())
+        assert {count for _, count in found} == {0}
+        assert all(agents(pid) == [] for pid, _ in found)
+        assert len(agents(program.pid)) == 1
+        program.go()
+        assert program.line() == "1"
+        ended = program.end()
+    assert (ended.code, ended.err) == (0, ""), ended
+
+
+def test_only_the_first_rank_samples(tmp_path: Path) -> None:
+    code = """
+sink = Values()
+for more in ({}, {"ranks": "all"}):
+    m = gpulse.Monitor(sink.sink, interval=0.1, **more).start()
+    if m.samples:
+        sink()
+    with m.phase("train"):
+        m.step(3)
+    with gpulse.measure("x", show=False) as x:
+        time.sleep(0.11)
+    print(m.samples, m.stop().phase("train").steps, len(x.gpus), flush=True)
+"""
+    ended = run(code, tmp_path, DEMO | {"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"})
+    assert (ended.code, ended.out, ended.err) == (0, "False 3 0\nTrue 3 8\n", "")
+
+
+def test_a_first_rank_that_sees_too_few_gpus_says_so(tmp_path: Path) -> None:
+    environ = on(machine(), tmp_path, LOCAL_RANK="0", LOCAL_WORLD_SIZE="4", CUDA_VISIBLE_DEVICES="2")
+    ended = run(READY, tmp_path, environ)
+    assert (ended.code, ended.err.count("\n")) == (0, 1)
+    assert "sees 1 GPU(s) and samples for the 4" in ended.err
+
+
+def test_the_tree_of_the_program_without_its_agent(tmp_path: Path) -> None:
+    code = """
+import subprocess
+values = Values()
+m = gpulse.Monitor(values.sink, interval=0.1).start()
+def after(fits):  # a phase that ends asks for a look at everything
+    def seen(values):
+        with m.phase("look"): pass
+        return fits(values)
+    return values(seen)
+alone = after(lambda seen: seen.get("process/tree_cpu_percent") is not None)
+burning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+busy = after(lambda seen: seen.get("process/tree_cpu_percent", 0) > 30 + seen["process/cpu_percent"])
+burning.kill(); burning.wait()
+left = after(lambda seen: seen["process/children"] == 0)
+key = "process/tree_cpu_percent"
+print(json.dumps([alone["process/children"], busy["process/children"], key in left and left[key] >= 0,
+                  busy["process/tree_memory"] > alone["process/tree_memory"], m.summary().program["tree_cpu_percent"].min >= 0]))
+"""
+    assert told(code, tmp_path, DEMO) == [0, 1, True, True, True]
+
+
+# --- sinks
+
+
+def test_a_sink_that_cannot_be_opened_or_written_costs_only_itself(tmp_path: Path) -> None:
+    code = """
+from gpulse.sinks import Sink
+class Unopened(Sink):
+    name = "unopened"
+    def open(self): raise ImportError
+class Failing(Sink):
+    name = "failing"
+    def write(self, sample): raise ValueError("no")
+values = Values()
+with gpulse.Monitor([Unopened(), Failing(), values.sink], interval=0.1) as m:
+    until(lambda: values.count > 3)
+print(m.errors)
+"""
+    ended = run(code, tmp_path, DEMO)
+    assert (ended.code, ended.out) == (0, "2\n"), ended
+    assert ended.err.splitlines() == [
+        "gpulse: unopened: ImportError (this program goes on without it).",
+        "gpulse: failing: no (said once; its other samples go on).",
+    ]
+
+
+def test_a_sink_that_hangs_is_named_and_left_behind(tmp_path: Path) -> None:
+    code = """
+hangs = threading.Event()
+values = Values()
+class Hanging(gpulse.sinks.Sink):
+    name = "hanging"
+    def write(self, sample):
+        hangs.set()
+        threading.Event().wait()
+with gpulse.Monitor([Hanging(), values.sink], interval=0.1) as m:
+    hangs.wait()
+    until(lambda: values.count > 3)
+print("done")
+"""
+    ended = run(code, tmp_path, DEMO)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (0, "done\n", 1), ended
+    assert "hanging did not finish in time" in ended.err
+
+
+# --- measure and a quick look
+
+
+def test_measuring_starts_a_quiet_monitor_and_the_program_ends_cleanly(tmp_path: Path) -> None:
+    code = """
+@gpulse.measure(show=False)
+def work():
+    until(lambda: gpulse.monitor.monitor.running[0].latest)
+    time.sleep(0.15)
+work()
+with gpulse.measure("block") as block:
+    time.sleep(0.15)
+with gpulse.measure("short") as short: pass
+total = gpulse.measurements()
+print(total["work"].calls, total["block"].calls, len(block.gpus), block.memory_peak > 0, block.energy, short.gpus, flush=True)
+sys.stdin.readline()
+"""
+    with Program(code, tmp_path, DEMO) as program:
+        assert program.line() == "1 1 8 True None ()"
+        with outlived(agent(program.pid)) as wait:
+            program.go()
+            ended = program.end()
+            wait()
+    assert ended.code == 0
+    lines = sorted(ended.err.splitlines())
+    assert [line.split()[0] for line in lines] == ["block", "short"]
+    assert "GiB" in lines[0]
+    assert "GiB" not in lines[1]
+
+
+def test_a_measurement_sees_the_memory_of_the_driver_and_of_this_process(tmp_path: Path) -> None:
+    scenario = machine(2).gpu(1, memory__used="steps(0:1 GiB, 5s:3 GiB)")
+    scenario.process(gpu=1, pid="self", memory="1 GiB")
+    environ = on(scenario, tmp_path)
+    clock = Clock(tmp_path / "machine")
+    code = """
+m = gpulse.Monitor(interval=0.1, mode="thread").start()
+until(lambda: m.latest)
+with gpulse.measure("grow", show=False) as grow:
+    print("inside", flush=True)
+    sys.stdin.readline()
+    until(lambda: m.latest.gpus[1].memory_used == 3 << 30)
+    time.sleep(0.15)
+print([grow.memory_peak / 2**30, grow.memory_net / 2**30, grow.process_memory_peak / 2**30, grow.process_memory_net / 2**30], flush=True)
+print([gpu.index for gpu in grow.gpus], grow.utilization.mean)
+"""
+    with Program(code, tmp_path, environ | clock.environment) as program:
+        program.line()
+        clock.set(6.0)
+        program.go()
+        assert program.line() == "[3.0, 2.0, 1.0, 0.0]"
+        assert program.line() == "[1] 11.0"
+        assert program.end().code == 0
+
+
+def test_a_monitor_may_stop_inside_a_measurement(tmp_path: Path) -> None:
+    code = """
+for pause in (0, 0.15):
+    m = gpulse.Monitor(interval=0.1).start()
+    until(lambda: m.latest)
+    with gpulse.measure("x", show=False) as x:
+        time.sleep(pause)
+        m.stop()
+    assert x.wait(0)
+print(json.dumps(gpulse.measurements()["x"].calls))
+"""
+    assert told(code, tmp_path, DEMO) == 2
+
+
+def test_measuring_where_there_is_no_driver(tmp_path: Path) -> None:
+    code = "with gpulse.measure('x', show=False) as x:\n    until(lambda: gpulse.monitor.monitor.running[0].errors)\n"
+    ended = run(f"{code}print(x.seconds > 0, x.gpus)", tmp_path, on(Scenario.load("not-loaded"), tmp_path))
+    assert (ended.code, ended.out, ended.err.count("\n")) == (0, "True ()\n", 1), ended
+
+
+def test_a_quick_look(tmp_path: Path) -> None:
+    code = "gpulse.print_utilization()"
+    seen = run(code, tmp_path, on(machine(), tmp_path, CUDA_VISIBLE_DEVICES="3,1"))
+    assert (seen.code, seen.err) == (0, "")
+    lines = seen.out.splitlines()
+    assert [line[:5] for line in lines] == ["GPU 0", "GPU 1"]
+    assert "util 13 %" in lines[0]
+    assert "103 W" in lines[0]
+    assert "util 11 %" in lines[1]
+
+
+def test_a_quick_look_where_there_is_nothing_to_see(tmp_path: Path) -> None:
+    hidden = run("gpulse.print_utilization()", tmp_path, on(machine(), tmp_path, CUDA_VISIBLE_DEVICES=""))
+    assert (hidden.code, hidden.err) == (0, "")
+    assert "no GPU is visible" in hidden.out
+    missing = run("gpulse.print_utilization(sys.stderr)", tmp_path, on(Scenario.load("not-loaded"), tmp_path))
+    assert (missing.code, missing.out, missing.err.count("\n")) == (0, "", 1)
+    assert missing.err.startswith("gpulse: ")
+
+
+def test_importing_the_monitor_starts_nothing(tmp_path: Path) -> None:
+    code = """
+before = threading.active_count(), len(os.listdir("/proc/self/fd"))
+gpulse.Monitor, gpulse.measure, gpulse.print_utilization
+after = threading.active_count(), len(os.listdir("/proc/self/fd"))
+print(json.dumps([before == after, [name for name in ("subprocess", "typing", "asyncio", "logging") if name in sys.modules]]))
+"""
+    same, loaded = told(code, tmp_path, DEMO)
+    assert same
+    assert "asyncio" not in loaded
+    assert ROOT.exists()

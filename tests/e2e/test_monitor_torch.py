@@ -1,0 +1,142 @@
+"""A monitor beside real training in torch: same losses, one agent, and curves that TensorBoard reads."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.programs import PATIENCE, Program, agents, plain_environment, run
+from tests.unit.readback import tensorboard_rows
+
+pytest.importorskip("torch")
+pytest.importorskip("tensorboard")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux"),
+    pytest.mark.filterwarnings("ignore"),  # torch and tensorboard have many of their own
+]
+
+DEMO = plain_environment(OMP_NUM_THREADS="1")
+TRAINING = """
+import contextlib, json
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Numbers(Dataset):
+    def __init__(self, monitor):
+        self.monitor = monitor
+    def __len__(self):
+        return 64
+    def __getitem__(self, at):
+        if self.monitor is not None:
+            self.monitor.step()  # in a worker: does nothing
+        return self.look_up(at)
+    @gpulse.measure(show=False)
+    def look_up(self, at):
+        generator = torch.Generator().manual_seed(at)
+        return torch.randn(8, generator=generator), torch.tensor([float(at % 5)])
+
+def train(monitor, method):
+    torch.manual_seed(7)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(16, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+    loader = DataLoader(Numbers(monitor), batch_size=8, shuffle=True, num_workers=2, multiprocessing_context=method,
+                        persistent_workers=True)
+    losses = []
+    for epoch in range(2):
+        if monitor is not None:
+            monitor.mark("epoch", epoch)
+        with monitor.phase("train") if monitor is not None else contextlib.nullcontext():
+            for x, y in monitor.batches(loader) if monitor is not None else loader:
+                loss = torch.nn.functional.mse_loss(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+    return losses, loader
+
+if __name__ == "__main__":
+    method = sys.argv[1] if len(sys.argv) > 1 else os.environ["METHOD"]
+    torch.set_num_threads(1)
+    if not os.environ.get("WATCHED"):
+        losses, _ = train(None, method)
+        print(json.dumps(losses))
+        sys.exit(0)
+    values = Values()
+    from gpulse.sinks import TensorBoardSink
+    with gpulse.Monitor([TensorBoardSink("runs"), values.sink], interval=0.1) as m:
+        losses, loader = train(m, method)
+        print(json.dumps(losses), flush=True)
+        print(json.dumps([worker.pid for worker in loader._iterator._workers]), flush=True)
+        sys.stdin.readline()
+        until(lambda: values.newest.get("process/tree_cpu_percent") and m.summary().seconds > 3)  # a point a second
+    print(json.dumps([m.errors, m.summary().steps, m.summary().phase("train").calls]))
+"""
+
+
+@pytest.fixture(scope="module")
+def losses(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return what the same training says without a monitor."""
+    ended = run(TRAINING, tmp_path_factory.mktemp("plain"), DEMO | {"METHOD": "fork"})
+    assert ended.code == 0, ended
+    assert len(ended.out.split(",")) == 16
+    return ended.out.strip()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_training_with_loader_workers_is_the_same_and_has_one_agent(tmp_path: Path, losses: str, method: str) -> None:
+    with Program(TRAINING, tmp_path, DEMO | {"METHOD": method, "WATCHED": "1"}) as program:
+        assert program.line() == losses
+        workers = [int(word) for word in re.findall(r"\d+", program.line())]
+        assert len(workers) == 2
+        assert len(agents(program.pid)) == 1
+        assert [agents(worker) for worker in workers] == [[], []]
+        program.go()
+        assert program.line() == "[0, 16, 2]"  # steps of the loop, and none of the workers'
+        ended = program.end()
+    assert ended.code == 0, ended
+    assert "gpulse" not in ended.err, ended
+
+    rows = tensorboard_rows(tmp_path / "runs" / "gpulse")  # which also asserts that no step comes twice or goes back
+    assert len(rows) >= 3
+    assert any("gpu0/utilization" in values for _, values in rows)
+    assert any("process/tree_cpu_percent" in values for _, values in rows)
+
+
+def test_torchrun_has_one_agent_for_all_ranks(tmp_path: Path) -> None:
+    (tmp_path / "ranks.py").write_text("""
+import os, sys, time
+import torch, torch.distributed as dist
+import gpulse
+sys.path.insert(0, os.environ["TESTS"])
+from tests.e2e.programs import agents
+
+dist.init_process_group("gloo")
+with gpulse.Monitor(interval=0.1) as m:
+    end = time.monotonic() + 20
+    while m.samples and m.latest is None and time.monotonic() < end:
+        time.sleep(0.01)
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    m.step()
+    mine = len(agents(os.getpid()))
+    dist.barrier()
+print(f"<rank {dist.get_rank()}: {total.item():.0f} ranks, {mine} agents, {m.summary().steps} steps>", flush=True)
+dist.destroy_process_group()
+""")
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "ranks.py"],
+        cwd=tmp_path,
+        env=DEMO | {"TESTS": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = sorted(re.findall(r"<rank [^>]*>", done.stdout))
+    assert said == ["<rank 0: 2 ranks, 1 agents, 1 steps>", "<rank 1: 2 ranks, 0 agents, 1 steps>"]

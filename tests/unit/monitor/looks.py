@@ -1,0 +1,54 @@
+"""Looks made by hand, and a ledger whose clock stands where a test puts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpulse.model.catalog import Gpu, Host
+from gpulse.model.snapshot import Snapshot
+from gpulse.monitor import ledger as ledgers
+from gpulse.monitor.ledger import Ledger
+from gpulse.monitor.request import Look
+
+if TYPE_CHECKING:
+    from gpulse.model.metric import Value
+
+UUID = "GPU-00000000-1111-2222-3333-444444444444"
+START = 1000.0
+
+
+def look(at: float, **gpu: Value) -> Look:
+    """Return a look at one GPU, so many seconds after START."""
+    return Look(START + at, Snapshot(at, (Gpu({"uuid": UUID, "index": 0, "name": "H100", **gpu}),), Host({})), None)
+
+
+class Diary:
+    """A ledger that is watched from START on; `at` moves its clock, `edges` counts how often it wanted to be looked at."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = START
+        self.edges = 0
+        monkeypatch.setattr(ledgers, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
+        self.ledger = Ledger(self._edge)
+        self.ledger.watched = True
+
+    def _edge(self) -> None:
+        self.edges += 1
+
+    def at(self, seconds: float) -> Ledger:
+        """Return the ledger, with its clock so many seconds after START."""
+        self.now = START + seconds
+        return self.ledger
+
+    def look(self, at: float, **gpu: Value) -> None:
+        """Take a look at this time."""
+        self.at(at).add(look(at, **gpu))
+
+    def phase(self, name: str, begin: float) -> Callable[[float], None]:
+        """Begin a phase; the answer ends it."""
+        phase, window = self.at(begin).enter(name)
+        return lambda end: self.at(end).leave(phase, window)

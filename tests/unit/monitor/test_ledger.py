@@ -1,0 +1,414 @@
+"""The ledger: which window gets what was seen, and how much of the energy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpulse.analysis.summary import Summary
+from gpulse.analysis.tally import Tally
+from gpulse.model.catalog import Gpu, Host
+from gpulse.model.snapshot import Snapshot
+from gpulse.monitor import ledger as ledgers
+from gpulse.monitor.ledger import Ledger
+from gpulse.monitor.request import Look
+from tests.unit.monitor.looks import START, UUID, Diary
+
+
+@pytest.fixture
+def diary(monkeypatch: pytest.MonkeyPatch) -> Diary:
+    return contextvars.Context().run(Diary, monkeypatch)
+
+
+def named(summary: Summary, name: str) -> Summary:
+    phase = summary.phase(name)
+    assert phase is not None
+    return phase
+
+
+def mean(summary: Summary, key: str = "utilization") -> float:
+    return summary.gpus[0].stats[key].mean
+
+
+# --- phases
+
+
+def test_phases_nest_and_repeat(diary: Diary) -> None:
+    for begin in (0.0, 10.0):
+        end_train = diary.phase("train", begin)
+        end_eval = diary.phase("eval", begin + 2)
+        assert diary.ledger.phase() == "train/eval"
+        end_eval(begin + 3)
+        assert diary.ledger.phase() == "train"
+        end_train(begin + 5)
+    assert diary.ledger.phase() == ""
+    summary = diary.at(20.0).summary()
+    assert [(phase.name, phase.calls, phase.seconds) for phase in summary.phases] == [
+        ("train", 2, 10.0),
+        ("train/eval", 2, 2.0),
+    ]
+    assert summary.seconds == 20.0
+
+
+def test_an_open_phase_lasts_until_now_and_not_beyond_the_end(diary: Diary) -> None:
+    diary.phase("train", 1.0)
+    assert named(diary.at(4.0).summary(), "train").seconds == 3.0
+    diary.at(5.0).end()
+    assert named(diary.at(99.0).summary(), "train").seconds == 4.0
+    assert diary.ledger.summary().seconds == 5.0
+
+
+def test_phases_of_threads_stand_beside_each_other(diary: Diary) -> None:
+    end = diary.phase("train", 0.0)
+    thread = threading.Thread(target=lambda: diary.phase("save", 0.5)(0.75))
+    thread.start()
+    thread.join()
+    end(1.0)
+    assert [phase.name for phase in diary.ledger.summary().phases] == ["train", "save"]
+
+
+def test_phases_of_tasks_that_take_turns_stand_beside_each_other(diary: Diary) -> None:
+    async def task(name: str) -> None:
+        phase, window = diary.ledger.enter(name)
+        await asyncio.sleep(0)
+        diary.ledger.step(1, 0)
+        await asyncio.sleep(0)
+        diary.ledger.leave(phase, window)
+
+    async def both() -> None:
+        await asyncio.gather(task("a"), task("b"))
+
+    asyncio.run(both())
+    summary = diary.ledger.summary()
+    assert [(phase.name, phase.steps) for phase in summary.phases] == [("a", 1), ("b", 1)]
+    assert summary.steps == 2
+
+
+def test_phases_that_end_out_of_order_end_each_its_own(diary: Diary) -> None:
+    end_a, end_b = diary.phase("a", 0.0), diary.phase("b", 1.0)
+    end_a(3.0)
+    end_b(4.0)
+    assert [(p.name, p.seconds) for p in diary.ledger.summary().phases] == [("a", 3.0), ("a/b", 3.0)]
+    assert diary.ledger.phase() == ""
+
+
+def test_a_phase_may_end_in_another_thread(diary: Diary) -> None:
+    end = diary.phase("a", 0.0)
+    thread = threading.Thread(target=end, args=(2.0,))
+    thread.start()
+    thread.join()
+    assert named(diary.ledger.summary(), "a").seconds == 2.0
+
+
+def test_two_ledgers_do_not_nest_in_each_other(diary: Diary, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Diary(monkeypatch)
+    diary.phase("train", 0.0)
+    other.phase("eval", 0.0)
+    assert [phase.name for phase in other.ledger.summary().phases] == ["eval"]
+
+
+# --- looks
+
+
+def test_a_look_stands_for_the_time_since_the_one_before_shared_by_overlap(diary: Diary) -> None:
+    diary.look(0.0, utilization=0)
+    end = diary.phase("train", 1.0)
+    diary.look(2.0, utilization=10)  # one of its two seconds lies in the phase
+    diary.look(5.0, utilization=50)  # all three
+    end(6.0)
+    diary.look(9.0, utilization=90)  # one of four
+    summary = diary.ledger.summary()
+    assert mean(named(summary, "train")) == pytest.approx((10 * 1 + 50 * 3 + 90 * 1) / 5)
+    assert mean(summary) == pytest.approx((10 * 2 + 50 * 3 + 90 * 4) / 9, rel=1e-5)  # the first stood for an instant
+
+
+def test_what_comes_after_a_phase_is_not_its_own(diary: Diary) -> None:
+    diary.look(0.0, utilization=0)
+    diary.phase("train", 0.0)(1.0)
+    diary.look(1.0, utilization=20)
+    diary.look(2.0, utilization=100)
+    train = named(diary.ledger.summary(), "train")
+    assert (mean(train), train.samples, train.gpus[0].stats["utilization"].max) == (20.0, 1, 20.0)
+
+
+def test_the_first_look_ever_counts_in_an_open_phase(diary: Diary) -> None:
+    diary.phase("train", 0.0)
+    diary.look(0.1, utilization=30)
+    assert mean(named(diary.ledger.summary(), "train")) == 30.0
+
+
+def test_a_window_begins_with_a_fresh_look_and_with_no_old_one(diary: Diary) -> None:
+    class Begun(Tally):
+        def begin(self, snapshot: Snapshot) -> None:
+            begun.append(snapshot.time)
+
+    begun: list[float] = []
+    diary.at(0.0).open(Begun)
+    diary.look(1.0, utilization=0)
+    diary.at(2.9).open(Begun)
+    diary.at(3.1).open(Begun)
+    diary.look(3.2, utilization=0)
+    assert begun == [1.0]
+
+
+def test_begin_and_end_ask_for_a_look(diary: Diary) -> None:
+    end = diary.phase("train", 0.0)
+    assert diary.edges == 1
+    end(1.0)
+    assert diary.edges == 2
+
+
+# --- windows that somebody waits for
+
+
+def test_a_short_window_is_finished_by_the_first_look_after_it(diary: Diary) -> None:
+    finished: list[float] = []
+    diary.look(0.0, energy=0.0)
+    window = diary.at(0.1).open(Tally, lambda _: finished.append(diary.now - START))
+    assert diary.ledger.measuring
+    diary.look(0.2, energy=0.0)
+    diary.at(0.3).close(window)
+    assert not diary.ledger.measuring
+    assert not finished
+    diary.look(0.4, energy=0.0)
+    diary.look(0.5, energy=0.0)
+    assert finished == [pytest.approx(0.4)]
+
+
+def test_a_long_window_waits_for_the_counter_to_pass_its_end(diary: Diary) -> None:
+    finished: list[float] = []
+    diary.look(0.0, energy=100.0)
+    window = diary.at(0.0).open(Tally, lambda _: finished.append(diary.now - START))
+    diary.at(2.0).close(window)
+    diary.look(2.1, energy=100.0)  # an old value
+    assert finished == []
+    diary.look(2.5, energy=400.0)
+    assert finished == [2.5]
+
+
+def test_a_counter_that_never_moves_is_not_waited_for_long(diary: Diary) -> None:
+    finished: list[float] = []
+    diary.look(0.0, energy=100.0)
+    window = diary.at(0.0).open(Tally, lambda _: finished.append(diary.now - START))
+    diary.at(2.0).close(window)
+    for at in (10.0, 31.0, 33.0, 40.0):
+        diary.look(at, energy=100.0)
+    assert finished == [33.0]
+
+
+def test_without_looks_a_window_is_finished_when_it_is_closed_and_not_kept(diary: Diary) -> None:
+    finished: list[float] = []
+    waiting = diary.at(0.0).open(Tally, lambda _: finished.append(diary.now - START))
+    still_open = diary.ledger.open(Tally, lambda _: finished.append(diary.now - START))
+    diary.at(1.0).close(waiting)
+    assert finished == []
+    diary.at(3.0).unwatched()
+    assert finished == [3.0]
+    diary.at(4.0).close(still_open)
+    assert finished == [3.0, 4.0]
+    for _ in range(3):
+        diary.phase("train", 5.0)(6.0)
+    assert diary.ledger._windows == []
+    assert named(diary.ledger.summary(), "train").calls == 3
+
+
+def test_dropping_a_window_after_the_end_is_no_error(diary: Diary) -> None:
+    window = diary.at(0.0).open(Tally)
+    diary.ledger.end()
+    diary.ledger.drop(window)
+    diary.ledger.close(window)
+
+
+# --- energy
+
+
+def energy(summary: Summary) -> float | None:
+    return summary.energy
+
+
+def test_energy_is_shared_among_windows_by_time(diary: Diary) -> None:
+    diary.look(0.0, energy=1000.0)
+    end_a = diary.phase("a", 1.0)
+    diary.look(2.0, energy=1200.0)  # 100 W: 100 J in the phase
+    end_a(3.5)
+    end_b = diary.phase("b", 3.5)
+    diary.look(4.0, energy=1600.0)  # 200 W: 300 J and 100 J
+    end_b(5.0)
+    diary.look(6.0, energy=1800.0)  # 100 W: 100 J
+    summary = diary.ledger.summary()
+    assert energy(summary) == pytest.approx(800.0)
+    assert energy(named(summary, "a")) == pytest.approx(400.0)
+    assert energy(named(summary, "b")) == pytest.approx(200.0)
+
+
+def test_a_phase_within_has_its_part_of_the_same_energy(diary: Diary) -> None:
+    diary.look(0.0, energy=0.0)
+    end_train = diary.phase("train", 0.0)
+    end_eval = diary.phase("eval", 2.0)
+    diary.look(4.0, energy=400.0)
+    end_eval(4.0)
+    end_train(4.0)
+    summary = diary.ledger.summary()
+    assert (energy(named(summary, "train")), energy(named(summary, "train/eval"))) == (400.0, 200.0)
+
+
+def test_a_stale_value_is_no_standstill(diary: Diary) -> None:
+    diary.look(0.0, energy=1000.0)
+    end = diary.phase("a", 0.0)
+    for at in (1.0, 2.0, 3.0):
+        diary.look(at, energy=1000.0)
+    end(2.0)
+    diary.look(4.0, energy=1400.0)
+    assert energy(named(diary.ledger.summary(), "a")) == pytest.approx(200.0)
+
+
+def test_a_counter_that_falls_begins_anew(diary: Diary) -> None:
+    diary.look(0.0, energy=1000.0)
+    diary.look(2.0, energy=1200.0)
+    diary.look(4.0, energy=10.0)  # the driver was loaded again
+    diary.look(6.0, energy=110.0)
+    assert energy(diary.ledger.summary()) == pytest.approx(300.0)
+
+
+def test_a_short_window_has_no_energy(diary: Diary) -> None:
+    diary.look(0.0, energy=0.0)
+    diary.phase("short", 0.0)(0.9)
+    diary.phase("long", 1.0)(2.0)
+    diary.look(3.0, energy=300.0)
+    summary = diary.ledger.summary()
+    assert energy(named(summary, "short")) is None
+    assert energy(named(summary, "long")) == pytest.approx(100.0)
+
+
+def test_short_windows_of_one_phase_add_up_to_an_energy(diary: Diary) -> None:
+    diary.look(0.0, energy=0.0)
+    for at in range(4):
+        diary.phase("step", float(at))(at + 0.5)
+        diary.look(at + 1.0, energy=100.0 * (at + 1))
+    assert energy(named(diary.ledger.summary(), "step")) == pytest.approx(200.0)
+
+
+def test_no_counter_is_no_energy(diary: Diary) -> None:
+    diary.look(0.0, utilization=1)
+    diary.look(5.0, utilization=1)
+    assert energy(diary.ledger.summary()) is None
+
+
+def test_the_power_of_all_gpus_is_told_when_counters_have_moved(diary: Diary) -> None:
+    told: list[float] = []
+    diary.ledger.charge = told.append
+    for at, joules in ((0.0, 0.0), (1.0, 0.0), (2.0, 100.0)):
+        gpus = tuple(Gpu({"uuid": f"GPU-{number}", "energy": joules * number}) for number in (1, 2))
+        diary.at(at).add(Look(START + at, Snapshot(at, gpus, Host({})), None))
+    assert told == [pytest.approx(150.0)]
+
+
+def _same(tally: Tally) -> Tally:
+    return tally
+
+
+@given(
+    reads=st.lists(st.tuples(st.floats(0.1, 5.0), st.floats(1.0, 1000.0)), min_size=1, max_size=12),
+    cuts=st.lists(st.floats(0.0, 60.0), max_size=6),
+)
+def test_windows_side_by_side_have_all_the_energy_together(reads: list[tuple[float, float]], cuts: list[float]) -> None:
+    total = sum(seconds for seconds, _ in reads)
+    edges = sorted({0.0, total, *(cut for cut in cuts if cut < total)})
+    with pytest.MonkeyPatch.context() as patch:
+        diary = Diary(patch)
+        tallies = [Tally() for _ in edges[1:]]
+        diary.look(0.0, energy=0.0)
+        for tally, begin, end in zip(tallies, edges, edges[1:], strict=False):
+            window = diary.at(begin).open(partial(_same, tally))
+            window.end = START + end
+        at = joules = 0.0
+        for seconds, grown in reads:
+            at, joules = at + seconds, joules + grown
+            diary.look(at, energy=joules)
+    spread = sum(tally.gpus[UUID].energy or 0.0 for tally in tallies if UUID in tally.gpus)
+    assert spread == pytest.approx(joules)
+
+
+# --- what the program says
+
+
+def test_steps_and_waiting_count_in_every_phase_around(diary: Diary) -> None:
+    ledger = diary.ledger
+    ledger.step(1, 0)
+    end_train = diary.phase("train", 0.0)
+    ledger.step(2, 64)
+    ledger.waited(0.5)
+    end_eval = diary.phase("eval", 1.0)
+    ledger.step(3, 0)
+    end_eval(2.0)
+    end_train(4.0)
+    summary = ledger.summary()
+    assert (summary.steps, summary.items, summary.waited) == (6, 64, 0.5)
+    train, inner = named(summary, "train"), named(summary, "train/eval")
+    assert (train.steps, train.items, train.waited) == (5, 64, 0.5)
+    assert (inner.steps, inner.items, inner.waited) == (3, 0, 0.0)
+    assert train.steps_per_second == 5 / 4.0
+
+
+def test_rhythm_is_the_rate_since_the_sample_before_and_leaves_out_what_is_not_counted(diary: Diary) -> None:
+    ledger = diary.ledger
+    assert ledger.rhythm.since(1.0) == {}
+    ledger.step(4, 0)
+    assert ledger.rhythm.since(2.0) == {"train/steps_per_second": 2.0}
+    ledger.step(1, 32)
+    ledger.waited(1.0)
+    assert ledger.rhythm.since(2.0) == {
+        "train/steps_per_second": 0.5,
+        "train/items_per_second": 16.0,
+        "train/data_wait": 50.0,
+    }
+    assert ledger.rhythm.since(2.0)["train/steps_per_second"] == 0.0
+    ledger.waited(9.0)
+    assert ledger.rhythm.since(2.0)["train/data_wait"] == 100.0  # two threads may wait at once
+    assert ledger.rhythm.since(0.0) == {}
+
+
+def test_marks_are_told_once_and_bounded(diary: Diary, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledgers, "_MOST_MARKS", 3)
+    diary.at(1.0).mark("epoch", 0)
+    assert [(mark.name, mark.value, mark.time) for mark in diary.ledger.new_marks()] == [("epoch", 0, START + 1)]
+    assert diary.ledger.new_marks() == ()
+    for value in range(5):
+        diary.ledger.mark("more", value)
+    assert [mark.value for mark in diary.ledger.new_marks()] == [0, 1]
+    assert len(diary.ledger.marks) == 3
+    assert diary.ledger.new_marks() == ()
+
+
+def test_the_limit_of_marks_is_ten_thousand() -> None:
+    ledger = Ledger(lambda: None)
+    for at in range(10_001):
+        ledger.mark("m", at)
+    assert len(ledger.marks) == 10_000
+
+
+def test_threads_may_do_all_at_once(diary: Diary) -> None:
+    def work(name: str) -> None:
+        for _ in range(200):
+            phase, window = diary.ledger.enter(name)
+            diary.ledger.step(1, 1)
+            diary.ledger.leave(phase, window)
+
+    def watch() -> None:
+        for at in range(200):
+            diary.look(at / 100, utilization=1, energy=float(at))
+
+    jobs: list[Callable[[], None]] = [lambda: work("a"), lambda: work("b"), watch]
+    threads = [threading.Thread(target=job) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [phase.calls for phase in diary.ledger.summary().phases] == [200, 200]

@@ -1,0 +1,439 @@
+"""A measured function is the function it was: same answers, same errors, same protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from typing import Any
+
+import pytest
+
+from gpulse.monitor import measure as measuring
+from gpulse.monitor.measure import measure, measurements
+from gpulse.monitor.monitor import Monitor
+
+Log = list[Any]
+
+
+@pytest.fixture(autouse=True)
+def second_rank(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Measure in a process that only marks, so that no agent is started for these."""
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    measurements().clear()
+    with Monitor():
+        yield
+    measurements().clear()
+
+
+def quiet(function: Any) -> Any:
+    return measure(show=False)(function)
+
+
+def the_same(function: Any) -> Any:
+    return function
+
+
+BOTH = pytest.mark.parametrize("decorate", [the_same, quiet], ids=["plain", "measured"])
+
+
+# --- plain functions
+
+
+def test_answers_errors_and_arguments_pass() -> None:
+    @quiet
+    def divide(a: float, *, by: float = 2.0) -> float:
+        return a / by
+
+    assert (divide(4), divide(4, by=8)) == (2.0, 0.5)
+    with pytest.raises(ZeroDivisionError) as caught:
+        divide(1, by=0)
+    assert caught.value.__context__ is None
+    with pytest.raises(TypeError):
+        divide()
+    total = measurements()[divide.__qualname__]
+    assert (total.calls, total.failed) == (4, 2)
+
+
+def test_what_a_function_says_of_itself_is_kept() -> None:
+    def train(epochs: int = 3) -> int:
+        """Train."""
+        return epochs
+
+    measured: list[Any] = [quiet(train), measure(train), measure("named", show=False)(train)]
+    for made in measured:
+        assert (made.__name__, made.__doc__, made.__wrapped__) == ("train", "Train.", train)
+        assert inspect.signature(made) == inspect.signature(train)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_kind"),
+    [
+        ("def f(): pass", lambda f: not inspect.isgeneratorfunction(f) and not inspect.iscoroutinefunction(f)),
+        ("def f(): yield", inspect.isgeneratorfunction),
+        ("async def f(): pass", inspect.iscoroutinefunction),
+        ("async def f(): yield", inspect.isasyncgenfunction),
+    ],
+)
+def test_a_function_stays_of_its_kind(kind: str, is_kind: Callable[[Any], bool]) -> None:
+    scope: dict[str, Any] = {}
+    exec(kind, scope)
+    assert is_kind(scope["f"])
+    assert is_kind(quiet(scope["f"]))
+
+
+def test_methods_of_every_kind() -> None:
+    class Model:
+        scale = 3
+
+        @quiet
+        def forward(self, x: int) -> int:
+            return x * self.scale
+
+        @classmethod
+        @quiet
+        def of(cls, x: int) -> int:
+            return x * cls.scale
+
+        @staticmethod
+        @quiet
+        def plain(x: int) -> int:
+            return x
+
+        @property
+        @quiet
+        def size(self) -> int:
+            return self.scale
+
+    model = Model()
+    assert (model.forward(2), Model.of(2), model.plain(2), Model.plain(2), model.size) == (6, 6, 2, 2, 3)
+    assert [total.name.rpartition(".")[2] for total in measurements()] == ["forward", "of", "plain", "size"]
+
+
+def test_a_callable_object() -> None:
+    class Adder:
+        def __call__(self, x: int) -> int:
+            return x + 1
+
+    assert measure(Adder(), show=False)(1) == 2
+    assert measurements()["Adder"].calls == 1
+
+
+def test_recursion_counts_every_call() -> None:
+    @measure("factorial", show=False)
+    def factorial(n: int) -> int:
+        return 1 if n < 2 else n * int(factorial(n - 1))
+
+    assert factorial(5) == 120
+    assert measurements()["factorial"].calls == 5
+
+
+# --- blocks
+
+
+def test_a_block_lets_errors_pass_and_counts_them() -> None:
+    with pytest.raises(KeyError), measure("block", show=False) as block:
+        raise KeyError
+    assert block.failed
+    assert measurements()["block"].failed == 1
+
+
+def test_one_measure_may_be_used_again_inside_itself_and_by_threads_at_once() -> None:
+    again = measure("again", show=False)
+    with again as outer:
+        with again as inner:
+            pass
+        assert inner.elapsed > 0
+        assert outer.elapsed == 0
+    assert outer.elapsed > inner.elapsed > 0
+
+    both_inside = threading.Barrier(2)
+    first_is_out = threading.Event()
+    found: dict[str, float] = {}
+
+    def first() -> None:
+        with again as mine:
+            both_inside.wait()
+        found["first"] = mine.elapsed
+        first_is_out.set()
+
+    def second() -> None:
+        with again as mine:
+            both_inside.wait()
+            first_is_out.wait()
+            found["second while inside"] = mine.elapsed
+        found["second"] = mine.elapsed
+
+    threads = [threading.Thread(target=first), threading.Thread(target=second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found["second while inside"] == 0
+    assert found["first"] > 0
+    assert found["second"] > 0
+    assert measurements()["again"].calls == 4
+
+
+def test_tasks_that_take_turns_in_one_measure_end_each_its_own() -> None:
+    shared = measure("shared", show=False)
+
+    async def task(leave: asyncio.Event, after: asyncio.Event) -> Any:
+        with shared as mine:
+            await leave.wait()
+        after.set()
+        return mine
+
+    async def both() -> list[Any]:
+        first, second, end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        tasks = [asyncio.ensure_future(task(first, second)), asyncio.ensure_future(task(second, end))]
+        await asyncio.sleep(0)
+        first.set()
+        return list(await asyncio.gather(*tasks))
+
+    found = asyncio.run(both())
+    assert all(mine.elapsed > 0 for mine in found)
+    assert found[0] is not found[1]
+
+
+def test_a_line_is_printed_unless_not_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    with measure("told"):
+        pass
+    with measure("hidden", show=False):
+        pass
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.split()[0] == "told"
+    assert captured.err.count("\n") == 1
+
+
+# --- coroutines
+
+
+def test_coroutines_at_once_are_measured_each_for_itself() -> None:
+    @measure("fetch", show=False)
+    async def fetch(n: int) -> int:
+        await asyncio.sleep(0)
+        if n == 2:
+            raise ValueError(n)
+        return n
+
+    async def all_of_them() -> list[Any]:
+        return list(await asyncio.gather(*(fetch(n) for n in range(4)), return_exceptions=True))
+
+    found = asyncio.run(all_of_them())
+    assert (found[0], found[1], found[3]) == (0, 1, 3)
+    assert isinstance(found[2], ValueError)
+    assert (measurements()["fetch"].calls, measurements()["fetch"].failed) == (4, 1)
+
+
+def test_a_cancelled_coroutine_is_cancelled() -> None:
+    @measure("hang", show=False)
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    async def cancel() -> bool:
+        task = asyncio.ensure_future(hang())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(cancel())
+    assert measurements()["hang"].failed == 1
+
+
+# --- generators: the same steps on a measured one and on a plain one
+
+
+def make_generator(log: Log) -> Callable[[], Generator[int, Any, str]]:
+    def generator() -> Generator[int, Any, str]:
+        try:
+            got = yield 1
+            log.append(("got", got))
+            try:
+                got = yield 2
+            except KeyError as error:
+                log.append(("caught", error.args))
+                got = yield 20
+            log.append(("got", got))
+            yield 3
+        finally:
+            log.append("closed")
+        return "result"
+
+    return generator
+
+
+def drive(generator: Generator[int, Any, str], steps: list[tuple[str, Any]]) -> Log:
+    """Return what each step gives: a value, or the error it raises."""
+    outcomes: Log = []
+    for method, value in steps:
+        try:
+            call = getattr(generator, method)
+            outcomes.append(call() if value is None and method != "send" else call(value))
+        except BaseException as error:  # noqa: BLE001
+            outcomes.append((type(error), error.args, getattr(error, "value", None)))
+    return outcomes
+
+
+PROTOCOLS: list[list[tuple[str, Any]]] = [
+    [("__next__", None)] * 5,
+    [("send", None), ("send", "a"), ("send", "b"), ("send", "c"), ("send", "d")],
+    [("send", "too early"), ("__next__", None)],
+    [("__next__", None), ("send", 1), ("throw", KeyError("k")), ("send", 5), ("close", None)],
+    [("__next__", None), ("throw", ValueError("v")), ("__next__", None)],
+    [("__next__", None), ("throw", ValueError), ("close", None)],
+    [("close", None), ("__next__", None)],
+    [("__next__", None), ("close", None), ("close", None), ("__next__", None)],
+    [("throw", KeyError("before")), ("__next__", None)],
+    [("__next__", None), ("throw", GeneratorExit()), ("__next__", None)],
+    [("__next__", None), ("throw", StopIteration("odd")), ("__next__", None)],
+]
+
+
+@pytest.mark.parametrize("steps", PROTOCOLS)
+def test_a_generator_keeps_its_protocol(steps: list[tuple[str, Any]]) -> None:
+    plain_log: Log = []
+    measured_log: Log = []
+    plain = drive(make_generator(plain_log)(), steps)
+    measured = drive(quiet(make_generator(measured_log))(), steps)
+    assert measured == plain
+    assert measured_log == plain_log
+
+
+def test_the_result_of_a_generator_passes_through_yield_from() -> None:
+    def outer() -> Iterator[Any]:
+        result = yield from quiet(make_generator([]))()
+        yield result
+
+    assert list(outer()) == [1, 2, 3, "result"]
+
+
+def test_a_generator_left_early_has_not_failed_and_one_that_raises_has() -> None:
+    @measure("numbers", show=False)
+    def numbers() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise ValueError("enough")
+
+    for number in numbers():
+        if number == 1:
+            break
+    assert (measurements()["numbers"].calls, measurements()["numbers"].failed) == (1, 0)
+    with pytest.raises(ValueError, match="enough"):
+        list(numbers())
+    assert (measurements()["numbers"].calls, measurements()["numbers"].failed) == (2, 1)
+
+
+def test_only_the_time_inside_a_generator_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(
+        measuring,
+        "time",
+        type("Clock", (), {"perf_counter": lambda: now[0], "process_time": lambda: 0.0, "monotonic": lambda: 0.0}),
+    )
+
+    @measure("slow", show=False)
+    def slow() -> Iterator[None]:
+        for _ in range(3):
+            now[0] += 1.0
+            yield
+
+    for _ in slow():
+        now[0] += 10.0
+    assert measurements()["slow"].seconds == 3.0
+
+
+# --- async generators, likewise
+
+
+def make_async_generator(log: Log) -> Callable[[], AsyncGenerator[int, Any]]:
+    async def generator() -> AsyncGenerator[int, Any]:
+        try:
+            got = yield 1
+            log.append(("got", got))
+            await asyncio.sleep(0)
+            try:
+                got = yield 2
+            except (KeyError, asyncio.CancelledError) as error:
+                log.append(("caught", type(error)))
+                got = yield 20
+            log.append(("got", got))
+            yield 3
+        finally:
+            await asyncio.sleep(0)
+            log.append("closed")
+
+    return generator
+
+
+async def drive_async(generator: AsyncGenerator[int, Any], steps: list[tuple[str, Any]]) -> Log:
+    outcomes: Log = []
+    for method, value in steps:
+        try:
+            call = getattr(generator, method)
+            outcomes.append(await (call() if value is None and method != "asend" else call(value)))
+        except BaseException as error:  # noqa: BLE001
+            outcomes.append((type(error), error.args))
+    return outcomes
+
+
+ASYNC_PROTOCOLS: list[list[tuple[str, Any]]] = [
+    [("__anext__", None)] * 5,
+    [("asend", None), ("asend", "a"), ("asend", "b"), ("asend", "c")],
+    [("__anext__", None), ("asend", 1), ("athrow", KeyError("k")), ("asend", 5), ("aclose", None)],
+    [("__anext__", None), ("asend", 1), ("athrow", asyncio.CancelledError()), ("asend", 5), ("aclose", None)],
+    [("__anext__", None), ("athrow", ValueError("v")), ("__anext__", None)],
+    [("aclose", None), ("__anext__", None)],
+    [("__anext__", None), ("aclose", None), ("aclose", None), ("__anext__", None)],
+]
+
+
+@pytest.mark.parametrize("steps", ASYNC_PROTOCOLS)
+def test_an_async_generator_keeps_its_protocol(steps: list[tuple[str, Any]]) -> None:
+    plain_log: Log = []
+    measured_log: Log = []
+    plain = asyncio.run(drive_async(make_async_generator(plain_log)(), steps))
+    measured = asyncio.run(drive_async(quiet(make_async_generator(measured_log))(), steps))
+    assert measured == plain
+    assert measured_log == plain_log
+
+
+@BOTH
+def test_an_async_generator_left_early_is_closed_by_the_loop(decorate: Callable[[Any], Any]) -> None:
+    log: Log = []
+
+    async def leave() -> None:
+        async for number in decorate(make_async_generator(log))():
+            if number == 1:
+                break
+        while not log:  # the loop closes what was forgotten in a task of its own
+            await asyncio.sleep(0)
+
+    asyncio.run(leave())
+    assert log == ["closed"]
+    assert [(total.calls, total.failed) for total in measurements()] == ([(1, 0)] if decorate is quiet else [])
+
+
+# --- all at once
+
+
+def test_threads_and_nested_measures_do_not_disturb_each_other() -> None:
+    @measure("inner", show=False)
+    def inner(n: int) -> int:
+        return n
+
+    @measure("outer", show=False)
+    def outer(n: int) -> int:
+        return int(inner(n)) + int(inner(n))
+
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.extend(outer(n) for n in range(50))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == sorted([2 * n for n in range(50)] * 4)
+    assert (measurements()["outer"].calls, measurements()["inner"].calls) == (200, 400)
