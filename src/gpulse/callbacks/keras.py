@@ -1,0 +1,74 @@
+"""The callback for Keras 3, with any of its backends."""
+
+from __future__ import annotations
+
+from .course import Course
+from .framework import framework
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ..monitor.monitor import Monitor
+    from ..sinks.base import Sink
+
+_Callback: Any = framework("keras", "keras").callbacks.Callback
+
+
+class GpulseCallback(_Callback):  # type: ignore[misc]
+    """Monitors fit, evaluate and predict: `model.fit(..., callbacks=[GpulseCallback()])`; takes what Monitor takes.
+
+    Phases are fit, evaluate (also within fit) and predict. Steps are the batches of fit. From the end of a batch to the start
+    of the next counts as waiting for data; where Keras runs ahead of the device, only while the device has nothing to do.
+    Values go to the sinks and not into Keras's logs, which would put all of them into its progress line. No hook tells of an
+    error: the monitor then runs until the next fit(), the end of the program, or `callback.monitor.stop()`.
+    """
+
+    async_safe = True  # else Keras would wait for the device after every batch, to call us
+
+    def __init__(self, sinks: Sink | Iterable[Sink] = (), **options: Any) -> None:
+        super().__init__()
+        self._course = Course(sinks, options)
+        self._before = 0
+
+    @property
+    def monitor(self) -> Monitor:
+        """The monitor of this run, or of the last."""
+        return self._course.monitor
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._course.begin("fit")
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self._course.end()
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._before = self._course.reached
+        self._course.mark("epoch", epoch)
+        self._course.resume()
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self._course.batch_begin()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._course.batch_end(self._before + batch + 1)  # one call may stand for several: steps_per_execution
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        self._course.enter("evaluate")
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        self._course.enter("predict")
+
+    def _batch_begin(self, batch: int, logs: Any = None) -> None:
+        self._course.batch_begin()
+
+    def _batch_end(self, batch: int, logs: Any = None) -> None:
+        self._course.batch_end()
+
+    def _end(self, logs: Any = None) -> None:
+        self._course.leave()
+
+    on_test_batch_begin = on_predict_batch_begin = _batch_begin
+    on_test_batch_end = on_predict_batch_end = _batch_end
+    on_test_end = on_predict_end = _end

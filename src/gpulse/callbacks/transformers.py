@@ -1,0 +1,95 @@
+"""The callback for the Trainer of Hugging Face Transformers."""
+
+from __future__ import annotations
+
+import os
+
+from .course import Course, harmless
+from .framework import framework
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from ..monitor.monitor import Monitor
+    from ..sinks.base import Sink
+
+_TrainerCallback: Any = framework("transformers", "transformers").TrainerCallback
+
+
+class GpulseCallback(_TrainerCallback):  # type: ignore[misc]
+    """Monitors train(): `Trainer(callbacks=[GpulseCallback()])`; takes what Monitor takes.
+
+    Phases are train and, within, evaluate, from its first batch on since nothing tells of its beginning. Steps are those of
+    state.global_step. From the end of a step to the start of the next counts as waiting for data, without logging, evaluation
+    and saving. The trainer lets no callback add to what its reporters log, so with `log` a sink of ours writes beside each of
+    TensorBoard (below output_dir/runs, or where the reporter's own setting points), W&B and MLflow that `report_to` names, on
+    the process of rank 0; others want a sink given. No hook tells of an error: the monitor then runs until the next train(),
+    the end of the program, or `callback.monitor.stop()`.
+    """
+
+    def __init__(self, sinks: Sink | Iterable[Sink] = (), *, log: bool = True, **options: Any) -> None:
+        super().__init__()
+        self._course = Course(sinks, options)
+        self._log = log
+        self._evaluates = False
+
+    @property
+    def monitor(self) -> Monitor:
+        """The monitor of this training, or of the last."""
+        return self._course.monitor
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self._evaluates = False
+        beside = _beside(args) if self._log and state.is_world_process_zero else None
+        self._course.begin("train", *(beside or ()))
+        self._course.at(state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self._course.end()
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self._course.mark("epoch", int(state.epoch or 0))
+        self._course.resume()
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self._course.batch_begin()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self._course.batch_end(state.global_step)
+
+    def on_prediction_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        if self._course.depth and not self._evaluates:  # evaluate() by itself is not monitored
+            self._evaluates = True
+            self._course.enter("evaluate")
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        if self._evaluates:
+            self._evaluates = False
+            self._course.leave()
+        self._course.resume()
+
+    def on_predict(self, args: Any, state: Any, control: Any, metrics: Any, **more: Any) -> None:
+        self.on_evaluate(args, state, control)
+
+    def on_save(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self._course.mark("save", state.global_step)
+        self._course.resume()
+
+    def on_log(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self._course.resume()
+
+
+@harmless
+def _beside(args: Any) -> list[Sink]:
+    """Return a sink for every reporter of the trainer that there is one for."""
+    from .. import sinks
+
+    home = os.environ.get("TENSORBOARD_LOGGING_DIR") or getattr(args, "logging_dir", None)  # the latter before 5.0
+    known: dict[str, Callable[[], Sink]] = {
+        "tensorboard": lambda: sinks.TensorBoardSink(home or os.path.join(args.output_dir, "runs")),
+        "wandb": sinks.WandbSink,
+        "mlflow": lambda: sinks.MlflowSink(prefix="gpulse"),
+    }
+    return [make() for name, make in known.items() if name in (args.report_to or ())]
