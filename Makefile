@@ -25,7 +25,7 @@ types: $(STAMP) ## mypy, strict
 imports: $(STAMP) ## who may import whom
 	$(BIN)/lint-imports --no-logo
 
-test: $(STAMP) compiler ## every test
+test: $(STAMP) $(VENV)/.frameworks compiler browser ## every test
 	$(BIN)/python -m pytest
 
 docscheck: $(STAMP) ## are the made documents up to date?
@@ -58,9 +58,18 @@ clean: ## remove everything made
 compiler:
 	@command -v cc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
 
+# A browser opens the pages we make.
+browser:
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+# TensorBoard, MLflow, W&B, torch, Lightning, Transformers, Keras, accelerate: the tests log to and train with the real ones.
+$(VENV)/.frameworks: $(STAMP)
+	$(BIN)/pip install --quiet --editable '.[frameworks]'
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml $(shell find src -name '*.py')
@@ -68,4 +77,4 @@ $(VENV)/.installed: pyproject.toml $(shell find src -name '*.py')
 	$(BIN)/pip install --quiet .
 	@touch $@ && rm -f $(STAMP)
 
-.PHONY: help try check lint types imports test docscheck fix docs golden bench parity fake clean compiler
+.PHONY: help try check lint types imports test docscheck fix docs golden bench parity fake clean compiler browser

@@ -16,10 +16,24 @@ class Option:
 
     `complete` says what a shell may offer: a tuple of words, or metrics, gpus, files; with `open` other words are fine too.
     A `dashed` option's value may begin with a dash.
-    `name` is what its value is called in code. A flag without a dash is an argument.
+    `name` is what its value is called in code. A flag without a dash is an argument; one with `rest` takes every word from the
+    first that is no option on, as it stands.
     """
 
-    __slots__ = ("complete", "dashed", "default", "flags", "help", "many", "name", "open", "optional", "parse", "value")
+    __slots__ = (
+        "complete",
+        "dashed",
+        "default",
+        "flags",
+        "help",
+        "many",
+        "name",
+        "open",
+        "optional",
+        "parse",
+        "rest",
+        "value",
+    )
 
     def __init__(
         self,
@@ -33,6 +47,7 @@ class Option:
         many: bool = False,
         open: bool = False,
         dashed: bool = False,
+        rest: bool = False,
         name: str = "",
     ) -> None:
         self.flags = flags
@@ -45,6 +60,7 @@ class Option:
         self.many = many
         self.open = open
         self.dashed = dashed
+        self.rest = rest
         self.name = name or max(flags, key=len).lstrip("-").replace("-", "_")
 
     @property
@@ -115,6 +131,8 @@ SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
 DEMO = Option("--demo", default=False, help="A simulated machine with 8 GPUs; the same as --source demo.")
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
                help="auto, always or never; NO_COLOR and FORCE_COLOR are honoured.")  # fmt: skip
+THEME = Option("--theme", value="THEME", complete=("dark", "light", "contrast", "blind", "mono"),
+               help="The look: dark, light, contrast (high), blind (safe for colour-blind eyes) or mono.")  # fmt: skip
 HELP = Option("--help", "-h", default=False, help="Say this and exit.")
 COMMON = (GPU, SOURCE, DEMO, COLOR, HELP)
 
@@ -124,9 +142,22 @@ def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
     arguments = Arguments()
     for option in verb.options:
         setattr(arguments, option.name, option.default)
+    for option in verb.options:
+        if option.rest:
+            argv, command = _split(verb, argv)
+            setattr(arguments, option.name, command)
     if argv:
         _parser(verb).parse_args(_joined(verb, argv), arguments)
     return arguments
+
+
+def _split(verb: Verb, argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
+    """Return our own words and, from -- or the first word that is no option on, those of a command."""
+    takes = {flag for option in verb.options if option.value and option.optional is None for flag in option.flags}
+    at = 0
+    while at < len(argv) and argv[at].startswith("-") and argv[at] != "--":
+        at += 2 if argv[at] in takes else 1
+    return argv[:at], list(argv[at + 1 :] if argv[at : at + 1] == ["--"] else argv[at:])
 
 
 def _joined(verb: Verb, argv: Sequence[str]) -> list[str]:
@@ -152,7 +183,8 @@ def _parser(verb: Verb) -> Any:
 
     parser = Parser(add_help=False, allow_abbrev=False)
     for option in verb.options:
-        _add(parser, option)
+        if not option.rest:
+            _add(parser, option)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Prometheus text: a snapshot as series, names and units derived from the catalog.
+"""Prometheus text: families of series, their names and units derived from the catalog, written as its readers expect them.
 
 A missing value is an absent series; a share becomes a ratio, a clock hertz, a counter ends in _total.
 """
@@ -12,12 +12,29 @@ from .text import clean
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Literal, TypeAlias
 
     from ..model.catalog import Gpu
     from ..model.metric import Metric, Reading
     from ..model.snapshot import Snapshot
 
-_IDENTITY = ("index", "name", "pci_bus_id", "vendor", "driver_version")
+    Type: TypeAlias = Literal["gauge", "counter", "info"]
+
+DOWN = ("lost", "timeout")  # states in which a GPU has nothing to say; one that sleeps is well
+_INHERITED = ("vendor", "architecture", "pci_bus_id", "driver_version")
+_TEXT_TYPES = {"gauge": "gauge", "counter": "counter", "info": "gauge"}
+
+
+class Family:
+    """The series of one name: each sample is a text of labels, made by `labels`, and a value; none is no family."""
+
+    __slots__ = ("help", "kind", "name", "samples")
+
+    def __init__(self, name: str, kind: Type, help: str, samples: Iterable[tuple[str, float]] = ()) -> None:
+        self.name = name
+        self.kind = kind
+        self.help = help
+        self.samples = list(samples)
 
 
 def series_name(metric: Metric, thing: str) -> str:
@@ -28,70 +45,98 @@ def series_name(metric: Metric, thing: str) -> str:
     return f"gpulse_{thing}_{base}{'_total' if metric.kind == 'counter' else ''}"
 
 
+def labels(pairs: Iterable[tuple[str, object]]) -> str:
+    """Return labels as they stand behind a name; those that are None are left out."""
+    told = [f"{key}={_quoted(str(value))}" for key, value in pairs if value is not None]
+    return f"{{{','.join(told)}}}" if told else ""
+
+
+def gpu_labels(gpu: Gpu, whole: Gpu | None = None) -> tuple[tuple[str, str | None], ...]:
+    """Return the labels that every series of a GPU has; those of a MIG instance begin with the number of its `whole`."""
+    if whole is None:
+        return (("gpu", _whole_number(gpu.index)), ("uuid", gpu.uuid or ""))
+    return (("gpu", _whole_number(whole.index)), ("uuid", gpu.uuid or ""), ("mig", _whole_number(gpu.index)))
+
+
+def gpu_identity(gpu: Gpu, whole: Gpu | None = None) -> str:
+    """Return the labels of a GPU's _info series: those of all its series, and what never changes of it."""
+    known = [(key, gpu.get(key) or (whole and whole.get(key)) or None) for key in _INHERITED]
+    parts = [(key, _whole_number(gpu.get(key))) for key in ("gpu_instance", "compute_instance")] if whole else []
+    parent = whole.uuid if whole else None
+    return labels([*gpu_labels(gpu, whole), ("name", gpu.name), *known, ("parent", parent), *parts])
+
+
+def render(families: Iterable[Family], openmetrics: bool = False) -> Iterator[str]:
+    """Yield the lines of a page, in the classic text format or in OpenMetrics."""
+    for family in families:
+        if family.samples:
+            name = family.name
+            yield from _head(family, openmetrics)
+            for text, value in family.samples:
+                if value - value == 0:  # neither infinite nor no number at all
+                    yield f"{name}{text} {_number(value)}"
+    if openmetrics:
+        yield "# EOF"
+
+
 def exposition(snapshot: Snapshot, keys: Iterable[str] | None = None) -> list[str]:
-    """Return the lines of a page: help, type and one sample a GPU for each metric; `keys` limits it to some GPU metrics."""
-    gpus = [(gpu, _labels(gpu)) for whole in snapshot.gpus for gpu in (whole, *whole.instances)]
-    lines = list(_info(gpus))
-    lines += _family(
-        "gpulse_gpu_up",
-        "gauge",
-        "Whether the GPU answers.",
-        [(_labels(gpu), float(gpu.state == "ok")) for gpu in snapshot.gpus],
-    )
+    """Return the lines of a page of one snapshot, rates as they are; `keys` limits it to some GPU metrics."""
+    gpus = [(whole, None) for whole in snapshot.gpus]
+    parts = [(part, whole) for whole in snapshot.gpus for part in whole.instances]
+    named = [(gpu, labels(gpu_labels(gpu, whole))) for gpu, whole in (*gpus, *parts)]
+    families = [
+        Family(
+            "gpulse_gpu_info",
+            "info",
+            "What never changes of a GPU.",
+            [(gpu_identity(gpu, whole), 1) for gpu, whole in (*gpus, *parts)],
+        ),
+        Family(
+            "gpulse_gpu_up",
+            "gauge",
+            "Whether the GPU answers.",
+            [(labels(gpu_labels(gpu)), float(gpu.state not in DOWN)) for gpu in snapshot.gpus],
+        ),
+    ]
     chosen = GPU_METRICS if keys is None else {key: GPU_METRICS[key] for key in keys}
-    for metric in chosen.values():
-        lines += _metric(metric, "gpu", gpus)
+    families += [of_metric(metric, "gpu", named) for metric in chosen.values() if is_series(metric)]
     if keys is None:
-        for metric in HOST_METRICS.values():
-            lines += _metric(metric, "host", [(snapshot.host, "")])
-    return lines
+        host = [(snapshot.host, "")]
+        families += [of_metric(metric, "host", host) for metric in HOST_METRICS.values() if is_series(metric)]
+    return list(render(families))
 
 
-def _metric(metric: Metric, thing: str, readings: Sequence[tuple[Reading, str]]) -> list[str]:
-    if metric.kind == "identity" or not isinstance(metric, (Number, Flag)):
-        return []
-    samples = []
-    for reading, labels in readings:
-        value = reading.get(metric.key)
-        if isinstance(value, (int, float)):
-            samples.append((labels, float(value) * metric.unit.base))
-    kind = "counter" if metric.kind == "counter" else "gauge"
-    return list(_family(series_name(metric, thing), kind, metric.help, samples))
+def is_series(metric: Metric) -> bool:
+    """Tell whether a metric is one number that can change."""
+    return metric.kind != "identity" and isinstance(metric, (Number, Flag))
 
 
-def _family(name: str, kind: str, help: str, samples: list[tuple[str, float]]) -> Iterator[str]:
-    if samples:
-        yield f"# HELP {name} {_escaped_help(help)}"
-        yield f"# TYPE {name} {kind}"
-        for labels, value in samples:
-            yield f"{name}{labels} {_number(value)}"
+def of_metric(metric: Metric, thing: str, readings: Sequence[tuple[Reading, str]]) -> Family:
+    """Return the family of one metric, in base units: a sample for each of the readings, with its labels, that has a value."""
+    key, base = metric.key, metric.unit.base
+    told = [(reading.get(key), text) for reading, text in readings]
+    samples = [(text, value * base) for value, text in told if isinstance(value, (int, float))]
+    return Family(series_name(metric, thing), "counter" if metric.kind == "counter" else "gauge", metric.help, samples)
 
 
-def _info(gpus: list[tuple[Gpu, str]]) -> Iterator[str]:
-    if gpus:
-        yield "# HELP gpulse_gpu_info What never changes of a GPU."
-        yield "# TYPE gpulse_gpu_info gauge"
-    for gpu, _ in gpus:
-        pairs = [("uuid", gpu.uuid or "")] + [(key, gpu.get(key)) for key in _IDENTITY if gpu.get(key) is not None]
-        yield f"gpulse_gpu_info{{{','.join(f'{key}={_quoted(str(value))}' for key, value in pairs)}}} 1"
+def _head(family: Family, openmetrics: bool) -> tuple[str, str]:
+    name, kind, help = family.name, _TEXT_TYPES[family.kind], family.help.replace("\\", "\\\\").replace("\n", "\\n")
+    if openmetrics:
+        kind, help = family.kind, help.replace('"', '\\"')
+        if kind == "counter" and not name.endswith("_total"):
+            kind = "unknown"  # a counter of that name does not exist there, and the name is not ours to change
+        name = name.removesuffix("_total" if kind == "counter" else "_info" if kind == "info" else "")
+    return f"# HELP {name} {help}", f"# TYPE {name} {kind}"
 
 
-def _labels(gpu: Gpu) -> str:
-    return (
-        f'{{gpu="{gpu.index:.0f}",uuid={_quoted(gpu.uuid or "")}}}'
-        if gpu.index is not None
-        else f"{{uuid={_quoted(gpu.uuid or '')}}}"
-    )
+def _whole_number(value: object) -> str | None:
+    return f"{value:.0f}" if isinstance(value, (int, float)) else None
 
 
 def _quoted(text: str) -> str:
-    escaped = "\n".join(map(clean, text.split("\n"))).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    escaped = clean(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def _escaped_help(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n")
-
-
 def _number(value: float) -> str:
-    return f"{value:.0f}" if value == int(value) and abs(value) < 2**53 else f"{value:.12g}"
+    return f"{value:.0f}" if value == int(value) and abs(value) < 2**53 else f"{value:.15g}"

@@ -107,17 +107,19 @@ def test_keys_limit_the_page_to_some_metrics_of_gpus() -> None:
 
 
 def test_an_instance_has_series_of_its_own_and_the_page_says_what_each_gpu_is() -> None:
-    part = Gpu({"index": 0, "uuid": "MIG-1", "name": "MIG 1g.10gb", "memory_used": 5})
+    identity: dict[str, Value] = {"gpu_instance": 7, "compute_instance": 0}
+    part = Gpu({"index": 0, "uuid": "MIG-1", "name": "MIG 1g.10gb", "memory_used": 5, **identity})
     whole = Gpu(
-        {"index": 0, "uuid": "GPU-1", "name": "A", "driver_version": "580", "memory_used": 7}, instances=(part,)
+        {"index": 3, "uuid": "GPU-1", "name": "A", "driver_version": "580", "memory_used": 7}, instances=(part,)
     )
     found = samples(Snapshot(0.0, (whole,)))
     used = {sample.labels["uuid"]: sample.value for sample in found if sample.name == "gpulse_gpu_memory_used_bytes"}
     assert used == {"GPU-1": 7, "MIG-1": 5}
     told = [sample.labels for sample in found if sample.name == "gpulse_gpu_info"]
     assert told == [
-        {"uuid": "GPU-1", "index": "0", "name": "A", "driver_version": "580"},
-        {"uuid": "MIG-1", "index": "0", "name": "MIG 1g.10gb"},
+        {"gpu": "3", "uuid": "GPU-1", "name": "A", "driver_version": "580"},
+        {"gpu": "3", "uuid": "MIG-1", "mig": "0", "name": "MIG 1g.10gb", "driver_version": "580"}
+        | {"parent": "GPU-1", "gpu_instance": "7", "compute_instance": "0"},
     ]
 
 

@@ -191,15 +191,31 @@ ACTIONS = (
 BY_KEY = {key: action for action in ACTIONS for key in action.keys}
 
 
-def help_table() -> list[tuple[str, str]]:
+def action_for(state: State, key: str) -> Action | None:
+    """Return what a key does now; in a recording, what moves it comes first."""
+    return next((action for action in _now(state.player is not None) if key in action.keys), None)
+
+
+def help_table(recording: bool = False) -> list[tuple[str, str]]:
     """Return keys and what they do, for the help."""
-    return [(" ".join(action.keys), action.what) for action in ACTIONS if action.what]
+    return [(" ".join(action.keys), action.what) for action in _now(recording) if action.what]
 
 
-def hints() -> list[tuple[str, str]]:
+def hints(recording: bool = False) -> list[tuple[str, str]]:
     """Return the key and the word of those worth a hint."""
     return [
         (action.keys[0].upper() if action.keys[0].startswith("f") else action.keys[0], action.hint)
-        for action in ACTIONS
+        for action in _now(recording)
         if action.hint
     ]
+
+
+def _now(recording: bool) -> tuple[Action, ...]:
+    """Return the actions that keys have now, each with the keys that no action before it has taken."""
+    if not recording:
+        return ACTIONS
+    from .replay import REPLAY
+
+    taken = {key for action in REPLAY for key in action.keys}
+    left = [(action, tuple(key for key in action.keys if key not in taken)) for action in ACTIONS]
+    return (*REPLAY, *(Action(keys, action.what, action.run, action.hint) for action, keys in left if keys))

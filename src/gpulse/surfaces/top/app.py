@@ -7,15 +7,16 @@ import sys
 import time
 
 from ...model.select import Wanted
-from ...sampling.bus import Bus
-from .actions import BY_KEY
+from .actions import action_for
 from .area import Area
 from .diff import difference
 from .events import happenings
+from .feed import LiveFeed
 from .keys import Keyboard
 from .layout import arrange
 from .painter import paint
 from .panels import processes as process_panel
+from .past import ProcessPast
 from .processes import pids, rows
 from .settings import PANELS
 from .tty import Tty
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ...sampling.sampler import Sampler
     from .grid import Grid
     from .keys import Event
+    from .replay import ReplayFeed
     from .signals import Target
     from .state import State
 
@@ -89,29 +91,32 @@ class App:
     def run(self) -> None:
         """Show the screen until the user leaves it or a signal ends it; the terminal is left as it was."""
         state = self._state
-        bus = Bus(self._sampler, state.settings.interval)
         with Tty(sys.stdin.fileno(), sys.stdout.fileno()) as tty:
-            subscription = bus.subscribe(2, tty.wake)
             state.columns, state.rows = tty.size()
             self._take(self._sampler.read())
             self._draw(tty)
-            bus.start()
+            feed = self._feed(tty)
             while not self._over:
-                typed = tty.wait(_ESCAPE if self._keyboard.waiting else None)
-                events = self._events(typed)
-                ended = bus.over  # asked before the queue is emptied: what comes last is still shown
-                while (fresh := subscription.get(0)) is not None:
-                    self._take(fresh)
-                for event in events:
+                waits = [feed.patience, _ESCAPE if self._keyboard.waiting else None]
+                typed = tty.wait(min((wait for wait in waits if wait is not None), default=None))
+                for event in self._events(typed):
                     self._handle(event)
+                for fresh in feed.looks():
+                    self._take(fresh)
                 self._signals(tty)
-                if ended and not state.paused:
-                    self._show()  # a pause holds what is shown: the last look, not the one before
-                    state.paused, state.message = True, "the recording is over: [ and ] step through it, q leaves"
-                bus.interval = state.settings.interval
                 self._ask_for_what_is_shown()
                 self._draw(tty)
-        bus.close()
+        feed.close()
+
+    def _feed(self, tty: Tty) -> LiveFeed | ReplayFeed:
+        """Return where looks come from: the driver, or the recording that the source plays."""
+        player = getattr(self._sampler.source, "player", None)
+        if player is None:
+            return LiveFeed(self._sampler, self._state, tty.wake)
+        from .replay import ReplayFeed
+
+        self._state.player = player
+        return ReplayFeed(self._sampler, self._state, player)
 
     def _events(self, typed: bytes) -> list[Event]:
         """Return the keys; a new look that wakes us within a sequence does not end the sequence."""
@@ -123,7 +128,9 @@ class App:
 
     def _take(self, snapshot: Snapshot) -> None:
         state = self._state
-        if state.live is not None:
+        if state.live is not None and snapshot.time < state.live.time:  # a recording that was moved back
+            state.events, state.past = [], ProcessPast()
+        elif state.live is not None:
             found = happenings(state.live, snapshot)
             state.events = [*found, *state.events][:_EVENTS]
             if state.back:
@@ -134,7 +141,8 @@ class App:
 
     def _show(self) -> None:
         state = self._state
-        state.now = time.time() if state.live is None or not state.paused else state.live.time
+        stands = state.paused or state.player is not None
+        state.now = state.live.time if stands and state.live is not None else time.time()
         if state.back > 0 and state.live is not None:
             state.shown = state.history.look_at(state.live.time - state.back)
         elif not state.paused or state.shown is None:
@@ -184,8 +192,8 @@ class App:
             self._type(event.key)
         elif self._state.dialog and event.key in _IN_DIALOGS:
             self._choose(event.key)
-        elif event.key in BY_KEY:
-            self._do(BY_KEY[event.key].run(self._state))
+        elif (action := action_for(self._state, event.key)) is not None:
+            self._do(action.run(self._state))
             self._aim()
 
     def _aim(self) -> None:

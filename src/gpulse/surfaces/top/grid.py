@@ -91,3 +91,16 @@ def mend(grid: Grid) -> None:
             orphan = char == WIDE_REST and (at == 0 or width(chars[at - 1]) != 2)
             if orphan or (width(char) == 2 and (at + 1 >= len(chars) or chars[at + 1] != WIDE_REST)):
                 chars[at] = " "
+
+
+def draw(grid: Grid, row: int, column: int, text: str, style: str = "") -> int:
+    """Write our own text, every character of which takes one cell, and return the column after it.
+
+    Several times faster than `Grid.put`, which looks at each character; never for text that comes from outside.
+    """
+    if not 0 <= row < grid.rows or column < 0 or column >= grid.columns:
+        return column
+    end = min(grid.columns, column + len(text))
+    grid.chars[row][column:end] = text if end - column == len(text) else text[: end - column]
+    grid.styles[row][column:end] = [style] * (end - column)
+    return end

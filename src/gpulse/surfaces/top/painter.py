@@ -29,7 +29,7 @@ def paint(state: State, facts: Facts = lambda pid: {}) -> Grid:
     if "events" in areas:
         _events(grid, areas["events"], state)
     if "footer" in areas:
-        footer.paint(grid, areas["footer"], state, hints())
+        footer.paint(grid, areas["footer"], state, hints(state.player is not None))
     if state.dialog and state.dialog != "filter":
         _dialog(grid, Area(0, 0, state.rows, state.columns), state, facts)
     if not state.theme.unicode:
@@ -51,7 +51,7 @@ def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:
     if state.dialog == "help":
         from .panels import help as help_panel
 
-        help_panel.paint(grid, area, state, help_table())
+        help_panel.paint(grid, area, state, help_table(state.player is not None))
     elif state.dialog == "settings":
         from .panels import settings
 

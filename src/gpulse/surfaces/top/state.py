@@ -8,6 +8,7 @@ from .past import ProcessPast
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
+    from ...sources.replay.player import Player, Position
     from .events import Happening
     from .history import History
     from .settings import Settings
@@ -32,6 +33,8 @@ class State:
         self.paused = False
         self.back = 0.0  # seconds the screen is behind the newest look; 0 is live
         self.readonly = False
+        self.player: Player | None = None  # what moves the recording, where the screen shows one
+        self.position: Position | None = None  # where in the recording the screen is
         # what is in front
         self.dialog = ""  # "", help, filter, sort, signal, details, settings
         self.enlarged = ""  # "", gpus, charts, processes: the panel that has the whole screen

@@ -17,6 +17,7 @@ from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.top import app as app_module
+from gpulse.surfaces.top import feed as feed_module
 from gpulse.surfaces.top.actions import ACTIONS, BY_KEY, help_table, hints
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.settings import Settings
@@ -289,9 +290,8 @@ class _Typist:
 class _Waiting:
     """A bus that has some looks waiting for its first reader, and then no more."""
 
-    def __init__(self, over: bool, *looks: Snapshot) -> None:
+    def __init__(self, *looks: Snapshot) -> None:
         self._looks = looks
-        self.over = over
         self.interval = 1.0
 
     def __call__(self, sampler: Sampler, interval: float) -> _Waiting:
@@ -313,7 +313,7 @@ class _Waiting:
 def run(monkeypatch: pytest.MonkeyPatch, tty: _Typist, bus: _Waiting) -> State:
     """The state that the app leaves behind; its own clock stands still."""
     monkeypatch.setattr(app_module, "Tty", tty)
-    monkeypatch.setattr(app_module, "Bus", bus)
+    monkeypatch.setattr(feed_module, "Bus", bus)
     monkeypatch.setattr(app_module, "time", SimpleNamespace(time=lambda: 1000.0, monotonic=lambda: 1000.0))
     stream = SimpleNamespace(fileno=lambda: 0)
     monkeypatch.setattr(app_module, "sys", SimpleNamespace(stdin=stream, stdout=stream))
@@ -330,17 +330,11 @@ class TestTheLoop:
     def test_all_looks_that_wait_are_taken_at_one_wake_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Taken one at a time, the screen would stay behind for good."""
         looks = [Snapshot(time, (Gpu({"index": 0}),)) for time in (1000.0, 1001.0)]
-        state = run(monkeypatch, _Typist(b"q"), _Waiting(False, *looks))
+        state = run(monkeypatch, _Typist(b"q"), _Waiting(*looks))
         assert state.live == looks[-1]
         assert state.history.moments() == [990.0, 1000.0, 1001.0]
 
-    def test_the_last_look_of_a_recording_is_shown_when_it_is_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        looks = [Snapshot(time, (Gpu({"index": 0}),)) for time in (1000.0, 1001.0)]
-        state = run(monkeypatch, _Typist(b"", b"q"), _Waiting(True, *looks))
-        assert state.shown == looks[-1]
-        assert state.paused
-
     def test_a_new_look_within_a_sequence_does_not_break_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        state = run(monkeypatch, _Typist(b"\x1b", b"", b"[B", b"q"), _Waiting(False))
+        state = run(monkeypatch, _Typist(b"\x1b", b"", b"[B", b"q"), _Waiting())
         assert state.selected is not None
         assert (state.back, state.paused) == (0.0, False)

@@ -6,12 +6,13 @@ import time
 
 from ....model.catalog import GPU_METRICS, Gpu
 from ....present.cells import MISSING, value_text
+from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans
 from ....present.text import fit, width
 from ....present.words import degrees, size
 from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT
 from ..area import Area
+from ..grid import draw
 from ..layout import split
-from ..plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans, draw
 from ..state import SPANS
 from .gpus import stale
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ....model.metric import Metric
+    from ....present.plot import Span
     from ..grid import Grid
     from ..history import History
-    from ..plot import Span
     from ..state import State
 
     Slot: TypeAlias = tuple[float, float, float]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ....model.catalog import PROCESS_METRICS, Process
 from ....present.cells import MISSING, value_text
 from ....present.line import Line
+from ....present.plot import mini
 from ....present.text import clean, fit, width
 from ....present.words import size
 from ....sources.secrets import MASK, mask
 from ....units import PERCENT
 from ..past import KEYS
-from ..plot import mini
 from ..processes import all_rows
 from .frame import box
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ....present.text import fit, width
-from ..plot import draw
+from ..grid import draw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def paint(grid: Grid, area: Area, state: State, hints: Sequence[tuple[str, str]]
     if state.message:
         grid.put(row, column, fit(state.message, area.columns, state.theme.more), "warn")
         return
-    if state.back > 0:
+    if state.position is not None and state.position.total:
+        column = _recording_line(grid, area, state, state.position.moment / state.position.total) + 3
+    elif state.back > 0:
         column = _time_line(grid, area, state) + 3
     for key, word in hints:
         if column + width(key) + 1 + width(word) > end:
@@ -57,13 +59,21 @@ def _time_line(grid: Grid, area: Area, state: State) -> int:
     moments = state.history.moments()
     newest = state.live.time if state.live else moments[-1] if moments else state.now
     oldest = min(moments[0] if moments else newest, newest - state.back)
-    cells = max(6, min(_LONGEST_LINE, area.columns // 2) - 15)
-    at = round((cells - 1) * (newest - state.back - oldest) / max(1e-9, newest - oldest))
+    share = (newest - state.back - oldest) / max(1e-9, newest - oldest)
     start = time.strftime("%H:%M:%S", time.localtime(oldest))
-    rule, knob = state.theme.glyph("─", "-"), state.theme.glyph("●", "O")
-    at = min(cells - 1, max(0, at))
     column = draw(grid, area.row, area.column, f"{start} ", "label")
+    column = _rule(grid, area, column, state, share, max(6, min(_LONGEST_LINE, area.columns // 2) - 15))
+    return draw(grid, area.row, column, " now", "label")
+
+
+def _recording_line(grid: Grid, area: Area, state: State, share: float) -> int:
+    """Draw the whole recording, with a mark at the look on screen; the header says the times."""
+    return _rule(grid, area, area.column, state, share, max(6, min(_LONGEST_LINE, area.columns // 4)))
+
+
+def _rule(grid: Grid, area: Area, column: int, state: State, share: float, cells: int) -> int:
+    rule, knob = state.theme.glyph("─", "-"), state.theme.glyph("●", "O")
+    at = min(cells - 1, max(0, round((cells - 1) * share)))
     column = draw(grid, area.row, column, rule * at, "accent")
     column = draw(grid, area.row, column, knob, "accent")
-    column = draw(grid, area.row, column, rule * (cells - 1 - at), "border")
-    return draw(grid, area.row, column, " now", "label")
+    return draw(grid, area.row, column, rule * (cells - 1 - at), "border")

@@ -21,8 +21,8 @@ from ....present.words import (
 )
 from ....units import duration_text
 from ..area import Area
+from ..grid import draw
 from ..layout import GAP, card_rows, shape_of, split
-from ..plot import draw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from .gpus import stale
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ....sources.replay.player import Position
     from ..area import Area
     from ..grid import Grid
     from ..state import State
@@ -62,8 +63,7 @@ def _moment(state: State) -> tuple[str, str]:
     """Return what must be said aloud about the moment shown, and the clock."""
     look = state.shown
     clock = time.strftime("%H:%M:%S", time.localtime(look.time if look else state.now))
-    replay = str(getattr(state, "replay", ""))
-    words = [f"REPLAY {clean(replay)}"] if replay else []
+    words = _playing(state.position, state.theme.glyph("×", "x")) if state.position else []
     if state.paused:
         words.append("PAUSED")
     if state.back > 0:
@@ -71,6 +71,27 @@ def _moment(state: State) -> tuple[str, str]:
     if not words and (old := stale(state)):
         words.append(f"NO NEW DATA: {old}")
     return (f"{'  '.join(words)}  {clock}", "") if words else ("", clock)
+
+
+def _playing(position: Position, times: str) -> list[str]:
+    """Return where a recording is, of how much, and how it goes."""
+    total = "..." if position.total is None else clock_text(int(position.total + 1e-6))
+    speed = "max" if position.speed is None else f"{times}{position.speed:g}"
+    # the tenths matter to those who step; while it plays they would only make the line jump
+    moment = position.moment if position.paused else int(position.moment + 1e-6)
+    words = [f"REPLAY {clock_text(moment)}/{total} {speed}"]
+    if position.ended:
+        return [*words, "end of the recording"]
+    return [*words, "PAUSED"] if position.paused else words
+
+
+def clock_text(seconds: float) -> str:
+    """Write a time as players do: 0:07, 12:05, 1:02:03; tenths where they are not nought."""
+    tenths = int(seconds * 10 + 1e-6)
+    whole, rest = divmod(tenths, 10)
+    hours, minutes = divmod(whole // 60, 60)
+    text = f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+    return f"{text}.{rest}" if rest else text
 
 
 def _long(seconds: float) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ....present.cells import MISSING
+from ....present.plot import mini
 from ....present.words import of, share_style, size
-from ..plot import draw, mini
+from ..grid import draw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -32,7 +32,8 @@ _DISPENSABLE = (
     "name", "host_memory", "container", "running_time", "job", "cpu_percent", "sm_utilization", "user", "gpu",
     "memory_used", "pid",
 )  # fmt: skip
-_WHY = {"denied": "no permission", "failed": "cannot be read", "timeout": "driver does not answer", "lost": "GPU lost"}
+_WHY = {"denied": "no permission", "failed": "cannot be read", "timeout": "driver does not answer", "lost": "GPU lost",
+        "skipped": "not recorded"}  # fmt: skip
 
 
 class Column:

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    from .grid import Grid
-
     Span: TypeAlias = tuple[float, float] | None  # lowest and highest of one column; None is a hole
 
 _LEFT = (0x40, 0x04, 0x02, 0x01)  # dots of a cell's left half from the bottom up
@@ -120,19 +118,6 @@ def mini(share: float | None, unicode: bool = True) -> str:
         return "·" if unicode else "."
     part = min(1.0, max(0.0, share))
     return _MINI[max(1, math.ceil(part * 8 - 0.5))] if unicode else str(min(9, int(part * 10)))
-
-
-def draw(grid: Grid, row: int, column: int, text: str, style: str = "") -> int:
-    """Write our own text, every character of which takes one cell, and return the column after it.
-
-    Several times faster than `Grid.put`, which looks at each character; never for text that comes from outside.
-    """
-    if not 0 <= row < grid.rows or column < 0 or column >= grid.columns:
-        return column
-    end = min(grid.columns, column + len(text))
-    grid.chars[row][column:end] = text if end - column == len(text) else text[: end - column]
-    grid.styles[row][column:end] = [style] * (end - column)
-    return end
 
 
 def _height(value: float, low: float, high: float, dots: int) -> int:

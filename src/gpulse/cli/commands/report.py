@@ -1,0 +1,91 @@
+"""`gpulse report`: what a recording says, as a page, as Markdown or as JSON; or two of them side by side."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ...errors import UsageError
+from ...units import parse_duration
+from ..main import VERBS
+from ..options import GPU, HELP, Option, Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...surfaces.report.moments import Moment
+    from ...surfaces.report.run import Run
+    from ..options import Arguments
+
+
+def run(arguments: Arguments) -> int:
+    """Read, add up, write."""
+    from ...surfaces.report.writing import form_of, report_text, save
+
+    to_file = arguments.output is not None and arguments.output != "-"
+    form = arguments.format or (form_of(arguments.output) if to_file else "markdown")
+    _check(arguments)
+    runs = [_read(arguments, path) for path in arguments.files or [None]]
+    text = report_text(form, runs, arguments.title or "")
+    if not to_file:
+        sys.stdout.write(text)
+        return 0
+    save(arguments.output, text)
+    sys.stderr.write(f"gpulse: wrote {arguments.output} ({len(text.encode()) / 1000:,.0f} kB).\n")
+    return 0
+
+
+def _check(arguments: Arguments) -> None:
+    files, since = len(arguments.files), arguments.since is not None
+    if arguments.compare and (files != 2 or since):
+        raise UsageError("report: --compare takes two recordings;", "write it as gpulse report --compare A B.")
+    if not arguments.compare and files + since != 1:
+        remedy = "name one, or with --since 2h the history of this machine."
+        raise UsageError("report: this takes one recording;", remedy)
+
+
+def _read(arguments: Arguments, path: str | None) -> Run:
+    from ...surfaces.report.account import account
+    from ...surfaces.report.moments import between, of_gpus, recorded
+
+    moments = _remembered(arguments.since) if path is None else recorded(path)
+    chosen = between(moments, getattr(arguments, "from"), arguments.to)
+    if arguments.gpu:
+        chosen = of_gpus(chosen, arguments.gpu, os.environ)
+    return account(chosen, f"the last {arguments.since}" if path is None else os.path.basename(path))
+
+
+def _remembered(since: str) -> Iterator[Moment]:
+    import time
+
+    from ...surfaces.report.moments import remembered
+
+    now = time.time()
+    return remembered(now - parse_duration(since), now)
+
+
+VERB = Verb(
+    "report",
+    VERBS["report"],
+    (
+        Option("files", value="FILE", many=True, default=(), complete="files",
+               help="A recording (.ndjson or .ndjson.gz); with --compare two."),
+        Option("--output", "-o", value="FILE", complete="files",
+               help="Write here; .html, .md or .json says what. Without: Markdown on standard output."),
+        Option("--format", value="FORM", complete=("html", "markdown", "json"), help="html, markdown or json."),
+        Option("--compare", default=False, help="Two recordings side by side, with the differences that matter marked."),
+        Option("--since", value="TIME", help="Of the history of this machine, the last 2h for instance."),
+        Option("--from", value="WHEN", help="Begin there: 2026-11-15T06:00:00Z, or 10m into the recording."),
+        Option("--to", value="WHEN", help="End there."),
+        Option("--title", value="TEXT", help="A title instead of the name of the file."),
+        *(GPU, HELP),
+    ),
+    run,
+    (
+        ("gpulse report run.ndjson", "in the terminal, as Markdown"),
+        ("gpulse report run.ndjson.gz -o report.html", "a page with charts that needs nothing else"),
+        ("gpulse report --compare before.ndjson after.ndjson -o diff.html", "two runs"),
+        ("gpulse report --since 2h -o report.html", "from the history"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,245 @@
+"""`gpulse run`: a command, watched, and in a few lines what it did."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from ...errors import GpulseError, RecordingError, UsageError
+from ...units import parse_size
+from ..main import VERBS
+from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...analysis.free import Asked, Verdict
+    from ...model.catalog import Gpu
+    from ...monitor.request import Look
+    from ...store.claims import Claim
+    from ...store.recorder import RecordingFile
+    from ...surfaces.run.child import Child, SignalsHeld
+    from ...surfaces.run.watch import Watch
+    from ..options import Arguments
+
+_TIMED_OUT = 124  # as timeout(1) says it
+_RECORDED = (
+    *("name", "user", "command", "type", "container", "pod", "job"),
+    *("memory_used", "sm_utilization", "cpu_percent"),
+)
+
+
+def run(arguments: Arguments) -> int:
+    """Start the command, stand beside it, and end as it ended."""
+    if not arguments.command:
+        raise UsageError("run: there is no command;", "write it as gpulse run -- python train.py.")
+    if (arguments.wait or arguments.timeout is not None) and arguments.gpus is None:
+        raise UsageError("--wait is for GPUs to become free;", "say how many: --gpus 1 --wait.")
+    if arguments.report:
+        from ...surfaces.report.writing import form_of
+
+        form_of(arguments.report)  # better said now than when the night is over
+    from ...surfaces.run.child import Child, SignalsHeld, end_like, started_with
+
+    held = SignalsHeld()
+    gpus, claims = _take(arguments, held) if arguments.gpus is not None else ([], [])
+    environ = started_with()
+    if gpus:
+        environ |= {"CUDA_VISIBLE_DEVICES": ",".join(str(gpu.uuid) for gpu in gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    recording = _recording(arguments)
+    for claim in claims:
+        claim.pass_on()  # the command holds them too, whatever becomes of us
+    child = Child(arguments.command, environ, held)  # before anything that takes time
+    watch = None
+    if recording is not None or not arguments.quiet:
+        watch = _watch(arguments, child.pid, [str(gpu.uuid) for gpu in gpus] or None, recording)
+    status = child.wait()
+    for claim in claims:
+        claim.close()
+    if watch is not None:
+        _tell(arguments, child, status, watch, recording)
+    end_like(status)
+
+
+def _watch(arguments: Arguments, pid: int, uuids: list[str] | None, recording: RecordingFile | None) -> Watch:
+    from ...monitor.request import Request
+    from ...surfaces.run.watch import Watch
+    from ..session import source_name
+
+    request = Request(
+        pid=pid,
+        interval=arguments.interval,
+        gpus=arguments.gpu or "visible",
+        uuids=uuids,
+        source=source_name(arguments),
+        processes=("memory_used",) if recording is None else _RECORDED,
+    )
+
+    def record(look: Look) -> None:
+        if recording is not None:
+            recording.write(look.snapshot)
+
+    return Watch(request, record)
+
+
+def _recording(arguments: Arguments) -> RecordingFile | None:
+    """Return where looks are written down; a report without -o has a file of its own, which goes with it."""
+    if not arguments.output and not arguments.report:
+        return None
+    from ...store.recorder import RecordingFile
+
+    if arguments.output:
+        try:
+            return RecordingFile(arguments.output, force=arguments.force)
+        except RecordingError as error:
+            error.remedy = error.remedy and "Use --force to replace it, or another name."
+            raise
+    import tempfile
+
+    handle, path = tempfile.mkstemp(suffix=".ndjson.gz", prefix="gpulse-run-")
+    os.close(handle)
+    return RecordingFile(path, force=True)
+
+
+def _tell(arguments: Arguments, child: Child, status: int, watch: Watch, recording: RecordingFile | None) -> None:
+    """Say what happened; whatever goes wrong here is not the command's fault."""
+    from ...sources.secrets import mask
+    from ...surfaces.run.ending import ending, headline
+
+    summary = watch.stop()
+    if recording is not None:
+        recording.close()
+    lines = [headline(mask(arguments.command), status, child.seconds)]
+    lines += ending(summary, watch.used, watch.problem, watch.blind)
+    if arguments.report and recording is not None:
+        lines.append(_report(arguments, recording.path, mask(arguments.command)))
+    if not arguments.quiet:
+        _say("\n".join(lines))
+
+
+def _say(text: str) -> None:
+    try:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody is there to be told
+
+
+def _report(arguments: Arguments, path: str, title: str) -> str:
+    """Write the report and return a line about it."""
+    from ...surfaces.report.writing import write_report
+
+    try:
+        write_report(path, arguments.report, title)
+        return f"  report: {arguments.report}"
+    except GpulseError as error:
+        return f"  no report: {error}"
+    finally:
+        if not arguments.output:
+            os.unlink(path)
+
+
+def _take(arguments: Arguments, held: SignalsHeld) -> tuple[list[Gpu], list[Claim]]:
+    """Return free GPUs with the claims on them; with --wait as soon as there are enough. Raises NoFreeGpu with the reasons."""
+    from ...analysis.free import WANTED, Asked, looks_for, never, refusal, watch
+    from ...sampling.sampler import Sampler
+    from ...sources.registry import make_source
+    from ..session import source_name
+
+    asked = Asked(arguments.gpus, arguments.free_memory, arguments.utilization)
+    waits = arguments.wait or arguments.timeout is not None
+    end = time.monotonic() + (float("inf") if arguments.timeout is None else arguments.timeout)
+    interval, size = looks_for(arguments.window)
+    sampler = Sampler(make_source(source_name(arguments)), WANTED, clock=held).open()
+    try:
+        error, told = refusal([], asked), arguments.quiet
+        for verdicts in watch(sampler.stream(interval), size, asked, os.environ, arguments.gpu):
+            gpus, claims = _claimed(verdicts, asked)
+            if gpus:
+                return gpus, claims
+            error = refusal(verdicts, asked)
+            if never(verdicts, asked):
+                break
+            error.remedy = "" if waits else "`gpulse run --wait` waits until enough are free."
+            if not waits:
+                break
+            if time.monotonic() >= end:
+                error.exit_code = _TIMED_OUT
+                break
+            if not told:
+                told = True
+                _say(f"gpulse: waiting: {error.message.splitlines()[0]}")
+        raise error
+    finally:
+        sampler.close()
+
+
+def _claimed(verdicts: list[Verdict], asked: Asked) -> tuple[list[Gpu], list[Claim]]:
+    """Take the best of the free GPUs; where another was quicker, the next best, and none when too few are left."""
+    from ...analysis.free import best
+    from ...store.claims import claim, claims_folder
+
+    while chosen := best(verdicts, asked):
+        claims: list[Claim] = []
+        try:
+            for gpu in chosen:
+                if (taken := claim(str(gpu.uuid))) is None:
+                    break
+                claims.append(taken)
+            else:
+                return [*chosen], claims
+        except OSError as error:
+            why = f"no GPU can be claimed in {claims_folder()}: {error.strerror};"
+            raise GpulseError(why, "set GPULSE_CLAIMS to a folder that all may write to.") from None
+        for other in claims:
+            other.close()
+        for verdict in verdicts:
+            if verdict.gpu is gpu:
+                verdict.why = "claimed just now"
+    return [], []
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0):
+        raise UsageError(f"--gpus: {text!r} is not a number of GPUs;", "write it as --gpus 2.")
+    return int(text)
+
+
+def _percent(text: str) -> float:
+    try:
+        share = float(text.removesuffix("%"))
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 100:
+        raise UsageError(f"--utilization: {text!r} is not between 0 and 100 per cent;", "try --utilization 5.")
+    return share
+
+
+VERB = Verb(
+    "run",
+    VERBS["run"],
+    (
+        Option("command", value="[--] COMMAND …", rest=True, default=(), help="What to run, with its own arguments."),
+        Option("--gpus", "-n", value="N", parse=_count, help="Choose so many free GPUs and set CUDA_VISIBLE_DEVICES to them."),
+        Option("--wait", default=False, help="Wait until so many are free; Ctrl-C ends it."),
+        Option("--timeout", value="TIME", parse=seconds("--timeout", 0, 30 * 86400),
+               help="Wait no longer than this, then exit with 124."),
+        Option("--free-memory", value="SIZE", parse=parse_size, help="Each GPU with at least so much free memory."),
+        Option("--utilization", value="PERCENT", parse=_percent, help="Each in use for at most so much of the time; 0 unless given."),
+        Option("--window", value="TIME", parse=seconds("--window", 0, 3600),
+               help="Judge what is free over so long a time; 2s unless given."),
+        Option("--interval", value="TIME", default=1.0, parse=seconds("--interval", 0.1, 60),
+               help="Look every so many seconds; 1 unless given."),
+        Option("--output", "-o", value="FILE", complete="files", help="Record it: FILE.ndjson or FILE.ndjson.gz, for replay and report."),
+        Option("--force", default=False, help="Replace a recording that is there."),
+        Option("--report", value="FILE", complete="files", help="Write a report at the end: FILE.html or FILE.md."),
+        Option("--quiet", "-q", default=False, help="Say nothing at the end."),
+        *(GPU, SOURCE, DEMO, HELP),
+    ),
+    run,
+    (
+        ("gpulse run -- python train.py", "and at the end: how long, how busy, how much memory, energy, why slow"),
+        ("gpulse run --gpus 2 --wait -- torchrun --nproc-per-node 2 train.py", "on two free GPUs, as soon as there are"),
+        ("gpulse run -o night.ndjson.gz --report night.html -- ./job.sh", "with a recording and a report"),
+    ),
+)  # fmt: skip

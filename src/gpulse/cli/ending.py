@@ -1,0 +1,47 @@
+"""Ending on request: a loop that signals end, but never within what it writes."""
+
+from __future__ import annotations
+
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from ..model.snapshot import Snapshot
+
+
+class Ending:
+    """Ends a loop at SIGINT, SIGTERM or SIGHUP, at once while it waits and after the line while it writes."""
+
+    def __init__(self) -> None:
+        self._writing = True
+        self._told = False
+
+    def __enter__(self) -> Ending:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a background job of a script
+                signal.signal(number, self._tell)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._writing = True  # what follows is short and must not be cut off by a second Ctrl-C
+
+    def until_told(self, looks: Iterator[Snapshot]) -> Iterator[Snapshot]:
+        """Yield looks until a signal comes."""
+        while not self._told:
+            try:
+                self._writing = False
+                snapshot = next(looks, None)
+                self._writing = True
+            except KeyboardInterrupt:
+                return
+            if snapshot is None:
+                return
+            yield snapshot
+
+    def _tell(self, number: int, frame: FrameType | None) -> None:
+        self._told = True
+        if not self._writing:
+            raise KeyboardInterrupt

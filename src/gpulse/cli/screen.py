@@ -1,0 +1,58 @@
+"""The live screen, opened as options and settings say, for every verb that shows it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..model.select import Wanted
+    from ..sampling.sampler import Sampler
+    from ..surfaces.top.settings import Settings
+    from .options import Arguments
+
+
+def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler], interval: float | None) -> None:
+    """Open the screen; where there is no terminal, write a line at each look instead. The sampler is opened and closed here."""
+    from ..present.terminal import capable, theme_for
+    from ..store.config import config_path, read_config
+    from ..surfaces.top.app import App, wanted
+    from ..surfaces.top.history import History
+    from ..surfaces.top.settings import Settings
+    from ..surfaces.top.state import State
+
+    path = config_path(os.environ)
+    settings, complaints = Settings.load(read_config(path).get("top", {}))
+    settings.interval = interval or settings.interval
+    settings.theme = arguments.theme or settings.theme
+    theme = theme_for(sys.stdout, arguments.color, os.environ, settings.theme)
+    state = State(settings, History(settings.charts), theme)
+    state.readonly = getattr(arguments, "readonly", False)
+    state.message = " ".join(complaints)
+    sampler = open_sampler(wanted(state))
+    try:
+        sampler.prime()
+        if capable(sys.stdout, os.environ) and sys.stdin.isatty():
+            App(sampler, state, lambda chosen: _save(path, chosen)).run()
+        else:
+            from ..surfaces.top.plain import stream_lines
+
+            stream_lines(sampler, settings.interval, sys.stdout)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sampler.close()
+
+
+def _save(path: str, settings: Settings) -> str:
+    from ..errors import GpulseError
+    from ..store.config import write_table
+
+    try:
+        write_table(path, "top", settings.values())
+    except GpulseError as error:
+        return str(error)
+    return f"saved to {path}"

@@ -1,0 +1,101 @@
+"""The history as data: CSV, JSON and Parquet."""
+
+from __future__ import annotations
+
+from ...errors import GpulseError
+from ...model.codec import time_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .asked import Answer
+
+
+def csv_lines(answer: Answer) -> Iterator[str]:
+    """Yield a header and a row for each moment and GPU: mean of each metric, then its least and most; an empty cell is no value."""
+    keys = answer.asked.metrics
+    yield ",".join(("time", "gpu", "uuid", *keys, *(f"{key}.{end}" for key in keys for end in ("min", "max"))))
+    for row in _rows(answer):
+        cells = [row["time"], row["gpu"], row["uuid"], *(row[key] for key in keys)]
+        cells += [row[f"{key}.{end}"] for key in keys for end in ("min", "max")]
+        yield ",".join(
+            "" if cell is None else _digits(cell) if isinstance(cell, float) else str(cell) for cell in cells
+        )
+
+
+def to_plain(answer: Answer) -> dict[str, Any]:
+    """Return everything as plain data; a value that is not there is null."""
+    return {
+        "from": time_text(answer.asked.start),
+        "to": time_text(answer.asked.end),
+        "times": [time_text(moment) for moment in answer.times],
+        "gpus": [
+            {
+                "index": gpu.index,
+                "uuid": gpu.uuid,
+                "name": gpu.name,
+                "series": {
+                    key: {name: [_number(value) for value in getattr(series, name)] for name in ("min", "mean", "max")}
+                    for key in answer.asked.metrics
+                    if (series := answer.series(gpu, key)) is not None
+                },
+            }
+            for gpu in answer.gpus
+        ],
+        "usage": [
+            {
+                answer.asked.by: use.owner,
+                "gpu_hours": use.gpu_hours,
+                "busy_hours": use.busy_hours,
+                "memory_gib_hours": use.memory_hours,
+                "memory_most": use.memory_most,
+                "energy_estimate": use.energy,
+                "processes": use.processes,
+            }
+            for use in answer.usage
+        ],
+        "events": [
+            {"time": time_text(event.time), "uuid": event.uuid, "kind": event.kind, "text": event.text}
+            for event in answer.events
+        ],
+    }
+
+
+def write_parquet(answer: Answer, path: str) -> None:
+    """Write the rows of the CSV as Parquet; raise GpulseError when pyarrow is missing."""
+    try:
+        arrow = __import__("pyarrow")
+        parquet = __import__("pyarrow.parquet", fromlist=["write_table"])
+    except ImportError:
+        raise GpulseError("Parquet needs pyarrow, which is not installed.", "Run `pip install pyarrow`.") from None
+    rows = [*_rows(answer)]
+    columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {"time": [], "gpu": [], "uuid": []}
+    try:
+        parquet.write_table(arrow.table(columns), path)
+    except OSError as error:
+        raise GpulseError(f"{path} cannot be written: {error.strerror or error}.") from None
+
+
+def _rows(answer: Answer) -> Iterator[dict[str, Any]]:
+    times = answer.times
+    for gpu in answer.gpus:
+        found = {key: answer.series(gpu, key) for key in answer.asked.metrics}
+        for at, moment in enumerate(times):
+            row: dict[str, Any] = {"time": time_text(moment), "gpu": gpu.index, "uuid": gpu.uuid}
+            for key, series in found.items():
+                row[key] = None if series is None else _number(series.mean[at])
+                row[f"{key}.min"] = None if series is None else _number(series.min[at])
+                row[f"{key}.max"] = None if series is None else _number(series.max[at])
+            if any(row[key] is not None for key in found):
+                yield row
+
+
+def _digits(value: float) -> str:
+    """Write a number to the thousandth, without an exponent and without zeros at its end."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def _number(value: float) -> float | None:
+    return value if value == value else None

@@ -1,0 +1,98 @@
+"""The history as plots in the terminal: one a metric and GPU, spikes kept, holes left as holes."""
+
+from __future__ import annotations
+
+import time
+
+from ...model.catalog import GPU_METRICS
+from ...present.cells import value_text
+from ...present.line import Line
+from ...present.plot import ascii_spans, braille_spans
+from ...present.text import clean
+from ...units import PERCENT
+from .statistics import over_time
+from .tables import label
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...model.metric import Metric
+    from ...present.plot import Span
+    from ...present.theme import Theme
+    from ...store.history import GpuIdentity, Series
+    from .asked import Answer
+
+_AXIS = 10
+_ROWS = 5
+
+
+def columns_for(width: int, theme: Theme) -> int:
+    """Return how many points a plot of this width shows."""
+    return max(1, width - _AXIS) * (2 if theme.unicode else 1)
+
+
+def plots(answer: Answer, width: int, theme: Theme) -> list[Line]:
+    """Return a plot for each metric of each GPU, with its figures and a line of times below the last."""
+    lines: list[Line] = []
+    for key in answer.asked.metrics:
+        metric = GPU_METRICS[key]
+        for gpu in answer.gpus:
+            if drawn := [*_plot(answer, gpu, metric, width, theme)]:
+                lines += [*drawn, Line()]
+    if lines:
+        lines[-1] = _times(answer, width)
+    return lines
+
+
+def _plot(answer: Answer, gpu: GpuIdentity, metric: Metric, width: int, theme: Theme) -> Iterator[Line]:
+    series = answer.series(gpu, metric.key)
+    found = over_time(series)
+    if series is None or found is None:
+        return
+    name = clean(gpu.name or "").removeprefix("NVIDIA ")
+    head = f"GPU {label(gpu)} {name} · {metric.title}"
+    figures = f"mean {value_text(metric, found.mean)}, most {value_text(metric, found.max)}"
+    yield Line().add(head, "title").add(f"  {figures}", "label")
+    low, high = _scale(metric, found.max, gpu)
+    spans = _spans(series, answer, columns_for(width, theme))
+    rows = braille_spans(spans, _ROWS, low, high) if theme.unicode else ascii_spans(spans, _ROWS, low, high)
+    for at, row in enumerate(rows):
+        axis = value_text(metric, high) if at == 0 else value_text(metric, low) if at == _ROWS - 1 else ""
+        yield Line().add(axis, "label", _AXIS - 1, right=True).add(" ").add(row[: width - _AXIS], "good")
+
+
+def _spans(series: Series, answer: Answer, columns: int) -> list[Span]:
+    """Return lowest and highest for each column of the stretch that was asked for, which may begin before the records do.
+
+    A value holds until the next one, which may be a hole; the last one as long as the one before it.
+    """
+    spans: list[Span] = [None] * columns
+    start, scale = answer.asked.start, columns / (answer.asked.end - answer.asked.start)
+    places = [int((moment - start) * scale) for moment in series.times]
+    places.append(2 * places[-1] - places[-2] if len(places) > 1 else places[-1])
+    for at, (low, high) in enumerate(zip(series.min, series.max, strict=True)):
+        if low != low or high != high:
+            continue
+        for column in range(max(0, places[at]), min(columns, max(places[at] + 1, places[at + 1]))):
+            before = spans[column]
+            spans[column] = (low, high) if before is None else (min(low, before[0]), max(high, before[1]))
+    return spans
+
+
+def _scale(metric: Metric, most: float, gpu: GpuIdentity) -> tuple[float, float]:
+    if metric.unit is PERCENT and metric.high == 100:
+        return 0.0, 100.0
+    if metric.key == "memory_used" and gpu.memory_total:
+        return 0.0, gpu.memory_total
+    return 0.0, max(most, 1e-9)
+
+
+def _times(answer: Answer, width: int) -> Line:
+    """Return the moments along the axis: first, middle, last."""
+    start, end, room = answer.asked.start, answer.asked.end, width - _AXIS
+    form = "%H:%M" if end - start < 86400 else "%m-%d %H:%M"
+    first, middle, last = (time.strftime(form, time.localtime(moment)) for moment in (start, (start + end) / 2, end))
+    line = Line().add(" " * _AXIS).add(first, "label")
+    line.to(_AXIS + room // 2 - len(middle) // 2).add(middle, "label")
+    return line.to(_AXIS + room - len(last)).add(last, "label")

@@ -1,0 +1,234 @@
+"""The account of a run: moments in, one after another and never kept, and what they add up to out."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ...analysis.events import Event, Watch
+from ...analysis.tally import Tally
+from ...errors import RecordingError
+from .believable import believed
+from .energy import Meter
+from .processes import Uses
+from .run import Run
+from .timeline import Timeline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...analysis.summary import Summary
+    from ...model.catalog import Gpu
+    from ...model.snapshot import Snapshot
+    from ...sinks.base import Mark
+    from .moments import Moment
+
+GPU_SERIES = (
+    *(
+        "utilization",
+        "sm_active",
+        "tensor_active",
+        "dram_active",
+        "memory_used",
+        "power_draw",
+        "temperature",
+        "clock_sm",
+    ),
+    *("pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx"),
+)
+HOST_SERIES = ("cpu_percent", "iowait", "memory_used", "disk_read", "disk_write", "net_rx", "net_tx")
+_MOST_EVENTS = 5000
+_MOST_MARKS = 2000
+_NEAR = 60.0  # seconds from the run within which a mark belongs to it
+_MOST_SERIES = 20  # that a training may add
+_TELLING = 1.0  # seconds a window must last for its energy to mean something: the counter moves every 0.1 s
+
+
+def account(moments: Iterable[Moment], name: str) -> Run:
+    """Return the run that moments make up; raise RecordingError when there is none."""
+    adding = _Account()
+    for moment in moments:
+        adding.add(moment)
+    return adding.run(name)
+
+
+class _Rhythm:
+    """How often looks come, and which come late: after a gap, a look stands for the usual time only."""
+
+    __slots__ = ("_intervals", "_last", "usual")
+
+    def __init__(self) -> None:
+        self._intervals: deque[float] = deque(maxlen=15)
+        self._last: float | None = None
+        self.usual = 0.0
+
+    def next(self, time: float) -> tuple[float, bool]:
+        """Return the seconds a look stands for, and whether it comes after a gap."""
+        passed = 0.0 if self._last is None else max(0.0, time - self._last)
+        self._last = time
+        if self.usual and passed > max(5 * self.usual, 5.0):
+            self._intervals.append(passed)  # a history grows coarser with age: a new rhythm is a gap once or twice
+            seconds, late = self.usual, True
+        else:
+            seconds, late = passed, False
+            if passed:
+                self._intervals.append(passed)
+        if self._intervals:
+            self.usual = sorted(self._intervals)[len(self._intervals) // 2]
+        return seconds, late
+
+
+class _Phase:
+    __slots__ = ("calls", "seconds", "tally")
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        self.seconds = 0.0
+        self.calls = 0
+
+
+class _Account:
+    def __init__(self) -> None:
+        self.first: Snapshot | None = None
+        self.last: Snapshot | None = None
+        self.timeline = Timeline()
+        self.events: list[Event] = []
+        self.uses = Uses()
+        self.marks: list[Mark] = []
+        self.bands: list[tuple[float, float, str]] = []
+        self.problems: dict[tuple[str, str], None] = {}
+        self.missing = 0.0
+        self._rhythm = _Rhythm()
+        self._watch = Watch()
+        self._whole = Tally()
+        self._phases: dict[str, _Phase] = {}
+        self._phase = ""
+        self._meters: dict[str, Meter] = {}
+        self._labels: dict[str, str] = {}
+        self._step: float | None = None
+        self._tags: set[str] = set()
+
+    def add(self, moment: Moment) -> None:
+        moment.snapshot = snapshot = believed(moment.snapshot)
+        seconds, late = self._rhythm.next(snapshot.time)
+        if late and self.last is not None:
+            self.missing += snapshot.time - self.last.time - seconds
+            self._tell([Event(self.last.time, "gap", until=snapshot.time)])
+        gpus = [(self._label(at, gpu), gpu) for at, gpu in enumerate(snapshot.gpus)]
+        self._draw(moment, gpus, late)
+        self._tell(self._watch.look(snapshot))
+        self.uses.add(gpus, snapshot.time, seconds)
+        self._enter(moment, late)
+        for tally in self._tallies(moment.phase):
+            tally.add(snapshot, moment.program, max(seconds, 1e-6))
+        self._count(moment, seconds)
+        self._charge(snapshot, seconds, moment.phase)
+        self.marks += moment.marks[: _MOST_MARKS - len(self.marks)]
+        for problem in snapshot.problems[:20]:
+            if len(self.problems) < 20:
+                self.problems.setdefault((problem.source, problem.message))
+        self.first = self.first or snapshot
+        self.last = snapshot
+
+    def run(self, name: str) -> Run:
+        """Return what was added as a value."""
+        if self.first is None or self.last is None:
+            raise RecordingError(f"{name} holds no snapshot for this time.", "Name another time, or another file.")
+        start, end = self.first.time, self.last.time
+        for uuid, meter in self._meters.items():
+            for phase, joules in (meter.estimate() or {}).items():
+                for tally in self._tallies(phase):
+                    tally.add_energy(uuid, joules)
+        return Run(
+            name,
+            self.first,
+            self.last,
+            summary=self._summary(),
+            events=self.events,
+            uses=self.uses.sorted(),
+            timeline=self.timeline,
+            labels=list(self._labels.values()),
+            bands=self.bands,
+            marks=[mark for mark in self.marks if start - _NEAR <= mark.time <= end + _NEAR],
+            interval=self._rhythm.usual,
+            missing=self.missing,
+            problems=list(self.problems),
+            estimated=any(meter.estimate() for meter in self._meters.values()),
+        )
+
+    def _summary(self) -> Summary:
+        assert self.first is not None
+        assert self.last is not None
+        summary = self._whole.summary("", self.last.time - self.first.time - self.missing)
+        phases = []
+        for name, phase in self._phases.items():
+            phases.append(phase.tally.summary(name, phase.seconds))
+            phases[-1].calls = phase.calls
+        summary.phases = tuple(phases)
+        for each in (summary, *phases):
+            if each.seconds < _TELLING:
+                for gpu in each.gpus:
+                    gpu.energy = None
+        return summary
+
+    def _label(self, at: int, gpu: Gpu) -> str:
+        name = gpu.uuid or f"at {at}"
+        if name not in self._labels:
+            label = f"{gpu.index:.0f}" if gpu.index is not None else str(at)
+            taken = self._labels.values()
+            self._labels[name] = label if label not in taken else f"{label} ({len(taken)})"
+        return self._labels[name]
+
+    def _tell(self, events: list[Event]) -> None:
+        self.events += events[: _MOST_EVENTS - len(self.events)]
+
+    def _draw(self, moment: Moment, gpus: list[tuple[str, Gpu]], late: bool) -> None:
+        timeline, host = self.timeline, moment.snapshot.host
+        timeline.begin(moment.snapshot.time, late)
+        for label, gpu in gpus:
+            where = f"gpu {label}"
+            for key in GPU_SERIES:
+                if isinstance(value := gpu.get(key), (int, float)):
+                    timeline.add(where, key, value)
+        for key in HOST_SERIES:
+            if isinstance(value := host.get(key), (int, float)):
+                timeline.add("host", key, value)
+        for tag, value in moment.values.items():
+            if tag in self._tags or len(self._tags) < _MOST_SERIES:
+                self._tags.add(tag)
+                timeline.add("training", tag, value)
+
+    def _enter(self, moment: Moment, late: bool) -> None:
+        """Keep the bands of phases; a look tells the phase at its time, so a band begins and ends with a look."""
+        time, name = moment.snapshot.time, moment.phase
+        if name and name not in self._phases:
+            self._phases[name] = _Phase()
+        if self.bands and self.bands[-1][2] == self._phase and self._phase and not late:
+            self.bands[-1] = (self.bands[-1][0], time, self._phase)
+        if name and (name != self._phase or late):
+            self._phases[name].calls += name != self._phase
+            self.bands.append((time, time, name))
+        self._phase = name
+
+    def _tallies(self, phase: str) -> list[Tally]:
+        return [self._whole, self._phases[phase].tally] if phase else [self._whole]
+
+    def _count(self, moment: Moment, seconds: float) -> None:
+        before, self._step = self._step, moment.step if moment.step is not None else self._step
+        values = moment.values
+        for tally in self._tallies(moment.phase):
+            if before is not None and moment.step is not None:
+                tally.steps += int(max(0.0, moment.step - before))
+            tally.items += values.get("train/items_per_second", 0.0) * seconds
+            tally.waited += values.get("train/data_wait", 0.0) / 100 * seconds
+        if moment.phase:
+            self._phases[moment.phase].seconds += seconds
+
+    def _charge(self, snapshot: Snapshot, seconds: float, phase: str) -> None:
+        for at, gpu in enumerate(snapshot.gpus):
+            uuid = gpu.uuid or f"at {at}"
+            if uuid not in self._meters:
+                self._meters[uuid] = Meter()
+            for name, joules in self._meters[uuid].add(gpu, seconds, phase):
+                for tally in self._tallies(name):
+                    tally.add_energy(uuid, joules)

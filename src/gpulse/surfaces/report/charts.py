@@ -1,0 +1,217 @@
+"""Charts as data: which series go together, in small numbers a page can draw from."""
+
+from __future__ import annotations
+
+from ...model.catalog import GPU_METRICS, HOST_METRICS
+from .account import GPU_SERIES
+from .timeline import Trace
+from .wording import value_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from ...analysis.events import Event
+    from .run import Run
+
+_STEPS = 1000  # of a chart's height; a pixel is more
+_TOPS = {"memory_used": "memory_total", "power_draw": "power_limit", "clock_sm": "clock_sm_max"}
+_HOST = (
+    ("Host CPU", ("cpu_percent", "iowait")),
+    ("Host memory", ("memory_used",)),
+    ("Disk", ("disk_read", "disk_write")),
+    ("Network", ("net_rx", "net_tx")),
+)
+_TRAINING = {
+    "train/steps_per_second": ("Steps per second", ""),
+    "train/items_per_second": ("Items per second", ""),
+    "train/data_wait": ("Waiting for data", "%"),
+}
+
+
+class Line:
+    """One series of a chart: `color` is its number among the colours, `run` that of its run, `gpu` what it is switched off with."""
+
+    def __init__(self, name: str, trace: Trace, color: int, run: int = 0, gpu: str = "") -> None:
+        self.name = name
+        self.trace = trace
+        self.color = color
+        self.run = run
+        self.gpu = gpu
+
+
+class Chart:
+    """Lines over one scale, from `low` to `high` in `unit`."""
+
+    def __init__(self, title: str, unit: str, lines: Sequence[Line], high: float | None = None, help: str = "") -> None:
+        self.title = title
+        self.unit = unit
+        self.lines = lines
+        self.help = help
+        values = [
+            value
+            for line in lines
+            for column in (line.trace.lows, line.trace.highs)
+            for value, count in zip(column, line.trace.counts, strict=True)
+            if count
+        ]
+        self.low = min(0.0, *values) if unit != "°C" else min(values) // 10 * 10
+        most = max(values)
+        self.high = 100.0 if unit == "%" and most <= 100 else max(most * 1.05, high or 0.0)
+        if self.high - self.low < 1e-9:
+            self.high = self.low + 1.0
+
+    def text(self) -> str:
+        """Return the chart in words."""
+        return f"{self.title}. " + "; ".join(self._line_text(line) for line in self.lines)
+
+    def _line_text(self, line: Line) -> str:
+        trace = line.trace
+        full = [at for at, count in enumerate(trace.counts) if count]
+        mean = sum(trace.sums[at] for at in full) / sum(trace.counts[at] for at in full)
+        low, high = min(trace.lows[at] for at in full), max(trace.highs[at] for at in full)
+        words = (value_in(self.unit, value) for value in (mean, low, high))
+        return "{}: mean {}, from {} to {}".format(line.name, *words)
+
+    def to_plain(self, lengths: Sequence[int]) -> dict[str, Any]:
+        """Return what the page draws from; `lengths` are the points of each run."""
+        return {
+            "unit": self.unit,
+            "low": self.low,
+            "high": self.high,
+            "lines": [
+                {"name": line.name, "color": line.color, "run": line.run, "gpu": line.gpu}
+                | self._coded(line.trace, lengths[line.run])
+                for line in self.lines
+            ],
+        }
+
+    def _coded(self, trace: Trace, length: int) -> dict[str, list[int | None]]:
+        """Return means as differences, and least and most as distances from them: mostly a digit or two each."""
+        trace.reach(length)
+        step = (self.high - self.low) / _STEPS
+        means: list[int | None] = []
+        below: list[int | None] = []
+        above: list[int | None] = []
+        before = 0
+        for low, total, count, high in zip(trace.lows, trace.sums, trace.counts, trace.highs, strict=True):
+            if not count:
+                means.append(None)
+                below.append(0)
+                above.append(0)
+                continue
+            mean = round((total / count - self.low) / step)
+            means.append(mean - before)
+            before = mean
+            below.append(max(0, mean - round((low - self.low) / step)))
+            above.append(max(0, round((high - self.low) / step) - mean))
+        coded = {"mean": means}
+        if any(below) or any(above):
+            coded |= {"below": below, "above": above}
+        return coded
+
+
+class Strip:
+    """One GPU on one row, the brighter the busier, with what befell it: `spans` are (from, to, severity) in seconds."""
+
+    def __init__(self, name: str, line: tuple[int, int], spans: Sequence[tuple[float, float, str]]) -> None:
+        self.name = name
+        self.line = line  # of which chart, and which line of it
+        self.spans = spans
+
+
+def run_charts(run: Run) -> list[Chart]:
+    """Return the charts of one run, those that have something to show."""
+    charts = []
+    for key in GPU_SERIES:
+        lines = [
+            Line(f"GPU {label}", trace, at, gpu=label)
+            for at, label in enumerate(run.labels)
+            if (trace := run.timeline.traces.get((f"gpu {label}", key))) is not None
+        ]
+        if _worth(key, lines):
+            metric = GPU_METRICS[key]
+            charts.append(Chart(metric.title, metric.unit.symbol, lines, _top([run], key), metric.help))
+    for title, keys in _HOST:
+        traces = [(key, run.timeline.traces.get(("host", key))) for key in keys]
+        lines = [
+            Line(HOST_METRICS[key].title, trace, at) for at, (key, trace) in enumerate(traces) if trace is not None
+        ]
+        if lines:
+            top = run.last.host.memory_total if keys == ("memory_used",) else None
+            charts.append(Chart(title, HOST_METRICS[keys[0]].unit.symbol, lines, top))
+    for (where, tag), trace in run.timeline.traces.items():
+        if where == "training":
+            title, unit = _TRAINING.get(tag, (tag, ""))
+            charts.append(Chart(title, unit, [Line(title, trace, 0)]))
+    return charts
+
+
+def run_strips(run: Run, charts: Sequence[Chart]) -> list[Strip]:
+    """Return a row for each GPU, bright where it works."""
+    title = GPU_METRICS[run.activity].title
+    chart = next((at for at, chart in enumerate(charts) if chart.title == title), None)
+    if chart is None:
+        return []
+    strips = []
+    for at, line in enumerate(charts[chart].lines):
+        spans = [
+            (event.time - run.start, _end(event, run.end) - run.start, event.severity)
+            for event in run.events
+            if line.gpu in event.gpus and event.severity in ("critical", "warn")
+        ]
+        strips.append(Strip(line.name, (chart, at), spans))
+    return strips
+
+
+def both_charts(runs: Sequence[Run], names: Sequence[str]) -> list[Chart]:
+    """Return the charts of two runs over each other: the mean of each run's GPUs, with the least and the most of them."""
+    charts = []
+    for key in GPU_SERIES:
+        lines = [
+            Line(name, _together(run, key), at, run=at)
+            for at, (run, name) in enumerate(zip(runs, names, strict=True))
+            if any((f"gpu {label}", key) in run.timeline.traces for label in run.labels)
+        ]
+        if _worth(key, lines):
+            metric = GPU_METRICS[key]
+            charts.append(Chart(metric.title, metric.unit.symbol, lines, _top(runs, key), metric.help))
+    for key in ("cpu_percent", "memory_used"):
+        traces = [run.timeline.traces.get(("host", key)) for run in runs]
+        lines = [Line(names[at], trace, at, run=at) for at, trace in enumerate(traces) if trace is not None]
+        if lines:
+            charts.append(Chart(f"Host {HOST_METRICS[key].title}", HOST_METRICS[key].unit.symbol, lines))
+    return charts
+
+
+def _together(run: Run, key: str) -> Trace:
+    """Return the mean of all GPUs of a run, with the least and the most of any."""
+    found = [trace for label in run.labels if (trace := run.timeline.traces.get((f"gpu {label}", key))) is not None]
+    together = Trace()
+    length = len(run.timeline.at)
+    for trace in found:
+        trace.reach(length)
+    for point in range(length):
+        full = [trace for trace in found if trace.counts[point]]
+        together.lows.append(min((trace.lows[point] for trace in full), default=0.0))
+        together.highs.append(max((trace.highs[point] for trace in full), default=0.0))
+        together.sums.append(sum(trace.sums[point] / trace.counts[point] for trace in full))
+        together.counts.append(len(full))
+    return together
+
+
+def _worth(key: str, lines: Sequence[Line]) -> bool:
+    """Tell whether to draw it at all: a link that is not there reads 0."""
+    return bool(lines) and (key[:4] not in ("pcie", "nvli") or any(any(line.trace.highs) for line in lines))
+
+
+def _top(runs: Iterable[Run], key: str) -> float | None:
+    found = [gpu.get(_TOPS[key]) for run in runs for gpu in run.last.gpus] if key in _TOPS else []
+    return max((value for value in found if isinstance(value, (int, float))), default=None)
+
+
+def _end(event: Event, end: float) -> float:
+    if event.until is not None:
+        return event.until
+    return end if event.kind == "throttled" else event.time

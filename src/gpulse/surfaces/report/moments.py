@@ -1,0 +1,156 @@
+"""Moments: the snapshots of a recording or of the history, with what a training said beside them."""
+
+from __future__ import annotations
+
+import json
+
+from ...errors import RecordingError, UsageError
+from ...model.catalog import PROCESS_METRICS, Process
+from ...model.codec import from_plain
+from ...model.metric import Number, Text
+from ...model.select import choose_gpus
+from ...model.snapshot import Snapshot
+from ...sinks.base import Mark
+from ...store.recording import open_text
+from .believable import MOST
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+_MOST_MARKS = 1000  # of one line
+
+
+class Moment:
+    """A snapshot and what the program said of itself: `values` by tag, as train/steps_per_second; None where it said nothing."""
+
+    __slots__ = ("marks", "phase", "program", "snapshot", "step", "values")
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        phase: str = "",
+        step: float | None = None,
+        marks: Sequence[Mark] = (),
+        program: Process | None = None,
+        values: Mapping[str, float] | None = None,
+    ) -> None:
+        self.snapshot = snapshot
+        self.phase = phase
+        self.step = step
+        self.marks = marks
+        self.program = program
+        self.values = values or {}
+
+
+def recorded(path: str) -> Iterator[Moment]:
+    """Yield the moments of a recording, in order; raise RecordingError with the number of a line that is none.
+
+    A last line without its end is left out when it cannot be read, as after a crash of the writer.
+    """
+    try:
+        with open_text(path) as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip() and (moment := _moment(path, number, line)) is not None:
+                    yield moment
+    except OSError as error:
+        raise RecordingError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def remembered(start: float, end: float, path: str | None = None) -> Iterator[Moment]:
+    """Yield the moments of this machine's history between two times; raise HistoryError when there is none."""
+    from ...store.history import HistoryReader
+
+    with HistoryReader(path) as reader:
+        for snapshot in reader.snapshots(start, end):
+            yield Moment(snapshot)
+
+
+def between(moments: Iterable[Moment], start: str | None, end: str | None) -> Iterator[Moment]:
+    """Yield what lies between two times, each a time (2026-11-15T06:00:00Z) or how far into the recording (10m); None is no bound."""
+    low = high = None
+    for moment in moments:
+        time = moment.snapshot.time
+        if low is None or high is None:
+            low = float("-inf") if start is None else _bound("--from", start, time)
+            high = float("inf") if end is None else _bound("--to", end, time)
+        if low <= time <= high:
+            yield moment
+
+
+def of_gpus(moments: Iterable[Moment], words: Sequence[str], environ: Mapping[str, str]) -> Iterator[Moment]:
+    """Yield the moments with only some GPUs, named as everywhere; raise UnknownGpu when the first has none of that name."""
+    kept: list[str | float | None] | None = None
+    for moment in moments:
+        gpus = moment.snapshot.gpus
+        if kept is None:
+            kept = [gpus[at].uuid or gpus[at].index for at in choose_gpus(gpus, words, environ)]
+        old = moment.snapshot
+        chosen = tuple(gpu for gpu in gpus if (gpu.uuid or gpu.index) in kept)
+        moment.snapshot = Snapshot(old.time, chosen, old.host, old.driver, old.problems)
+        yield moment
+
+
+def _moment(path: str, number: int, line: bytes) -> Moment | None:
+    try:
+        try:
+            plain = json.loads(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError) as error:
+            raise RecordingError(f"this line is not JSON ({error}).") from None
+        return _with_extras(from_plain(plain), plain)
+    except RecordingError as error:
+        if not line.endswith(b"\n"):
+            return None
+        raise RecordingError(f"{path}, line {number}: {error.message}", error.remedy) from None
+
+
+def _with_extras(snapshot: Snapshot, plain: Mapping[str, Any]) -> Moment:
+    """Take what a JsonlSink writes beside the snapshot; what has the wrong type is left out."""
+    phase, step, marks, program, values = (plain.get(key) for key in ("phase", "step", "marks", "program", "values"))
+    return Moment(
+        snapshot,
+        phase=phase if isinstance(phase, str) else "",
+        step=step if _is_number(step) else None,
+        marks=[mark for mark in map(_mark, marks[:_MOST_MARKS]) if mark is not None] if isinstance(marks, list) else (),
+        program=_program(program) if isinstance(program, dict) else None,
+        values={tag: value for tag, value in values.items() if _is_number(value)} if isinstance(values, dict) else None,
+    )
+
+
+def _mark(plain: Any) -> Mark | None:
+    if not isinstance(plain, dict) or not isinstance(plain.get("name"), str) or not _is_number(plain.get("time")):
+        return None
+    value = plain.get("value")
+    return Mark(plain["name"], value if _is_number(value) or isinstance(value, str) else None, plain["time"])
+
+
+def _program(plain: Mapping[str, Any]) -> Process:
+    kinds = {key: Number if isinstance(metric, Number) else Text for key, metric in PROCESS_METRICS.items()}
+    return Process(
+        {
+            key: value
+            for key, value in plain.items()
+            if (kinds.get(key) is Number and _is_number(value)) or (kinds.get(key) is Text and isinstance(value, str))
+        }
+    )
+
+
+def _is_number(plain: Any) -> bool:
+    return isinstance(plain, (int, float)) and not isinstance(plain, bool) and -MOST < plain < MOST
+
+
+def _bound(option: str, text: str, first: float) -> float:
+    from ...model.codec import parse_time
+    from ...units import parse_duration
+
+    try:
+        return first + parse_duration(text)
+    except UsageError:
+        pass
+    try:
+        return parse_time(text)
+    except RecordingError:
+        remedy = "write it as 2026-11-15T06:00:00Z, or as 10m: so far into the recording."
+        raise UsageError(f"{option}: {text!r} is not a time;", remedy) from None

@@ -1,0 +1,288 @@
+"""The document of one run."""
+
+from __future__ import annotations
+
+from ...present.words import short_name
+from ...units import duration_text, size_text
+from .charts import run_charts, run_strips
+from .document import MISSING, Charts, Document, Lines, Raw, Table, Tiles, plain
+from .wording import (
+    clock_text,
+    date_text,
+    elapsed_text,
+    energy_text,
+    event_text,
+    mark_text,
+    number,
+    ranges,
+    throttled_text,
+    time_text,
+    value_in,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...analysis.summary import GpuSummary, Summary
+    from .document import Block, Cell
+    from .run import Run
+
+_MOST_ROWS = 200
+_ACTIVITY = {"sm_active": "SM active", "utilization": "Utilization"}
+_COUNTED = {
+    "lost": "lost GPU",
+    "timeout": "driver timeout",
+    "xid": "XID",
+    "memory-errors": "memory errors",
+    "out-of-memory": "out of memory",
+    "throttled": "throttled",
+    "gap": "gap",
+    "process-start": "process start",
+    "process-end": "process end",
+}
+_GPU_HEADER = (
+    *("GPU", "Utilization", "SM active", "SM p95", "Tensor", "DRAM", "Peak memory", "Power", "Peak power", "Hottest"),
+    *("SM clock", "PCIe in", "Energy", "Idle", "At power cap", "Throttled"),
+)
+
+
+def run_document(run: Run, title: str = "") -> Document:
+    """Return everything about one run."""
+    charts = run_charts(run)
+    blocks: list[Block] = [
+        Tiles("Summary", tiles(run)),
+        Lines("What limited the run", run.verdict),
+        Charts("Timelines", [run], charts, run_strips(run, charts)),
+        gpu_table(run),
+        _phase_table(run.summary),
+        _process_table(run),
+        _event_table(run),
+        machine_table(run),
+    ]
+    there = [block for block in blocks if not isinstance(block, (Table, Lines)) or _has_content(block)]
+    return Document(Raw(title) if title else Raw(run.name), subtitle(run), there)
+
+
+def subtitle(run: Run) -> Cell:
+    """Return where and when it was."""
+    host = (Raw(run.last.host.name), " · ") if run.last.host.name else ()
+    return (*host, f"{date_text(run.start)} to {clock_text(run.end)}")
+
+
+def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
+    """Return the figures that everybody wants."""
+    summary = run.summary
+    looks = f"{summary.samples:,} looks, {run.interval:.2g} s apart"
+    lost = f"; {duration_text(run.missing)} missing" if run.missing >= 1 else ""
+    busy = run.mean(run.activity)
+    use = run.mean("utilization")
+    found: list[tuple[str, Cell, Cell]] = [
+        ("Duration", time_text(summary.seconds), looks + lost),
+        ("GPUs", str(len(summary.gpus)), Raw(", ".join(dict.fromkeys(short_name(gpu) for gpu in run.last.gpus)))),
+        (
+            f"{_ACTIVITY[run.activity]}, mean",
+            number(busy, "%"),
+            f"utilization {number(use, '%')}" if use is not None and run.activity != "utilization" else "",
+        ),
+        ("Peak memory", *_peak(run)),
+        ("Energy", energy_text(summary.energy), _mean_power(run)),
+        ("Idle", number(idle_share(summary), "%"), "of GPU time below 5 % utilization"),
+        ("Throttled", *_throttled(run)),
+    ]
+    if summary.steps_per_second is not None:
+        wait = f", waiting for data {100 * summary.waited / summary.seconds:.0f} %" if summary.waited else ""
+        found.append(("Steps", f"{summary.steps_per_second:.3g}/s", f"{summary.steps:,} steps{wait}"))
+    return [tile for tile in found if tile[1] != MISSING]
+
+
+def idle_share(summary: Summary) -> float | None:
+    """Return the mean share of time in which GPUs did nothing."""
+    known = [gpu.idle_share for gpu in summary.gpus if gpu.idle_share is not None]
+    return sum(known) / len(known) if known else None
+
+
+def peak_of(summary: Summary) -> tuple[int, GpuSummary] | None:
+    """Return the GPU that came nearest to being full, and its place; None when nobody told."""
+    known = [(at, gpu) for at, gpu in enumerate(summary.gpus) if gpu.peak_memory is not None]
+    return max(known, key=lambda one: (one[1].peak_memory or 0.0) / (one[1].memory_total or 2**60), default=None)
+
+
+def gpu_table(run: Run) -> Table:
+    """Return a row for each GPU."""
+    rows = [_gpu_row(label, gpu) for label, gpu in zip(run.labels, run.summary.gpus, strict=True)]
+    return Table(
+        "GPUs", _GPU_HEADER, rows, caption="Each GPU over the run; means unless said otherwise.", wide=("Throttled",)
+    )
+
+
+def _gpu_row(label: str, gpu: GpuSummary) -> list[Cell]:
+    def figure(key: str, which: str, unit: str) -> str:
+        stats = gpu.stats.get(key)
+        return MISSING if stats is None else value_in(unit, getattr(stats, which))
+
+    return [
+        label if gpu.state == "ok" else f"{label} ({gpu.state})",
+        figure("utilization", "mean", "%"),
+        figure("sm_active", "mean", "%"),
+        figure("sm_active", "p95", "%"),
+        figure("tensor_active", "mean", "%"),
+        figure("dram_active", "mean", "%"),
+        MISSING if gpu.peak_memory is None else size_text(gpu.peak_memory),
+        figure("power_draw", "mean", "W"),
+        figure("power_draw", "max", "W"),
+        figure("temperature", "max", "°C"),
+        figure("clock_sm", "mean", "MHz"),
+        figure("pcie_rx", "mean", "B/s"),
+        energy_text(gpu.energy),
+        number(gpu.idle_share, "%"),
+        MISSING if gpu.power_capped < 1 else duration_text(gpu.power_capped),
+        throttled_text(gpu),
+    ]
+
+
+def _phase_table(summary: Summary) -> Table:
+    rows: list[list[Cell]] = []
+    for phase in summary.phases:
+        busy, use = (_mean(phase, key) for key in ("sm_active", "utilization"))
+        peak = peak_of(phase)
+        rows.append(
+            [
+                Raw(phase.name),
+                str(phase.calls),
+                time_text(phase.seconds),
+                number(100 * phase.seconds / max(summary.seconds, 1e-9), "%"),
+                MISSING if phase.steps_per_second is None else f"{phase.steps_per_second:.3g}",
+                number(100 * phase.waited / max(phase.seconds, 1e-9), "%") if phase.waited else MISSING,
+                number(busy, "%"),
+                number(use, "%"),
+                MISSING if peak is None else size_text(peak[1].peak_memory or 0.0),
+                energy_text(phase.energy),
+            ]
+        )
+    header = (
+        "Phase",
+        "Times",
+        "Time",
+        "Share",
+        "Steps/s",
+        "Data wait",
+        "SM active",
+        "Utilization",
+        "Peak memory",
+        "Energy",
+    )
+    return Table("Phases", header, rows, caption="What the program said it was doing; as finely as looks were taken.")
+
+
+def _process_table(run: Run) -> Table:
+    rows: list[list[Cell]] = []
+    for use in run.uses[:_MOST_ROWS]:
+        process = use.process
+        owner = process.job or process.pod or process.container
+        rows.append(
+            [
+                Raw(process.user) if process.user else MISSING,
+                Raw(process.name or "?"),
+                MISSING if process.pid is None else f"{process.pid:.0f}",
+                ranges(use.gpus),
+                f"{elapsed_text(use.first - run.start)} to {elapsed_text(use.last - run.start)}",
+                MISSING if use.peak is None else size_text(use.peak),
+                number(use.share, "%"),
+                f"{use.hours:.2f}" if use.hours >= 0.1 else f"{use.hours:.4f}",
+                Raw(owner) if owner else MISSING,
+                Raw(_cut(process.command)) if process.command else MISSING,
+            ]
+        )
+    header = ("User", "Program", "PID", "GPU", "Seen", "Peak memory", "SM share", "GPU-hours", "Job", "Command")
+    more = len(run.uses) - _MOST_ROWS
+    caption = "Who used the GPUs; one that several hold at once counts for each in equal parts."
+    return Table(
+        "Processes",
+        header,
+        rows,
+        caption=caption + (f" {more:,} more are left out." if more > 0 else ""),
+        words=2,
+        wide=("GPU", "Seen", "Job", "Command"),
+    )
+
+
+def _event_table(run: Run) -> Table:
+    found: list[tuple[float, str, Cell]] = [
+        (event.time, event.severity, event_text(event, run.end)) for event in run.events
+    ]
+    found += [(mark.time, "label", mark_text(mark)) for mark in run.marks]
+    found.sort(key=lambda one: one[0])
+    kept = found[:_MOST_ROWS]
+    rows: list[list[Cell]] = [[elapsed_text(time - run.start), clock_text(time), text] for time, _, text in kept]
+    more = len(found) - len(kept)
+    return Table(
+        "Events",
+        ("Into the run", "Clock (UTC)", "What happened"),
+        rows,
+        caption=_counts(run) + (f" {more:,} more are left out." if more > 0 else ""),
+        words=2,
+        wide=("What happened",),
+        styles={at: severity for at, (_, severity, _) in enumerate(kept) if severity != "label"},
+    )
+
+
+def _counts(run: Run) -> str:
+    said = [f"{name} {run.count(kind)}" for kind, name in _COUNTED.items() if run.count(kind)]
+    return f"How often: {', '.join(said)}." if said else ""
+
+
+def machine_table(run: Run) -> Table:
+    """Return what the run ran on."""
+    host, driver = run.last.host, run.last.driver
+    rows: list[list[Cell]] = []
+    if host.name:
+        rows.append(["Machine", Raw(host.name)])
+    if host.cpu_count is not None:
+        rows.append(["CPUs", f"{host.cpu_count:.0f}"])
+    if host.memory_total is not None:
+        rows.append(["Host memory", size_text(host.memory_total)])
+    rows += [[{"version": "Driver", "cuda": "CUDA"}.get(key, Raw(key)), Raw(value)] for key, value in driver.items()]
+    for label, gpu in zip(run.labels, run.summary.gpus, strict=True):
+        size = () if gpu.memory_total is None else (f", {size_text(gpu.memory_total)}",)
+        rows.append([f"GPU {label}", (Raw(gpu.name or "unknown"), *size, " · ", Raw(gpu.uuid or "no UUID"))])
+    rows += [["Problem", (Raw(source), ": ", Raw(message))] for source, message in run.problems]
+    return Table("Machine", ("What", "Is"), rows, wide=("Is",))
+
+
+def _peak(run: Run) -> tuple[str, str]:
+    found = peak_of(run.summary)
+    if found is None:
+        return MISSING, ""
+    at, gpu = found
+    total, peak = gpu.memory_total, gpu.peak_memory or 0.0
+    if total is None:
+        return size_text(peak), f"on GPU {run.labels[at]}"
+    return f"{size_text(peak, total, False)}/{size_text(total)}", f"{100 * peak / total:.0f} % of GPU {run.labels[at]}"
+
+
+def _mean_power(run: Run) -> str:
+    watts = sum(stats.mean for stats in run.stats("power_draw"))
+    mean = f"{watts:,.0f} W on average" if watts else ""
+    return f"{mean}, from power, not counted" if run.estimated else mean
+
+
+def _throttled(run: Run) -> tuple[Cell, Cell]:
+    held = [(gpu.throttled_seconds, label, gpu) for label, gpu in zip(run.labels, run.summary.gpus, strict=True)]
+    worst = max(held, key=lambda one: one[0], default=None)
+    if worst is None or worst[0] < 1:
+        return "none", "by heat or hardware"
+    several = sum(seconds >= 1 for seconds, _, _ in held)
+    reason = plain(throttled_text(worst[2])).partition("(")[2].rstrip(")")
+    return duration_text(worst[0]), (f"GPU {worst[1]}: ", Raw(reason), f"; {several} GPUs" if several > 1 else "")
+
+
+def _mean(summary: Summary, key: str) -> float | None:
+    found = [gpu.stats[key].mean for gpu in summary.gpus if key in gpu.stats]
+    return sum(found) / len(found) if found else None
+
+
+def _has_content(block: Table | Lines) -> bool:
+    return bool(block.rows if isinstance(block, Table) else block.lines)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:299]}…"

@@ -1,0 +1,64 @@
+"""A report as plain data, ready for JSON."""
+
+from __future__ import annotations
+
+from ...model.codec import time_text
+from .comparison import differences
+from .document import plain
+from .wording import event_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .run import Run
+
+
+def run_to_plain(run: Run) -> dict[str, Any]:
+    """Return one run: figures in the catalog's units, times as RFC 3339 in UTC."""
+    return {
+        "schema": 1,
+        "name": run.name,
+        "start": time_text(run.start),
+        "end": time_text(run.end),
+        "interval": run.interval,
+        "missing_seconds": run.missing,
+        "host": {key: run.last.host.get(key) for key in ("name", "cpu_count", "memory_total")},
+        "driver": dict(run.last.driver),
+        "energy_estimated": run.estimated,
+        "summary": run.summary.to_plain(),
+        "verdict": list(run.verdict),
+        "processes": [_timed(use.to_plain(), "first_seen", "last_seen") for use in run.uses],
+        "events": [
+            {
+                "time": time_text(event.time),
+                "until": None if event.until is None else time_text(event.until),
+                "kind": event.kind,
+                "severity": event.severity,
+                "gpus": list(event.gpus),
+                "pid": None if event.process is None else event.process.pid,
+                "text": plain(event_text(event, run.end)),
+            }
+            for event in run.events
+        ],
+        "phases": [{"start": time_text(a), "end": time_text(b), "name": name} for a, b, name in run.bands],
+        "marks": [{"time": time_text(mark.time), "name": mark.name, "value": mark.value} for mark in run.marks],
+        "problems": [{"source": source, "message": message} for source, message in run.problems],
+    }
+
+
+def comparison_to_plain(first: Run, second: Run) -> dict[str, Any]:
+    """Return two runs and their differences."""
+    return {
+        "schema": 1,
+        "a": run_to_plain(first),
+        "b": run_to_plain(second),
+        "differences": [
+            {"figure": each.title, "a": each.before, "b": each.after, "noise": each.noise, "matters": each.matters}
+            for each in differences(first, second)
+        ],
+    }
+
+
+def _timed(plain: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return plain | {key: time_text(plain[key]) for key in keys}

@@ -1,0 +1,86 @@
+"""A run as a value: everything a report says of it."""
+
+from __future__ import annotations
+
+from ...analysis.verdict import verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...analysis.events import Event
+    from ...analysis.summary import Stats, Summary
+    from ...model.snapshot import Snapshot
+    from ...sinks.base import Mark
+    from .processes import Use
+    from .timeline import Timeline
+
+
+class Run:
+    """One run. `labels` are the numbers of the GPUs, in the order of `summary.gpus`; `bands` are phases as (from, to, name).
+
+    `interval` is the usual time between two looks, `missing` the seconds in which nothing was recorded. `estimated` tells that
+    the energy of some GPU comes from its power, since it has no counter. `verdict` says what limited the run, empty when nobody can tell.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        first: Snapshot,
+        last: Snapshot,
+        *,
+        summary: Summary,
+        events: Sequence[Event],
+        uses: Sequence[Use],
+        timeline: Timeline,
+        labels: Sequence[str],
+        bands: Sequence[tuple[float, float, str]],
+        marks: Sequence[Mark],
+        interval: float,
+        missing: float,
+        problems: Sequence[tuple[str, str]],
+        estimated: bool,
+    ) -> None:
+        self.name = name
+        self.first = first
+        self.last = last
+        self.summary = summary
+        self.events = events
+        self.uses = uses
+        self.timeline = timeline
+        self.labels = labels
+        self.bands = bands
+        self.marks = marks
+        self.interval = interval
+        self.missing = missing
+        self.problems = problems
+        self.estimated = estimated
+        self.verdict = verdict(summary, last.host.cpu_count)
+
+    @property
+    def start(self) -> float:
+        """When it began, in seconds since 1970."""
+        return self.first.time
+
+    @property
+    def end(self) -> float:
+        """When it ended, in seconds since 1970."""
+        return self.last.time
+
+    @property
+    def activity(self) -> str:
+        """The metric that says best how busy the GPUs were: SM activity where there is any, else utilization."""
+        return "sm_active" if any("sm_active" in gpu.stats for gpu in self.summary.gpus) else "utilization"
+
+    def stats(self, key: str) -> list[Stats]:
+        """Return the figures of one metric, of all GPUs that have it."""
+        return [gpu.stats[key] for gpu in self.summary.gpus if key in gpu.stats]
+
+    def mean(self, key: str) -> float | None:
+        """Return the mean of a metric over all GPUs that have it; None when none has."""
+        found = [stats.mean for stats in self.stats(key)]
+        return sum(found) / len(found) if found else None
+
+    def count(self, kind: str) -> int:
+        """Return how many events of a kind there were."""
+        return sum(event.kind == kind for event in self.events)

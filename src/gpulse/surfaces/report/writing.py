@@ -1,0 +1,76 @@
+"""A report as text in one of its forms, and the file it goes to."""
+
+from __future__ import annotations
+
+import os
+
+from ...errors import GpulseError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .run import Run
+
+FORMS = ("html", "markdown", "json")
+_SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
+
+
+def form_of(path: str) -> str:
+    """Return the form that the name of a file asks for; raise UsageError when it asks for none."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in _SUFFIXES:
+        raise UsageError(f"{path!r} does not say what to write;", "end it in .html, .md or .json.")
+    return _SUFFIXES[suffix]
+
+
+def report_text(form: str, runs: Sequence[Run], title: str = "") -> str:
+    """Return one run, or two side by side, in one of FORMS."""
+    if form == "json":
+        return _json(runs)
+    if len(runs) == 2:
+        from .comparison import comparison_document
+
+        document = comparison_document(runs[0], runs[1], title)
+    else:
+        from .pages import run_document
+
+        document = run_document(runs[0], title)
+    if form == "html":
+        from .html import to_html
+
+        return to_html(document)
+    from .markdown import to_markdown
+
+    return to_markdown(document)
+
+
+def write_report(recording: str, path: str, title: str = "") -> None:
+    """Write what a recording says to a file, whose name says the form; raise GpulseError when either cannot be."""
+    from .account import account
+    from .moments import recorded
+
+    form = form_of(path)
+    save(path, report_text(form, [account(recorded(recording), os.path.basename(recording))], title))
+
+
+def save(path: str, text: str) -> None:
+    """Write a file whole or not at all: a page that is being looked at is never half a page."""
+    beside = f"{path}.{os.getpid()}.part"
+    try:
+        with open(beside, "x", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        os.replace(beside, path)
+    except OSError as error:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise GpulseError(f"{path} cannot be written: {error.strerror or error}.", "Name another file.") from None
+
+
+def _json(runs: Sequence[Run]) -> str:
+    import json
+
+    from .plain import comparison_to_plain, run_to_plain
+
+    plain = comparison_to_plain(runs[0], runs[1]) if len(runs) == 2 else run_to_plain(runs[0])
+    return json.dumps(plain, indent=2, allow_nan=False) + "\n"

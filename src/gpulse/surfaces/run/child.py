@@ -1,0 +1,156 @@
+"""The command: its own terminal, its own signals, its own exit code; we only stand beside it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+
+from ...errors import GpulseError
+from ...present.text import clean
+from ...sampling.clock import SystemClock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import NoReturn
+
+# What somebody may send to us and mean for the command. Those that stop and go on reach both by themselves.
+_FORWARDED = {
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+}
+_HELD = _FORWARDED | {signal.SIGCHLD}
+_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
+_BY_KERNEL = 0x80  # si_code of a signal that a terminal sent, to the command as well
+_JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+_PYTHONS = {signal.SIGPIPE, signal.SIGXFSZ}  # ignored by Python itself; a command expects them as they are
+
+
+class NotStarted(GpulseError):
+    """A command that cannot be started; the exit code is the one a shell gives."""
+
+    exit_code = 126
+
+
+class SignalsHeld(SystemClock):
+    """Keeps signals that may be meant for a command waiting, from now on; as a clock, it lets them in while somebody sleeps.
+
+    It must be there before any thread: one that hangs in a driver would take a signal, and end us beside a living command.
+    """
+
+    def __init__(self) -> None:
+        if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take the command's exit code with it
+        self.before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, while signals take their course: no command is there yet that they could be meant for."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
+        super().sleep(seconds)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
+
+
+class Child:
+    """A command that runs. Signals to us wait until `wait`, which hands them on; `seconds` is how long it took, then."""
+
+    def __init__(self, command: Sequence[str], environ: Mapping[str, str], held: SignalsHeld) -> None:
+        """Start it; raise NotStarted with a shell's exit code when it cannot be."""
+        self.seconds = 0.0
+        self._started = time.monotonic()
+        try:
+            self.pid = _spawned(command, environ, held.before)
+        except OSError as error:
+            raise _not_started(command[0], error) from None
+
+    def wait(self) -> int:
+        """Return the status of the command, as os.waitpid gives it, once it has ended."""
+        while True:
+            done, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+            if done and not os.WIFSTOPPED(status):
+                self.seconds = time.monotonic() - self._started
+                return status
+            if done and os.WSTOPSIG(status) in _JOB_CONTROL:
+                self._stop_too()
+            found = signal.sigwaitinfo(_HELD)
+            if found.si_signo != signal.SIGCHLD and not self._has_it(found):
+                try:
+                    os.kill(self.pid, found.si_signo)
+                except ProcessLookupError:
+                    pass
+
+    def _stop_too(self) -> None:
+        """Stop like the command, or the shell waits for us and nobody can wake it; unless a shell has just stopped and woken both."""
+        time.sleep(0.02)
+        if os.waitid(os.P_PID, self.pid, os.WCONTINUED | os.WNOHANG) is None:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _has_it(self, found: signal.struct_siginfo) -> bool:
+        """Tell whether the command knows already: a terminal tells all, and one that sends to its group tells itself."""
+        return found.si_pid == self.pid or (found.si_signo in _TERMINAL and found.si_code == _BY_KERNEL)
+
+
+def started_with() -> dict[str, str]:
+    """Return the environment as we got it: where no locale is set, Python itself sets LC_CTYPE (PEP 538)."""
+    environ = {**os.environ}
+    if "LC_CTYPE" in environ:
+        try:
+            with open("/proc/self/environ", "rb") as file:
+                stated = [entry for entry in file.read().split(b"\0") if entry.startswith(b"LC_CTYPE=")]
+        except OSError:
+            return environ
+        if stated:
+            environ["LC_CTYPE"] = os.fsdecode(stated[0].partition(b"=")[2])
+        else:
+            del environ["LC_CTYPE"]
+    return environ
+
+
+def end_like(status: int) -> NoReturn:
+    """End with the exit code of a command, or by the signal that ended it: a shell must not see the difference.
+
+    At once, without what Python and libraries do at an exit: a thread of ours may be inside a driver, and would fall with it.
+    """
+    if not os.WIFSIGNALED(status):
+        os._exit(os.waitstatus_to_exitcode(status))
+    import resource
+
+    number = os.WTERMSIG(status)
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    # the command has left its core; ours would tell nothing. 1 and not 0, which a core_pattern with a pipe does not heed
+    resource.setrlimit(resource.RLIMIT_CORE, (1 if hard else 0, hard))
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)
+
+
+def _spawned(command: Sequence[str], environ: Mapping[str, str], mask: set[int | signal.Signals]) -> int:
+    if not command[0]:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    try:
+        return os.posix_spawnp(command[0], [*command], environ, setsigmask=mask, setsigdef=_PYTHONS)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+    import shutil
+
+    # a script without #!, which every shell, and execvp, takes for one of sh
+    script = ["/bin/sh", shutil.which(command[0]) or command[0], *command[1:]]
+    return os.posix_spawn(script[0], script, environ, setsigmask=mask, setsigdef=_PYTHONS)
+
+
+def _not_started(program: str, error: OSError) -> NotStarted:
+    missing = isinstance(error, FileNotFoundError)
+    cure = "Is it spelled right, and in PATH?" if missing else "Is it a program, and may you run it?"
+    found = NotStarted(f"'{clean(program)}' cannot be started: {error.strerror}.", cure)
+    if missing:
+        found.exit_code = 127
+    return found

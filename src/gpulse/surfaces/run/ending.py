@@ -1,0 +1,72 @@
+"""What is said of a command when it has ended: a few lines."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from ...analysis.verdict import verdict
+from ...monitor.report import summary_text
+from ...present.text import clean
+from ...units import duration_text, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...analysis.summary import Summary
+
+_SHORT = 60.0
+_LONG_ENOUGH = 2.0  # seconds after which a driver that works has been seen
+_UNSEEN = "none of its processes was seen on a GPU"
+_BLIND = "whose processes are on a GPU cannot be told in this container; the GPUs it could see:"
+
+
+def headline(command: str, status: int, seconds: float) -> str:
+    """Return the first line: what ran, how long, and how it ended."""
+    took = f"{seconds:.1f}s" if seconds < _SHORT else duration_text(seconds)
+    return f"gpulse: {_short(command)} · {took} · {_how(status)}"
+
+
+def ending(summary: Summary, used: Mapping[str, float | None], problem: str = "", blind: bool = False) -> list[str]:
+    """Return the other lines: each of its GPUs, its CPU and memory, what limited it; see Watch for the words."""
+    if not summary.samples and not problem and summary.seconds >= _LONG_ENOUGH:
+        problem = "the driver did not answer."
+    if not summary.samples:
+        return [f"  no GPU was watched: {clean(problem)}"] if problem else []
+    lines = [f"  not all was watched: {clean(problem)}"] if problem else []
+    if not used:
+        lines.append(f"  {_BLIND if blind else _UNSEEN}")
+    lines += summary_text(summary).splitlines()[1:]
+    lines += [f"  {line}" for line in [_machine(summary, used)] if line]
+    return lines + [f"  → {sentence}" for sentence in verdict(summary, len(os.sched_getaffinity(0)))]
+
+
+def _how(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        try:
+            return f"ended by {signal.Signals(number).name}"
+        except ValueError:
+            return f"ended by signal {number}"
+    return f"exit {os.waitstatus_to_exitcode(status)}"
+
+
+def _machine(summary: Summary, used: Mapping[str, float | None]) -> str:
+    parts = []
+    own = [held for held in used.values() if held is not None]
+    if own:
+        parts.append(f"its own GPU memory at most {size_text(sum(own))}")
+    if (cpu := summary.program.get("tree_cpu_percent")) is not None:
+        parts.append(f"CPU {cpu.mean:.0f} % (p95 {cpu.p95:.0f}) of {100 * len(os.sched_getaffinity(0))} %")
+    if (memory := summary.program.get("tree_memory")) is not None:
+        parts.append(f"host memory at most {size_text(memory.max)}")
+    read = summary.program.get("tree_read")
+    if read is not None and read.mean >= 1e6:
+        parts.append(f"read {size_text(read.mean)}/s")
+    return " · ".join(parts)
+
+
+def _short(command: str) -> str:
+    text = clean(command)
+    return text if len(text) <= 60 else f"{text[:59]}…"

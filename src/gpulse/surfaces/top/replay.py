@@ -1,0 +1,113 @@
+"""Recordings on the screen: the keys that move them, and looks when they are due instead of when the driver answers."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+
+from ...errors import RecordingError
+from .actions import Action
+from .state import SPANS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...model.snapshot import Snapshot
+    from ...sampling.sampler import Sampler
+    from ...sources.replay.player import Player, Position
+    from .state import State
+
+_QUICKEST = 0.05  # seconds between two looks: more than 20 pictures a second nobody sees
+_GAP = 5.0  # seconds without a look before the one on screen that make its charts worth filling
+_POINTS = 60  # looks read for that: 80 ms
+_SURVEY = 0.03  # seconds at a time spent on finding the end of a long recording
+
+
+def _do(move: Callable[[Player], None]) -> Callable[[State], str | None]:
+    def run(state: State) -> None:
+        if state.player is not None:
+            move(state.player)
+
+    return run
+
+
+# These come before the keys of the same name in ACTIONS: what they do there needs a machine that goes on.
+REPLAY = (
+    Action(("space", "p", "z"), "pause, or go on", _do(lambda player: player.pause()), "pause"),
+    Action((".",), "one look on", _do(lambda player: player.step(1)), "step"),
+    Action((",",), "one look back", _do(lambda player: player.step(-1))),
+    Action(("]", "right"), "10 seconds on", _do(lambda player: player.seek(10)), "+10 s"),
+    Action(("[", "left"), "10 seconds back", _do(lambda player: player.seek(-10))),
+    Action(("}",), "a minute on", _do(lambda player: player.seek(60))),
+    Action(("{",), "a minute back", _do(lambda player: player.seek(-60))),
+    Action(("0", "^"), "to the start", _do(lambda player: player.jump(0.0))),
+    Action(("$", "l"), "to the end", _do(lambda player: player.jump(float("inf")))),
+    Action(("+", "="), "faster", _do(lambda player: player.change_speed(1)), "faster"),
+    Action(("-",), "slower", _do(lambda player: player.change_speed(-1))),
+)
+
+
+class ReplayFeed:
+    """Looks of a recording for the app, in the app's own thread: nothing is read ahead, so a key shows at once."""
+
+    def __init__(self, sampler: Sampler, state: State, player: Player) -> None:
+        self._sampler = sampler
+        self._state = state
+        self._player = player
+        self._place = -1
+        self._looked = 0.0
+        self._surveyed = False
+        player.stays = True
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds until there is something to do; None when only a key can bring it."""
+        if not self._surveyed:
+            return 0.0
+        due = self._player.wait()
+        return None if due is None else max(due, self._looked + _QUICKEST - time.monotonic(), 0.0)
+
+    def looks(self) -> list[Snapshot]:
+        """Return the look that is due unless it is the one before, and after a leap what led to it.
+
+        What is wrong with the file becomes the message.
+        """
+        try:
+            self._surveyed = self._surveyed or self._player.survey(_SURVEY)
+            look = self._sampler.read()
+        except RecordingError as error:
+            self._state.message = str(error)
+            return []
+        finally:
+            self._looked = time.monotonic()
+            self._state.position = self._player.position()
+        before, self._place = self._place, self._state.position.place
+        if self._place == before:
+            return []
+        leapt = self._place not in (before - 1, before + 1) and self._is_bare(look.time)
+        return [*self._lead_in(self._state.position), look] if leapt else [look]
+
+    def _is_bare(self, moment: float) -> bool:
+        times = self._state.history.times
+        at = bisect_left(times, moment)
+        return at == 0 or moment - times[at - 1] > _GAP
+
+    def _lead_in(self, position: Position) -> list[Snapshot]:
+        """Return looks of the time that the charts show, so that they are not empty after a leap."""
+        span = SPANS[self._state.span][0]
+        moments = [position.moment - span * (_POINTS - at) / _POINTS for at in range(_POINTS)]
+        found: dict[int, Snapshot] = {}
+        try:
+            for moment in moments:
+                if moment >= 0:
+                    self._player.jump(moment)
+                    look = self._sampler.read()
+                    found[self._player.position().place] = look
+        except RecordingError:
+            pass  # it is said when one comes to it
+        self._player.jump(position.moment)
+        return [look for place, look in found.items() if place < position.place]
+
+    def close(self) -> None:
+        """Nothing goes on behind the screen."""

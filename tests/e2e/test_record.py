@@ -1,0 +1,252 @@
+"""`gpulse record` as a process: killed, interrupted, out of room, rotated; what it leaves can always be read."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpulse.model.snapshot import Snapshot
+from gpulse.store.recording import read_recording
+from tests.e2e.lab import Lab, environment
+from tests.e2e.test_terminal import Terminal
+from tests.fake_nvml import Scenario
+
+PATIENCE = 20.0
+PLAIN = Scenario.load("h200-busy")
+NAMES = ("run.ndjson", "run.ndjson.gz")
+# records as the command does and says on stderr, which cannot be lost, how many lines have been written
+COUNTING = """
+import os, sys
+from gpulse.cli.main import main
+from gpulse.store import rotation
+write = rotation.Rotation.write
+def counted(self, snapshot):
+    done = write(self, snapshot)
+    os.write(2, b"%d\\n" % self.count)
+    return done
+rotation.Rotation.write = counted
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return environment(PLAIN, tmp_path)
+
+
+def start(env: dict[str, str], *arguments: str, counting: bool = False, limit: int = 0) -> subprocess.Popen[str]:
+    program = ["-c", COUNTING] if counting else ["-m", "gpulse"]
+    return subprocess.Popen(
+        [sys.executable, *program, "record", *arguments],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None,
+    )
+
+
+def read(path: Path) -> list[Snapshot]:
+    return list(read_recording(str(path)))
+
+
+def wait_for(path: Path, size: int = 1) -> None:
+    end = time.monotonic() + PATIENCE
+    while not (path.exists() and path.stat().st_size >= size):
+        assert time.monotonic() < end, f"{path} was never written"
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kill_at_any_moment_costs_at_most_the_line_being_written(
+    tmp_path: Path, env: dict[str, str], name: str
+) -> None:
+    chance = random.Random(name)
+    path = tmp_path / name
+    before = 0
+    for _ in range(15):
+        process = start(env, "-o", str(path), "--append", "--interval", "0.01", "--demo", counting=True)
+        assert process.stderr is not None
+        process.stderr.readline()  # the first line is written
+        time.sleep(chance.uniform(0, 0.1))
+        process.kill()
+        told = [1, *(int(line) for line in process.communicate()[1].splitlines() if line.strip())][-1]
+        looks = read(path)
+        assert told <= len(looks) - before <= told + 1  # one may be written and not yet told
+        assert all(len(look.gpus) == 8 for look in looks)
+        before = len(looks)
+    assert before > 15
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_well_with_one_line(
+    tmp_path: Path, env: dict[str, str], name: str, how: signal.Signals
+) -> None:
+    path = tmp_path / name
+    process = start(env, "-o", str(path), "--interval", "0.02")
+    wait_for(path, 3000)
+    process.send_signal(how)
+    out, err = process.communicate(timeout=PATIENCE)
+    looks = read(path)
+    assert process.returncode == 0
+    assert out == ""
+    assert re.fullmatch(rf"gpulse: {len(looks)} looks? in \d+s, [\d.]+ \w+, {re.escape(str(path))}\.\n", err)
+    if name.endswith(".gz"):
+        assert subprocess.run(["gzip", "-t", path], check=False).returncode == 0
+
+
+def test_what_nohup_ignores_stays_ignored(tmp_path: Path, env: dict[str, str]) -> None:
+    path = tmp_path / "run.ndjson"
+    process = subprocess.Popen(
+        ["nohup", sys.executable, "-m", "gpulse", "record", "-o", path, "--interval", "0.02"],
+        env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait_for(path)
+    process.send_signal(signal.SIGHUP)
+    wait_for(path, path.stat().st_size + 20_000)
+    assert process.poll() is None
+    process.terminate()
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_room_it_says_so_and_what_was_written_stays(tmp_path: Path, env: dict[str, str], name: str) -> None:
+    path = tmp_path / name
+    process = start(env, "-o", str(path), "--interval", "0.01", limit=20_000)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert err == f"gpulse: {path} cannot be written: File too large.\n"
+    looks = read(path)
+    assert len(looks) > 2
+    assert path.stat().st_size <= 20_000
+    assert subprocess.run([sys.executable, "-m", "gpulse", "record", "--append", "-o", path, "--count", "2"],
+                          env=env, capture_output=True, check=False).returncode == 0  # fmt: skip
+    assert len(read(path)) == len(looks) + 2
+
+
+def test_a_full_disk_is_one_sentence(lab: Lab) -> None:
+    answer = lab.run(PLAIN, "record", "-o", "/dev/full", "--count", "3")
+    assert answer.code == 1
+    assert (
+        answer.err == "gpulse: /dev/full cannot be written: No space left on device. Make room, or write elsewhere.\n"
+    )
+
+
+def test_files_follow_each_other_and_the_oldest_go(lab: Lab, tmp_path: Path) -> None:
+    path = tmp_path / "run.ndjson"
+    answer = lab.run(PLAIN, "record", "-o", str(path), "-n", "0.01", "--count", "12", "--rotate", "1KiB", "--keep", "3")
+    assert answer.code == 0
+    names = sorted(each.name for each in tmp_path.iterdir())
+    assert names == ["run-0010.ndjson", "run-0011.ndjson", "run-0012.ndjson"]
+    times = [look.time for name in names for look in read(tmp_path / name)]
+    assert len(times) == 3
+    assert times == sorted(times)
+    assert "12 looks" in answer.err
+    assert "run-0012.ndjson" in answer.err
+
+
+def test_a_size_that_is_reached_ends_it(lab: Lab, tmp_path: Path) -> None:
+    path = tmp_path / "run.ndjson"
+    answer = lab.run(PLAIN, "record", "-o", str(path), "-n", "0.01", "--max-size", "20KiB")
+    assert answer.code == 0
+    assert "--max-size 20.0 KiB is reached" in answer.err
+    assert path.stat().st_size <= 20 << 10
+
+
+def test_a_time_ends_it(lab: Lab, tmp_path: Path) -> None:
+    path = tmp_path / "run.ndjson"
+    assert lab.run(PLAIN, "record", "-o", str(path), "-n", "0.05", "--for", "0.2").code == 0
+    assert 1 <= len(read(path)) <= 4
+
+
+def test_standard_output_has_the_lines_alone(lab: Lab) -> None:
+    answer = lab.run(PLAIN, "record", "-o", "-", "-n", "0.01", "--count", "3", "-m", "power.draw,utilization")
+    lines = [json.loads(line) for line in answer.out.splitlines()]
+    assert (answer.code, answer.err, len(lines)) == (0, "", 3)
+    gpu = lines[0]["gpus"][0]
+    assert gpu["power_draw"] > 0
+    assert "utilization" in gpu
+    assert "temperature" not in gpu
+
+
+def test_processes_are_recorded_when_asked_for_and_else_said_to_be_left_out(lab: Lab, tmp_path: Path) -> None:
+    scenario = Scenario.load("h200-idle").process(gpu=0, pid=os.getpid(), memory="4 GiB", type="C", sm=20)
+    bare = lab.run(scenario, "record", "-o", "-", "--count", "1")
+    full = lab.run(scenario, "record", "-o", "-", "--count", "1", "--processes")
+    assert bare.gpus[0]["processes"] == []
+    assert bare.gpus[0]["gaps"]["processes"] == "skipped"
+    assert "memory_unattributed" not in bare.gpus[0]
+    assert bare.calls["nvmlDeviceGetComputeRunningProcesses_v3"] == 0
+    assert full.gpus[0]["processes"][0]["pid"] == os.getpid()
+    assert "processes" not in full.gpus[0]["gaps"]
+    assert "clocks_supported" not in full.gpus[0]
+
+
+def test_a_file_that_is_there_is_refused_continued_or_replaced(lab: Lab, tmp_path: Path) -> None:
+    path = tmp_path / "run.ndjson.gz"
+    words = ("record", "-o", str(path), "-n", "0.01", "--count", "2")
+    assert lab.run(PLAIN, *words).code == 0
+    refused = lab.run(PLAIN, *words)
+    assert refused.code == 1
+    assert "is there already; use --append" in refused.err
+    assert lab.run(PLAIN, *words, "--append").code == 0
+    assert len(read(path)) == 4
+    assert lab.run(PLAIN, *words, "--force").code == 0
+    assert len(read(path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "gpulse record -o"),
+        ("-o x --append --force", "choose one"),
+        ("-o x --keep 3", "--rotate"),
+        ("-o - --rotate 1h", "name a file"),
+        ("-o - --append", "name a file"),
+        ("-o x --rotate 100", "100MiB or 1h"),
+        ("-o x --rotate soon", "100MiB or 1h"),
+        ("-o x --rotate 0h", "100MiB or 1h"),
+        ("-o x --keep 0 --rotate 1h", "--keep"),
+        ("-o x --metrics nonsense", "no metric"),
+        ("-o x --interval 0", "--interval"),
+    ],
+)
+def test_a_wrong_request_is_one_sentence_and_makes_no_file(lab: Lab, words: str, said: str) -> None:
+    answer = lab.run(PLAIN, "record", *words.split())
+    assert answer.code == 2
+    assert said in answer.err
+    assert answer.err.count("\n") == 1
+    assert not Path("x").exists()
+
+
+def test_on_a_terminal_one_line_says_how_far_it_is(tmp_path: Path, env: dict[str, str]) -> None:
+    path = tmp_path / "run.ndjson"
+    with Terminal(env, "record", "-o", str(path), "--interval", "0.05", columns=100) as terminal:
+        terminal.until(lambda: "looks" in terminal.text and "KiB" in terminal.text and "Ctrl-C" in terminal.text)
+        terminal.until(lambda: "  1s  " in terminal.text)
+        assert len(terminal.text.splitlines()) == 1
+        terminal.press(b"\x03")
+        assert terminal.wait() == 0
+        assert "Ctrl-C ends it" not in terminal.text
+        assert f"gpulse: {len(read(path))} looks in" in terminal.text.replace("\n", "")
+        assert b"Traceback" not in terminal.raw
+
+
+def test_a_recording_can_be_recorded_from(lab: Lab, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.ndjson", tmp_path / "b.ndjson.gz"
+    assert lab.run(PLAIN, "record", "-o", str(first), "-n", "0.01", "--count", "5", "-p").code == 0
+    answer = lab.run(PLAIN, "record", "-o", str(second), "-p", "-n", "0.01", "--source", f"replay:{first}*max")
+    assert answer.code == 0
+    assert [look.time for look in read(second)] == [look.time for look in read(first)]

@@ -1,0 +1,247 @@
+"""`gpulse report` as people use it: the command, and its page in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpulse.model.snapshot import Snapshot
+from gpulse.sinks.base import Mark, Sample
+from gpulse.sinks.jsonl import JsonlSink
+from gpulse.store.history.place import user_path
+from tests.e2e.browser import Browser, chromium
+from tests.unit.store.history.ticks import write as write_history
+from tests.unit.surfaces.report.runs import HOSTILE, START, gpu, look, looks, process, write
+
+SECONDS = 300
+
+
+def gpulse(
+    *words: str | Path, code: int = 0, environ: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "gpulse", "report", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "NO_COLOR": "1", **(environ or {})},
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a training's JsonlSink wrote: two GPUs, two phases, marks, a gap, names as bad as they can be."""
+    path = tmp_path_factory.mktemp("training") / "run.ndjson"
+    sink = JsonlSink(path)
+    sink.open()
+    for at in range(SECONDS):
+        if 200 <= at < 240:
+            continue
+        text = HOSTILE[at // 20 % len(HOSTILE)]
+        one = process(at // 20 + 100, name=text, command=text, user=text)
+        spike = 690.0 if at == 77 else 300.0
+        snapshot = look(at, gpu(0, one, power_draw=spike, energy=at * 300.0), gpu(1, sm_active=20.0), cpu_percent=30.0)
+        phase = "train" if at < 250 else HOSTILE[0]
+        marks = (Mark(text, text, START + at),) if at % 50 == 0 else ()
+        sink.write(
+            Sample(snapshot.time, float(at), {"train/loss": 1 / (at + 1)}, snapshot, step=at, phase=phase, marks=marks)
+        )
+    sink.close()
+    return path
+
+
+def test_markdown_on_standard_output(training: Path) -> None:
+    done = gpulse(training)
+    assert done.stdout.startswith("# `run.ndjson`\n")
+    assert "## Phases" in done.stdout
+    assert done.stderr == ""
+
+
+def test_the_name_of_the_file_says_what_is_written(training: Path, tmp_path: Path) -> None:
+    for name, begins in (("a.html", "<!DOCTYPE html>"), ("a.md", "# "), ("a.json", "{")):
+        done = gpulse(training, "-o", tmp_path / name, "--title", "Tuesday")
+        assert (tmp_path / name).read_text().startswith(begins)
+        assert done.stdout == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.json", "a.md"]
+    assert "Tuesday" in (tmp_path / "a.html").read_text()
+
+
+def test_a_part_of_it_and_one_gpu(training: Path) -> None:
+    plain = json.loads(gpulse(training, "--format", "json", "--from", "60s", "--to", "100s", "--gpu", "1").stdout)
+    assert plain["summary"]["seconds"] == pytest.approx(40.0)
+    assert [one["index"] for one in plain["summary"]["gpus"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("words", "says", "code"),
+    [
+        ((), "takes one recording", 2),
+        (("one", "two"), "takes one recording", 2),
+        (("--compare", "one"), "takes two recordings", 2),
+        (("nowhere.ndjson",), "cannot be read", 1),
+        (("x.ndjson", "-o", "x.pdf"), "end it in .html", 2),
+        (("x.ndjson", "--format", "pdf"), "none of html, markdown, json", 2),
+    ],
+)
+def test_what_cannot_be(words: tuple[str, ...], says: str, code: int) -> None:
+    done = gpulse(*words, code=code)
+    assert says in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_the_history_of_this_machine(tmp_path: Path) -> None:
+    now = time.time()
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    snapshots = (Snapshot(now - 120 + at, (gpu(power_draw=250.0),)) for at in range(120))
+    write_history(user_path(environ), snapshots)
+    plain = json.loads(gpulse("--since", "1m", "--format", "json", environ=environ).stdout)
+    assert plain["name"] == "the last 1m"
+    assert 40 <= plain["summary"]["seconds"] <= 60
+    assert plain["summary"]["gpus"][0]["stats"]["power_draw"]["mean"] == pytest.approx(250.0)
+
+
+def test_a_place_that_cannot_be_written(training: Path, tmp_path: Path) -> None:
+    assert "cannot be written" in gpulse(training, "-o", tmp_path / "no" / "a.html", code=1).stderr
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if chromium() is None:
+        pytest.skip("there is no Chromium")
+    browser = Browser(tmp_path_factory.mktemp("browser"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module")
+def page(training: Path) -> Path:
+    gpulse(training, "-o", training.with_name("run.html"))
+    return training.with_name("run.html")
+
+
+@pytest.fixture(scope="module")
+def difference(training: Path) -> Path:
+    other = write(training.with_name("other.ndjson"), looks(200, power_draw=400.0))
+    gpulse("--compare", training, other, "-o", training.with_name("diff.html"))
+    return training.with_name("diff.html")
+
+
+# How many different colours each chart shows: an empty canvas has one.
+_COLOURS = """[...document.querySelectorAll("canvas")].map(canvas => new Set(new Uint32Array(
+  canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size)"""
+_MIDDLE = """(() => { const box = document.querySelector(".chart .plot").getBoundingClientRect();
+  return [box.left + box.width / 2, box.top + box.height / 2, box.width]; })()"""
+_READOUT = """[...document.querySelectorAll(".readout")].map(list => list.textContent).join("|")"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_page_stands_alone(browser: Browser, page: Path, width: int, dark: bool) -> None:
+    browser.open(page, width, dark=dark)
+    assert browser.requests == [page.resolve().as_uri()]
+    assert browser.complaints == []
+    colours = browser.evaluate(_COLOURS)
+    assert len(colours) >= 6
+    assert min(colours) > 3
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    shade = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert shade == ("rgb(15, 18, 21)" if dark else "rgb(246, 247, 249)")
+
+
+def test_hostile_names_are_text(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert browser.evaluate("document.scripts.length") == 2
+    assert browser.evaluate("document.images.length") == 0
+    assert "<script>alert(1)</script>" in browser.evaluate("document.querySelector('#processes').innerText")
+    assert "\\x1b[31m" in browser.evaluate("document.querySelector('#processes').innerText")
+
+
+def test_one_cursor_for_all_charts(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.evaluate("document.querySelector('.charts').scrollIntoView()")
+    x, y, _ = browser.evaluate(_MIDDLE)
+    before = browser.evaluate(_READOUT)
+    browser.point(x, y)
+    assert browser.evaluate("[...document.querySelectorAll('.cursor')].every(line => !line.hidden)")
+    lefts = browser.evaluate(
+        "[...new Set([...document.querySelectorAll('.charts .cursor')].map(l => l.style.transform))].length"
+    )
+    assert lefts == 1
+    assert "UTC" in browser.evaluate("document.querySelector('.moment').textContent")
+    assert browser.evaluate(_READOUT) != before
+    browser.point(1, 1)
+    assert browser.evaluate("[...document.querySelectorAll('.cursor')].every(line => line.hidden)")
+
+
+def test_the_arrow_keys_move_the_cursor(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.evaluate("document.querySelector('.chart .plot').focus()")
+    for _ in range(3):
+        browser.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")
+    assert browser.evaluate("document.querySelector('.moment').textContent").startswith("0:04")
+
+
+def test_dragging_zooms_and_a_button_shows_all_again(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.evaluate("document.querySelector('.charts').scrollIntoView()")
+    x, y, wide = browser.evaluate(_MIDDLE)
+    whole = browser.evaluate(_READOUT)
+    browser.point(x - wide / 4, y, "mousePressed", button="left", buttons=1, clickCount=1)
+    browser.point(x, y, buttons=1, button="left")
+    browser.point(x, y, "mouseReleased", button="left", clickCount=1)
+    assert not browser.evaluate("document.querySelector('.whole').hidden")
+    browser.evaluate("document.querySelector('.whole').click()")
+    browser.point(1, 1)
+    assert browser.evaluate(_READOUT) == whole
+
+
+def test_a_gpu_can_be_switched_off(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    before = browser.evaluate("document.querySelectorAll('.readout li:not([hidden])').length")
+    browser.evaluate("document.querySelector('.switches button').click()")
+    after = browser.evaluate("document.querySelectorAll('.readout li:not([hidden])').length")
+    assert 0 < after < before
+    assert browser.evaluate("document.querySelector('.switches button').getAttribute('aria-pressed')") == "false"
+
+
+def test_a_chart_says_in_words_what_it_shows(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    words = browser.evaluate(
+        "[...document.querySelectorAll('.chart .plot')].map(plot => plot.getAttribute('aria-label'))"
+    )
+    (power,) = [text for text in words if text.startswith("Power draw")]
+    assert "GPU 0: mean 30" in power
+    assert "to 690 W" in power  # the one second in which it was
+    assert browser.evaluate("document.querySelectorAll('table').length == document.querySelectorAll('caption').length")
+
+
+def test_it_prints_on_white(browser: Browser, page: Path) -> None:
+    browser.open(page, dark=True)
+    browser.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()") == "#1b1f24"
+    pdf = browser.call("Page.printToPDF")["data"]
+    assert len(pdf) > 10_000
+    browser.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()") == "#e6e9ed"
+
+
+def test_two_runs_over_each_other(browser: Browser, difference: Path) -> None:
+    browser.open(difference)
+    assert browser.requests == [difference.resolve().as_uri()]
+    assert browser.complaints == []
+    assert min(browser.evaluate(_COLOURS)) > 3
+    assert (
+        browser.evaluate("[...document.querySelectorAll('.switches button')].map(b => b.textContent).join()") == "A,B"
+    )
+    assert browser.evaluate("document.querySelectorAll('tr.changed').length") > 0

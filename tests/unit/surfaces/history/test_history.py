@@ -1,0 +1,154 @@
+"""Looking back: the time that is meant, the numbers that were recorded, holes that stay holes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpulse.errors import UnknownGpu, UsageError
+from gpulse.model.catalog import Process
+from gpulse.present.theme import Theme
+from gpulse.store.history import HistoryReader
+from gpulse.surfaces.history.asked import Answer, Asked, metrics_named, moment, stretch
+from gpulse.surfaces.history.exports import csv_lines, to_plain
+from gpulse.surfaces.history.plots import plots
+from gpulse.surfaces.history.statistics import over_time
+from gpulse.surfaces.history.tables import events_list, overview, usage_table
+from tests.unit.store.history.ticks import START, gpu, tick, write
+
+NOW = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
+EVIL = Process({"pid": 7, "name": "py\x1b[31mthon", "user": "ada\n", "memory_used": 2 << 30, "job": "slurm:9"})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Ten minutes of two GPUs: one busy with a spike of memory and a hole, one that is lost on the way."""
+    file = str(tmp_path / "history.db")
+
+    def ticks(at: int) -> object:
+        memory = (70 << 30) if at == 300 else 10 << 30
+        busy = gpu("GPU-a", (EVIL,), utilization=50.0 + at % 2, memory_used=memory, power_draw=300.0)
+        return tick(at, busy, gpu("GPU-b", index=1, utilization=0.0, memory_used=0))
+
+    write(file, (ticks(at) for at in range(600) if not 100 <= at < 200))  # type: ignore[misc]
+    return file
+
+
+def answer(path: str, metrics: tuple[str, ...] = ("utilization", "memory_used"), **more: object) -> Answer:
+    question = Asked(START, START + 600, metrics, more.get("gpus"), 60, str(more.get("by", "user")))  # type: ignore[arg-type]
+    with HistoryReader(path) as reader:
+        return Answer(reader, question)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2h", NOW - 7200),
+        ("30m", NOW - 1800),
+        ("03:00", NOW - 9 * 3600),
+        ("23:30", NOW - 12.5 * 3600),
+        ("2026-11-15 11:00", NOW - 3600),
+        ("2026-11-15T11:00:30", NOW - 3570),
+        ("2026-11-14", NOW - 36 * 3600),
+        ("1970-01-01T00:00:10Z", 10.0),
+        ("1970-01-01T01:00:10+01:00", 10.0),
+    ],
+)
+def test_a_moment_is_what_a_person_means(text: str, expected: float) -> None:
+    assert moment(text, NOW) == expected
+
+
+@pytest.mark.parametrize("text", ["", "noon", "25:00", "2026-13-01", "2x", "-1h", "\x1b"])
+def test_what_is_no_time_is_said_so(text: str) -> None:
+    with pytest.raises(UsageError):
+        moment(text, NOW)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
+    try:
+        assert math.isfinite(moment(text, NOW))
+    except UsageError:
+        pass
+
+
+def test_a_stretch_is_two_hours_unless_told() -> None:
+    assert stretch(None, None, None, NOW) == (NOW - 7200, NOW)
+    assert stretch("10m", None, "1h", NOW) == (NOW - 4200, NOW - 3600)
+    assert stretch(None, "02:00", "03:00", NOW) == (NOW - 10 * 3600, NOW - 9 * 3600)
+    with pytest.raises(UsageError, match="ends before"):
+        stretch(None, "1h", "2h", NOW)
+    with pytest.raises(UsageError, match="same thing"):
+        stretch("1h", "2h", None, NOW)
+
+
+def test_nvidia_smis_names_are_metrics_too() -> None:
+    assert metrics_named(["utilization.gpu", "power_draw"]) == ["utilization", "power_draw"]
+
+
+def test_a_spike_of_one_second_is_in_the_figures(path: str) -> None:
+    found = answer(path)
+    memory = over_time(found.series(found.gpus[0], "memory_used"))
+    assert memory is not None
+    assert memory.max == pytest.approx(70 << 30, rel=1e-4)
+    assert "(70.0 GiB)" in "\n".join(overview(found))
+
+
+def test_the_tables_hold_no_control_characters(path: str) -> None:
+    found = answer(path)
+    text = "\n".join([*overview(found), *events_list(found.events, found.gpus)])
+    assert "\x1b" not in text
+    assert "ada" in text
+
+
+def test_who_used_what_is_told_by_any_owner_and_only_of_the_gpus_asked_for(path: str) -> None:
+    assert usage_table(answer(path, by="job").usage, "job")[1].startswith("slurm:9")
+    assert [use.owner for use in answer(path).usage] == ["ada\n"]
+    assert answer(path, gpus=["1"]).usage == []
+
+
+def test_gpus_are_named_by_number_or_uuid(path: str) -> None:
+    assert [gpu.uuid for gpu in answer(path, gpus=["1", "GPU-a"]).gpus] == ["GPU-b", "GPU-a"]
+    with pytest.raises(UnknownGpu, match="there were 0, 1"):
+        answer(path, gpus=["7"])
+
+
+def test_the_csv_is_read_back(path: str) -> None:
+    rows = [*csv.DictReader(csv_lines(answer(path)))]
+    assert {row["gpu"] for row in rows} == {"0", "1"}
+    assert max(float(row["memory_used.max"]) for row in rows) == pytest.approx(70 << 30, rel=1e-4)
+    assert {float(row["utilization"]) for row in rows if row["gpu"] == "1"} == {0.0}
+    assert not [row for row in rows if row["time"][14:19] in ("02:00", "02:30")]  # where nothing was recorded
+
+
+def test_the_json_has_null_for_what_is_not_there(path: str) -> None:
+    plain = json.loads(json.dumps(to_plain(answer(path)), allow_nan=False))
+    series = plain["gpus"][0]["series"]["utilization"]
+    assert len(series["mean"]) == len(plain["times"])
+    assert None in series["mean"]
+    assert plain["usage"][0]["user"] == "ada\n"
+
+
+def test_a_plot_leaves_a_hole_where_nothing_was_recorded(path: str) -> None:
+    lines = [line.render(Theme(unicode=True), 70) for line in plots(answer(path, gpus=["0"]), 70, Theme(unicode=True))]
+    lowest = lines[5][10:]
+    assert [lowest[at] == " " for at in (0, 8, 12, 15, 18, 21, 40, 59)] == [
+        at in (12, 15, 18) for at in (0, 8, 12, 15, 18, 21, 40, 59)
+    ]
+    assert max(map(len, lines)) <= 70
+
+
+def test_nothing_recorded_is_said(tmp_path: Path) -> None:
+    file = str(tmp_path / "history.db")
+    write(file, [tick(0, gpu(utilization=1.0))])
+    with HistoryReader(file) as reader:
+        later = Answer(reader, Asked(START + 9000, START + 9600, ("utilization",), None, 10, "user"))
+    assert overview(later)[-1] == "nothing was recorded in this time"
+    assert plots(later, 80, Theme()) == []

@@ -1,0 +1,111 @@
+"""The lines at the end of a command."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+
+from gpulse.analysis.summary import GpuSummary, Stats, Summary
+from gpulse.surfaces.run.ending import ending, headline
+
+GIB = float(1 << 30)
+
+
+def flat(value: float) -> Stats:
+    return Stats(value, value, value, value, value)
+
+
+def gpu(index: int, idle: float = 0.0) -> GpuSummary:
+    return GpuSummary(
+        index=index,
+        uuid=f"GPU-{index}",
+        name="NVIDIA H200",
+        memory_total=141 * GIB,
+        stats={"utilization": flat(90.0), "memory_used": flat(70 * GIB)},
+        energy=None,
+        idle_share=idle,
+        throttled_seconds=0.0,
+        throttled={},
+        power_capped=0.0,
+    )
+
+
+def summary(*gpus: GpuSummary, seconds: float = 5.0, samples: int = 5, **program: float) -> Summary:
+    return Summary(
+        "",
+        seconds,
+        samples=samples,
+        steps=0,
+        items=0.0,
+        waited=0.0,
+        gpus=gpus,
+        host={},
+        program={key: flat(value) for key, value in program.items()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "end"),
+    [
+        (0, 0.04, "0.0s · exit 0"),
+        (7 << 8, 59.94, "59.9s · exit 7"),
+        (255 << 8, 60.0, "1m00s · exit 255"),
+        (signal.SIGTERM, 3723.0, "1h02m · ended by SIGTERM"),
+        (signal.SIGSEGV | 0x80, 1.0, "1.0s · ended by SIGSEGV"),
+        (40, 1.0, "1.0s · ended by signal 40"),
+    ],
+)
+def test_the_first_line_says_how_long_and_how_it_ended(status: int, seconds: float, end: str) -> None:
+    assert headline("python train.py", status, seconds) == f"gpulse: python train.py · {end}"
+
+
+def test_a_command_is_cut_and_harmless() -> None:
+    line = headline("python " + "x" * 100, 0, 1.0)
+    assert line.startswith(f"gpulse: python {'x' * 52}… · ")
+    assert headline("a\x1b[2J\nb\u202e\udcff", 0, 1.0).isprintable()
+
+
+def test_gpus_then_the_machine() -> None:
+    lines = ending(
+        summary(gpu(3), tree_cpu_percent=150.0, tree_memory=3 * GIB, tree_read=2e6), {"GPU-3": 4 * GIB, "GPU-4": None}
+    )
+    assert lines[0].startswith("  GPU 3 H200 · util 90 % (p95 90) · peak memory 70.0 GiB of 141 GiB")
+    assert lines[1].startswith("  its own GPU memory at most 4.0 GiB · CPU 150 % (p95 150) of ")
+    assert "host memory at most 3.0 GiB · read 1.9 MiB/s" in lines[1]
+    assert len(lines) == 2
+
+
+def test_memory_that_no_driver_tells_is_not_zero() -> None:
+    assert len(ending(summary(gpu(0)), {"GPU-0": None})) == 1
+    assert "at most 0 B" in ending(summary(gpu(0)), {"GPU-0": 0.0})[1]
+
+
+def test_a_longer_run_has_a_verdict() -> None:
+    assert (
+        ending(summary(gpu(0, idle=50.0), seconds=20.0), {"GPU-0": None})[-1] == "  → GPU 0 was idle 50 % of the time."
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ({"summary": summary(samples=0, seconds=0.1)}, []),
+        ({"summary": summary(samples=0)}, ["  no GPU was watched: the driver did not answer."]),
+        ({"summary": summary(samples=0), "problem": "why\x1b."}, ["  no GPU was watched: why\\x1b."]),
+        (
+            {"summary": summary(), "problem": "why."},
+            ["  not all was watched: why.", "  none of its processes was seen on a GPU"],
+        ),
+        ({"summary": summary()}, ["  none of its processes was seen on a GPU"]),
+    ],
+)
+def test_what_could_not_be_seen_is_told(words: dict[str, Any], lines: list[str]) -> None:
+    assert ending(used={}, **words) == lines
+
+
+def test_in_a_container_all_it_could_use_are_told_with_a_warning() -> None:
+    first, second = ending(summary(gpu(0)), {}, blind=True)
+    assert "cannot be told" in first
+    assert second.startswith("  GPU 0")
