@@ -29,6 +29,7 @@ _FORWARDED = {
 _HELD = _FORWARDED | {signal.SIGCHLD}
 _TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
 _BY_KERNEL = 0x80  # si_code of a signal that a terminal sent, to the command as well
+_POLL = 1.0  # seconds after which we look by ourselves: a thread that is not ours may have taken the signal
 _JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _PYTHONS = {signal.SIGPIPE, signal.SIGXFSZ}  # ignored by Python itself; a command expects them as they are
 
@@ -78,8 +79,8 @@ class Child:
                 return status
             if done and os.WSTOPSIG(status) in _JOB_CONTROL:
                 self._stop_too()
-            found = signal.sigwaitinfo(_HELD)
-            if found.si_signo != signal.SIGCHLD and not self._has_it(found):
+            found = signal.sigtimedwait(_HELD, _POLL)
+            if found is not None and found.si_signo != signal.SIGCHLD and not self._has_it(found):
                 try:
                     os.kill(self.pid, found.si_signo)
                 except ProcessLookupError:
