@@ -1,0 +1,9 @@
+"""Alerts: rules that watch snapshots and say once when something begins and once when it is over."""
+
+from __future__ import annotations
+
+from .book import RuleBook
+from .settings import BUILT_IN, rules_from
+from .transition import Clear, Fire, Transition
+
+__all__ = ["BUILT_IN", "Clear", "Fire", "RuleBook", "Transition", "rules_from"]

@@ -1,0 +1,57 @@
+"""The book of rules: every look goes through all of them, and what is active can be asked."""
+
+from __future__ import annotations
+
+from ...model.select import Wanted
+from .holders import Holders
+from .latch import WatchedTime
+from .rule import Look
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ...model.snapshot import Snapshot
+    from .rule import Rule
+    from .transition import Transition
+
+
+class RuleBook:
+    """Rules over snapshots in the order of their times. `look` is for one thread; `active` may be read by any.
+
+    `active` are the alerts that last, oldest first. `wanted` is what the rules have to be shown. A rule that raises an error is
+    told to `failed`, and the others go on.
+    """
+
+    def __init__(self, rules: Sequence[Rule], failed: Callable[[str, Exception], None] | None = None) -> None:
+        self._rules = tuple(rules)
+        self._failed = failed
+        self._time = WatchedTime()
+        self._holders = Holders()
+        self._active: dict[tuple[str, str, str], Transition] = {}
+        self.active: tuple[Transition, ...] = ()
+        self.wanted = Wanted(("uuid", "index", "name"))
+        for rule in self._rules:
+            self.wanted |= rule.wanted
+
+    def look(self, snapshot: Snapshot) -> list[Transition]:
+        """Take a look and return what turned, in the order of the rules."""
+        now = self._time.advance(snapshot.time)
+        look = Look(snapshot, now, self._holders)
+        self._holders.look(list(look.gpus.items()), now)
+        turned: list[Transition] = []
+        for rule in self._rules:
+            try:
+                turned += rule.look(look)
+            except Exception as error:
+                if self._failed is None:
+                    raise
+                self._failed(rule.name, error)
+        for transition in turned:
+            if transition.state == "clear":
+                self._active.pop(transition.key, None)
+            elif not transition.once:
+                self._active[transition.key] = transition
+        if turned:
+            self.active = tuple(self._active.values())
+        return turned

@@ -1,0 +1,132 @@
+"""Holders: the processes that hold memory of GPUs, followed from their first look to their end."""
+
+from __future__ import annotations
+
+from .transition import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ...model.catalog import Gpu, Process
+
+_GRAB = (
+    0.6  # part of all the memory that only a framework which takes it ahead takes in one go: JAX 75 %, TensorFlow all
+)
+_QUICK = 15.0  # seconds between looks that still tell one go from growth
+_MINUTE = 60.0
+_GROWN = 0.02  # part of all the memory; by growing this much a process shows that it had not taken it ahead
+_SERVERS = ("vllm", "sglang", "tritonserver", "tensorflow_model_server", "trtllm")  # these take it ahead bit by bit
+_GONE = 2  # looks without a process after which it has ended: a list of the driver may miss one once
+
+
+class Holder:
+    """One process on one GPU, `uuid`, or on the instance of it that `gpu` is. `since` is the watched time of its first look.
+
+    `most` is the most bytes it held, `place` and `number` what the GPU is called, `missed` counts looks without it. `ahead` tells
+    whether it took its memory ahead of need, so that a full GPU says nothing. `cpu` is its share of a core, or that of it and all its
+    workers, over the last minute or so.
+    """
+
+    __slots__ = (
+        "_base", "_looked", "_seen", "ahead", "cpu", "gpu", "held", "missed", "most", "number", "pid", "place", "process", "since", "uuid",
+    )  # fmt: skip
+
+    def __init__(self, uuid: str, whole: Gpu, gpu: Gpu, process: Process, now: float) -> None:
+        self.uuid = uuid
+        self.pid = f"{process.pid or 0:.0f}"
+        self.since = now
+        self.held: float | None = None
+        self.cpu: float | None = None
+        self.most = 0.0
+        self.ahead = False
+        self.missed = 0
+        self._base = 0.0  # bytes it held just after it took most of the memory
+        self._looked = self._seen = now
+        self.see(whole, gpu, process, now)
+
+    def see(self, whole: Gpu, gpu: Gpu, process: Process, now: float) -> None:
+        """Take one more look at it; a look that does not say what it holds leaves that as it was."""
+        self.number = "" if whole.index is None else f"{whole.index:.0f}"
+        self.place = f"GPU {self.number or '?'}"
+        self.gpu, self.process, self.missed = gpu, process, 0
+        self._smooth(process, now)
+        held, total = process.memory_used, gpu.memory_total
+        if held is None:
+            return
+        if total:
+            # one that is met with most of the memory has taken it ahead, as far as anybody can tell
+            first = self.held is None
+            if held - (self.held or 0.0) >= _GRAB * total and (first or now - self._seen <= _QUICK):
+                self.ahead, self._base = True, held
+            elif self.ahead and held - self._base > _GROWN * total:
+                self.ahead = False
+        self.held, self.most, self._seen = held, max(self.most, held), now
+
+    def _smooth(self, process: Process, now: float) -> None:
+        cpu = process.cpu_percent if process.tree_cpu_percent is None else process.tree_cpu_percent
+        if cpu is not None:  # a blip of one look is no work
+            weight = min(1.0, (now - self._looked) / _MINUTE)
+            self.cpu = cpu if self.cpu is None else self.cpu + weight * (cpu - self.cpu)
+        self._looked = now
+
+    @property
+    def takes_ahead(self) -> bool:
+        """Whether what it holds says nothing about what it needs."""
+        words = f"{self.process.name or ''} {self.process.command or ''}".lower()
+        return self.ahead or any(word in words for word in _SERVERS)
+
+    @property
+    def text(self) -> str:
+        """Who it is, in words: python (4242, alice)."""
+        who = f", {printable(self.process.user, 40)}" if self.process.user else ""
+        return f"{printable(self.process.name or 'a process', 60)} ({self.pid}{who})"
+
+
+class Holders:
+    """All processes on all GPUs. A GPU that says nothing of its processes leaves them as they were."""
+
+    def __init__(self) -> None:
+        self._holders: dict[tuple[str, float], Holder] = {}
+        self.ended: list[Holder] = []
+
+    def look(self, gpus: Sequence[tuple[str, Gpu]], now: float) -> None:
+        """Take a look at whole GPUs by UUID; afterwards `ended` holds the processes that are found to be gone."""
+        self.ended = []
+        for uuid, gpu in gpus:
+            if gpu.state in ("ok", "asleep") and "processes" not in gpu.gaps:
+                self._compare(uuid, gpu, now)
+
+    def present(self) -> Iterator[Holder]:
+        """Walk the processes that were there at the last look."""
+        return (holder for holder in self._holders.values() if not holder.missed)
+
+    def on(self, gpu: Gpu) -> list[Holder]:
+        """Return the processes that the last look found on a GPU, or in an instance, biggest first."""
+        found = [holder for holder in self.present() if holder.gpu is gpu]
+        return sorted(found, key=lambda holder: -(holder.held or 0.0))
+
+    def _compare(self, uuid: str, gpu: Gpu, now: float) -> None:
+        parts = (gpu, *gpu.instances)
+        there = {
+            process.pid: (part, process) for part in parts for process in part.processes if process.pid is not None
+        }
+        for pid, (part, process) in there.items():
+            old = self._holders.get((uuid, pid))
+            if old is not None and not _another(old.process, process):
+                old.see(gpu, part, process, now)
+                continue
+            if old is not None:
+                self.ended.append(old)
+            self._holders[uuid, pid] = Holder(uuid, gpu, part, process, now)
+        for key, holder in list(self._holders.items()):
+            if key[0] == uuid and key[1] not in there:
+                holder.missed += 1
+                if holder.missed >= _GONE:
+                    self.ended.append(self._holders.pop(key))
+
+
+def _another(old: Process, new: Process) -> bool:
+    """Tell whether a PID has been given to another process."""
+    before, after = old.running_time, new.running_time
+    return before is not None and after is not None and after < before - 1

@@ -1,0 +1,184 @@
+"""Rules for memory: a GPU that is nearly full, and a process that takes more and more."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ...model.derive import memory_percent
+from ...model.select import Wanted
+from ...units import duration_text, size_text
+from .rule import Finding, Lasting, duration, number, size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ...model.catalog import Gpu
+    from .holders import Holder
+    from .rule import Look
+
+_WANTED = Wanted(
+    gpu=("memory_used", "memory_total", "memory_reserved", "memory_percent"),
+    process=("pid", "name", "command", "user", "memory_used", "running_time"),
+)
+_PEAKS = 8  # intervals that a slope needs, and what `over` is divided by
+_RISES = 5
+_FLAT = 3  # intervals without a rise after which it no longer grows
+_KEPT = 2 * _PEAKS
+_START = 120.0  # seconds of a process in which it loads, compiles and tries out
+
+
+class Memory(Lasting):
+    """A GPU whose memory is nearly full, unless those who hold it take it ahead of need: then it says nothing."""
+
+    name = "memory"
+    settings = {
+        "above": (number, 95.0),
+        "clear": (number, None),
+        "for": (duration, 10.0),
+        "clear_for": (duration, 30.0),
+    }
+    wanted = _WANTED
+
+    def findings(self, look: Look) -> Iterator[Finding]:
+        above, clear = self.value("above"), self.given("clear")
+        clear = above - 3 if clear is None else clear
+        for uuid, name, at, gpu in look.all():
+            share = _share(gpu)
+            if share is None or gpu.instances:  # the instances speak for themselves
+                continue
+            holders = look.holders.on(gpu)
+            ahead = bool(holders) and holders[0].takes_ahead
+            most = f"; {holders[0].text} holds {size_text(holders[0].held or 0)}" if holders else ""
+            text = f"the memory of {name} is {share:.0f} % full{most}; peaks between looks can be higher"
+            well = f"the memory of {name} is {share:.0f} % full"
+            holds, calm = share >= above and not ahead, share <= clear or ahead
+            yield Finding(uuid, holds, calm, text=text, well=well, gpu=at, values={"memory_percent": share})
+
+
+class Leak(Lasting):
+    """A process whose memory grows without an end: peaks that rise over `over` seconds, by `rise` bytes, and never rest for long."""
+
+    name = "leak"
+    settings = {"over": (duration, 600.0), "rise": (size, float(256 << 20))}
+    wanted = _WANTED
+
+    def __init__(self, given: dict[str, float] | None = None) -> None:
+        super().__init__(given)
+        self._growths: dict[tuple[str, str], _Growth] = {}
+
+    def findings(self, look: Look) -> Iterator[Finding]:
+        for ended in look.holders.ended:
+            if self._growths.pop((ended.uuid, ended.pid), None) is not None:
+                yield Finding(
+                    ended.uuid, None, gpu=ended.number, what=ended.pid, over=True, well=f"{ended.text} has ended"
+                )
+        for holder in look.holders.present():
+            if holder.held is None:
+                continue
+            key = holder.uuid, holder.pid
+            growth = self._growths.setdefault(key, _Growth(max(60.0, self.value("over")) / _PEAKS))
+            if look.now - holder.since < _START and (holder.process.running_time or 0.0) < _START:
+                continue
+            if growth.add(holder.held, look.now):
+                yield self._finding(holder, growth)
+
+    def _finding(self, holder: Holder, growth: _Growth) -> Finding:
+        slope = growth.slope()
+        holds = slope is not None and growth.rise >= self.value("rise") and not holder.takes_ahead
+        values: dict[str, float | str] = {"memory_used": holder.held or 0.0}
+        text = ""
+        if slope is not None:
+            low, middle, high = slope
+            values["bytes_per_second"] = middle
+            text = f"{holder.text} on {holder.place} grows by {size_text(60 * middle)} a minute{_end(holder.gpu, low, high)}"
+        well = f"{holder.text} on {holder.place} no longer grows"
+        calm = growth.flat or holder.takes_ahead
+        return Finding(
+            holder.uuid,
+            holds,
+            calm,
+            text=text,
+            well=well,
+            gpu=holder.number,
+            what=holder.pid,
+            values=values,
+            patience=0.0,
+        )
+
+
+class _Growth:
+    """The peaks of one process, one an interval: a caching allocator makes stairs, and only the peaks tell."""
+
+    __slots__ = ("_interval", "_peaks", "_times", "_until")
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._peaks: list[float] = []
+        self._times: list[float] = []
+        self._until: float | None = None
+
+    def add(self, held: float, now: float) -> bool:
+        """Take a look; True when an interval has come to its end."""
+        whole = self._until is not None and now >= self._until
+        if self._until is None or whole:
+            self._until = now + self._interval
+            self._peaks.append(held)
+            self._times.append(now)
+            del self._peaks[:-_KEPT], self._times[:-_KEPT]
+        elif held > self._peaks[-1]:
+            self._peaks[-1] = held
+        return whole
+
+    @property
+    def _done(self) -> tuple[Sequence[float], Sequence[float]]:
+        return self._times[:-1], self._peaks[:-1]  # the last interval goes on
+
+    @property
+    def rise(self) -> float:
+        """Bytes from the first to the last peak."""
+        peaks = self._done[1]
+        return peaks[-1] - peaks[0] if peaks else 0.0
+
+    @property
+    def flat(self) -> bool:
+        """Whether it has rested for longer than growth does."""
+        peaks = self._done[1]
+        return len(peaks) > _FLAT and peaks[-1] <= peaks[-1 - _FLAT]
+
+    def slope(self) -> tuple[float, float, float] | None:
+        """Return bytes per second, low bound, middle and high, where it is sure to be growth (Theil-Sen, 95 %); else None."""
+        times, peaks = self._done
+        count = len(peaks)
+        rising = [after > before for before, after in pairwise(peaks)]
+        if count < _PEAKS or sum(rising) < _RISES or _longest_rest(rising) > _FLAT:
+            return None
+        slopes = sorted(
+            (peaks[b] - peaks[a]) / (times[b] - times[a]) for a in range(count) for b in range(a + 1, count)
+        )
+        spread = 1.96 * (count * (count - 1) * (2 * count + 5) / 18) ** 0.5
+        low = slopes[max(0, int((len(slopes) - spread) / 2))]
+        high = slopes[min(len(slopes) - 1, int((len(slopes) + spread) / 2) + 1)]
+        return (low, slopes[len(slopes) // 2], high) if low > 0 else None
+
+
+def _longest_rest(rising: Sequence[bool]) -> int:
+    longest = rest = 0
+    for rises in rising:
+        rest = 0 if rises else rest + 1
+        longest = max(longest, rest)
+    return longest
+
+
+def _end(gpu: Gpu, low: float, high: float) -> str:
+    """Say when the memory is full, from the fastest to the slowest growth that fits."""
+    used, total = gpu.memory_used, gpu.memory_total
+    if used is None or total is None:
+        return ""
+    left = max(0.0, total - (gpu.memory_reserved or 0.0) - used)
+    first, last = duration_text(left / high), duration_text(left / low)
+    return f"; the memory is full in {first} to {last}" if first != last else f"; the memory is full in {first}"
+
+
+def _share(gpu: Gpu) -> float | None:
+    return gpu.memory_percent if gpu.memory_percent is not None else memory_percent(dict(gpu.items()))

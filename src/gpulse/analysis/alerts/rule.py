@@ -1,0 +1,189 @@
+"""What a rule is: it takes looks and gives transitions; most only say what they see, and a latch does the rest."""
+
+from __future__ import annotations
+
+from ...model.select import Wanted
+from ...units import parse_duration, parse_size
+from .latch import Latch
+from .transition import Clear, Fire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, TypeAlias
+
+    from ...model.catalog import Gpu
+    from ...model.snapshot import Snapshot
+    from .holders import Holders
+    from .transition import Transition
+
+    Setting: TypeAlias = "tuple[Callable[[Any], float], float | None]"
+
+
+def number(value: Any) -> float:
+    """Read a number of a configuration; raise ValueError saying what it should be."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
+        raise ValueError("a number")
+    return float(value)
+
+
+def duration(value: Any) -> float:
+    """Read seconds, given as a number or as 30s, 10m or 2h."""
+    if isinstance(value, str):
+        return parse_duration(value)
+    if number(value) < 0:
+        raise ValueError("a duration such as 30s, 10m or 2h")
+    return float(value)
+
+
+def size(value: Any) -> float:
+    """Read bytes, given as a number or as 512MiB or 2GiB."""
+    return parse_size(value) if isinstance(value, str) else number(value)
+
+
+class Look:
+    """One snapshot as rules see it: `now` in seconds watched, `gpus` by UUID, `instances` those of MIG, `holders` the processes."""
+
+    __slots__ = ("gpus", "holders", "instances", "now", "snapshot")
+
+    def __init__(self, snapshot: Snapshot, now: float, holders: Holders) -> None:
+        self.snapshot = snapshot
+        self.now = now
+        self.holders = holders
+        self.gpus: dict[str, Gpu] = {}
+        self.instances: dict[str, tuple[str, Gpu]] = {}  # with the UUID of the whole GPU
+        for at, gpu in enumerate(snapshot.gpus):
+            uuid = gpu.uuid or f"at {at}"
+            self.gpus.setdefault(uuid, gpu)
+            for part, instance in enumerate(gpu.instances):
+                self.instances.setdefault(instance.uuid or f"{uuid}/{part}", (uuid, instance))
+
+    def all(self) -> Iterator[tuple[str, str, str, Gpu]]:
+        """Walk whole GPUs and instances: UUID, what it is called, the number of the GPU, values."""
+        for uuid, gpu in self.gpus.items():
+            yield uuid, label(gpu), number_of(gpu), gpu
+        for uuid, (whole, instance) in self.instances.items():
+            if uuid not in self.gpus:
+                parent = self.gpus[whole]
+                yield uuid, f"{label(parent)} {instance.name or 'MIG'}", number_of(parent), instance
+
+
+def number_of(gpu: Gpu) -> str:
+    """Return the number a GPU is called by; empty where it has none."""
+    return "" if gpu.index is None else f"{gpu.index:.0f}"
+
+
+def label(gpu: Gpu) -> str:
+    """Return what a GPU is called in a sentence."""
+    return f"GPU {number_of(gpu) or '?'}"
+
+
+class Finding:
+    """What one look shows of one thing: whether the alert's condition holds and whether all is well; None where nobody knows.
+
+    `over` ends the alert at once: the thing itself is gone. `patience` stands in place of the rule's own.
+    """
+
+    __slots__ = ("calm", "gpu", "holds", "over", "patience", "severity", "text", "uuid", "values", "well", "what")
+
+    def __init__(
+        self,
+        uuid: str,
+        holds: bool | None,
+        calm: bool | None = None,
+        *,
+        text: str = "",
+        well: str = "",
+        gpu: str = "",
+        what: str = "",
+        values: Mapping[str, float | str] | None = None,
+        severity: str = "",
+        patience: float | None = None,
+        over: bool = False,
+    ) -> None:
+        self.uuid = uuid
+        self.holds = holds
+        self.calm = calm if calm is not None or holds is None else not holds
+        self.text = text
+        self.well = well
+        self.gpu = gpu
+        self.what = what
+        self.values = values or {}
+        self.severity = severity
+        self.patience = patience
+        self.over = over
+
+
+class Rule:
+    """One rule. `settings` says which keys its table takes, how each is read and what it is when not given.
+
+    `wanted` is what it has to be shown. `look` is called with looks in order, from one thread.
+    """
+
+    name = ""
+    severity = "warn"
+    settings: Mapping[str, Setting] = {}
+    wanted = Wanted()
+
+    def __init__(self, given: Mapping[str, float] | None = None) -> None:
+        self._set = {key: default for key, (_, default) in self.settings.items()} | dict(given or {})
+
+    def given(self, key: str) -> float | None:
+        """Return a setting; None where it has no default and was not given."""
+        return self._set.get(key)
+
+    def value(self, key: str) -> float:
+        """Return a setting, 0 in place of None."""
+        return self._set.get(key) or 0.0
+
+    def look(self, look: Look) -> Iterable[Transition]:
+        """Take a look and give what turned."""
+        raise NotImplementedError
+
+
+class Lasting(Rule):
+    """A rule whose alerts last: `findings` says what there is, latches make turns of it."""
+
+    slack = 0.0
+    settings: Mapping[str, Setting] = {"for": (duration, 0.0), "clear_for": (duration, 30.0)}
+
+    def __init__(self, given: Mapping[str, float] | None = None) -> None:
+        super().__init__(given)
+        self._latches: dict[tuple[str, str], Latch] = {}
+        self._parents: dict[str, str] = {}  # MIG instances that were seen
+
+    def findings(self, look: Look) -> Iterable[Finding]:
+        """Say what a look shows; things that are not mentioned stay as they are."""
+        raise NotImplementedError
+
+    def look(self, look: Look) -> Iterator[Transition]:
+        for finding in [*self.findings(look), *self._dissolved(look)]:
+            key = finding.uuid, finding.what
+            if finding.over:
+                latch = self._latches.pop(key, None)
+                turn = False if latch is not None and latch.active else None
+            else:
+                latch = self._latches.setdefault(key, Latch())
+                patience = self.value("for") if finding.patience is None else finding.patience
+                calm_for = self.value("clear_for")
+                turn = latch.step(look.now, finding.holds, finding.calm, patience, calm_for, self.slack)
+            if turn is not None:
+                yield self._turned(turn, finding, look.snapshot.time)
+
+    def _turned(self, fires: bool, finding: Finding, time: float) -> Transition:
+        kind, text = (Fire, finding.text) if fires else (Clear, finding.well or f"over: {finding.text}")
+        severity = finding.severity or self.severity
+        return kind(
+            self.name, finding.uuid, time, text, finding.values, gpu=finding.gpu, what=finding.what, severity=severity
+        )
+
+    def _dissolved(self, look: Look) -> list[Finding]:
+        """Find MIG instances that are no more although their GPU is there: nothing will ever be said of them again."""
+        gone = [uuid for uuid, whole in self._parents.items() if uuid not in look.instances and whole in look.gpus]
+        self._parents = {uuid: whole for uuid, whole in self._parents.items() if uuid not in gone}
+        self._parents.update((uuid, whole) for uuid, (whole, _) in look.instances.items())
+        return [
+            Finding(uuid, None, what=what, over=True, well="the MIG instance is no more")
+            for uuid, what in list(self._latches)
+            if uuid in gone
+        ]

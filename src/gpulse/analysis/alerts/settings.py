@@ -1,0 +1,137 @@
+"""The rules of a configuration: built-in ones with their thresholds, and those that users write."""
+
+from __future__ import annotations
+
+from ...errors import ConfigError, GpulseError
+from ...model.catalog import GPU_METRICS, HOST_METRICS
+from ...model.metric import Number
+from ...model.select import metric_named, nearest
+from ...units import BYTES, BYTES_PER_SECOND
+from .faults import Ecc, Hot, Lost, Throttled, Xid
+from .memory import Leak, Memory
+from .rule import duration, number, size
+from .threshold import Threshold
+from .work import GpuFree, IdleAllocation, JobFinished
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from ...model.metric import Metric
+    from .rule import Rule
+
+_CLASSES: tuple[type[Rule], ...] = (
+    Lost, Xid, Ecc, Throttled, Hot, Memory, Leak, IdleAllocation, JobFinished, GpuFree,
+)  # fmt: skip
+BUILT_IN: dict[str, type[Rule]] = {rule.name: rule for rule in _CLASSES}
+SEVERITIES = ("info", "warn", "critical")
+_OWN = ("name", "metric", "above", "below", "clear", "for", "clear_for", "gpu", "severity")
+
+
+def rules_from(table: Mapping[str, Any]) -> list[Rule]:
+    """Return the rules of an [alerts] table, of which `enable`, `disable`, `rule` and the tables of rules are looked at.
+
+    Raises ConfigError naming the key that is wrong.
+    """
+    chosen = set(names(table, "enable", BUILT_IN)) if "enable" in table else set(BUILT_IN)
+    chosen -= set(names(table, "disable", BUILT_IN))
+    found: list[Rule] = []
+    for name, kind in BUILT_IN.items():
+        given = _given(table.get(name, {}), kind, f"alerts.{name}")
+        if name in chosen:
+            found.append(kind(given))
+    written = table.get("rule", [])
+    if not isinstance(written, list) or not all(isinstance(one, dict) for one in written):
+        raise ConfigError("alerts.rule is not a list of tables;", "write each as [[alerts.rule]].")
+    for at, one in enumerate(written):
+        rule = _own(one, f"alerts.rule {one.get('name', at + 1)}")
+        if rule.name in BUILT_IN or any(rule.name == other.name for other in found):
+            raise ConfigError(f"alerts.rule: there are two rules {rule.name!r};", "give each a name of its own.")
+        found.append(rule)
+    return found
+
+
+def names(table: Mapping[str, Any], key: str, known: Iterable[str], where: str = "alerts") -> list[str]:
+    """Return a list of words of a table, each of which must be known."""
+    given = table.get(key, [])
+    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+        raise ConfigError(f"{where}.{key} is not a list of names;", f'write it as {key} = ["hot", "xid"].')
+    for word in given:
+        check_name(word, known, f"{where}.{key}", "rule")
+    return given
+
+
+def check_name(word: Any, known: Iterable[str], where: str, what: str) -> None:
+    """Raise ConfigError with the nearest names when a word is not known."""
+    words = list(known)
+    if word not in words:
+        close = nearest(str(word), words)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there is {', '.join(words)}."
+        raise ConfigError(f"{where}: there is no {what} {word!r};", hint)
+
+
+def read(value: Any, reader: Callable[[Any], Any], where: str) -> Any:
+    """Return what a reader makes of a value; raise ConfigError naming the key."""
+    try:
+        return reader(value)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {value!r} is not {error}.") from None
+    except GpulseError as error:
+        raise ConfigError(f"{where}: {error.message}", error.remedy) from None
+
+
+def _given(table: Any, kind: type[Rule], where: str) -> dict[str, float]:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where} is not a table;", f"write its keys below [{where}].")
+    given = {}
+    for key, value in table.items():
+        check_name(key, kind.settings, where, "key")
+        given[key] = read(value, kind.settings[key][0], f"{where}.{key}")
+    return given
+
+
+def _own(table: Mapping[str, Any], where: str) -> Threshold:
+    for key in table:
+        check_name(key, _OWN, where, "key")
+    for key in ("name", "metric"):
+        if not isinstance(table.get(key), str) or not table[key].strip():
+            raise ConfigError(f"{where}: {key} is missing;", f'write {key} = "...".')
+    metric, host = _metric(table["metric"], f"{where}.metric")
+    sides = [side for side in ("above", "below") if side in table]
+    if len(sides) != 1:
+        raise ConfigError(f"{where}: one of above and below is needed;", "write above = 95 or below = 5.")
+    amount = size if metric.unit in (BYTES, BYTES_PER_SECOND) else number
+    bound = read(table[sides[0]], amount, f"{where}.{sides[0]}")
+    clear = read(table["clear"], amount, f"{where}.clear") if "clear" in table else None
+    above = sides[0] == "above"
+    if clear is not None and (clear > bound if above else clear < bound):
+        raise ConfigError(f"{where}.clear is on the wrong side of {sides[0]};", "an alert could never be over.")
+    severity = table.get("severity", "warn")
+    check_name(severity, SEVERITIES, f"{where}.severity", "severity")
+    times = {key: read(table[key], duration, f"{where}.{key}") for key in ("for", "clear_for") if key in table}
+    gpus = _gpu_words(table.get("gpu", []), f"{where}.gpu")
+    if host and gpus:
+        raise ConfigError(f"{where}.gpu: {table['metric']} is of the machine, not of a GPU;", "leave gpu out.")
+    name = table["name"].strip()
+    return Threshold(name, metric, bound, times, above=above, clear=clear, host=host, gpus=gpus, severity=severity)
+
+
+def _metric(name: str, where: str) -> tuple[Metric, bool]:
+    host = name.startswith("host.")
+    try:
+        metric = metric_named(name.removeprefix("host."), HOST_METRICS if host else GPU_METRICS)
+    except GpulseError as error:
+        raise ConfigError(f"{where}: {error.message}", error.remedy) from None
+    if not isinstance(metric, Number) or metric.kind == "identity":
+        raise ConfigError(f"{where}: {name} is not a number that changes;", "`gpulse metrics` lists them all.")
+    return metric, host
+
+
+def _gpu_words(value: Any, where: str) -> list[str]:
+    words = [value] if isinstance(value, (str, int)) and not isinstance(value, bool) else value
+    if not isinstance(words, list) or not all(isinstance(word, (str, int)) for word in words):
+        raise ConfigError(
+            f"{where}: {value!r} names no GPUs;", 'write gpu = "0-3", gpu = 2 or gpu = ["0", "GPU-1a2b"].'
+        )
+    return [part.strip() for word in words for part in str(word).split(",") if part.strip()]

@@ -1,0 +1,163 @@
+"""Rules for who works: memory held for nothing, jobs that end and GPUs that become free."""
+
+from __future__ import annotations
+
+from ...model.select import Wanted
+from ...units import duration_text, size_text
+from .latch import Latch
+from .rule import Finding, Lasting, Rule, duration, number, size
+from .transition import Fire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...model.catalog import Gpu
+    from .holders import Holder
+    from .rule import Look
+
+_UNLISTED = 512 << 20  # bytes that no process accounts for and that may be the driver's
+_BUSY = 5.0  # per cent of utilization from which a GPU counts as used by somebody, listed or not
+_FULL = 97.0
+
+
+class IdleAllocation(Lasting):
+    """A process that holds memory, but has not worked for long: neither on the GPU nor, where that is known, on the CPU."""
+
+    name = "idle_allocation"
+    settings = {
+        "memory": (size, float(500 << 20)),
+        "for": (duration, 900.0),
+        "clear_for": (duration, 0.0),
+        "cpu": (number, 10.0),
+    }
+    wanted = Wanted(
+        gpu=("utilization", "sm_active"),
+        process=(
+            "pid",
+            "name",
+            "user",
+            "memory_used",
+            "sm_utilization",
+            "cpu_percent",
+            "tree_cpu_percent",
+            "running_time",
+        ),
+    )
+
+    def findings(self, look: Look) -> Iterator[Finding]:
+        for ended in look.holders.ended:
+            yield Finding(ended.uuid, None, gpu=ended.number, what=ended.pid, over=True, well=f"{ended.text} has ended")
+        for holder in look.holders.present():
+            if holder.held is None or holder.process.type == "G":
+                continue
+            idle = self._idle(holder)
+            holds = holder.held >= self.value("memory") and idle if idle is not None else None
+            quiet = duration_text(self.value("for"))
+            held = size_text(holder.held)
+            text = f"{holder.text} holds {held} of {holder.place} and has not worked for {quiet}"
+            well = f"{holder.text} works again" if idle is False else f"{holder.text} holds {held} of {holder.place}"
+            values: dict[str, float | str] = {"memory_used": holder.held, "pid": holder.process.pid or 0}
+            values |= {"user": holder.process.user} if holder.process.user else {}
+            yield Finding(holder.uuid, holds, text=text, well=well, gpu=holder.number, what=holder.pid, values=values)
+
+    def _idle(self, holder: Holder) -> bool | None:
+        process, gpu = holder.process, holder.gpu
+        if holder.cpu is not None and holder.cpu >= self.value("cpu"):
+            return False
+        use = gpu.utilization if gpu.utilization is not None else gpu.sm_active
+        if use is not None and use < 1:
+            return True
+        if process.sm_utilization is not None:
+            return process.sm_utilization < 1
+        others = any(other.sm_utilization is not None for other in gpu.processes)
+        if others and process.gaps.get("sm_utilization") == "pending":
+            return True  # the driver has samples of others and none of this one: it did nothing
+        # all the work that is seen is that of the only process; of several, it cannot be told
+        return False if use is not None and len(gpu.processes) == 1 else None
+
+
+class JobFinished(Rule):
+    """A process that held memory for a good while and has ended; those of one look with the same name and user are one job."""
+
+    name = "job_finished"
+    severity = "info"
+    settings = {"memory": (size, float(1 << 30)), "for": (duration, 300.0)}
+    wanted = Wanted(gpu=("memory_percent",), process=("pid", "name", "user", "memory_used", "running_time"))
+
+    def look(self, look: Look) -> Iterator[Fire]:
+        jobs: dict[tuple[str | None, str | None], list[Holder]] = {}
+        ended = {holder.pid for holder in look.holders.ended} - {holder.pid for holder in look.holders.present()}
+        for holder in look.holders.ended:
+            long = look.now - holder.since >= self.value("for")
+            if long and holder.most >= self.value("memory") and holder.pid in ended:
+                jobs.setdefault((holder.process.name, holder.process.user), []).append(holder)
+        for holders in jobs.values():
+            yield self._fire(holders, look)
+
+    def _fire(self, holders: list[Holder], look: Look) -> Fire:
+        first, pids = holders[0], list(dict.fromkeys(holder.pid for holder in holders))
+        seconds = max(holder.process.running_time or look.now - holder.since for holder in holders)
+        gpus = ", ".join(dict.fromkeys(holder.number or "?" for holder in holders))
+        more = f" and {len(pids) - 1} more" if len(pids) > 1 else ""
+        full = any((holder.gpu.memory_percent or 0.0) >= _FULL for holder in holders)
+        hint = "; the memory was nearly full when it ended" if full else ""
+        text = f"{first.text}{more} on GPU {gpus} ended after {duration_text(seconds)}{hint}"
+        values: dict[str, float | str] = {
+            "seconds": seconds,
+            "memory_used": sum(holder.most for holder in holders),
+            "pids": " ".join(pids),
+            "gpus": gpus,
+        }
+        return Fire(
+            self.name,
+            first.uuid,
+            look.snapshot.time,
+            text,
+            values,
+            gpu=first.number,
+            what=first.pid,
+            severity="warn" if full else self.severity,
+            once=True,
+        )
+
+
+class GpuFree(Rule):
+    """A GPU, or an instance of one, that was in use for a while and now nobody uses."""
+
+    name = "gpu_free"
+    severity = "info"
+    settings = {"used": (duration, 60.0), "for": (duration, 30.0)}
+    wanted = Wanted(gpu=("utilization", "memory_used", "memory_total"), process=("pid", "memory_used", "type"))
+
+    def __init__(self, given: dict[str, float] | None = None) -> None:
+        super().__init__(given)
+        self._uses: dict[str, Latch] = {}
+
+    def look(self, look: Look) -> Iterator[Fire]:
+        for uuid, name, at, gpu in look.all():
+            if gpu.instances:
+                continue
+            whole = look.gpus[look.instances[uuid][0]] if uuid in look.instances else gpu
+            used = _in_use(gpu, whole)
+            free = None if used is None else not used
+            latch = self._uses.setdefault(uuid, Latch())
+            if latch.step(look.now, used, free, self.value("used"), self.value("for")) is False:
+                total = "" if gpu.memory_total is None else f" ({size_text(gpu.memory_total)})"
+                values = {} if gpu.memory_total is None else {"memory_total": gpu.memory_total}
+                text = f"{name}{total} is free"
+                yield Fire(self.name, uuid, look.snapshot.time, text, values, gpu=at, severity=self.severity, once=True)
+
+
+def _in_use(gpu: Gpu, whole: Gpu) -> bool | None:
+    """Tell whether anybody uses it; None where that cannot be told."""
+    if whole.state not in ("ok", "asleep"):
+        return None
+    if any(process.type != "G" for process in gpu.processes):
+        return True
+    if whole.state == "asleep":
+        return False
+    if "processes" in whole.gaps or (gpu.memory_used is None and gpu.utilization is None):
+        return None
+    unlisted = (gpu.memory_used or 0.0) - sum(process.memory_used or 0.0 for process in gpu.processes)
+    return unlisted > _UNLISTED or (gpu.utilization or 0.0) >= _BUSY
