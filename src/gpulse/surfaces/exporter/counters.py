@@ -1,0 +1,96 @@
+"""What grows from sample to sample: bytes and seconds added up from rates and reasons, XIDs, and values that were missing."""
+
+from __future__ import annotations
+
+from ...model.catalog import GPU_METRICS, HOST_METRICS
+from ...units import BYTES_PER_SECOND
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...model.catalog import Gpu
+    from ...model.metric import Reading
+    from ...model.snapshot import Snapshot
+
+HOST = "host"
+GPU_RATES = tuple(metric for metric in GPU_METRICS.values() if metric.unit is BYTES_PER_SECOND)
+HOST_RATES = tuple(metric for metric in HOST_METRICS.values() if metric.unit is BYTES_PER_SECOND)
+_LONGEST = (
+    60.0  # seconds between samples beyond which the machine slept or its clock was set, and nobody knows what passed
+)
+_NOT_MISSING = "xid_last"  # a GPU without an error has none to tell
+
+
+def owners(snapshot: Snapshot) -> Iterator[tuple[str, Gpu, Gpu | None]]:
+    """Walk GPUs and MIG instances under a name each, with the GPU that an instance is part of; the same name twice is one."""
+    seen = set()
+    for at, whole in enumerate(snapshot.gpus):
+        parts = [(part.uuid or f"at {at}.{place}", part, whole) for place, part in enumerate(whole.instances)]
+        for name, gpu, of in ((whole.uuid or f"at {at}", whole, None), *parts):
+            if name not in seen:
+                seen.add(name)
+                yield name, gpu, of
+
+
+class Counters:
+    """Sums over all samples of one server, by owner (a GPU's UUID, or HOST); fed by one thread.
+
+    A rate counts for the time since the sample before, so that the sum divided by time is the rate again.
+    """
+
+    def __init__(self) -> None:
+        self.samples = 0
+        self.bytes: dict[tuple[str, str], float] = {}
+        self.throttled: dict[str, dict[str, float]] = {}
+        self.xids: dict[str, dict[int, int]] = {}
+        self.gaps: dict[tuple[str, str], int] = {}
+        self._time: float | None = None
+        self._before = 0.0
+        self._last_xid: dict[str, float] = {}
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Take the next sample."""
+        elapsed = snapshot.time - self._time if self._time is not None else 0.0
+        seconds = elapsed if 0.0 < elapsed <= max(_LONGEST, 2 * self._before) else 0.0
+        self._time, self._before = snapshot.time, elapsed
+        self.samples += 1
+        for name, gpu, _ in owners(snapshot):
+            self._add_bytes(name, gpu, seconds)
+            self._add_reasons(name, gpu, seconds)
+            self._add_xid(name, gpu)
+            self._add_gaps(gpu, "")
+        for metric in HOST_RATES:
+            self._add_rate(HOST, metric.key, snapshot.host, seconds)
+        self._add_gaps(snapshot.host, "host.")
+
+    def _add_bytes(self, name: str, gpu: Gpu, seconds: float) -> None:
+        for metric in GPU_RATES:
+            self._add_rate(name, metric.key, gpu, seconds)
+
+    def _add_rate(self, name: str, key: str, reading: Reading, seconds: float) -> None:
+        rate = reading.get(key)
+        if isinstance(rate, (int, float)):
+            self.bytes[name, key] = self.bytes.get((name, key), 0.0) + rate * seconds
+
+    def _add_reasons(self, name: str, gpu: Gpu, seconds: float) -> None:
+        if (reasons := gpu.throttle_reasons) is None:
+            return
+        sums = self.throttled.get(name)
+        if sums is None:  # from nought on, or the first time a reason shows would be no increase
+            sums = self.throttled[name] = dict.fromkeys(gpu.throttle_reasons_supported or (), 0.0)
+        for reason in reasons:
+            sums[reason] = sums.get(reason, 0.0) + seconds
+
+    def _add_xid(self, name: str, gpu: Gpu) -> None:
+        code = gpu.xid_last
+        if code is not None and code != self._last_xid.get(name):
+            self._last_xid[name] = code
+            counts = self.xids.setdefault(name, {})
+            counts[int(code)] = counts.get(int(code), 0) + 1
+
+    def _add_gaps(self, reading: Reading, prefix: str) -> None:
+        for key, reason in reading.gaps.items():
+            if reason != "skipped" and key != _NOT_MISSING:
+                told = prefix + key, reason
+                self.gaps[told] = self.gaps.get(told, 0) + 1

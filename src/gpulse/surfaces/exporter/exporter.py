@@ -1,0 +1,131 @@
+"""The page that Prometheus scrapes: made once a sample, whoever and however many ask for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from ..._version import __version__
+from ...present.exposition import Family, labels, render
+from .counters import Counters
+from .families import PROCESS_WANTED, WANTED, gap_family, gpu_families, host_families
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...model.select import Wanted
+    from ...model.snapshot import Snapshot
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+def wanted(processes: bool = False, dcgm: bool = False) -> Wanted:
+    """Return what must be sampled for a page with these parts."""
+    asked = WANTED | PROCESS_WANTED if processes else WANTED
+    if dcgm:
+        from .dcgm import DCGM_WANTED
+
+        asked |= DCGM_WANTED
+    return asked
+
+
+def prefers_openmetrics(accept: str) -> bool:
+    """Tell whether an Accept header asks for OpenMetrics at least as much as for plain text."""
+    shares = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
+    for part in accept.lower().split(","):
+        kind, *parameters = (word.strip() for word in part.split(";"))
+        if kind in shares:
+            shares[kind] = max(shares[kind], _share(parameters))
+    most = shares["application/openmetrics-text"]
+    return most > 0.0 and most >= shares["text/plain"]
+
+
+class Exporter:
+    """Series of all samples until now: `add` is called by one thread, `text` by any.
+
+    Snapshots must be read for `wanted(...)`, or what nobody asked for looks absent.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counters = Counters()
+        self._latest: Snapshot | None = None
+        self._sampling: float | None = None
+        self._made: float | None = None
+        self._pages: dict[tuple[bool, bool, bool], bytes] = {}
+
+    def add(self, snapshot: Snapshot, seconds: float | None = None) -> None:
+        """Take the next sample; `seconds` is how long reading it took, where that is known."""
+        with self._lock:
+            self._counters.add(snapshot)
+            self._latest = snapshot
+            self._sampling = seconds
+            self._pages.clear()
+
+    def text(self, openmetrics: bool = False, processes: bool = False, dcgm: bool = False) -> bytes:
+        """Return the page of the last sample, TEXT or OPENMETRICS; with a series a process, with DCGM's names, when asked."""
+        asked = openmetrics, processes, dcgm
+        with self._lock:
+            page = self._pages.get(asked)
+            if page is None:
+                start = time.perf_counter()
+                page = "".join(f"{line}\n" for line in render(self._families(processes, dcgm), openmetrics)).encode()
+                self._pages[asked] = page
+                self._made = time.perf_counter() - start
+        return page
+
+    def _families(self, processes: bool, dcgm: bool) -> Iterator[Family]:
+        yield from self._own()
+        snapshot = self._latest
+        if snapshot is not None:
+            yield from gpu_families(snapshot, self._counters, processes)
+            yield from host_families(snapshot, self._counters)
+            if dcgm:
+                from .dcgm import dcgm_families
+
+                yield from dcgm_families(snapshot, self._counters)
+        yield gap_family(self._counters)
+
+    def _own(self) -> Iterator[Family]:
+        """Yield what the server says of itself."""
+        latest, cpu = self._latest, time.process_time()
+        version = labels([("version", __version__)])
+        yield Family("gpulse_build_info", "info", "Version of gpulse.", [(version, 1)])
+        yield Family("gpulse_up", "gauge", "Whether there is a sample.", [("", float(latest is not None))])
+        yield Family("gpulse_samples_total", "counter", "Samples taken.", [("", self._counters.samples)])
+        if latest is not None:
+            when = "Time of the last sample, in seconds since 1970."
+            yield Family("gpulse_last_sample_timestamp_seconds", "gauge", when, [("", latest.time)])
+        if self._sampling is not None:
+            took = "Time the last sample took to read."
+            yield Family("gpulse_sample_duration_seconds", "gauge", took, [("", self._sampling)])
+        if self._made is not None:
+            took = "Time the last page took to write, of those not kept from another scrape of the same sample."
+            yield Family("gpulse_scrape_duration_seconds", "gauge", took, [("", self._made)])
+        yield Family("process_cpu_seconds_total", "counter", "Processor time of the server until now.", [("", cpu)])
+        if (memory := _resident()) is not None:
+            yield Family("process_resident_memory_bytes", "gauge", "Resident memory of the server.", [("", memory)])
+
+
+def _share(parameters: list[str]) -> float:
+    for parameter in parameters:
+        key, _, value = parameter.partition("=")
+        if key.strip() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0
+
+
+def _resident() -> int | None:
+    """Return the bytes this process holds in memory; None where the kernel does not say."""
+    import os
+
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None

@@ -1,0 +1,192 @@
+"""gpulse's own series: every number of the catalog in base units, who a GPU is and who uses it, and what the server itself costs."""
+
+from __future__ import annotations
+
+from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from ...model.select import Wanted
+from ...present.exposition import (
+    DOWN,
+    Family,
+    gpu_identity,
+    gpu_labels,
+    is_series,
+    labels,
+    of_metric,
+    series_name,
+)
+from ...units import BYTES_PER_SECOND
+from .counters import GPU_RATES, HOST, HOST_RATES, owners
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ...model.catalog import Gpu, Process
+    from ...model.metric import Metric
+    from ...model.snapshot import Snapshot
+    from .counters import Counters
+
+# The details are what a person asks for once; a series of each would be 130 more a GPU.
+GPU_SERIES = tuple(
+    metric
+    for metric in GPU_METRICS.values()
+    if is_series(metric)
+    and metric.group != "details"
+    and metric.unit is not BYTES_PER_SECOND
+    and metric.key != "xid_last"
+)
+HOST_SERIES = tuple(
+    metric for metric in HOST_METRICS.values() if is_series(metric) and metric.unit is not BYTES_PER_SECOND
+)
+PROCESS_SERIES = {
+    "gpulse_process_memory_bytes": PROCESS_METRICS["memory_used"],
+    **{
+        series_name(PROCESS_METRICS[key], "process"): PROCESS_METRICS[key]
+        for key in ("sm_utilization", "cpu_percent", "host_memory")
+    },
+}
+_LOADS = ("1", "5", "15")
+_OWNER = ("user", "job", "container", "pod")
+WANTED = Wanted(
+    gpu=(
+        *(key for key, metric in GPU_METRICS.items() if metric.group == "identity"),
+        *(metric.key for metric in (*GPU_SERIES, *GPU_RATES)),
+        *("throttle_reasons", "throttle_reasons_supported", "xid_last"),
+    ),
+    process=("pid", *_OWNER, "memory_used"),
+    host=("name", "load", *(metric.key for metric in (*HOST_SERIES, *HOST_RATES))),
+)
+PROCESS_WANTED = Wanted(process=("pid", "name", *(metric.key for metric in PROCESS_SERIES.values())))
+
+
+def total_name(metric: Metric, thing: str) -> str:
+    """Return the name of the counter that a rate adds up to: gpulse_gpu_pcie_rx_bytes_total."""
+    return f"{series_name(metric, thing).removesuffix('_per_second')}_total"
+
+
+class Member:
+    """A GPU or MIG instance that answers: the name its counters have, its labels as pairs and as text."""
+
+    __slots__ = ("gpu", "name", "pairs", "text", "whole")
+
+    def __init__(self, name: str, gpu: Gpu, whole: Gpu | None) -> None:
+        self.name = name
+        self.gpu = gpu
+        self.whole = whole
+        self.pairs = gpu_labels(gpu, whole)
+        self.text = labels(self.pairs)
+
+    def processes(self) -> Iterable[Process]:
+        """Return its processes; those of a whole GPU with those of its instances."""
+        return self.gpu.processes if self.whole is not None else self.gpu.all_processes()
+
+
+def gpu_families(snapshot: Snapshot, counters: Counters, processes: bool) -> Iterator[Family]:
+    """Yield the families of GPUs. A GPU that is lost or does not answer has none but up and its XIDs, which may say why."""
+    there = _distinct(Member(*owner) for owner in owners(snapshot))
+    members = [member for member in there if (member.whole or member.gpu).state not in DOWN]
+    named = [(member.gpu, member.text) for member in members]
+    identities = [(gpu_identity(member.gpu, member.whole), 1) for member in members]
+    yield Family("gpulse_gpu_info", "info", "What never changes of a GPU.", identities)
+    up = [(member.text, float(member.gpu.state not in DOWN)) for member in there if member.whole is None]
+    yield Family("gpulse_gpu_up", "gauge", "Whether the GPU answers.", up)
+    yield from (of_metric(metric, "gpu", named) for metric in GPU_SERIES)
+    yield from _grown(members, counters)
+    yield _xids(there, counters)
+    yield from _use(members)
+    if processes:
+        yield from _processes(members)
+
+
+def host_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
+    """Yield the families of the machine."""
+    host = [(snapshot.host, "")]
+    yield from (of_metric(metric, "host", host) for metric in HOST_SERIES)
+    for metric in HOST_RATES:
+        if snapshot.host.get(metric.key) is not None:
+            total = round(counters.bytes[HOST, metric.key])
+            yield Family(total_name(metric, "host"), "counter", metric.help, [("", total)])
+    loads = [
+        (labels([("minutes", minutes)]), load) for minutes, load in zip(_LOADS, snapshot.host.load or (), strict=False)
+    ]
+    yield Family("gpulse_host_load", "gauge", HOST_METRICS["load"].help, loads)
+
+
+def gap_family(counters: Counters) -> Family:
+    """Return how often each metric was missing, and why."""
+    help = "Values that were asked for and missing in a sample, by reason."
+    samples = [(labels([("metric", key), ("reason", gap)]), n) for (key, gap), n in sorted(counters.gaps.items())]
+    return Family("gpulse_gaps_total", "counter", help, samples)
+
+
+def _distinct(members: Iterable[Member]) -> list[Member]:
+    """Return each text of labels once: a page that has a series twice is refused whole."""
+    return list({member.text: member for member in members}.values())
+
+
+def _grown(members: list[Member], counters: Counters) -> Iterator[Family]:
+    for metric in GPU_RATES:
+        samples = [
+            (member.text, round(counters.bytes[member.name, metric.key]))
+            for member in members
+            if member.gpu.get(metric.key) is not None
+        ]
+        yield Family(total_name(metric, "gpu"), "counter", metric.help, samples)
+    reasons = [
+        (labels([*member.pairs, ("reason", reason)]), seconds)
+        for member in members
+        if member.gpu.throttle_reasons is not None
+        for reason, seconds in counters.throttled[member.name].items()
+    ]
+    help = "Time in which clocks were below their maximum, by reason; as seen at the samples."
+    yield Family("gpulse_gpu_throttle_seconds_total", "counter", help, reasons)
+
+
+def _xids(members: list[Member], counters: Counters) -> Family:
+    samples = [
+        (labels([*member.pairs, ("xid", code)]), count)
+        for member in members
+        for code, count in counters.xids.get(member.name, {}).items()
+    ]
+    return Family("gpulse_gpu_xid_errors_total", "counter", "Errors the driver reported while gpulse watched.", samples)
+
+
+def _use(members: list[Member]) -> Iterator[Family]:
+    listed = [member for member in members if "processes" not in (member.whole or member.gpu).gaps]
+    counts = [(member.text, sum(1 for _ in member.processes())) for member in listed if member.gpu.state == "ok"]
+    yield Family("gpulse_gpu_processes", "gauge", "Processes that use the GPU.", counts)
+    help = "Who holds the most memory of the GPU; one of them for each GPU, to be joined by uuid."
+    tenants = [(member, _tenant(member.processes())) for member in listed]
+    owned = [(labels([*member.pairs, *tenant]), 1) for member, tenant in tenants if tenant]
+    yield Family("gpulse_gpu_job_info", "info", help, owned)
+
+
+def _tenant(processes: Iterable[Process]) -> list[tuple[str, str | None]]:
+    """Return who holds the most memory, all the processes of a job or user together; nothing where nobody is known."""
+    held: dict[tuple[str | None, ...], float] = {}
+    for process in processes:
+        owner = process.user, process.job, process.container, process.pod
+        if any(owner):
+            held[owner] = held.get(owner, 0.0) + (process.memory_used or 0)
+    if not held:
+        return []
+    user, job, container, pod = max(held, key=lambda owner: (held[owner], tuple(part or "" for part in owner)))
+    scheduler, _, number = (job or "").rpartition(":")
+    return [
+        *(("user", user), ("scheduler", scheduler or None), ("job_id", number or None)),
+        *(("container", container), ("pod", pod)),
+    ]
+
+
+def _processes(members: list[Member]) -> Iterator[Family]:
+    named = {}
+    for member in members:
+        for process in member.gpu.processes:
+            pid = None if process.pid is None else f"{process.pid:.0f}"
+            named[member.name, pid] = (
+                process,
+                labels([*member.pairs, ("pid", pid), ("user", process.user), ("name", process.name)]),
+            )
+    told = list(named.values())
+    for name, metric in PROCESS_SERIES.items():
+        yield Family(name, "gauge", metric.help, of_metric(metric, "process", told).samples)

@@ -1,0 +1,70 @@
+"""What grows: sums of rates are the bytes that passed, and nothing is added that nobody saw."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpulse.model.snapshot import Snapshot
+from gpulse.surfaces.exporter.counters import Counters
+from tests.unit.surfaces.exporter.pages import exporter_of, gpu, samples, values, without
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 60), st.integers(0, 10**9)), min_size=1, max_size=8))
+def test_a_sum_of_rates_is_what_passed(looks: list[tuple[float, int]]) -> None:
+    counters, now, passed = Counters(), 1000.0, 0.0
+    counters.add(Snapshot(now, (gpu(pcie_rx=12345),)))
+    for seconds, rate in looks:
+        before, now = now, now + seconds
+        passed += (now - before) * rate
+        counters.add(Snapshot(now, (gpu(pcie_rx=rate),)))
+    assert counters.bytes["GPU-1", "pcie_rx"] == pytest.approx(passed)
+
+
+def test_counters_stand_still_while_a_value_is_missing_and_go_on_after() -> None:
+    looks = gpu(nvlink_tx=100), gpu(nvlink_tx=100), without(nvlink_tx="failed"), gpu(nvlink_tx=100)
+    counts = [
+        values(samples(exporter_of(*looks[:seen])), "gpulse_gpu_nvlink_tx_bytes_total", "uuid").get(("GPU-1",))
+        for seen in range(1, 5)
+    ]
+    assert counts == [0, 200, None, 400]
+
+
+@pytest.mark.parametrize("step", [-5.0, 0.0, 3600.0])
+def test_a_clock_that_jumps_adds_nothing(step: float) -> None:
+    counters = Counters()
+    for at in (1000.0, 1000.0 + step):
+        counters.add(Snapshot(at, (gpu(pcie_rx=10**9, throttle_reasons=("sw_power_cap",)),)))
+    assert counters.bytes["GPU-1", "pcie_rx"] == 0
+    assert counters.throttled["GPU-1"]["sw_power_cap"] == 0
+
+
+def test_samples_that_are_always_far_apart_count() -> None:
+    counters = Counters()
+    for at in range(5):
+        counters.add(Snapshot(1000.0 + 300 * at, (gpu(pcie_rx=10),)))
+    assert counters.bytes["GPU-1", "pcie_rx"] == 3 * 300 * 10  # the first hole could be anything
+
+
+def test_throttled_seconds_begin_at_nought_for_each_reason_a_gpu_can_tell() -> None:
+    calm = gpu(throttle_reasons=(), throttle_reasons_supported=("sw_power_cap", "hw_slowdown"))
+    slow = gpu(throttle_reasons=("hw_slowdown", "0x200"), throttle_reasons_supported=("sw_power_cap", "hw_slowdown"))
+    name = "gpulse_gpu_throttle_seconds_total"
+    assert values(samples(exporter_of(calm)), name, "reason") == {("sw_power_cap",): 0, ("hw_slowdown",): 0}
+    found = values(samples(exporter_of(calm, slow, slow)), name, "reason")
+    assert found == {("sw_power_cap",): 0, ("hw_slowdown",): 4, ("0x200",): 4}
+
+
+def test_an_error_is_counted_when_it_comes_and_not_while_it_stays() -> None:
+    looks = [gpu(), gpu(xid_last=31), gpu(xid_last=31), gpu(xid_last=79), gpu(xid_last=31)]
+    found = values(samples(exporter_of(*looks)), "gpulse_gpu_xid_errors_total", "xid")
+    assert found == {("31",): 2, ("79",): 1}
+
+
+def test_gpus_without_a_name_keep_their_sums_apart() -> None:
+    from gpulse.model.catalog import Gpu
+
+    pair = Gpu({"index": 0, "pcie_rx": 1}), Gpu({"index": 1, "pcie_rx": 2})
+    found = values(samples(exporter_of(pair, pair)), "gpulse_gpu_pcie_rx_bytes_total", "gpu")
+    assert found == {("0",): 2, ("1",): 4}
