@@ -1,0 +1,55 @@
+// Figures of the page: time to the first chart, and what the main thread does at 1 Hz with 6 charts of 8 GPUs.
+
+import { address, launch, serve, unserve } from "../test/chromium.ts";
+
+async function firstChart(hash: string): Promise<number[]> {
+  const browser = await launch();
+  const context = await browser.newContext({ viewport: { width: 1400, height: 900 } });
+  await (await context.newPage()).goto(address("#/processes")); // the cookie
+  const found: number[] = [];
+  for (let round = 0; round < 5; round++) {
+    const page = await context.newPage();
+    await page.addInitScript(() => {
+      const seen = CanvasRenderingContext2D.prototype.stroke;
+      CanvasRenderingContext2D.prototype.stroke = function (this: CanvasRenderingContext2D, path?: Path2D) {
+        // A path of a line is a Path2D; axes and grids stroke what was built in place.
+        if (path && this.canvas.closest(".plot")) (window as unknown as { first: number }).first ??= performance.now();
+        return path ? seen.call(this, path) : (seen as () => void).call(this);
+      } as typeof seen;
+    });
+    await page.goto(address(hash).replace(/\?token=[^#]*/, ""));
+    await page.waitForFunction(() => (window as unknown as { first?: number }).first);
+    found.push(await page.evaluate(() => (window as unknown as { first: number }).first));
+    await page.close();
+  }
+  await browser.close();
+  return found.map(Math.round).sort((one, other) => one - other);
+}
+
+async function mainThread(hash: string, seconds = 20): Promise<string> {
+  const browser = await launch();
+  const page = await browser.newPage({ viewport: { width: 1400, height: 900 } });
+  await page.goto(address(hash));
+  await page.waitForTimeout(6000);
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable");
+  const read = async () =>
+    Object.fromEntries((await session.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value])) as Record<
+      string,
+      number
+    >;
+  const before = await read();
+  await page.waitForTimeout(seconds * 1000);
+  const after = await read();
+  const spent = (name: string) =>
+    ((100 * ((after[name] ?? 0) - (before[name] ?? 0))) / ((after["Timestamp"] ?? 0) - (before["Timestamp"] ?? 0))).toFixed(2);
+  await browser.close();
+  return `task ${spent("TaskDuration")} %, script ${spent("ScriptDuration")} %, layout ${spent("LayoutDuration")} %, style ${spent("RecalcStyleDuration")} %, heap ${((after["JSHeapUsedSize"] ?? 0) / 1e6).toFixed(1)} MB`;
+}
+
+await serve();
+for (const hash of ["#/overview?range=5m", "#/timelines?range=12h", "#/timelines?range=1h"])
+  console.log(`first chart ${hash}: ${(await firstChart(hash)).join(" ")} ms`);
+for (const hash of ["#/timelines?range=5m", "#/timelines?range=1h", "#/overview?range=5m", "#/overview?range=12h"])
+  console.log(`main thread ${hash}: ${await mainThread(hash)}`);
+await unserve();

@@ -1,0 +1,73 @@
+// Questions to the server, all at addresses relative to the page.
+
+import type { Alert, Catalog, Happening, History, Snapshot, Use } from "./contract.ts";
+
+/** The server said no, or nothing; `status` is 0 when it could not be reached. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Everything a timeline or a view may ask for. */
+export interface Api {
+  catalog(): Promise<Catalog>;
+  snapshot(): Promise<Snapshot & { alerts?: Alert[] }>;
+  history(query: HistoryQuery, signal?: AbortSignal): Promise<History>;
+  uses(from: number, to: number): Promise<Use[]>;
+  events(from: number, to: number): Promise<Happening[]>;
+}
+
+export interface HistoryQuery {
+  metrics: string[];
+  gpus: string[] | "all";
+  from: number;
+  to: number;
+  points: number;
+}
+
+/** Ask the server the page came from; `root` is where the API lies, relative to the page. */
+export function serverApi(root = "api/"): Api {
+  return {
+    catalog: () => ask(`${root}metrics-catalog`),
+    snapshot: () => ask(`${root}snapshot`),
+    history: ({ metrics, gpus, from, to, points }, signal) => {
+      const asked = {
+        metrics: metrics.join(","),
+        gpus: gpus === "all" || !gpus.length ? "all" : gpus.join(","),
+        from: String(from),
+        to: String(to),
+        points: String(points),
+      };
+      return ask(`${root}history?${new URLSearchParams(asked)}`, signal);
+    },
+    uses: async (from, to) => (await ask<{ uses?: Use[] }>(`${root}processes?from=${from}&to=${to}`)).uses ?? [],
+    events: async (from, to) => (await ask<{ events: Happening[] }>(`${root}events?from=${from}&to=${to}`)).events,
+  };
+}
+
+async function ask<Answer>(address: string, signal?: AbortSignal): Promise<Answer> {
+  let response: Response;
+  try {
+    response = await fetch(address, { credentials: "same-origin", headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Refusal(0, "The server does not answer.");
+  }
+  if (!response.ok) throw new Refusal(response.status, await problem(response));
+  return (await response.json()) as Answer;
+}
+
+/** Return what a problem+json answer says, else its status in words. */
+async function problem(response: Response): Promise<string> {
+  if (response.status === 401) return "The server wants a token. Open the link that gpulse serve printed.";
+  try {
+    const told = (await response.json()) as { detail?: string; title?: string };
+    return told.detail ?? told.title ?? `The server answered ${response.status}.`;
+  } catch {
+    return `The server answered ${response.status}.`;
+  }
+}

@@ -1,0 +1,380 @@
+// The page: puts the parts together and passes on what the server, the reader and the clock say.
+
+import { DEFAULT_RANGE, findGpu, readAddress, writeAddress, type Address } from "./address.ts";
+import { Refusal, serverApi } from "./api.ts";
+import { Brush } from "./brush.ts";
+import type { Alert, Gpu, Happening, ProcessesMessage, Sample } from "./contract.ts";
+import { seriesTable, type Table } from "./download.ts";
+import { h, setShown, setText } from "./elements.ts";
+import { Look } from "./look.ts";
+import { Machine, Metrics } from "./machine.ts";
+import { textOf } from "./numbers.ts";
+import type { Page, View } from "./page.ts";
+import { seriesId } from "./series.ts";
+import { Status } from "./status.ts";
+import { Stream, backoff, type Message, type StreamState } from "./stream.ts";
+import { Timeline } from "./timeline.ts";
+import { Toolbar } from "./toolbar.ts";
+import { events } from "./views/events.ts";
+import { gpuView } from "./views/gpu.ts";
+import { host } from "./views/host.ts";
+import { links } from "./views/links.ts";
+import { overview } from "./views/overview.ts";
+import { processes } from "./views/processes.ts";
+import { timelines } from "./views/timelines.ts";
+import { label } from "./words.ts";
+
+const PAST = 43200; // seconds of the brush and of the events
+const SNAPSHOT_EVERY = 15_000; // ms; alerts come with the stream, findings and slow values with this
+const HIDDEN_FOR = 60_000; // ms after which a page that nobody sees lets its connection go
+const LEAP = 8_000; // ms by which a clock must jump to say that the computer slept
+const FIRST_GUESS = ["utilization", "sm_active", "memory_used", "power_draw"]; // asked for before anything is known
+
+class App implements Page {
+  readonly api = serverApi();
+  readonly machine = new Machine();
+  readonly look: Look;
+  readonly timeline: Timeline;
+  metrics = new Metrics({ gpu: [], host: [], process: [] });
+  address: Address;
+  private readonly kiosk = new URLSearchParams(location.search).has("kiosk");
+  private readonly past: Timeline;
+  private readonly brush: Brush;
+  private readonly status: Status;
+  private readonly toolbar: Toolbar;
+  private readonly stream: Stream;
+  private readonly main = document.querySelector("main") as HTMLElement;
+  private view: View | undefined;
+  private viewKey = "";
+  private streamState: StreamState = { is: "connecting" };
+  private failure = "";
+  private range = DEFAULT_RANGE;
+  private drawn = 0; // ms, when the charts were drawn last
+  private brushed = -Infinity;
+  private asked = 0; // ms, when the snapshot was asked for last
+  private pending = false;
+  private ticked = Date.now();
+  private hidden: ReturnType<typeof setTimeout> | undefined;
+
+  constructor() {
+    this.address = readAddress(location.hash);
+    if ("seconds" in this.address.window) this.range = this.address.window.seconds;
+    const now = () => this.machine.now();
+    this.timeline = new Timeline(this.api, now, () => this.refresh(true), this.address.window, 1, innerWidth < 1800 ? 360 : 720);
+    this.past = new Timeline(this.api, now, () => ((this.brushed = -Infinity), this.refresh()), { seconds: PAST }, 120, 360);
+    this.look = new Look(document.documentElement, () => this.refresh(true));
+    this.brush = new Brush(
+      this.look,
+      (from, to) => this.go({ window: { from, to } }),
+      () => this.go({ window: { seconds: this.range } }),
+    );
+    this.status = new Status(this.machine);
+    this.toolbar = new Toolbar(
+      this,
+      () => this.table(),
+      (text) => this.status.say(text),
+    );
+    this.stream = new Stream({ address: "api/stream", onMessage: (message) => this.hear(message), onState: (state) => this.follow(state) });
+    this.furnish();
+  }
+
+  /** Begin: ask for everything at once, and show it as it comes. */
+  async start(): Promise<void> {
+    this.timeline.want({ metrics: FIRST_GUESS, gpus: "all" });
+    for (let failures = 1; ; failures++) {
+      try {
+        const [catalog, snapshot] = await Promise.all([this.api.catalog(), this.api.snapshot()]);
+        this.metrics = new Metrics(catalog);
+        this.machine.takeSnapshot(snapshot);
+        break;
+      } catch (error) {
+        this.failure = error instanceof Error ? error.message : String(error);
+        this.status.update(this.streamState, this.failure);
+        setText(this.main, this.failure);
+        if (error instanceof Refusal && error.status === 401) return this.follow({ is: "denied" });
+        await new Promise((resolve) => setTimeout(resolve, backoff(failures)));
+      }
+    }
+    this.failure = "";
+    this.asked = Date.now();
+    this.main.replaceChildren();
+    this.timeline.recorded = this.past.recorded = this.machine.server.history !== false;
+    this.timeline.pace(this.machine.interval);
+    this.rebuild();
+    this.stream.restart();
+    setInterval(() => this.tick(), 1000);
+    this.askEvents();
+    this.past.want({ metrics: ["utilization"], gpus: "all" });
+  }
+
+  chosen(): Gpu[] {
+    const { gpus } = this.machine;
+    const named = this.address.gpus.map((word) => findGpu(word, gpus)?.uuid);
+    const found = gpus.filter((gpu) => named.includes(gpu.uuid));
+    return found.length ? found : gpus;
+  }
+
+  lastRange(): number {
+    return this.range;
+  }
+
+  link(change: Partial<Address>): string {
+    return writeAddress({ ...this.address, ...change, sort: change.sort ?? "", filter: change.filter ?? "" });
+  }
+
+  go(change: Partial<Address>): void {
+    const next = writeAddress({ ...this.address, ...change });
+    // Typing and sorting are no places to come back to; another view or window is.
+    const minor = Object.keys(change).every((part) => part === "sort" || part === "filter");
+    history[minor ? "replaceState" : "pushState"](null, "", next);
+    this.arrive();
+  }
+
+  /** Show what the address says now. */
+  private arrive(): void {
+    const before = this.address;
+    this.address = readAddress(location.hash);
+    if ("seconds" in this.address.window) this.range = this.address.window.seconds;
+    if (JSON.stringify(this.address.window) !== JSON.stringify(this.timeline.window)) this.timeline.show(this.address.window);
+    if (before.view !== this.address.view || before.gpu !== this.address.gpu) scrollTo(0, 0);
+    this.rebuild();
+  }
+
+  /** Make the view anew when what it is made of has changed. */
+  private rebuild(): void {
+    const { view, gpu, gpus, metrics } = this.address;
+    const key = JSON.stringify([view, gpu, gpus, metrics, this.machine.gpus.map((one) => one.uuid), this.metrics.catalog.gpu.length]);
+    if (key !== this.viewKey && this.metrics.catalog.gpu.length) {
+      const open = document.querySelector<HTMLDetailsElement>("details.picker")?.open ?? false;
+      const moved = this.viewKey !== "" && JSON.parse(this.viewKey)[0] !== view;
+      this.viewKey = key;
+      this.view?.destroy();
+      this.view = this.make();
+      this.main.replaceChildren(this.view.element);
+      const picker = document.querySelector<HTMLDetailsElement>("details.picker");
+      if (picker && open && !moved) picker.open = true;
+      if (moved) this.main.focus({ preventScroll: true });
+      this.timeline.want(this.view.wanted());
+      this.nav();
+    }
+    this.links();
+    this.refresh(true);
+  }
+
+  private make(): View {
+    switch (this.address.view) {
+      case "timelines":
+        return timelines(this);
+      case "links":
+        return links(this);
+      case "machine":
+        return host(this);
+      case "processes":
+        return processes(this);
+      case "events":
+        return events(this);
+      case "gpu":
+        return gpuView(this);
+      default:
+        return overview(this, this.kiosk);
+    }
+  }
+
+  /** Place what the page itself does not hold. */
+  private furnish(): void {
+    document.documentElement.classList.toggle("kiosk", this.kiosk);
+    document.querySelector("#status")?.append(this.status.element);
+    document.querySelector("#tools")?.append(this.toolbar.element, this.brush.element);
+    const button = h("button", { type: "button", class: "look", onclick: () => this.look.next() });
+    document.querySelector("#look")?.append(button);
+    document.querySelector(".skip")?.addEventListener("click", (event) => (event.preventDefault(), this.main.focus())); // its # is no address of ours
+    addEventListener("hashchange", () => this.arrive());
+    addEventListener("popstate", () => this.arrive());
+    addEventListener("online", () => this.wake());
+    addEventListener("pageshow", (event) => event.persisted && this.wake());
+    document.addEventListener("visibilitychange", () => this.seen());
+  }
+
+  private nav(): void {
+    for (const link of document.querySelectorAll<HTMLAnchorElement>("#views a")) {
+      const here = link.dataset["view"] === this.address.view;
+      if (here) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    const name = textOf(this.machine.host, "name");
+    const gpu = this.address.view === "gpu" ? findGpu(this.address.gpu, this.machine.gpus) : undefined;
+    document.title = `${gpu ? `GPU ${label(gpu)}` : this.address.view} · ${name || "gpulse"}`;
+    setText(document.querySelector("#host") as HTMLElement, name);
+  }
+
+  /** Let links between views keep time and GPUs. */
+  private links(): void {
+    for (const link of document.querySelectorAll<HTMLAnchorElement>("#views a")) {
+      link.href = this.link({
+        view: link.dataset["view"] as Address["view"],
+        metrics: link.dataset["view"] === this.address.view ? this.address.metrics : [],
+      });
+    }
+    setShown(this.toolbar.element.parentElement as HTMLElement, !this.kiosk);
+    const timeless = ["processes", "events"].includes(this.address.view);
+    setShown(this.brush.element, !timeless && this.machine.server.history !== false);
+    this.toolbar.element.classList.toggle("timeless", timeless);
+  }
+
+  private follow(state: StreamState): void {
+    const was = this.streamState.is;
+    this.streamState = state;
+    this.status.update(state, this.failure);
+    // A server that comes back may be another one, with other GPUs.
+    if (state.is === "open" && was !== "open" && this.machine.time && this.machine.late()) void this.askSnapshot();
+  }
+
+  private hear(message: Message): void {
+    const data: unknown = JSON.parse(message.data);
+    switch (message.event) {
+      case "sample":
+        this.machine.takeSample(data as Sample);
+        this.timeline.add(data as Sample);
+        this.past.add(data as Sample);
+        break;
+      case "processes":
+        this.machine.takeProcesses(data as ProcessesMessage);
+        break;
+      case "event":
+        this.machine.takeEvent(data as Happening);
+        break;
+      case "alert":
+        this.machine.takeAlert(data as Alert);
+        this.status.say((data as Alert).text);
+        break;
+      case "hole":
+        // The first sample after it shows how wide the hole is; what else was missed is asked for here.
+        void this.askSnapshot();
+        this.askEvents();
+        break;
+    }
+    this.refresh();
+  }
+
+  private async askSnapshot(): Promise<void> {
+    this.asked = Date.now();
+    try {
+      this.machine.takeSnapshot(await this.api.snapshot());
+      this.timeline.pace(this.machine.interval);
+      this.refresh();
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 401) {
+        this.stream.stop();
+        this.follow({ is: "denied" });
+      }
+    }
+  }
+
+  private askEvents(): void {
+    const now = this.machine.now();
+    this.api.events(now - PAST, now + 60).then(
+      (found) => (this.machine.takeEvents(found), this.refresh()),
+      () => {},
+    );
+  }
+
+  /** Once a second, also when nothing comes: ages grow, clocks jump, findings change. */
+  private tick(): void {
+    const now = Date.now();
+    const leapt = Math.abs(now - this.ticked - 1000) > LEAP;
+    this.ticked = now;
+    if (document.hidden) return; // browsers let hidden pages tick once a minute, which is no sleep
+    if (leapt) this.wake();
+    this.status.update(this.streamState, this.failure);
+    if (this.streamState.is === "open" && now - this.asked > SNAPSHOT_EVERY) void this.askSnapshot();
+    if (this.machine.late()) this.refresh();
+  }
+
+  /** After a sleep the clocks may differ, and the connection is dead without knowing it. */
+  private wake(): void {
+    if (this.streamState.is === "denied" || !this.machine.time) return;
+    this.machine.resetClock();
+    this.stream.restart();
+    void this.askSnapshot();
+    this.askEvents();
+  }
+
+  private seen(): void {
+    clearTimeout(this.hidden);
+    if (document.hidden) this.hidden = setTimeout(() => this.stream.stop(), HIDDEN_FOR);
+    else {
+      this.ticked = Date.now();
+      if (this.streamState.is === "stopped" || this.machine.late()) this.wake();
+      this.refresh(true);
+    }
+  }
+
+  /** Show what is new at the next frame; `charts` says that they cannot wait for their turn. */
+  private refresh(charts = false): void {
+    if (charts) this.drawn = 0;
+    if (this.pending || document.hidden) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      this.show();
+    });
+  }
+
+  private show(): void {
+    if (!this.view) return;
+    const gpus = JSON.stringify(this.machine.gpus.map((one) => one.uuid));
+    if (!this.viewKey.includes(gpus)) return this.rebuild();
+    this.status.update(this.streamState, this.failure);
+    this.toolbar.update();
+    this.view.update();
+    const span = this.timeline.span();
+    const now = performance.now();
+    // A chart moves by a pixel every span/800: between two pixels there is nothing to draw.
+    const due = Math.min(5, Math.max(this.machine.interval, (span[1] - span[0]) / 800)) * 1000;
+    if (this.drawn === 0 || (this.timeline.live && now - this.drawn > due - 100)) {
+      const everything = this.drawn === 0;
+      this.drawn = now;
+      this.view.draw(everything);
+      this.brush.show(span);
+    }
+    if (now - this.brushed > 20_000) {
+      this.brushed = now;
+      const whole = this.past.span();
+      this.brush.set(
+        this.past.sheet.frame(
+          this.machine.gpus.map((gpu) => seriesId(gpu.uuid, "utilization")),
+          ...whole,
+        ),
+        whole,
+        span,
+      );
+    }
+    const button = document.querySelector("button.look") as HTMLElement;
+    const name = { auto: "Auto", light: "Light", dark: "Dark" }[this.look.choice];
+    setText(button, `◐ ${name}`);
+    button.setAttribute("aria-label", `Colours: ◐ ${name}`);
+  }
+
+  /** Return what is shown as a table. */
+  private table(): Table {
+    if (this.view?.table) return this.view.table();
+    const wanted = this.view?.wanted() ?? { metrics: [], gpus: [] };
+    const ids: string[] = [];
+    const names: string[] = [];
+    const gpus = this.address.view === "gpu" ? this.machine.gpus.filter((gpu) => wanted.gpus.includes(gpu.uuid)) : this.chosen();
+    for (const key of wanted.metrics) {
+      if (key.startsWith("host.")) {
+        ids.push(seriesId("", key.slice(5)));
+        names.push(`host/${key.slice(5)}`);
+        continue;
+      }
+      for (const gpu of gpus) {
+        ids.push(seriesId(gpu.uuid, key));
+        names.push(`gpu${label(gpu)}/${key}`);
+      }
+    }
+    return seriesTable(this.address.view, this.timeline.sheet.frame(ids, ...this.timeline.span()), names);
+  }
+}
+
+void new App().start();

@@ -1,0 +1,121 @@
+// The server's answers, as the page reads them.
+
+export type State = "ok" | "lost" | "timeout" | "asleep";
+
+/** A catalog entry; `warn` and `critical` colour a value. */
+export interface Metric {
+  key: string;
+  title: string;
+  short: string;
+  unit: string;
+  symbol: string;
+  kind: "gauge" | "counter" | "state" | "identity";
+  group: string;
+  help: string;
+  low?: number | null;
+  high?: number | null;
+  warn?: number | null;
+  critical?: number | null;
+}
+
+export interface Catalog {
+  gpu: Metric[];
+  host: Metric[];
+  process: Metric[];
+}
+
+/** Catalog keys beside a few of its own; a value that is not there is null or absent, and `gaps` says why. */
+export interface Reading {
+  gaps?: Record<string, string>;
+  [key: string]: unknown;
+}
+
+export interface Process extends Reading {
+  pid?: number;
+  name?: string;
+  command?: string;
+  user?: string;
+}
+
+export interface Gpu extends Reading {
+  uuid: string;
+  index?: number;
+  name?: string;
+  state: State;
+  since?: number;
+  processes?: Process[];
+  instances?: Gpu[];
+}
+
+export interface Alert {
+  time: number;
+  rule: string;
+  uuid?: string | null;
+  state: "fire" | "clear";
+  text: string;
+}
+
+export interface Verdict {
+  uuid: string;
+  text: string;
+}
+
+export interface Happening {
+  time: number;
+  uuid?: string | null;
+  kind: string;
+  text: string;
+}
+
+export interface Snapshot {
+  time: string;
+  host: Reading;
+  driver?: Record<string, string>;
+  gpus: Gpu[];
+  errors?: { source?: string; message: string; remedy?: string }[];
+  alerts?: Alert[];
+  verdicts?: Verdict[];
+  server?: { version?: string; started?: number; interval?: number; commands?: boolean; history?: boolean };
+}
+
+/** One tick of the stream; `time` in seconds since 1970, by the server's clock. */
+export interface Sample {
+  time: number;
+  gpus: Gpu[];
+  host?: Reading;
+  gaps?: Record<string, Record<string, string>>;
+}
+
+export interface ProcessesMessage {
+  time: number;
+  gpus: { uuid: string; processes: Process[] }[];
+}
+
+export interface HistorySeries {
+  uuid: string;
+  key: string;
+  times?: number[];
+  min: (number | null)[];
+  mean: (number | null)[];
+  max: (number | null)[];
+}
+
+export interface History {
+  from: number;
+  to: number;
+  gpus?: { uuid: string; index?: number | null; name?: string | null; memory_total?: number | null }[];
+  times?: number[];
+  series: HistorySeries[];
+}
+
+/** A process on one GPU from `first` to `last` seen, in seconds since 1970. */
+export interface Use {
+  uuid: string;
+  pid: number;
+  first: number;
+  last: number;
+  memory_most?: number | null;
+  name?: string;
+  user?: string;
+  command?: string;
+}

@@ -1,0 +1,223 @@
+// The machine as it is now: what the snapshot said, what the stream has said since, and how old that is.
+
+import type {
+  Alert,
+  Catalog,
+  Gpu,
+  Happening,
+  Metric,
+  Process,
+  ProcessesMessage,
+  Reading,
+  Sample,
+  Snapshot,
+  Use,
+  Verdict,
+} from "./contract.ts";
+import { numberOf } from "./numbers.ts";
+
+const STAYS = 1000;
+export const SET_BACK = 60; // seconds; a sample older than the one before by more says that the server's clock was set
+const LATE = 3; // intervals of silence after which what is shown counts as old
+const EVENTS = 2000;
+const LASTING = new Set(["unsupported", "skipped"]); // gaps that the stream does not repeat
+
+/** A catalog that answers by key. */
+export class Metrics {
+  private readonly gpus: Map<string, Metric>;
+  private readonly hosts: Map<string, Metric>;
+
+  constructor(readonly catalog: Catalog) {
+    this.gpus = new Map(catalog.gpu.map((metric) => [metric.key, metric]));
+    this.hosts = new Map(catalog.host.map((metric) => [metric.key, metric]));
+  }
+
+  /** Return a metric by its key, a `host.` key being the machine's; a plain one for a key nobody knows. */
+  of(key: string): Metric {
+    const known = key.startsWith("host.") ? this.hosts.get(key.slice(5)) : this.gpus.get(key);
+    return known ?? { key, title: key, short: key, unit: "none", symbol: "", kind: "gauge", group: "", help: "" };
+  }
+
+  has(key: string): boolean {
+    return key.startsWith("host.") ? this.hosts.has(key.slice(5)) : this.gpus.has(key);
+  }
+
+  /** Return the GPU metrics that a chart can show. */
+  charted(): Metric[] {
+    return this.catalog.gpu.filter((metric) => metric.kind !== "identity" && metric.unit !== "none" && metric.group !== "details");
+  }
+}
+
+export class Machine {
+  gpus: Gpu[] = [];
+  host: Reading = {};
+  driver: Record<string, string> = {};
+  alerts: Alert[] = []; // those that fire, oldest first
+  verdicts: Verdict[] = [];
+  events: Happening[] = []; // newest first
+  errors: { message: string; remedy?: string }[] = [];
+  server: NonNullable<Snapshot["server"]> = {};
+  time = 0; // of what is shown, by the server's clock
+  private ahead = -Infinity; // how far the server's clock is ahead of this one, at the least
+  private readonly streamed = new Set<string>(); // keys that have come with the stream
+  private readonly streamedHost = new Set<string>();
+  private readonly processes = new Map<string, Process[]>();
+  private readonly stays = new Map<string, Use>();
+
+  constructor(private readonly clock: () => number = () => Date.now() / 1000) {}
+
+  get interval(): number {
+    return this.server.interval ?? 1;
+  }
+
+  /** Return the server's time, in seconds since 1970. */
+  now(): number {
+    return this.clock() + (Number.isFinite(this.ahead) ? this.ahead : 0);
+  }
+
+  /** Return how many seconds old what is shown is. */
+  age(): number {
+    return this.time ? Math.max(0, this.now() - this.time) : 0;
+  }
+
+  /** Tell whether the numbers are too old to pass as present. */
+  late(): boolean {
+    return this.time > 0 && this.age() > LATE * this.interval + 0.5;
+  }
+
+  /** Forget how the clocks stood to each other: one of them may have been set, or slept. */
+  resetClock(): void {
+    this.ahead = -Infinity;
+  }
+
+  private hear(time: number): void {
+    const ahead = time - this.clock();
+    const setBack = time < this.time - SET_BACK;
+    // The least delayed message tells best; a creep lets clocks that drift be noticed.
+    this.ahead = setBack ? ahead : Math.max(this.ahead - 0.005, ahead);
+    this.time = setBack ? time : Math.max(this.time, time);
+  }
+
+  takeSnapshot(snapshot: Snapshot): void {
+    const time = Date.parse(snapshot.time) / 1000;
+    if (snapshot.server?.started !== this.server.started) this.streamed.clear();
+    this.server = snapshot.server ?? {};
+    this.driver = snapshot.driver ?? {};
+    this.alerts = (snapshot.alerts ?? []).filter((alert) => alert.state !== "clear");
+    this.verdicts = snapshot.verdicts ?? [];
+    this.errors = snapshot.errors ?? [];
+    const newer = time >= this.time - 1e-3;
+    const before = new Map(this.gpus.map((gpu) => [gpu.uuid, gpu]));
+    this.gpus = snapshot.gpus.map((gpu) => (newer ? gpu : this.overtaken(gpu, before.get(gpu.uuid))));
+    if (newer || !Object.keys(this.host).length) this.host = snapshot.host;
+    for (const gpu of snapshot.gpus.flatMap((whole) => [whole, ...(whole.instances ?? [])]))
+      if (newer || !this.processes.has(gpu.uuid)) this.seat(gpu.uuid, gpu.processes ?? [], time);
+    if (time) this.hear(time);
+  }
+
+  takeSample(sample: Sample): void {
+    this.hear(sample.time);
+    if (sample.time < this.time) return; // a replay of what was missed
+    const before = new Map(this.gpus.map((gpu) => [gpu.uuid, gpu]));
+    this.gpus = sample.gpus.map((gpu) => this.renewed(gpu, before.get(gpu.uuid), sample));
+    if (sample.host) this.host = { ...this.host, ...absent(this.host, this.streamedHost), ...sample.host };
+    for (const key in sample.host) this.streamedHost.add(key);
+  }
+
+  /** Return a GPU with the values of a sample; those that the stream never brings stay as the snapshot told them. */
+  private renewed(gpu: Gpu, before: Gpu | undefined, sample: Sample): Gpu {
+    for (const key in gpu) this.streamed.add(key);
+    const renewed: Gpu = { uuid: gpu.uuid, state: "ok" };
+    for (const key in before) if (!this.streamed.has(key)) renewed[key] = before[key];
+    Object.assign(renewed, gpu);
+    const lasting = Object.entries(before?.gaps ?? {}).filter(([key, gap]) => LASTING.has(gap) && !(key in gpu));
+    renewed.gaps = { ...Object.fromEntries(lasting), ...(gpu.gaps ?? sample.gaps?.[gpu.uuid]) };
+    if (renewed.state === "ok") delete renewed.since;
+    else renewed.since = gpu.since ?? (before?.state === renewed.state ? before.since : undefined) ?? sample.time;
+    const parts = new Map((before?.instances ?? []).map((part) => [part.uuid, part]));
+    if (gpu.instances) renewed.instances = gpu.instances.map((part) => this.renewed(part, parts.get(part.uuid), sample));
+    return renewed;
+  }
+
+  /** Return a GPU of a snapshot that the stream has meanwhile overtaken: what the stream brings is newer there. */
+  private overtaken(gpu: Gpu, streamed: Gpu | undefined): Gpu {
+    if (!streamed) return gpu;
+    const merged: Gpu = { ...gpu };
+    for (const key of this.streamed) {
+      if (key in streamed) merged[key] = streamed[key];
+      else delete merged[key];
+    }
+    return merged;
+  }
+
+  takeProcesses(message: ProcessesMessage): void {
+    for (const gpu of message.gpus) this.seat(gpu.uuid, gpu.processes, message.time);
+  }
+
+  private seat(uuid: string, processes: Process[], time: number): void {
+    this.processes.set(uuid, processes);
+    for (const process of processes) {
+      const running = numberOf(process, "running_time");
+      const key = `${uuid} ${process.pid}`;
+      const known = this.stays.get(key);
+      const first = running === undefined ? time : time - running;
+      const same = known && first < known.last + 60; // a pid comes back to another process only after long
+      const memory_most = Math.max(numberOf(process, "memory_used") ?? 0, same ? (known.memory_most ?? 0) : 0);
+      const { name, user, command } = process;
+      this.stays.set(key, {
+        uuid,
+        pid: process.pid ?? 0,
+        first: same ? Math.min(known.first, first) : first,
+        last: time,
+        memory_most,
+        name,
+        user,
+        command,
+      } as Use);
+    }
+    while (this.stays.size > STAYS) this.stays.delete(this.stays.keys().next().value as string);
+  }
+
+  /** Return which processes were on a GPU since the page was opened, those still there from their start on. */
+  uses(uuid: string): Use[] {
+    return [...this.stays.values()].filter((use) => use.uuid === uuid);
+  }
+
+  takeEvent(event: Happening): void {
+    this.events = [event, ...this.events].slice(0, EVENTS);
+  }
+
+  /** Take past events; those already known are not doubled. */
+  takeEvents(events: Happening[]): void {
+    const known = new Map(
+      [...this.events, ...events].map((event) => [`${event.time} ${event.uuid ?? ""} ${event.kind} ${event.text}`, event]),
+    );
+    this.events = [...known.values()].sort((one, other) => other.time - one.time).slice(0, EVENTS);
+  }
+
+  takeAlert(alert: Alert): void {
+    const others = this.alerts.filter((one) => one.rule !== alert.rule || (one.uuid ?? "") !== (alert.uuid ?? ""));
+    this.alerts = alert.state === "fire" ? [...others, alert] : others;
+    this.takeEvent({
+      time: alert.time,
+      uuid: alert.uuid ?? null,
+      kind: alert.state === "fire" ? "alert" : "alert cleared",
+      text: alert.text,
+    });
+  }
+
+  /** Return who uses a GPU, those in its MIG instances too. */
+  processesOf(uuid: string): Process[] {
+    const parts = this.gpu(uuid)?.instances ?? [];
+    return [uuid, ...parts.map((part) => part.uuid)].flatMap((one) => this.processes.get(one) ?? []);
+  }
+
+  gpu(uuid: string): Gpu | undefined {
+    return this.gpus.find((gpu) => gpu.uuid === uuid);
+  }
+}
+
+/** Return the values that the stream has stopped to bring, as missing. */
+function absent(before: Reading, keys: Set<string>): Reading {
+  return Object.fromEntries([...keys].filter((key) => key in before).map((key) => [key, undefined]));
+}

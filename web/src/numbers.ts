@@ -1,0 +1,121 @@
+// Numbers as the terminal writes them: one value, one text, one severity.
+
+import type { Metric, Reading } from "./contract.ts";
+
+export const MISSING = "–";
+const SIZES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+function sizeStep(scale: number, most: number): number {
+  let step = 0;
+  for (let rest = Math.abs(scale); rest >= most && step < SIZES.length - 1; rest /= 1024) step++;
+  return step;
+}
+
+/** Write bytes in the largest binary unit that keeps three digits: 71.2 GiB; `like` fixes the unit by another size. */
+export function sizeText(count: number, like?: number, unit = true): string {
+  const step = sizeStep(like ?? count, like === undefined ? 1000 : 10_000);
+  const value = count / 1024 ** step;
+  const text = value.toFixed(step === 0 || Math.abs(value) >= 99.95 || value === 0 ? 0 : 1);
+  return unit ? `${text} ${SIZES[step]}` : text;
+}
+
+/** Write a duration in its two largest parts: 45s, 12m05s, 3h20m, 2d04h. */
+export function durationText(seconds: number): string {
+  const whole = Math.floor(Math.max(0, seconds));
+  const two = (part: number) => String(Math.floor(part)).padStart(2, "0");
+  if (whole < 60) return `${whole}s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)}m${two(whole % 60)}s`;
+  if (whole < 86400) return `${Math.floor(whole / 3600)}h${two((whole % 3600) / 60)}m`;
+  return `${Math.floor(whole / 86400)}d${two((whole % 86400) / 3600)}h`;
+}
+
+/** Write a part of a whole in one unit: 66.8/79.6 GiB. */
+export function ofText(part: number | undefined, whole: number | undefined): string {
+  if (part === undefined) return MISSING;
+  return whole === undefined ? sizeText(part) : `${sizeText(part, whole, false)}/${sizeText(whole, whole)}`;
+}
+
+function joules(value: number): string {
+  if (value >= 1e6) return `${(value / 1e6).toFixed(2)} MJ`;
+  return value >= 1e3 ? `${(value / 1e3).toFixed(1)} kJ` : `${value.toFixed(0)} J`;
+}
+
+/** Write a number with its unit, short: 97 %, 71.2 GiB, 691 W. */
+export function numberText(metric: Pick<Metric, "key" | "symbol">, value: number): string {
+  switch (metric.symbol) {
+    case "B":
+      return sizeText(value);
+    case "B/s":
+      return `${sizeText(value)}/s`;
+    case "s":
+      return durationText(value);
+    case "%":
+    case "°C":
+    case "W":
+    case "MHz":
+      return `${(Math.abs(value) < 0.5 ? 0 : value).toFixed(0)} ${metric.symbol}`;
+    case "J":
+      return joules(value);
+    default:
+      return metric.key === "pstate" ? `P${value.toFixed(0)}` : String(Number(value.toPrecision(6)));
+  }
+}
+
+/** Write any value of the catalog; a missing one is a dash. */
+export function valueText(metric: Pick<Metric, "key" | "symbol">, value: unknown): string {
+  if (value === null || value === undefined) return MISSING;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return numberText(metric, value);
+  if (Array.isArray(value))
+    return value.map((part) => (typeof part === "number" ? String(Number(part.toPrecision(6))) : String(part))).join(" ") || "none";
+  return String(value);
+}
+
+export type Severity = "calm" | "warn" | "critical";
+const HEADROOM = 8; // °C below its own limit at which a GPU counts as hot
+
+/** Tell how bad a value is; a temperature is judged by the GPU's own limit where it says one. */
+export function severity(metric: Metric, reading: Reading): Severity {
+  const value = reading[metric.key];
+  if (typeof value !== "number") return "calm";
+  if (metric.key === "temperature") {
+    const limit = numberOf(reading, "temperature_limit") ?? metric.critical ?? 90;
+    return value >= limit - 1 ? "critical" : value >= limit - HEADROOM ? "warn" : "calm";
+  }
+  if (typeof metric.critical === "number" && value >= metric.critical) return "critical";
+  return typeof metric.warn === "number" && value >= metric.warn ? "warn" : "calm";
+}
+
+/** Return a number of a reading, undefined where there is none. */
+export function numberOf(reading: Reading | undefined, key: string): number | undefined {
+  const value = reading?.[key];
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+}
+
+/** Return a text of a reading, empty where there is none. */
+export function textOf(reading: Reading | undefined, key: string): string {
+  const value = reading?.[key];
+  return typeof value === "string" ? value : "";
+}
+
+const pad = (part: number) => String(part).padStart(2, "0");
+
+/** Write a moment on the reader's clock: 14:03:07, with the date when it is not today's. */
+export function momentText(seconds: number, now = Date.now() / 1000): string {
+  const at = new Date(seconds * 1000);
+  const time = `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
+  return at.toDateString() === new Date(now * 1000).toDateString() ? time : `${dayText(at)} ${time}`;
+}
+
+/** Write the day of a moment: 2026-11-15. */
+export function dayText(at: Date): string {
+  return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;
+}
+
+/** Write a moment for a time axis with steps of `step` seconds. */
+export function axisText(seconds: number, step: number): string {
+  const at = new Date(seconds * 1000);
+  if (step >= 86400) return dayText(at).slice(5);
+  const time = `${pad(at.getHours())}:${pad(at.getMinutes())}`;
+  return step < 60 ? `${time}:${pad(at.getSeconds())}` : time;
+}

@@ -1,0 +1,26 @@
+// Colours of lines: eight that stay apart for colour-blind eyes (after Okabe and Ito, moved apart by search; a test measures it), then the same again with dashes.
+
+export const LIGHT = ["#20499c", "#cb6201", "#0e9d7b", "#a62816", "#437bd5", "#cf57a0", "#65a32d", "#414e6d"];
+export const DARK = ["#4ca5f7", "#deac29", "#21c19a", "#f3744d", "#aee2ff", "#e68bc3", "#e3e266", "#c7ccc8"];
+const DASHES: (number[] | undefined)[] = [undefined, [7, 3], [2, 3], [9, 3, 2, 3]];
+
+/** Return the colour of the line at a place. */
+export function lineColor(place: number, dark: boolean): string {
+  const colors = dark ? DARK : LIGHT;
+  return colors[((place % 8) + 8) % 8] as string;
+}
+
+/** Return the dashes of the line at a place; undefined is a solid one. */
+export function lineDash(place: number): number[] | undefined {
+  return DASHES[Math.floor(place / 8) % DASHES.length];
+}
+
+/** Return a colour with an opacity from 0 to 1. */
+export function faded(color: string, opacity: number): string {
+  return (
+    color +
+    Math.round(opacity * 255)
+      .toString(16)
+      .padStart(2, "0")
+  );
+}

@@ -1,0 +1,79 @@
+// Specs: which lines make a chart, with the scale and the limit that its metric has.
+
+import type { ChartSpec } from "./charts.ts";
+import type { Gpu, Metric, Reading } from "./contract.ts";
+import type { Metrics } from "./machine.ts";
+import { numberOf } from "./numbers.ts";
+import { seriesId } from "./series.ts";
+import { label, shortName } from "./words.ts";
+
+const WHOLE: Record<string, string> = {
+  memory_used: "memory_total",
+  memory_free: "memory_total",
+  bar1_used: "bar1_total",
+  clock_sm: "clock_sm_max",
+  clock_graphics: "clock_sm_max",
+  clock_memory: "clock_memory_max",
+  swap_used: "swap_total",
+};
+const LIMIT: Record<string, string> = { power_draw: "power_limit", temperature: "temperature_limit" };
+
+/** One metric of several GPUs. */
+export function acrossGpus(metrics: Metrics, key: string, gpus: Gpu[]): ChartSpec {
+  const metric = metrics.of(key);
+  const lines = gpus.map((gpu, at) => ({
+    id: seriesId(gpu.uuid, key),
+    label: label(gpu),
+    title: `GPU ${label(gpu)}`,
+    place: place(gpu, at),
+  }));
+  return { title: metric.title, help: metric.help, symbol: metric.symbol, lines, ...bounds(metric, gpus) };
+}
+
+/** Several metrics of one GPU, all in one unit. */
+export function ofGpu(metrics: Metrics, title: string, keys: string[], gpu: Gpu): ChartSpec {
+  return ofReading(
+    keys.map((key) => metrics.of(key)),
+    title,
+    gpu.uuid,
+    gpu,
+  );
+}
+
+/** Several metrics of the machine, all in one unit. */
+export function ofHost(metrics: Metrics, title: string, keys: string[], host: Reading): ChartSpec {
+  return ofReading(
+    keys.map((key) => metrics.of(`host.${key}`)),
+    title,
+    "",
+    host,
+  );
+}
+
+function ofReading(found: Metric[], title: string, uuid: string, reading: Reading): ChartSpec {
+  const lines = found.map((metric, at) => ({ id: seriesId(uuid, metric.key), label: metric.title, title: metric.title, place: at }));
+  const help = found.map((metric) => `${metric.title}: ${metric.help}`).join("\n");
+  return { title, help, symbol: found[0]?.symbol ?? "", lines, ...(found[0] ? bounds(found[0], [reading]) : {}) };
+}
+
+/** Return the end of the scale and the limit, where all agree on one. */
+function bounds(metric: Metric, readings: Reading[]): { full?: number; limit?: number } {
+  const most = (key: string | undefined) => (key ? Math.max(...readings.map((reading) => numberOf(reading, key) ?? 0), 0) : 0);
+  const limits = new Set(readings.map((reading) => numberOf(reading, LIMIT[metric.key] ?? "")));
+  const [limit] = limits;
+  const full =
+    metric.symbol === "%" || metric.symbol === "°C"
+      ? 100
+      : most(WHOLE[metric.key]) || (metric.key === "memory_used" && most("memory_total"));
+  return { ...(full ? { full } : {}), ...(limits.size === 1 && limit ? { limit } : {}) };
+}
+
+/** Return a GPU's place in the palette: its number, so that its colour stays when others are left out. */
+export function place(gpu: Gpu, at: number): number {
+  return typeof gpu.index === "number" ? gpu.index : at;
+}
+
+/** Tell in one line which GPU this is. */
+export function gpuTitle(gpu: Gpu): string {
+  return `GPU ${label(gpu)} ${shortName(gpu)}`;
+}

@@ -1,0 +1,48 @@
+// The status line: whether the numbers are live, and if not, why and how old they are.
+
+import { h, setClass, setText } from "./elements.ts";
+import type { Machine } from "./machine.ts";
+import { durationText, momentText } from "./numbers.ts";
+import type { StreamState } from "./stream.ts";
+
+export class Status {
+  readonly element: HTMLElement;
+  private readonly dot = h("i", { class: "dot" });
+  private readonly text = h("span", { class: "text" });
+  private readonly spoken = h("span", { class: "unseen", role: "status", "aria-live": "polite" });
+  private said = "";
+
+  constructor(private readonly machine: Machine) {
+    this.element = h("div", { class: "status" }, this.dot, this.text, this.spoken);
+  }
+
+  /** Say something once to those who listen. */
+  say(text: string): void {
+    setText(this.spoken, text);
+  }
+
+  update(stream: StreamState, failure: string): void {
+    const { machine } = this;
+    const late = machine.late();
+    const age = `numbers are ${durationText(machine.age())} old`;
+    const [kind, text] = this.words(stream, failure, late);
+    setClass(this.element, `status ${kind}`);
+    setText(this.text, late && machine.time ? `${text}, ${age}` : kind === "live" ? `${text} ${momentText(machine.time)}` : text);
+    this.element.title = machine.time ? `Last sample ${momentText(machine.time)}, one every ${machine.interval} s` : "";
+    document.documentElement.classList.toggle("late", late);
+    // Only a change is said aloud: the age grows every second.
+    const said = `${text}${late ? " numbers are old" : ""}`;
+    if (said !== this.said && this.said !== "") this.say(late ? `${text}, ${age}` : text);
+    this.said = said;
+  }
+
+  private words(stream: StreamState, failure: string, late: boolean): [string, string] {
+    if (stream.is === "denied") return ["bad", "The token is no longer accepted. Open the link that gpulse serve printed"];
+    if (stream.is === "waiting")
+      return ["bad", stream.status ? `The server answered ${stream.status}, trying again` : "No connection to the server, trying again"];
+    if (failure && !this.machine.time) return ["bad", failure];
+    if (stream.is === "stopped") return ["idle", "Not connected"];
+    if (stream.is === "connecting") return ["idle", "Connecting"];
+    return late ? ["bad", "No samples come"] : ["live", "Live"];
+  }
+}

@@ -1,0 +1,72 @@
+// Events: what happened, with the alerts and findings of now above.
+
+import type { Happening } from "../contract.ts";
+import type { Table } from "../download.ts";
+import { h } from "../elements.ts";
+import { momentText } from "../numbers.ts";
+import type { Page, View } from "../page.ts";
+import { Problems } from "../problems.ts";
+import { SortedTable, type ColumnSpec } from "../tables.ts";
+import { eventLevel, eventText, label } from "../words.ts";
+
+/** Return the columns of a list of events. */
+export function eventColumns(page: Page): ColumnSpec<Happening>[] {
+  const name = (event: Happening) => {
+    const gpu = event.uuid ? page.machine.gpu(event.uuid) : undefined;
+    return gpu ? label(gpu) : event.uuid ? event.uuid.slice(0, 12) : "";
+  };
+  return [
+    { key: "time", title: "Time", text: (event) => momentText(event.time), rank: (event) => event.time },
+    { key: "gpu", title: "GPU", text: name },
+    { key: "kind", title: "Kind", text: (event) => event.kind, level: eventLevel },
+    { key: "text", title: "What happened", wide: true, text: eventText },
+  ];
+}
+
+export function events(page: Page): View {
+  const problems = new Problems(page, true);
+  const sort = () => page.address.sort || "-time";
+  const table = new SortedTable(
+    "Events",
+    eventColumns(page),
+    sort(),
+    (chosen) => page.go({ sort: chosen }),
+    "Nothing has happened in the last 12 hours.",
+  );
+  const kinds = h("select", { "aria-label": "Kind of event" });
+  const field = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter events", value: page.address.filter });
+  field.addEventListener("input", () => page.go({ filter: field.value }));
+  kinds.addEventListener("change", () => update());
+  const shown = () => {
+    const word = field.value.toLowerCase();
+    const others = new Set(page.machine.gpus.filter((gpu) => !page.chosen().includes(gpu)).map((gpu) => gpu.uuid));
+    return page.machine.events.filter(
+      (event) =>
+        !others.has(event.uuid ?? "") &&
+        (!kinds.value || event.kind === kinds.value) &&
+        `${event.kind} ${event.text}`.toLowerCase().includes(word),
+    );
+  };
+  const update = () => {
+    problems.update();
+    const found = [...new Set(page.machine.events.map((event) => event.kind))].sort();
+    if (kinds.options.length !== found.length + 1) {
+      const before = kinds.value;
+      kinds.replaceChildren(h("option", { value: "" }, "every kind"), ...found.map((kind) => h("option", { value: kind }, kind)));
+      kinds.value = found.includes(before) ? before : "";
+    }
+    table.set(shown(), sort());
+  };
+  return {
+    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "Events"), kinds, field), problems.element, table.element),
+    wanted: () => ({ metrics: [], gpus: [] }),
+    update,
+    draw: () => {},
+    table: (): Table => ({
+      name: "events",
+      heads: ["time", "uuid", "kind", "text"],
+      rows: shown().map((event) => [new Date(event.time * 1000).toISOString(), event.uuid ?? null, event.kind, event.text]),
+    }),
+    destroy: () => {},
+  };
+}

@@ -1,0 +1,201 @@
+// One GPU: all its metrics over time and now, its processes over time and now, what happened to it.
+
+import { findGpu, gpuWord } from "../address.ts";
+import { Card } from "../cards.ts";
+import type { Gpu, Metric, Use } from "../contract.ts";
+import { h, setText } from "../elements.ts";
+import { valueText } from "../numbers.ts";
+import type { Page, View } from "../page.ts";
+import { Panel } from "../panel.ts";
+import { Problems } from "../problems.ts";
+import { Spans } from "../spans.ts";
+import { gpuTitle, ofGpu } from "../specs.ts";
+import { SortedTable } from "../tables.ts";
+import { GAPS, label } from "../words.ts";
+import { eventColumns } from "./events.ts";
+import { columnsOf, rowsOf } from "./processes.ts";
+
+const CHARTS: [string, string[]][] = [
+  ["Activity", ["utilization", "sm_active", "tensor_active", "dram_active"]],
+  ["Memory", ["memory_used"]],
+  ["Power", ["power_draw"]],
+  ["Temperature", ["temperature", "memory_temperature"]],
+  ["Clocks", ["clock_sm", "clock_memory"]],
+  ["Pipes and occupancy", ["sm_occupancy", "fp64_active", "fp32_active", "fp16_active", "integer_active"]],
+  ["PCIe", ["pcie_rx", "pcie_tx"]],
+  ["NVLink", ["nvlink_rx", "nvlink_tx"]],
+  ["Engines", ["encoder_utilization", "decoder_utilization", "jpeg_utilization", "ofa_utilization"]],
+  ["Fan", ["fan_speed"]],
+];
+const USES_EVERY = 15_000; // ms between two questions for processes over time
+
+export function gpuView(page: Page): View {
+  const found = findGpu(page.address.gpu, page.machine.gpus) ?? (page.address.gpu ? undefined : page.machine.gpus[0]);
+  return found ? oneGpu(page, found) : unknownGpu(page);
+}
+
+function unknownGpu(page: Page): View {
+  const text = page.machine.gpus.length ? `There is no GPU ${page.address.gpu} here.` : "No GPU is known yet.";
+  return {
+    element: h("div", { class: "view" }, h("p", { class: "note" }, text)),
+    wanted: () => ({ metrics: [], gpus: [] }),
+    update: () => {},
+    draw: () => {},
+    destroy: () => {},
+  };
+}
+
+function oneGpu(page: Page, gpu: Gpu): View {
+  const { machine, metrics } = page;
+  const has = (key: string) =>
+    metrics.has(key) && gpu.gaps?.[key] !== "unsupported" && (gpu[key] !== undefined || gpu.state !== "ok" || key in (gpu.gaps ?? {}));
+  const groups = CHARTS.map(([title, keys]) => [title, keys.filter(has)] as const).filter(([, keys]) => keys.length);
+  const panel = new Panel(
+    page,
+    groups.map(([title, keys]) => ofGpu(metrics, title, keys, gpu)),
+    "Timelines of this GPU",
+  );
+  const card = new Card(page, gpu.uuid, 0);
+  const problems = new Problems(page, true, gpu.uuid);
+  const spans = new Spans();
+  const columns = columnsOf(metrics, rowsOf(page, [gpu]), true);
+  const table = new SortedTable(
+    "Processes on this GPU",
+    columns,
+    page.address.sort || "-memory_used",
+    (sort) => page.go({ sort }),
+    "No process uses it.",
+  );
+  const happened = new SortedTable(
+    "Events of this GPU",
+    eventColumns(page).filter((column) => column.key !== "gpu"),
+    "-time",
+    () => {},
+    "Nothing has happened to it in the last 12 hours.",
+  );
+  const values = new ValueList(page, gpu.uuid);
+  let uses: Use[] = [];
+  let asked = 0;
+  const askUses = () => {
+    if (Date.now() - asked < USES_EVERY) return;
+    asked = Date.now();
+    const [from, to] = page.timeline.span();
+    page.api.uses(from, to).then(
+      (all) => (uses = all.filter((use) => use.uuid === gpu.uuid)),
+      () => {},
+    );
+  };
+  return {
+    element: h(
+      "div",
+      { class: "view" },
+      h(
+        "div",
+        { class: "row" },
+        h("h2", {}, gpuTitle(gpu)),
+        h("span", { class: "faint" }, `${gpu.uuid} · ${valueText({ key: "", symbol: "" }, gpu["pci_bus_id"])}`),
+        neighbours(page, gpu),
+      ),
+      problems.element,
+      h(
+        "div",
+        { class: "beside" },
+        card.element,
+        h("section", { class: "plain", "aria-label": "Processes over time" }, h("h3", {}, "Processes over time"), spans.element),
+      ),
+      panel.element,
+      h("section", { class: "plain", "aria-label": "Processes" }, h("h3", {}, "Processes"), table.element),
+      h("section", { class: "plain", "aria-label": "Events" }, h("h3", {}, "Events"), happened.element),
+      instances(page, gpu),
+      h("section", { class: "plain", "aria-label": "All metrics" }, h("h3", {}, "All metrics"), values.element),
+    ),
+    wanted: () => ({ metrics: [...new Set(["utilization", "sm_active", ...groups.flatMap(([, keys]) => keys)])], gpus: [gpu.uuid] }),
+    update: () => {
+      const now = machine.gpu(gpu.uuid) ?? gpu;
+      card.update();
+      problems.update();
+      table.set(rowsOf(page, [now]), page.address.sort || "-memory_used");
+      happened.set(
+        machine.events.filter((event) => event.uuid === gpu.uuid),
+        "-time",
+      );
+      values.update(now);
+    },
+    draw: () => {
+      card.draw(0);
+      panel.draw();
+      askUses();
+      const own = machine.uses(gpu.uuid).filter((use) => !uses.some((told) => told.pid === use.pid && told.last > use.first));
+      spans.set([...uses, ...own], page.timeline.span());
+    },
+    destroy: () => {
+      card.destroy();
+      panel.destroy();
+    },
+  };
+}
+
+function neighbours(page: Page, gpu: Gpu): HTMLElement {
+  const links = page.machine.gpus.map((other) => {
+    const here = other.uuid === gpu.uuid;
+    return h(
+      "a",
+      {
+        href: page.link({ view: "gpu", gpu: gpuWord(other.uuid, page.machine.gpus) }),
+        "aria-label": `GPU ${label(other)}`,
+        ...(here ? { "aria-current": "page" } : {}),
+      },
+      label(other),
+    );
+  });
+  return h("nav", { class: "steps", "aria-label": "GPUs" }, ...links);
+}
+
+function instances(page: Page, gpu: Gpu): HTMLElement | undefined {
+  const parts = gpu.instances ?? [];
+  if (!parts.length) return undefined;
+  const text = (part: Gpu, key: string) => valueText(page.metrics.of(key), part[key]);
+  const rows = parts.map((part) =>
+    h("tr", {}, ...["name", "uuid", "memory_used", "memory_total", "sm_active"].map((key) => h("td", {}, text(part, key)))),
+  );
+  const head = h("tr", {}, ...["Instance", "UUID", "Used", "Total", "SM active"].map((title) => h("th", { scope: "col" }, title)));
+  return h(
+    "section",
+    { class: "plain", "aria-label": "MIG instances" },
+    h("h3", {}, "MIG instances"),
+    h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows)),
+  );
+}
+
+/** Every metric of a GPU with its value, in groups; what this GPU cannot have is left out. */
+class ValueList {
+  readonly element = h("div", { class: "values" });
+  private readonly cells: { metric: Metric; value: HTMLElement; row: HTMLElement }[] = [];
+
+  constructor(page: Page, uuid: string) {
+    const gpu = page.machine.gpu(uuid);
+    const groups = new Map<string, HTMLElement>();
+    for (const metric of page.metrics.catalog.gpu) {
+      if (gpu?.gaps?.[metric.key] === "unsupported") continue;
+      if (metric.group === "details" && (gpu?.[metric.key] === undefined || gpu[metric.key] === null)) continue;
+      let list = groups.get(metric.group);
+      if (!list) {
+        list = h("dl");
+        groups.set(metric.group, list);
+        this.element.append(h("section", {}, h("h4", {}, metric.group), list));
+      }
+      const value = h("dd");
+      const row = h("div", { title: metric.help }, h("dt", {}, metric.title), value);
+      list.append(row);
+      this.cells.push({ metric, value, row });
+    }
+  }
+
+  update(gpu: Gpu): void {
+    for (const { metric, value } of this.cells) {
+      const gap = gpu[metric.key] === undefined || gpu[metric.key] === null ? gpu.gaps?.[metric.key] : undefined;
+      setText(value, gap ? (GAPS[gap] ?? gap) : valueText(metric, gpu[metric.key]));
+      value.classList.toggle("faint", gap !== undefined);
+    }
+  }
+}

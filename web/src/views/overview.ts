@@ -1,0 +1,84 @@
+// Overview: what is wrong, a card a GPU, the machine in a line, and the charts people ask for first.
+
+import { Card, CARD_METRICS } from "../cards.ts";
+import { h, setText, spread } from "../elements.ts";
+import { MISSING, numberOf, ofText, sizeText } from "../numbers.ts";
+import type { Page, View } from "../page.ts";
+import { Panel } from "../panel.ts";
+import { Problems } from "../problems.ts";
+import { acrossGpus } from "../specs.ts";
+
+const CHARTS = ["utilization", "memory_used", "power_draw"];
+const WALL_CHARTS = ["utilization", "sm_active", "memory_used", "power_draw", "temperature", "pcie_rx"];
+const SPARKS_EVERY = 2800; // ms
+const MOST_PROBLEMS = 5;
+const BUSY = 5; // per cent of utilisation from which a GPU counts as busy
+
+export function overview(page: Page, kiosk: boolean): View {
+  const gpus = page.chosen();
+  const cards = gpus.map((gpu, at) => new Card(page, gpu.uuid, at));
+  const keys = page.address.metrics.length ? page.address.metrics : kiosk ? WALL_CHARTS : CHARTS;
+  const panel = new Panel(
+    page,
+    keys.map((key) => acrossGpus(page.metrics, key, gpus)),
+    "Timelines",
+  );
+  const problems = new Problems(page, false, "", MOST_PROBLEMS);
+  const facts = new Map<string, HTMLElement>();
+  const line = h("dl", { class: "facts" });
+  for (const name of ["GPUs busy", "GPU memory", "GPU power", "CPU", "Memory", "Disk", "Network"]) {
+    const value = h("dd", {}, MISSING);
+    facts.set(name, value);
+    line.append(h("div", {}, h("dt", {}, name), value));
+  }
+  const grid = h("section", { class: "cards", "aria-label": "GPUs" }, ...cards.map((card) => card.element));
+  let sparked = -Infinity;
+  const size = spread(grid, cards.length, 21.5);
+  return {
+    element: h("div", { class: "view" }, line, problems.element, grid, panel.element),
+    wanted: () => ({ metrics: [...new Set([...CARD_METRICS, ...keys])], gpus: "all" }),
+    update: () => {
+      for (const card of cards) card.update();
+      for (const [name, text] of summary(page)) setText(facts.get(name) as HTMLElement, text);
+      problems.update();
+    },
+    draw: (everything) => {
+      // A sparkline is for a glance: drawing eight of them costs as much as two charts.
+      if (everything || performance.now() - sparked > SPARKS_EVERY) {
+        sparked = performance.now();
+        cards.forEach((card, at) => card.draw(at));
+      }
+      panel.draw();
+    },
+    destroy: () => {
+      size.disconnect();
+      for (const card of cards) card.destroy();
+      panel.destroy();
+    },
+  };
+}
+
+/** Sum the machine up; a sum counts only what is known. */
+function summary(page: Page): [string, string][] {
+  const gpus = page.chosen();
+  const { host } = page.machine;
+  const all = (key: string) => gpus.map((gpu) => numberOf(gpu, key)).filter((value) => value !== undefined);
+  const sum = (key: string) => (all(key).length ? all(key).reduce((one, other) => one + other, 0) : undefined);
+  const busy = all("utilization").filter((value) => value >= BUSY).length;
+  const gone = gpus.filter((gpu) => gpu.state === "lost" || gpu.state === "timeout").length;
+  const watts = sum("power_draw");
+  const rate = (key: string) => {
+    const value = numberOf(host, key);
+    return value === undefined ? MISSING : `${sizeText(value)}/s`;
+  };
+  const cpu = numberOf(host, "cpu_percent");
+  return [
+    ["GPUs busy", `${busy} of ${gpus.length}${gone ? `, ${gone} gone` : ""}`],
+    ["GPU memory", ofText(sum("memory_used"), sum("memory_total"))],
+    ["GPU power", watts === undefined ? MISSING : watts >= 10_000 ? `${(watts / 1000).toFixed(1)} kW` : `${watts.toFixed(0)} W`],
+    ["CPU", cpu === undefined ? MISSING : `${cpu.toFixed(0)} %`],
+    ["Memory", ofText(numberOf(host, "memory_used"), numberOf(host, "memory_total"))],
+    ["Disk", `${rate("disk_read")} in, ${rate("disk_write")} out`],
+    ["Network", `${rate("net_rx")} in, ${rate("net_tx")} out`],
+  ];
+}

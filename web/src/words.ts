@@ -1,0 +1,123 @@
+// Words for a GPU as a person reads them: its name, what is wrong with it, who uses it.
+
+import type { Gpu, Happening, Process } from "./contract.ts";
+import { durationText, numberOf, sizeText, textOf } from "./numbers.ts";
+
+const UNATTRIBUTED = 512 * 2 ** 20; // bytes below which the difference is the driver's own bookkeeping
+const STATES: Record<string, string> = { lost: "lost", timeout: "driver does not answer", asleep: "asleep" };
+const THROTTLE: Record<string, string> = {
+  sw_power_cap: "power cap",
+  hw_slowdown: "hardware slowdown",
+  sw_thermal_slowdown: "too hot",
+  hw_thermal_slowdown: "too hot",
+  hw_power_brake_slowdown: "power brake",
+  applications_clocks_setting: "clocks set lower",
+  sync_boost: "sync boost",
+  display_clock_setting: "display clocks",
+};
+const ALARMS = new Set(["hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"]);
+export const GAPS: Record<string, string> = {
+  unsupported: "this GPU does not have it",
+  denied: "no permission",
+  failed: "cannot be read",
+  lost: "GPU lost",
+  timeout: "driver does not answer",
+  asleep: "GPU asleep",
+  skipped: "not asked for",
+  pending: "on its way",
+};
+
+/** Return the number a GPU is called by. */
+export function label(gpu: Gpu): string {
+  return typeof gpu.index === "number" ? String(gpu.index) : "?";
+}
+
+/** Return a product name without the words that say nothing. */
+export function shortName(gpu: Gpu): string {
+  return (gpu.name ?? "unknown GPU").replace(/^NVIDIA /, "").replace(/^GeForce /, "");
+}
+
+/** Say why a GPU shows nothing; empty when it is well. */
+export function silence(gpu: Gpu, now: number): string {
+  if (gpu.state === "ok") return "";
+  const since = numberOf(gpu, "since");
+  const lasting = since === undefined || now - since < 1 ? "" : ` for ${durationText(now - since)}`;
+  const fault = numberOf(gpu, "xid_last");
+  return (STATES[gpu.state] ?? gpu.state) + lasting + (fault === undefined ? "" : ` (XID ${fault})`);
+}
+
+export interface Remark {
+  text: string;
+  level: "label" | "warn" | "critical";
+}
+
+/** Say what needs saying beyond the numbers: throttling, errors, memory nobody owns. */
+export function remarks(gpu: Gpu): Remark[] {
+  const found: Remark[] = [];
+  const throttled = throttle(gpu);
+  if (throttled) found.push(throttled);
+  const errors = numberOf(gpu, "ecc_uncorrected");
+  if (errors) found.push({ text: `${errors} memory errors`, level: "critical" });
+  const xid = numberOf(gpu, "xid_last");
+  if (xid !== undefined) found.push({ text: `XID ${xid}`, level: "critical" });
+  const unowned = numberOf(gpu, "memory_unattributed") ?? 0;
+  if (unowned >= UNATTRIBUTED) found.push({ text: `unattributed ${sizeText(unowned)}`, level: "warn" });
+  if (gpu.memory_unified === true) found.push({ text: "unified memory", level: "label" });
+  return found;
+}
+
+/** Say in words why clocks are held down, each reason once. */
+function throttleWords(words: string[]): string {
+  // The general bit is set with either of the particular ones.
+  if (words.includes("hw_thermal_slowdown") || words.includes("hw_power_brake_slowdown"))
+    words = words.filter((word) => word !== "hw_slowdown");
+  return [...new Set(words.map((word) => THROTTLE[word] ?? word))].join(", ");
+}
+
+function throttle(gpu: Gpu): Remark | undefined {
+  const reasons = gpu.throttle_reasons;
+  if (!Array.isArray(reasons)) return undefined;
+  const words = reasons.map(String).filter((word) => word !== "gpu_idle");
+  if (!words.length) return undefined;
+  const text = throttleWords(words);
+  if (!words.some((word) => ALARMS.has(word))) return { text, level: "label" };
+  const clock = numberOf(gpu, "clock_sm");
+  return { text: clock === undefined ? text : `${clock.toFixed(0)} MHz ${text}`, level: "critical" };
+}
+
+/** Say who uses a GPU, biggest first: "ada python", "noor python 37.0 GiB +1". */
+export function who(processes: Process[]): string {
+  const held = (process: Process) => numberOf(process, "memory_used") ?? 0;
+  const sorted = [...processes].sort((one, other) => held(other) - held(one));
+  const biggest = sorted[0];
+  if (!biggest) return "";
+  const user = textOf(biggest, "user") || String(biggest.pid ?? "");
+  const others = sorted.length > 1 ? ` +${sorted.length - 1}` : "";
+  return `${user} ${textOf(biggest, "name")} ${sizeText(held(biggest))}${others}`.trim();
+}
+
+const EVENTS: Record<string, "critical" | "warn" | "good"> = {
+  alert: "critical",
+  lost: "critical",
+  timeout: "critical",
+  xid: "critical",
+  "memory-errors": "critical",
+  ecc: "critical",
+  "out-of-memory": "warn",
+  throttled: "warn",
+  gap: "warn",
+  removed: "warn",
+  added: "good",
+  back: "good",
+};
+
+/** Tell how bad an event is; to run into the power cap is no more than usual. */
+export function eventLevel({ kind, text }: Happening): "critical" | "warn" | "good" | "label" {
+  if (kind === "throttled" && text === "sw_power_cap") return "label";
+  return EVENTS[kind] ?? "label";
+}
+
+/** Return what an event says, reasons in words. */
+export function eventText({ kind, text }: Happening): string {
+  return kind === "throttled" ? throttleWords(text.split(/,\s*/)) : text;
+}

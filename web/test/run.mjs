@@ -1,0 +1,32 @@
+// Bundles TypeScript with esbuild and runs it: `run.mjs unit` the tests of a folder, `run.mjs FILE WORDS...` one program.
+import { build } from "esbuild";
+import { spawnSync } from "node:child_process";
+import { readdirSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [what = "unit", ...words] = process.argv.slice(2);
+const program = what.endsWith(".ts");
+const files = program
+  ? [join(here, "..", what)]
+  : readdirSync(join(here, what))
+      .filter((name) => name.endsWith(".test.ts"))
+      .map((name) => join(here, what, name));
+const out = join(here, "out", program ? basename(what, ".ts") : what);
+rmSync(out, { recursive: true, force: true });
+await build({
+  entryPoints: files,
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  target: "node20",
+  packages: "external",
+  outdir: out,
+  outExtension: { ".js": ".mjs" },
+  sourcemap: "inline",
+  logLevel: "warning",
+});
+const made = files.map((name) => join(out, basename(name, ".ts") + ".mjs"));
+const options = program ? [] : ["--test", "--test-concurrency=1", "--test-reporter=spec"];
+process.exit(spawnSync(process.execPath, ["--enable-source-maps", ...options, ...made, ...words], { stdio: "inherit" }).status ?? 1);

@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Snapshot } from "../../src/contract.ts";
+import { Machine } from "../../src/machine.ts";
+import { remarks, silence, who } from "../../src/words.ts";
+
+const TIME = 1_700_000_000;
+const snapshot = (time = TIME): Snapshot => ({
+  time: new Date(time * 1000).toISOString(),
+  host: { cpu_percent: 1 },
+  gpus: [
+    {
+      uuid: "GPU-a",
+      index: 0,
+      name: "NVIDIA H100",
+      state: "ok",
+      utilization: 90,
+      temperature_limit: 89,
+      gaps: { fan_speed: "unsupported", power_draw: "failed" },
+      processes: [{ pid: 5, user: "ada", name: "python", memory_used: 2 ** 30, running_time: 100 }],
+    },
+  ],
+  server: { interval: 1, started: 1 },
+});
+
+function machine() {
+  const clock = { now: TIME };
+  const one = new Machine(() => clock.now);
+  one.takeSnapshot(snapshot());
+  return { one, clock };
+}
+
+test("a value that stops coming is missing, one that never came with the stream stays", () => {
+  const { one } = machine();
+  one.takeSample({ time: TIME + 1, gpus: [{ uuid: "GPU-a", state: "ok", utilization: 50 }] });
+  one.takeSample({ time: TIME + 2, gpus: [{ uuid: "GPU-a", state: "ok" }] });
+  const gpu = one.gpu("GPU-a");
+  assert.equal(gpu?.utilization, undefined);
+  assert.equal(gpu?.temperature_limit, 89);
+  assert.equal(gpu?.name, "NVIDIA H100");
+  assert.deepEqual(gpu?.gaps, { fan_speed: "unsupported" });
+});
+
+test("a snapshot that the stream has overtaken changes nothing that the stream brings", () => {
+  const { one } = machine();
+  one.takeSample({ time: TIME + 5, gpus: [{ uuid: "GPU-a", state: "ok", utilization: 50 }] });
+  one.takeSnapshot(snapshot(TIME + 3));
+  assert.equal(one.gpu("GPU-a")?.utilization, 50);
+  assert.equal(one.time, TIME + 5);
+});
+
+test("silence makes numbers late, whatever the clocks say", () => {
+  const { one, clock } = machine();
+  clock.now = TIME + 7200; // this computer's clock is two hours ahead of the server's
+  one.resetClock();
+  one.takeSample({ time: TIME + 1, gpus: [] });
+  assert.equal(one.late(), false);
+  clock.now += 3;
+  assert.equal(one.late(), false);
+  clock.now += 2;
+  assert.equal(one.late(), true);
+  assert.ok(Math.abs(one.age() - 5) < 0.1);
+});
+
+test("a GPU that is lost is told as lost, since when", () => {
+  const { one } = machine();
+  one.takeSample({ time: TIME + 1, gpus: [{ uuid: "GPU-a", state: "lost" }] });
+  one.takeSample({ time: TIME + 9, gpus: [{ uuid: "GPU-a", state: "lost", xid_last: 79 }] });
+  const gpu = one.gpu("GPU-a");
+  assert.ok(gpu);
+  assert.equal(silence(gpu, TIME + 11), "lost for 10s (XID 79)");
+  one.takeSample({ time: TIME + 12, gpus: [{ uuid: "GPU-a", state: "ok" }] });
+  assert.equal(silence(one.gpu("GPU-a") ?? gpu, TIME + 12), "");
+});
+
+test("alerts fire once and clear once, and are events as well", () => {
+  const { one } = machine();
+  const alert = { time: TIME, rule: "hot", uuid: "GPU-a", text: "hot" };
+  one.takeAlert({ ...alert, state: "fire" });
+  one.takeAlert({ ...alert, state: "fire" });
+  assert.equal(one.alerts.length, 1);
+  one.takeAlert({ ...alert, state: "clear" });
+  assert.equal(one.alerts.length, 0);
+  assert.deepEqual(
+    one.events.map((event) => event.kind),
+    ["alert cleared", "alert", "alert"],
+  );
+});
+
+test("processes keep their place in time after they have gone", () => {
+  const { one } = machine();
+  one.takeProcesses({ time: TIME + 10, gpus: [{ uuid: "GPU-a", processes: [] }] });
+  assert.deepEqual(one.processesOf("GPU-a"), []);
+  const [use] = one.uses("GPU-a");
+  assert.deepEqual([use?.pid, use?.first, use?.last], [5, TIME - 100, TIME]);
+});
+
+test("remarks tell alarm from habit", () => {
+  assert.deepEqual(remarks({ uuid: "", state: "ok", throttle_reasons: ["gpu_idle"] }), []);
+  assert.deepEqual(remarks({ uuid: "", state: "ok", throttle_reasons: ["sw_power_cap"] }), [{ text: "power cap", level: "label" }]);
+  const hot = { uuid: "", state: "ok" as const, clock_sm: 1155, throttle_reasons: ["hw_slowdown", "hw_thermal_slowdown"] };
+  assert.deepEqual(remarks(hot), [{ text: "1155 MHz too hot", level: "critical" }]);
+  assert.equal(who([{ pid: 1, user: "noor", name: "python", memory_used: 37 * 2 ** 30 }, { pid: 2 }]), "noor python 37.0 GiB +1");
+});
