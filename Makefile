@@ -13,7 +13,7 @@ help: ## this list
 try: $(VENV)/.installed ## install gpulse into .venv and run it; without a GPU, its demo
 	@$(BIN)/gpulse || { [ $$? = 3 ] && $(BIN)/gpulse --demo; }
 
-check: lint types imports docscheck test ## everything below at once; what CI runs
+check: lint types imports docscheck page test ## everything below at once; what CI runs
 
 lint: $(STAMP) ## format and lint
 	$(BIN)/ruff format --check .
@@ -25,11 +25,17 @@ types: $(STAMP) ## mypy, strict
 imports: $(STAMP) ## who may import whom
 	$(BIN)/lint-imports --no-logo
 
-test: $(STAMP) $(VENV)/.frameworks compiler browser ## every test
+page: $(STAMP) node browser ## the page of `gpulse serve`: built anew it must be what is here, types, tests, a browser
+	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent check && npm test --silent
+	git diff --exit-code --stat -- src/gpulse/surfaces/web/static
+	PYTHON=$(abspath $(BIN))/python sh web/test/real.sh
+
+test: $(STAMP) $(VENV)/.frameworks compiler browser prometheus ## every test
 	$(BIN)/python -m pytest
 
 docscheck: $(STAMP) ## are the made documents up to date?
 	$(BIN)/python -m tools.docs --check
+	$(BIN)/python -m tools.dashboards --check
 
 fix: $(STAMP) ## format and repair what can be repaired
 	$(BIN)/ruff format .
@@ -37,6 +43,7 @@ fix: $(STAMP) ## format and repair what can be repaired
 
 docs: $(STAMP) ## make documents, man page, completions and the picture
 	$(BIN)/python -m tools.docs
+	$(BIN)/python -m tools.dashboards
 	$(BIN)/python -m tools.picture
 
 golden: $(STAMP) ## write the expected screens anew; the diff is the review
@@ -62,6 +69,15 @@ compiler:
 browser:
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
 
+# A Prometheus scrapes us, and promtool judges what it gets; Debian would start it as a service.
+prometheus:
+	@command -v promtool >/dev/null || { apt-get update -qq && \
+	  RUNLEVEL=1 apt-get install -y -qq --no-install-recommends prometheus; }
+
+# Node builds and tests the page; who only uses gpulse needs none.
+node:
+	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends nodejs npm; }
+
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[dev]'
@@ -77,4 +93,4 @@ $(VENV)/.installed: pyproject.toml $(shell find src -name '*.py')
 	$(BIN)/pip install --quiet .
 	@touch $@ && rm -f $(STAMP)
 
-.PHONY: help try check lint types imports test docscheck fix docs golden bench parity fake clean compiler browser
+.PHONY: help try check lint types imports test docscheck fix docs golden bench parity fake clean compiler browser prometheus node page

@@ -24,6 +24,7 @@ VERBS = {
     "record": "Keep what the GPUs do in a file, a line a look",
     "replay": "Play a recording: pause, step, seek, any speed",
     "history": "Looking back: figures, plots, who used what, what happened",
+    "serve": "A page, an API and Prometheus' text for all who watch this machine",
     "metrics": "The catalog: every metric, its unit and meaning",
     "doctor": "What was found, what is missing and how to get it",
     "completion": "Completions for bash, zsh or fish",

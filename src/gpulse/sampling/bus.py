@@ -71,6 +71,7 @@ class Bus:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpulse-bus", daemon=True)
         self.latest: Snapshot | None = None
+        self.took: float | None = None  # seconds the latest look took
 
     @property
     def over(self) -> bool:
@@ -109,7 +110,10 @@ class Bus:
         self._sampler.stay()
         while not self._stop.is_set():
             try:
-                self._publish(self._sampler.read())
+                began = clock.monotonic()
+                snapshot = self._sampler.read()
+                self.took = clock.monotonic() - began
+                self._publish(snapshot)
             except StopIteration:
                 break
             except Exception as error:  # noqa: BLE001  # one bad look must not end all that follow

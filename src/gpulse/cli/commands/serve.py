@@ -1,0 +1,332 @@
+"""`gpulse serve`: a page, an API and Prometheus' text for everybody who watches this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from ...errors import ConfigError, GpulseError, UsageError
+from ..main import VERBS
+from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds, words
+from ..session import open_sampler, source_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from ...model.snapshot import Snapshot
+    from ...store.history import Recorder
+    from ...surfaces.alerts.alerts import Alerts
+    from ...surfaces.web.past import Past
+    from ..options import Arguments
+
+PORT = 9440
+_SETTINGS: dict[str, type | tuple[type, ...]] = {
+    "bind": str, "port": int, "unix_socket": str, "token_file": str, "allow_host": list, "base_path": str, "cert": str, "key": str,
+    "commands": bool, "history": (str, bool), "interval": (int, float), "processes_metrics": bool, "dcgm_names": bool, "otlp": str,
+    "access_log": bool,
+}  # fmt: skip
+
+
+def run(arguments: Arguments) -> int:
+    """Serve until told to stop."""
+    _need_the_extra()
+    from ...store.config import config_path, read_config
+
+    tables = read_config(config_path(os.environ))
+    _fill(arguments, tables.get("serve", {}))
+    _check(arguments)
+    listening, place = _listening(arguments)
+    try:
+        _serve(arguments, listening, place, tables.get("alerts", {}))
+    finally:
+        listening.close()
+        if arguments.unix_socket:
+            _remove(arguments.unix_socket)
+    return 0
+
+
+def _need_the_extra() -> None:
+    for name in ("starlette", "uvicorn"):
+        try:
+            __import__(name)
+        except ImportError as error:
+            raise GpulseError(f"`gpulse serve` needs {error.name or name};", "pip install 'gpulse[serve]'.") from None
+
+
+def _fill(arguments: Arguments, table: Any) -> None:
+    """Take from the settings what the command line leaves open."""
+    if not isinstance(table, dict):
+        raise ConfigError("serve is not a table;", "write its keys below [serve].")
+    for name, value in table.items():
+        if name not in _SETTINGS or not isinstance(value, _SETTINGS[name]):
+            raise ConfigError(f"serve.{name} = {value!r} is not understood;", f"the keys are {', '.join(_SETTINGS)}.")
+        switch = f"no_{name}"
+        if isinstance(value, bool) and hasattr(arguments, switch):
+            setattr(arguments, switch, not value or getattr(arguments, switch))
+        elif getattr(arguments, name) is None or getattr(arguments, name) is False:
+            setattr(arguments, name, value)
+    path = arguments.base_path or "/"
+    for name, value in (
+        ("base_path", path if path.endswith("/") else f"{path}/"),
+        ("interval", arguments.interval or 1.0),
+    ):
+        setattr(arguments, name, value)
+
+
+def _check(arguments: Arguments) -> None:
+    if arguments.key and not arguments.cert:
+        raise UsageError("serve: --key is of a certificate, and there is none;", "add --cert FILE.")
+    if arguments.no_history and arguments.history:
+        raise UsageError("serve: --history names a file and --no-history wants none;", "choose one.")
+    if arguments.no_auth and arguments.token_file:
+        raise UsageError("serve: --token-file names a token and --no-auth wants none;", "choose one.")
+    if not 0.1 <= arguments.interval <= 3600:
+        raise UsageError(f"serve: {arguments.interval:g} seconds is no interval;", "try --interval 1.")
+    if not re.fullmatch(r"/(?:[A-Za-z0-9._~-]+/)*", arguments.base_path):
+        raise UsageError(f"--base-path: {arguments.base_path!r} is no path;", "write it as /gpulse/.")
+
+
+class _Place:
+    """Where the server can be reached: its names, its address for people, and whether only this machine can."""
+
+    def __init__(self, address: str, names: list[str], private: bool, unix: bool = False) -> None:
+        self.address = address
+        self.names = names
+        self.private = private
+        self.unix = unix
+
+
+def _listening(arguments: Arguments) -> tuple[socket.socket, _Place]:
+    from ...surfaces.web.auth import is_loopback
+    from ...surfaces.web.listen import parse_bind, tcp_socket, unix_socket
+
+    if arguments.unix_socket:
+        if arguments.bind or arguments.port:
+            raise UsageError("serve: --unix-socket takes no address and no port;", "choose one of both.")
+        return unix_socket(arguments.unix_socket), _Place(arguments.unix_socket, [], True, True)
+    host, port = parse_bind(arguments.bind or "127.0.0.1", PORT)
+    bound = tcp_socket(host, port if arguments.port is None else arguments.port)
+    node = os.uname().nodename
+    shown = {"0.0.0.0": node, "::": node}.get(host, f"[{host}]" if ":" in host else host)
+    scheme = "https" if arguments.cert else "http"
+    address = f"{scheme}://{shown}:{bound.getsockname()[1]}{arguments.base_path}"
+    names = ["localhost", "127.0.0.1", "::1", host, node, node.partition(".")[0], *(arguments.allow_host or ())]
+    return bound, _Place(address, names, is_loopback(host))
+
+
+def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules: Any) -> None:
+    """Put sampler, history, exporter, alerts and server together, and take them apart again."""
+    from contextlib import ExitStack
+
+    from ...surfaces.alerts.alerts import Alerts
+    from ...surfaces.exporter.exporter import Exporter
+    from ...surfaces.exporter.exporter import wanted as exported
+    from ...surfaces.web.hub import Hub, wanted
+    from ...surfaces.web.running import Running
+    from ...surfaces.web.server import make_app
+
+    token = _token(arguments)
+    exporter = Exporter()
+    with ExitStack() as ends:
+        alerts = Alerts(rules, _say)
+        ends.callback(alerts.close, 1.0)
+        asked = wanted(
+            not arguments.no_commands, alerts.wanted | exported(arguments.processes_metrics, arguments.dcgm_names)
+        )
+        sampler = open_sampler(arguments, asked)
+        ends.callback(sampler.close)
+        sampler.settle()
+        recorder, past = _history(arguments, ends)
+        push = _push(arguments, ends)
+        hub = Hub(
+            sampler,
+            arguments.interval,
+            commands=not arguments.no_commands,
+            watchers=[
+                lambda snapshot: exporter.add(snapshot, hub.took),
+                *([recorder.put] if recorder else []),
+                *([push] if push else []),
+            ],
+            alerts=_Rules(alerts),
+            failed=lambda error: _say(f"a sample failed: {error!r}."),
+        )
+        metrics = _metrics(exporter, arguments.processes_metrics, arguments.dcgm_names)
+        app = make_app(hub, _settings(arguments, place, token), past=past, metrics=metrics)
+        running = Running(app, listening, arguments.cert, arguments.key)
+        hub.start()
+        ends.callback(running.stop)
+        ends.callback(hub.close)  # first of all, so that streams end by themselves
+        running.wait(lambda: _announce(arguments, place, token))
+
+
+def _push(arguments: Arguments, ends: Any) -> Callable[[Snapshot], None] | None:
+    """Return what hands samples to a collector, started; None where none is asked for."""
+    if not arguments.otlp:
+        return None
+    from ...surfaces.exporter.otlp import OtlpPush
+
+    push = OtlpPush(arguments.otlp)
+    push.start()
+    ends.callback(push.stop)
+    return push.add
+
+
+def _settings(arguments: Arguments, place: _Place, token: str | None) -> Any:
+    from ...surfaces.web.auth import Hosts
+    from ...surfaces.web.server import Settings
+
+    return Settings(
+        token,
+        None if place.unix else Hosts(place.names, addresses=not place.private),
+        base_path=arguments.base_path,
+        open_metrics=place.private,
+        access_log=arguments.access_log,
+    )
+
+
+def _token(arguments: Arguments) -> str | None:
+    from ...surfaces.web.auth import new_token, token_of
+
+    if arguments.no_auth:
+        return None
+    return token_of(arguments.token_file) if arguments.token_file else new_token()
+
+
+def _history(arguments: Arguments, ends: Any) -> tuple[Recorder | None, Past | None]:
+    """Return what keeps the history and what reads it; a machine that is not real gets one that is gone with the server."""
+    from ...store.history import HistoryBusy, HistoryError, Recorder
+    from ...surfaces.web.past import Past
+
+    if arguments.no_history:
+        return None, None
+    path = arguments.history
+    if path is None and source_name(arguments) not in ("auto", "nvidia"):
+        import tempfile
+
+        path = os.path.join(ends.enter_context(tempfile.TemporaryDirectory(prefix="gpulse-")), "history.db")
+    recorder: Recorder | None = None
+    try:
+        recorder = Recorder(path)
+        ends.callback(recorder.close, 1.0)
+        path = recorder.path
+    except HistoryBusy as error:
+        _say(f"the history is written by {error.holder} and only read here.")
+    except HistoryError as error:
+        _say(f"no history is kept: {error}")
+        return None, None
+    past = Past(path)
+    ends.callback(past.close)
+    return recorder, past
+
+
+class _Rules:
+    """Alerts as the hub wants them: plain data."""
+
+    def __init__(self, alerts: Alerts) -> None:
+        self._alerts = alerts
+
+    def look(self, snapshot: Snapshot) -> list[dict[str, Any]]:
+        """Take a snapshot; return what turned."""
+        return [transition.to_plain() for transition in self._alerts.add(snapshot)]
+
+    def active(self) -> list[dict[str, Any]]:
+        """Return the alerts that last."""
+        return [transition.to_plain() for transition in self._alerts.active]
+
+
+def _metrics(exporter: Any, processes: bool, dcgm: bool) -> Callable[[str], tuple[bytes, str]]:
+    from ...surfaces.exporter.exporter import OPENMETRICS, TEXT, prefers_openmetrics
+
+    def scrape(accept: str) -> tuple[bytes, str]:
+        openmetrics = prefers_openmetrics(accept)
+        return exporter.text(openmetrics, processes, dcgm), OPENMETRICS if openmetrics else TEXT
+
+    return scrape
+
+
+def _announce(arguments: Arguments, place: _Place, token: str | None) -> None:
+    """Say where it is, once; a token that lies in a file stays there, out of the journal."""
+    try:
+        for line in _announcement(arguments, place, token):
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except OSError:
+        pass  # whoever started it does not listen, but others may want to be served
+
+
+def _announcement(arguments: Arguments, place: _Place, token: str | None) -> Iterator[str]:
+    if token is None:
+        _say("--no-auth: everybody who can reach this sees all processes and their owners.")
+    elif not place.private and not arguments.cert:
+        _say("without --cert the token crosses the network in the open; behind a proxy with TLS that is fine.")
+    if place.unix:
+        yield f"gpulse serve: {place.address}"
+    if token is None or arguments.token_file:
+        if not place.unix:
+            yield f"gpulse serve: {place.address}"
+        if token is not None:
+            yield f"the token is in {arguments.token_file}"
+    elif place.unix:
+        yield f"the token is {token}"
+    else:
+        yield f"gpulse serve: {place.address}?token={token}"
+
+
+def _say(text: str) -> None:
+    try:
+        sys.stderr.write(f"gpulse: {text}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody is there to be told
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # somebody was faster
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) < 65_536):
+        raise UsageError(f"--port: {text!r} is not between 0 and 65535;", f"try --port {PORT}.")
+    return int(text)
+
+
+VERB = Verb(
+    "serve",
+    VERBS["serve"],
+    (
+        Option("--bind", value="ADDR[:PORT]", help="Listen there; 127.0.0.1:9440, which only this machine can reach, unless given."),
+        Option("--port", value="PORT", parse=_port, help="Another port; 0 takes a free one."),
+        Option("--unix-socket", value="FILE", complete="files", help="Listen on a socket file that only this user can open."),
+        Option("--token-file", value="FILE", complete="files",
+               help="Keep the token in this file, made where there is none; a new token at each start unless given."),
+        Option("--no-auth", default=False, help="Let everybody in who can reach it."),
+        Option("--allow-host", value="NAMES", parse=words, help="Further names that browsers may know it by, with commas between."),
+        Option("--base-path", value="PATH", help="The path a reverse proxy serves it under, as /gpulse/."),
+        Option("--cert", value="FILE", complete="files", help="Serve https with this certificate (PEM)."),
+        Option("--key", value="FILE", complete="files", help="The key of the certificate, where that file does not hold it."),
+        Option("--interval", "-n", value="SECONDS", parse=seconds("--interval", 0.1, 3600),
+               help="Look every so many seconds; 1 unless given."),
+        Option("--no-commands", default=False, help="Show and keep no command lines of processes."),
+        Option("--history", value="FILE", complete="files", help="Keep the history in this file instead of this machine's."),
+        Option("--no-history", default=False, help="Keep and show no history."),
+        Option("--processes-metrics", default=False, help="A series a process in /metrics."),
+        Option("--dcgm-names", default=False, help="DCGM_FI_* names in /metrics, too, for dashboards that expect them."),
+        Option("--otlp", value="URL", help="Push to an OpenTelemetry collector as well: http://host:4318/v1/metrics."),
+        Option("--access-log", default=False, help="A line on stderr for each request."),
+        *(GPU, SOURCE, DEMO, HELP),
+    ),
+    run,
+    (
+        ("gpulse serve", "on this machine; prints the link to open"),
+        ("gpulse serve --demo", "a simulated machine to look at"),
+        ("gpulse serve --bind 0.0.0.0 --cert box.pem --key box.key", "for the network"),
+        ("ssh -tL 9440:localhost:9440 box gpulse serve", "a machine far away, no port opened"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,165 @@
+"""The questions of the API: each with its parameters, the shape of its answer, and what answers it, in a worker thread."""
+
+from __future__ import annotations
+
+import time
+
+from ..._version import __version__
+from ...model.catalog import GPU_METRICS, HOST_METRICS
+from ...model.codec import to_plain
+from . import wire
+from .answers import Refusal
+from .parameters import count, moment, words
+from .past import HOST
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from ...model.snapshot import Snapshot
+    from .hub import Hub
+    from .parameters import Parameter
+    from .past import Past
+
+POINTS = 5000  # of one series, at most
+_SPAN = 3600.0  # seconds shown when nobody says since when
+_SHOWN = ("utilization", "memory_used", "power_draw", "temperature")
+_METRICS = ("state", *GPU_METRICS, *(f"{HOST}{key}" for key in HOST_METRICS))
+_WORDED = ("throttle_reasons:",)  # of these, the share of time in which one word applied can be asked for
+
+
+class Question:
+    """One path below /api/. `answer` gets the parameters by name, None where not given, and returns JSON; it may block."""
+
+    def __init__(
+        self,
+        path: str,
+        summary: str,
+        answer: Callable[[Asked, Mapping[str, Any]], bytes],
+        shape: str,
+        parameters: Sequence[Parameter] = (),
+        statuses: Sequence[int] = (),
+    ) -> None:
+        self.path = path
+        self.summary = summary
+        self.answer = answer
+        self.shape = shape
+        self.parameters = parameters
+        self.statuses = statuses
+
+
+class Asked:
+    """What questions are answered from."""
+
+    def __init__(self, hub: Hub, past: Past | None) -> None:
+        self.hub = hub
+        self.past = past
+        self._snapshot: tuple[int, bytes] = (-1, b"")
+
+    def latest(self) -> Snapshot:
+        """Return the latest snapshot; 503 when there is none yet."""
+        if self.hub.latest is None:
+            raise Refusal(503, "nothing has been sampled yet.", {"retry-after": "1"})
+        return self.hub.latest
+
+    def snapshot(self) -> bytes:
+        """Return the latest snapshot as text, made once however many ask."""
+        number = self.hub.number
+        if self._snapshot[0] != number or number == 0:
+            hub, snapshot = self.hub, self.latest()
+            server = {
+                "version": __version__,
+                "started": round(hub.started, 3),
+                "interval": hub.interval,
+                "commands": hub.commands,
+                "history": self.past is not None,
+            }
+            alerts = [] if hub.alerts is None else hub.alerts.active()
+            plain = {**to_plain(snapshot), "alerts": alerts, "verdicts": hub.verdicts.found, "server": server}
+            self._snapshot = (number, wire.compact(plain))
+        return self._snapshot[1]
+
+
+def _stretch(given: Mapping[str, Any]) -> tuple[float, float]:
+    end = time.time() if given["to"] is None else given["to"]
+    start = max(0.0, end - _SPAN) if given["from"] is None else given["from"]
+    if start >= end:
+        raise Refusal(422, "from: it must be earlier than to.")
+    return start, end
+
+
+def _history(asked: Asked, given: Mapping[str, Any]) -> bytes:
+    if asked.past is None:
+        raise Refusal(404, "this server keeps no history.")
+    gpus = None if given["gpus"] in (None, ["all"]) else given["gpus"]
+    return asked.past.series(given["metrics"] or _SHOWN, gpus, *_stretch(given), given["points"] or 600)
+
+
+def _events(asked: Asked, given: Mapping[str, Any]) -> bytes:
+    start, end = _stretch(given)
+    kinds = given["kinds"]
+    if asked.past is not None:
+        found = asked.past.events(start, end, kinds)
+    else:
+        kept = [*asked.hub.events.kept]
+        found = [event for event in kept if start <= event["time"] < end and (kinds is None or event["kind"] in kinds)]
+    return wire.compact({"events": found})
+
+
+def _processes(asked: Asked, given: Mapping[str, Any]) -> bytes:
+    if given["from"] is None and given["to"] is None:
+        return wire.compact(wire.process_list(asked.latest()))
+    if asked.past is None:
+        raise Refusal(404, "this server keeps no history.")
+    uses = asked.past.uses(*_stretch(given), asked.hub.commands)
+    return wire.compact({"time": round(time.time(), 3), "uses": uses})
+
+
+def _is_metric(word: str) -> bool:
+    prefix, colon, rest = word.partition(":")
+    return word in _METRICS or (prefix + colon in _WORDED and 0 < len(rest) < 60 and rest.isascii())
+
+
+_CATALOG: list[bytes] = []
+
+
+def _catalog(asked: Asked, given: Mapping[str, Any]) -> bytes:
+    if not _CATALOG:
+        _CATALOG.append(wire.compact(wire.catalog()))
+    return _CATALOG[0]
+
+
+def _openapi(asked: Asked, given: Mapping[str, Any]) -> bytes:
+    from .openapi import document
+
+    return wire.compact(document(QUESTIONS))
+
+
+_NAME = {"type": "string", "pattern": "^[A-Za-z0-9/:._-]{1,100}$"}
+_METRIC = {"anyOf": [{"enum": list(_METRICS)}, {"type": "string", "pattern": "^throttle_reasons:[a-z_]{1,40}$"}]}
+_FROM = moment("from", "Since this moment, in seconds since 1970; an hour before `to` unless given.")
+_TO = moment("to", "Until this moment, in seconds since 1970; now unless given.")
+
+
+def _is_name(word: str) -> bool:
+    return 0 < len(word) <= 100 and word.isascii() and all(char.isalnum() or char in "/:._-" for char in word)
+
+
+QUESTIONS = (
+    Question("/api/snapshot", "Everything known now, as `gpulse status --json` has it.", lambda asked, given: asked.snapshot(),
+             "Snapshot", statuses=(503,)),
+    Question("/api/history", "Metrics of the past: least, mean and most of each stretch; null where nothing is known.", _history,
+             "History", (
+                 words("metrics", "Catalog keys; `host.` before those of the machine.", _METRIC, _is_metric),
+                 words("gpus", "UUIDs, or `all`; all unless given.", _NAME, _is_name),
+                 _FROM, _TO,
+                 count("points", "So many stretches at most; 600 unless given, fewer where the answer would be too large.", 1, POINTS),
+             ), (404, 422, 503)),
+    Question("/api/processes", "Every process on a GPU now; with `from` or `to`, as `uses`, who was there in that time.", _processes,
+             "Processes", (_FROM, _TO), (404, 422, 503)),
+    Question("/api/events", "What happened: throttling, faults, processes that came and went.", _events, "Events",
+             (_FROM, _TO, words("kinds", "Only these kinds.", _NAME, _is_name)), (422, 503)),
+    Question("/api/metrics-catalog", "Every metric, its unit and meaning.", _catalog, "Catalog"),
+    Question("/api/openapi.json", "This document.", _openapi, "OpenAPI"),
+)  # fmt: skip

@@ -1,0 +1,122 @@
+"""Who may ask: the token, in a header or a cookie, and the names this server answers to."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+import secrets
+import stat
+
+from ...errors import GpulseError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    Headers = Iterable[tuple[bytes, bytes]]
+
+COOKIE = b"gpulse_token"
+_SHORTEST = 22  # characters: 128 bits in base64
+_SAFE = re.compile(r"[A-Za-z0-9._~-]+")  # in links and cookies without quoting
+
+
+def new_token() -> str:
+    """Return a token of 192 bits."""
+    return secrets.token_urlsafe(24)
+
+
+def token_of(path: str) -> str:
+    """Return the token in a file, which is made, for its owner only, where there is none.
+
+    Raises GpulseError when others can read the file or what is in it is no token.
+    """
+    try:
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            return _read(path)
+        token = new_token()
+        with open(handle, "w", encoding="ascii") as file:
+            file.write(f"{token}\n")
+        return token
+    except OSError as error:
+        raise GpulseError(f"the token file {path} cannot be used: {error.strerror};", "name another one.") from None
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="ascii", errors="replace") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise GpulseError(f"the token file {path} is no file;", "name another one.")
+        if status.st_mode & 0o077:
+            raise GpulseError(f"others can read the token file {path};", f"chmod 600 {path}, and change the token.")
+        token = file.read(4096).strip()
+    if len(token) < _SHORTEST or not _SAFE.fullmatch(token):
+        raise GpulseError(
+            f"{path} holds no token: {_SHORTEST} or more letters, digits, - or _ on one line;",
+            "delete it, and a new one is written.",
+        )
+    return token
+
+
+def is_token(given: bytes, token: str) -> bool:
+    """Compare in a time that says nothing about how much of it is right."""
+    return hmac.compare_digest(given, token.encode())
+
+
+def carries(headers: Headers, token: str) -> bool:
+    """Tell whether a request shows the token, as a bearer or in the cookie."""
+    for name, value in headers:
+        if name == b"authorization":
+            scheme, _, given = value.partition(b" ")
+            if scheme.lower() == b"bearer" and is_token(given.strip(), token):
+                return True
+        elif name == b"cookie":
+            for pair in value.split(b";"):
+                key, _, given = pair.strip().partition(b"=")
+                if key == COOKIE and is_token(given.strip(b'"'), token):
+                    return True
+    return False
+
+
+def cookie(token: str, path: str, secure: bool) -> str:
+    """Return the Set-Cookie that keeps the token in a browser, out of reach of scripts and of other sites."""
+    return f"{COOKIE.decode()}={token}; Path={path}; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}"
+
+
+class Hosts:
+    """The names a browser may know this server by: a page of another name that was pointed here (DNS rebinding) is refused.
+
+    Addresses cannot be pointed elsewhere, so any of them will do where the server listens beyond loopback.
+    """
+
+    def __init__(self, names: Iterable[str], addresses: bool = False) -> None:
+        self._names = frozenset(name.lower().rstrip(".").strip("[]") for name in names)
+        self._addresses = addresses
+
+    def permit(self, header: str) -> bool:
+        """Tell whether a Host header, port and all, names this server."""
+        found = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:]+))(?::\d{1,5})?", header.strip().lower())
+        if not found:
+            return False
+        name = (found[1] or found[2]).rstrip(".")
+        return name in self._names or (self._addresses and is_address(name))
+
+
+def is_address(name: str) -> bool:
+    """Tell whether a name is an IP address."""
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(name: str) -> bool:
+    """Tell whether only this machine can reach an address; localhost counts."""
+    import ipaddress
+
+    return name == "localhost" or (is_address(name) and ipaddress.ip_address(name).is_loopback)

@@ -1,0 +1,142 @@
+"""The gate: every request passes here first. Names, methods, sizes and tokens are checked, and every answer gets its headers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.responses import Response
+
+from . import auth
+from .answers import CSP, Refusal, page, problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from .server import Settings
+
+OPEN = ("/metrics", "/healthz", "/readyz")  # asked by programs that have no token, where only this machine can ask
+_LARGEST = 65_536  # bytes of a body, of which nobody here wants any
+_HEADERS = {
+    b"content-security-policy": CSP.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cache-control": b"no-store",
+}
+
+
+class Gate:
+    """Lets in what may come in; an error of the app behind it becomes one line on stderr and a 500."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        answer = _Answer(scope, send, self._settings.access_log)
+        scope = {**scope, "path": self._within(scope["path"])}
+        try:
+            refused = self._refused(scope)
+            await (refused or self._app)(scope, receive, answer.send)
+        except Refusal as error:
+            await problem(error.status, error.detail, error.headers)(scope, receive, answer.send)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the next request is answered
+            sys.stderr.write(f"gpulse: {scope['path']!r} failed: {error!r}\n")
+            if not answer.begun:
+                await problem(500, "this is a mistake in gpulse; its log says more.")(scope, receive, answer.send)
+
+    def _within(self, path: str) -> str:
+        """Return the path below the base path; a proxy may have taken that away already."""
+        base = self._settings.base_path
+        return path[len(base) - 1 :] if path.startswith(base) else path
+
+    def _refused(self, scope: Scope) -> Response | None:
+        """Return what to answer instead of what was asked for; None when that is fine."""
+        settings, headers, path = self._settings, scope["headers"], scope["path"]
+        named = [value.decode("latin-1") for key, value in headers if key == b"host"]
+        if settings.hosts is not None and not (len(named) == 1 and settings.hosts.permit(named[0])):
+            return problem(400, "this server does not answer to that name; --allow-host NAME lets it.")
+        if scope["method"] not in ("GET", "HEAD"):
+            return problem(405, "there is nothing to change here: ask with GET.", {"allow": "GET, HEAD"})
+        if any(key == b"content-length" and not _is_small(value) for key, value in headers):
+            return problem(
+                413, f"a question has no body, and none over {_LARGEST} bytes is read.", {"connection": "close"}
+            )
+        if path + "/" == settings.base_path:
+            return Response(b"", 308, {"location": f"{path.rpartition('/')[2]}/"})
+        if settings.token is None or (path in OPEN and settings.open_metrics and not _forwarded(scope)):
+            return None
+        return self._unknown(scope, settings.token)
+
+    def _unknown(self, scope: Scope, token: str) -> Response | None:
+        """Return what a request without the token is told; None for one that has it."""
+        wrong = False
+        if scope["path"] == "/":
+            pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+            given = [value for key, value in pairs if key == "token"]
+            if any(auth.is_token(value.encode("utf-8", "surrogateescape"), token) for value in given):
+                return self._welcome(scope, [pair for pair in pairs if pair[0] != "token"], token)
+            wrong = bool(given)
+        if not wrong and auth.carries(scope["headers"], token):
+            return None
+        if scope["path"] == "/":
+            said = "That is not the token." if wrong else "This page is shown to those who have its token."
+            response = page(
+                "gpulse", f"{said} `gpulse serve` prints a link with it, or names the file it is in.", 401, form=True
+            )
+        else:
+            response = problem(401, "show the token: `Authorization: Bearer TOKEN`, or open the page with it first.")
+        response.headers["www-authenticate"] = 'Bearer realm="gpulse"'
+        return response
+
+    def _welcome(self, scope: Scope, rest: list[tuple[str, str]], token: str) -> Response:
+        """Return the redirect to the same page without the token in its address, and the cookie instead."""
+        settings = self._settings
+        secure = scope["scheme"] == "https" or (settings.base_path != "/" and _proto(scope) == "https")
+        where = f"./?{urlencode(rest)}" if rest else "./"
+        return Response(b"", 303, {"location": where, "set-cookie": auth.cookie(token, settings.base_path, secure)})
+
+
+class _Answer:
+    """The way out: adds the headers that every answer has, and a line of the access log where one is wanted."""
+
+    def __init__(self, scope: Scope, send: Send, log: bool) -> None:
+        self._scope = scope
+        self._send = send
+        self._log = log
+        self.begun = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            headers = [*message.get("headers", ())]
+            there = {key for key, _ in headers}
+            message = {**message, "headers": headers + [pair for pair in _HEADERS.items() if pair[0] not in there]}
+            if self._log:
+                self._write(message["status"])
+        await self._send(message)
+
+    def _write(self, status: int) -> None:
+        """Write a line without the query, which may hold the token."""
+        who = (self._scope.get("client") or ("-",))[0]
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        sys.stderr.write(f"{now} {who} {self._scope['method']} {ascii(self._scope['path'])[1:-1]} {status}\n")
+
+
+def _is_small(length: bytes) -> bool:
+    return length.isdigit() and len(length) < 10 and int(length) <= _LARGEST
+
+
+def _forwarded(scope: Scope) -> bool:
+    """Tell whether a proxy says that somebody from elsewhere asks."""
+    return any(key in (b"x-forwarded-for", b"forwarded", b"x-real-ip") for key, _ in scope["headers"])
+
+
+def _proto(scope: Scope) -> str:
+    return next((value.decode("latin-1").strip() for key, value in scope["headers"] if key == b"x-forwarded-proto"), "")

@@ -1,0 +1,198 @@
+"""The hub: takes each snapshot once, turns it into bytes once, and keeps the last minutes of them for whoever listens."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import deque
+
+from ...model.select import EVERYTHING, Wanted
+from ...sampling.bus import Bus
+from . import wire
+from .events import Events
+from .verdicts import Verdicts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, Protocol
+
+    from ...model.snapshot import Snapshot
+    from ...sampling.sampler import Sampler
+
+    class Alerts(Protocol):
+        """Rules over snapshots. `look` is called with each by the hub's thread; `active` by any thread.
+
+        Both give plain data: {"time", "rule", "uuid", "state": "fire" or "clear", "text"}.
+        """
+
+        def look(self, snapshot: Snapshot) -> list[dict[str, Any]]: ...
+        def active(self) -> list[dict[str, Any]]: ...
+
+
+REPLAYED = 120  # samples that a client which comes back is given again
+KEPT = REPLAYED + 64  # one that has begun to read these may be slow for so long
+_PROCESSES_EVERY = 5.0  # seconds between two lists of processes
+
+
+def wanted(commands: bool = True, more: Wanted | None = None) -> Wanted:
+    """Return what is sampled for everybody: all but the details, processes too; command lines only where they may be shown."""
+    process = EVERYTHING.process or frozenset()
+    asked = Wanted(EVERYTHING.gpu, process if commands else process - {"command"}, EVERYTHING.host)
+    if more is not None:
+        asked |= more
+    return asked if commands else Wanted(asked.gpu, (asked.process or frozenset()) - {"command"}, asked.host)
+
+
+class Entry:
+    """One sample: its number, from 1 on, its time in seconds since 1970, and the text of the stream for it."""
+
+    __slots__ = ("data", "number", "time")
+
+    def __init__(self, number: int, time: float, data: bytes) -> None:
+        self.number = number
+        self.time = time
+        self.data = data
+
+
+class Hub:
+    """One sampler for all clients. Started and closed by whoever made it, who also closes the sampler.
+
+    `watchers` are called with every snapshot in the hub's own thread; one that raises is told to `failed`, once for each message.
+    `latest`, `after` and `greeting` may be called by any thread and never wait for a driver or a disk.
+    """
+
+    def __init__(
+        self,
+        sampler: Sampler | None,
+        interval: float,
+        *,
+        commands: bool = True,
+        watchers: Iterable[Callable[[Snapshot], None]] = (),
+        alerts: Alerts | None = None,
+        failed: Callable[[Exception], None] | None = None,
+    ) -> None:
+        self.run = secrets.token_hex(4)
+        self.started = time.time()
+        self.interval = interval
+        self.commands = commands
+        self.alerts = alerts
+        self.events = Events()
+        self.verdicts = Verdicts()
+        self.latest: Snapshot | None = None
+        self.number = 0
+        self.over = False
+        self._seen = float("-inf")  # when the latest came, on the clock that cannot be set
+        self._watchers = [*watchers, self.verdicts.add]
+        self._failed = failed
+        self._told: set[str] = set()
+        self._listeners: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._entries: deque[Entry] = deque(maxlen=KEPT)
+        self._processes = b""
+        self._processes_at = float("-inf")
+        self._bus = None if sampler is None else Bus(sampler, interval, failed)
+        self._thread = threading.Thread(target=self._run, name="gpulse-hub", daemon=True)
+
+    def start(self) -> None:
+        """Begin to sample."""
+        if self._bus is not None:
+            self._subscription = self._bus.subscribe(8)
+            self._thread.start()
+            self._bus.start()
+
+    def close(self) -> None:
+        """Stop, and tell those who listen; returns soon even when the driver hangs."""
+        self.over = True
+        if self._bus is not None:
+            self._bus.close()
+        if self._thread.is_alive():
+            self._thread.join(1.0)
+        self._tell()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have a function called, in the hub's thread, whenever there is something new."""
+        self._listeners.append(listener)
+
+    @property
+    def took(self) -> float | None:
+        """Seconds that the latest look took; None before the first."""
+        return None if self._bus is None else self._bus.took
+
+    @property
+    def age(self) -> float:
+        """Seconds since the latest snapshot came; infinite when there is none."""
+        return time.monotonic() - self._seen
+
+    @property
+    def ready(self) -> bool:
+        """Whether the latest snapshot is fresh."""
+        return self.age < 3 * self.interval + 5
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Take a snapshot: hand it to the watchers, make its text, wake those who listen."""
+        if not self.commands:
+            snapshot = wire.without_commands(snapshot)
+        for watcher in self._watchers:
+            self._guarded(watcher, snapshot)
+        text = [wire.message("event", event) for event in self.events.look(snapshot)]
+        if self.alerts is not None:
+            text += [wire.message("alert", alert) for alert in self._guarded(self.alerts.look, snapshot) or ()]
+        if not 0 <= snapshot.time - self._processes_at < _PROCESSES_EVERY:
+            self._processes_at = snapshot.time
+            self._processes = wire.message("processes", wire.processes(snapshot))
+            text.append(self._processes)
+        number = self.number + 1
+        # the id comes last: who was cut off before it is given all of this again
+        text.append(wire.message("sample", wire.sample(snapshot), f"{self.run}-{number}"))
+        entry = Entry(number, snapshot.time, b"".join(text))
+        with self._lock:
+            self.latest, self.number, self._seen = snapshot, number, time.monotonic()
+            self._entries.append(entry)
+        self._tell()
+
+    def after(self, number: int) -> list[Entry]:
+        """Return the entries that follow a number, the oldest first; those that are gone are missing."""
+        with self._lock:
+            count = min(self.number - number, len(self._entries))
+            return [self._entries[at] for at in range(-count, 0)] if count > 0 else []
+
+    def greeting(self) -> tuple[int, bytes]:
+        """Return what a new client is given at once, and the number of its last sample; 0 when there is none yet."""
+        with self._lock:
+            return self.number, self._processes + self._entries[-1].data if self._entries else b""
+
+    def resume(self, last_id: str) -> tuple[int, float | None]:
+        """Return the number that a client with this Last-Event-ID goes on from, and where a hole in its samples begins.
+
+        None where all it missed is still here. The beginning of a hole is an estimate: a client knows better what it has.
+        """
+        run, _, digits = last_id.rpartition("-")
+        number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 16 else -1
+        with self._lock:
+            newest, latest = self.number, self.latest
+        if run == self.run and 0 <= newest - number <= REPLAYED:
+            return number, None
+        since = self.started
+        if run == self.run and 0 <= number < newest and latest is not None:
+            since = max(since, latest.time - (newest - number) * self.interval)
+        return max(0, newest - 1), since
+
+    def _run(self) -> None:
+        for snapshot in self._subscription:
+            self._guarded(self.add, snapshot)
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+    def _guarded(self, call: Callable[[Snapshot], Any], snapshot: Snapshot) -> Any:
+        """Call; a mistake in one part must not end what all others see."""
+        try:
+            return call(snapshot)
+        except Exception as error:  # noqa: BLE001
+            if repr(error) not in self._told and self._failed is not None and len(self._told) < 100:
+                self._told.add(repr(error))
+                self._failed(error)
+            return None

@@ -1,0 +1,130 @@
+"""The OpenAPI document of the server, made from the tables that also answer."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from ..._version import __version__
+from .wire import catalog
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from .api import Question
+
+_ALWAYS = (400, 401, 405, 413)
+_NUMBER = {"type": "number"}
+_TEXT = {"type": "string"}
+_VALUES = {"type": "array", "items": {"type": ["number", "null"]}}
+_TIMES = {"type": "array", "items": _NUMBER}
+
+
+def document(questions: Sequence[Question]) -> dict[str, Any]:
+    """Return the document as plain data."""
+    paths = {question.path: _path(question) for question in questions}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "gpulse", "version": __version__, "description": "The GPUs of one machine: now and before."},
+        "servers": [{"url": ".."}],
+        "security": [{"bearer": []}, {"cookie": []}],
+        "paths": paths | _OTHERS,
+        "components": {
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "gpulse_token"},
+            },
+            "schemas": _SCHEMAS | {"Gpu": _reading("gpu"), "Host": _reading("host"), "Process": _reading("process")},
+        },
+    }
+
+
+def _path(question: Question) -> dict[str, Any]:
+    return _get(
+        question.summary,
+        {"application/json": {"schema": {"$ref": f"#/components/schemas/{question.shape}"}}},
+        (*_ALWAYS, *question.statuses),
+        parameters=[parameter.to_openapi() for parameter in question.parameters],
+    )
+
+
+def _get(summary: str, content: Mapping[str, Any], statuses: Sequence[int], **more: Any) -> dict[str, Any]:
+    wrong = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    refusals = {
+        str(status): {"description": HTTPStatus(status).phrase, "content": wrong} for status in sorted(statuses)
+    }
+    return {
+        "get": {"summary": summary, **more, "responses": {"200": {"description": "OK", "content": content}, **refusals}}
+    }
+
+
+def _object(properties: Mapping[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties if required is None else required),
+    }
+
+
+def _array(of: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"$ref": f"#/components/schemas/{of}"}}
+
+
+def _reading(thing: str) -> dict[str, Any]:
+    """Return the shape of one thing of the catalog; any value may be missing, or null with its reason in `gaps`."""
+    types: dict[str, Any] = {
+        "number": {"type": ["number", "null"]},
+        "text": {"type": ["string", "null"]},
+        "flag": {"type": ["boolean", "null"]},
+        "words": {"type": ["array", "null"], "items": _TEXT},
+        "numbers": {"type": ["array", "null"], "items": _NUMBER},
+    }
+    properties = {metric["key"]: {**types[metric["type"]], "title": metric["title"]} for metric in catalog()[thing]}
+    more: dict[str, Any] = {"gaps": {"type": "object", "additionalProperties": _TEXT}}
+    if thing == "gpu":
+        more |= {
+            "state": {"enum": ["ok", "lost", "timeout", "asleep"]},
+            "processes": _array("Process"),
+            "instances": _array("Gpu"),
+        }
+    return _object(properties | more, ["state"] if thing == "gpu" else [])
+
+
+_LINES = {"text/plain": {"schema": _TEXT}}
+_EVENT = _object({"time": _NUMBER, "uuid": _TEXT, "kind": _TEXT, "text": _TEXT})
+_SCHEMAS: dict[str, Any] = {
+    "Problem": _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
+    "Snapshot": _object({
+        "schema": {"const": 1}, "time": {"type": "string", "format": "date-time"}, "host": {"$ref": "#/components/schemas/Host"},
+        "driver": {"type": "object", "additionalProperties": _TEXT}, "gpus": _array("Gpu"),
+        "errors": {"type": "array", "items": _object({"source": _TEXT, "message": _TEXT, "remedy": _TEXT})},
+        "alerts": {"type": "array", "items": {"type": "object"}},
+        "verdicts": {"type": "array", "items": _object({"uuid": _TEXT, "text": _TEXT})},
+        "server": _object({"version": _TEXT, "started": _NUMBER, "interval": _NUMBER, "commands": {"type": "boolean"},
+                           "history": {"type": "boolean"}}),
+    }),
+    "History": _object({
+        "from": _NUMBER, "to": _NUMBER, "times": _TIMES,
+        "gpus": {"type": "array", "items": _object({"uuid": _TEXT, "index": {"type": ["integer", "null"]},
+                                                    "name": {"type": ["string", "null"]}, "memory_total": {"type": ["number", "null"]}})},
+        "series": {"type": "array", "items": _object({"uuid": _TEXT, "key": _TEXT, "times": _TIMES, "min": _VALUES, "mean": _VALUES,
+                                                      "max": _VALUES}, ["uuid", "key", "min", "mean", "max"])},
+    }, ["from", "to", "gpus", "series"]),
+    "Processes": _object({"time": _NUMBER, "processes": {"type": "array", "items": {"allOf": [
+        {"$ref": "#/components/schemas/Process"}, _object({"gpu": {"type": ["number", "null"]}, "uuid": _TEXT})]}},
+        "uses": {"type": "array", "items": _object({"uuid": _TEXT, "pid": {"type": "integer"}, "first": _NUMBER, "last": _NUMBER})}},
+        ["time"]),
+    "Events": _object({"events": {"type": "array", "items": _EVENT}}),
+    "Catalog": _object({thing: {"type": "array", "items": _object({"key": _TEXT, "title": _TEXT, "unit": _TEXT})}
+                        for thing in ("gpu", "host", "process")}),
+    "OpenAPI": {"type": "object"},
+}  # fmt: skip
+_OTHERS = {
+    "/api/stream": _get("Samples as server-sent events: sample, processes, event, alert, hole.",
+                        {"text/event-stream": {"schema": _TEXT}}, (*_ALWAYS, 503)),
+    "/metrics": _get("What Prometheus scrapes; open where only this machine can reach it.",
+                     _LINES | {"application/openmetrics-text": {"schema": _TEXT}}, (*_ALWAYS, 503)),
+    "/healthz": _get("200 while the server lives.", _LINES, _ALWAYS),
+    "/readyz": _get("200 while samples are fresh.", _LINES, (*_ALWAYS, 503)),
+}  # fmt: skip

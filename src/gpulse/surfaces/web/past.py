@@ -1,0 +1,108 @@
+"""The past: series and events of the history, as the text that is sent. Called in worker threads only, since it reads a disk."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+from ...store.history import HistoryError, HistoryReader
+from .answers import Refusal
+from .wire import compact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from ...store.history import Series
+
+HOST = "host."  # before the metrics of the machine
+_MOST_VALUES = 300_000  # points of all series of one answer: 10 MB of text
+_MOST_EVENTS = 2000
+
+
+class Past:
+    """A history to ask, opened at the first question. `path` may be written meanwhile by this process or another."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._reader: HistoryReader | None = None
+
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        if self._reader is not None:
+            self._reader.close()
+
+    def series(
+        self, metrics: Sequence[str], gpus: Sequence[str] | None, start: float, end: float, points: int
+    ) -> bytes:
+        """Return series as JSON; all GPUs with None. So many that they would not fit are given with fewer points."""
+        with self._asking() as reader:
+            known = reader.gpus(start, end)
+            uuids = [gpu.uuid for gpu in known] if gpus is None else list(gpus)
+            own = [key for key in metrics if not key.startswith(HOST)]
+            machine = [key.removeprefix(HOST) for key in metrics if key.startswith(HOST)]
+            points = max(2, min(points, _MOST_VALUES // max(1, len(own) * len(uuids) + len(machine))))
+            found = reader.series(own, uuids, start, end, points) if own and uuids else []
+            found += reader.host_series(machine, start, end, points) if machine else []
+        told = [
+            {"uuid": gpu.uuid, "index": gpu.index, "name": gpu.name, "memory_total": gpu.memory_total}
+            for gpu in known
+            if gpu.uuid in uuids
+        ]
+        return _written({"from": start, "to": end, "gpus": told}, found)
+
+    def events(self, start: float, end: float, kinds: Sequence[str] | None) -> list[dict[str, Any]]:
+        """Return what happened, the oldest first; of very much the newest."""
+        with self._asking() as reader:
+            found = reader.events(start, end, kinds)
+        return [
+            {"time": event.time, "uuid": event.uuid or "", "kind": event.kind, "text": event.text}
+            for event in found[-_MOST_EVENTS:]
+        ]
+
+    def uses(self, start: float, end: float, commands: bool) -> list[dict[str, Any]]:
+        """Return who used which GPU and when, the one that came first at the head; of very many the newest."""
+        with self._asking() as reader:
+            found = sorted(reader.processes(start, end), key=lambda use: use.first)[-_MOST_EVENTS:]
+        return [
+            {"uuid": use.uuid, "pid": use.pid, "first": use.first, "last": use.last, "memory_most": use.memory_most}
+            | {word: text for word, text in use.text.items() if commands or word != "command"}
+            for use in found
+        ]
+
+    @contextmanager
+    def _asking(self) -> Iterator[HistoryReader]:
+        try:
+            with self._lock:
+                if self._reader is None:
+                    self._reader = HistoryReader(self._path)
+            yield self._reader
+        except HistoryError as error:
+            raise Refusal(503, str(error)) from None
+
+
+def _written(head: dict[str, Any], found: list[Series]) -> bytes:
+    """Return the answer; written by hand, since it is mostly numbers and these take json three times as long."""
+    shared = found[0].times if found and all(series.times == found[0].times for series in found) else None
+    parts = [compact(head)[:-1].decode()]
+    if shared is not None:
+        parts.append(f',"times":{_times(shared)}')
+    texts = []
+    for series in found:
+        name = compact({"uuid": series.uuid, "key": f"{'' if series.uuid else HOST}{series.key}"})[:-1].decode()
+        own = "" if shared is not None else f',"times":{_times(series.times)}'
+        mean = _numbers(series.mean)
+        texts.append(f'{name}{own},"min":{_numbers(series.min)},"mean":{mean},"max":{_numbers(series.max)}}}')
+    parts.append(f',"series":[{",".join(texts)}]}}')
+    return "".join(parts).encode()
+
+
+def _times(times: Sequence[float]) -> str:
+    return f"[{','.join([f'{time:.3f}' for time in times])}]"
+
+
+def _numbers(values: Sequence[float]) -> str:
+    # a value minus itself is 0 unless it is infinite or none at all
+    return f"[{','.join(['null' if value - value else f'{value:.9g}' for value in values])}]"

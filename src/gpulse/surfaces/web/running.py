@@ -1,0 +1,152 @@
+"""Running the app: uvicorn in a thread of its own, until a signal says that it is enough."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ...errors import GpulseError
+from .notify import notify, watchdog_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    import socket
+    from collections.abc import Callable
+    from typing import Any
+
+    from starlette.types import ASGIApp
+
+_HEADERS = 10.0  # seconds a client has to ask something, once it has connected or been answered
+_MOST = 900  # connections answered at once; 1024 files is what most systems let a process open
+_GRACE = 1  # seconds in which answers may end when the server does
+_SLACK = 2.0
+
+
+class Patient(H11Protocol):
+    """HTTP with an end to patience: who connects and asks nothing, or a letter a minute, is shown the door."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait()
+
+    def on_response_complete(self) -> None:
+        self._wait()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(_HEADERS, self._enough)
+
+    def _enough(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.abort()
+
+
+class Quiet:
+    """A filter for uvicorn's log: what it says of streams cut off at the end is no error."""
+
+    stopping = False
+
+    def filter(self, record: Any) -> bool:
+        """Tell whether a line is worth writing."""
+        return not Quiet.stopping and "without completing response" not in record.getMessage()
+
+
+_LOG = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"quiet": {"()": Quiet}},
+    "formatters": {"plain": {"format": "gpulse: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["quiet"]}},
+    "loggers": {
+        name: {"handlers": ["stderr"], "level": "ERROR", "propagate": False}
+        for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio")
+    },
+}
+
+
+class Running:
+    """An app on a socket. `wait` blocks the main thread until SIGINT, SIGTERM or SIGHUP; `stop` ends within about two seconds."""
+
+    def __init__(self, app: ASGIApp, listening: socket.socket, cert: str | None = None, key: str | None = None) -> None:
+        self._socket = listening
+        self._said = False
+        self._ready: Callable[[], None] = lambda: None
+        self._watched = watchdog_seconds()
+        config = uvicorn.Config(
+            app,
+            http=Patient,
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=_LOG,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            ssl_certfile=cert,
+            ssl_keyfile=key,
+            limit_concurrency=_MOST,
+            timeout_keep_alive=int(_HEADERS),
+            timeout_graceful_shutdown=_GRACE,
+            callback_notify=self._tick,
+            timeout_notify=1,
+        )
+        try:
+            config.load()
+        except OSError as error:  # of which those of TLS are kinds
+            raise GpulseError(f"the certificate or its key cannot be used: {error.strerror or error};", _PEM) from None
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="gpulse-web", daemon=True)
+        # a pipe instead of an event: a signal handler may write to it wherever the main thread stands
+        self._told, self._tell = os.pipe()
+
+    def wait(self, ready: Callable[[], None]) -> None:
+        """Serve until told to stop; `ready` is called, in the server's thread, once requests are answered."""
+        Quiet.stopping = False
+        self._ready = ready
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a background job of a script
+                signal.signal(number, lambda *_: self._wake())
+        self._thread.start()
+        os.read(self._told, 1)
+
+    def stop(self) -> None:
+        """End answering; streams must have been told before."""
+        notify("STOPPING=1")
+        Quiet.stopping = True
+        self._server.should_exit = True
+        self._thread.join(_GRACE + _SLACK)
+
+    async def _tick(self) -> None:
+        """Called by the event loop every second or so: while it comes here, it lives."""
+        if not self._said:
+            self._said = True
+            notify("READY=1")
+            self._ready()
+        if self._watched is not None:
+            notify("WATCHDOG=1")
+
+    def _run(self) -> None:
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._wake()
+
+    def _wake(self) -> None:
+        os.write(self._tell, b".")
+
+
+_PEM = "--cert and --key name files in PEM, readable for this user."

@@ -1,0 +1,138 @@
+"""The app: which path is answered by what."""
+
+from __future__ import annotations
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route, Router
+
+from ...present.exposition import exposition
+from .answers import packed, page, problem
+from .api import QUESTIONS, Asked
+from .assets import read_assets
+from .gate import Gate
+from .streams import Streams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from .api import Question
+    from .auth import Hosts
+    from .hub import Hub
+    from .past import Past
+
+    # The text for Prometheus and its content type, for an Accept header; called in a worker thread.
+    Metrics = Callable[[str], tuple[bytes, str]]
+
+_AT_ONCE = 8  # questions answered side by side, each in a thread
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Settings:
+    """How the server is reached. `token` None: by everybody; `hosts` None: by any name, as on a unix socket.
+
+    `open_metrics` lets /metrics, /healthz and /readyz be asked without a token; `base_path` begins and ends with a slash.
+    """
+
+    def __init__(
+        self,
+        token: str | None,
+        hosts: Hosts | None,
+        *,
+        base_path: str = "/",
+        open_metrics: bool = True,
+        access_log: bool = False,
+    ) -> None:
+        self.token = token
+        self.hosts = hosts
+        self.base_path = base_path
+        self.open_metrics = open_metrics
+        self.access_log = access_log
+
+
+def make_app(hub: Hub, settings: Settings, *, past: Past | None = None, metrics: Metrics | None = None) -> ASGIApp:
+    """Return the ASGI app. Its event loop touches bytes only: what reads a disk or makes text is done in threads."""
+    asked = Asked(hub, past)
+    threads = _Threads()
+    assets = read_assets()
+    scrape = metrics or _plain_metrics(hub)
+
+    async def index(request: Request) -> Response:
+        if "index.html" in assets:
+            return assets["index.html"].response(request.scope)
+        return page(
+            "gpulse", "The page has not been built (make web). The API answers: api/snapshot, api/history, metrics."
+        )
+
+    async def static(request: Request) -> Response:
+        asset = assets.get(request.path_params["name"])
+        return problem(404, "there is no such file.") if asset is None else asset.response(request.scope)
+
+    async def scraped(request: Request) -> Response:
+        if hub.latest is None:
+            return problem(503, "nothing has been sampled yet.", {"retry-after": "1"})
+        accept = ",".join(request.headers.getlist("accept"))
+
+        def write() -> Response:
+            text, kind = scrape(accept)
+            return packed(request.scope, text, kind)
+
+        return await threads.run(write)
+
+    async def healthz(request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(request: Request) -> Response:
+        if hub.ready:
+            return PlainTextResponse("ok\n")
+        return problem(
+            503, "nothing has been sampled yet." if hub.latest is None else f"the last sample is {hub.age:.0f} s old."
+        )
+
+    routes = [
+        Route("/", index),
+        Route("/static/{name:path}", static),
+        Route("/metrics", scraped),
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route("/api/stream", Streams(hub)),
+        *(Route(question.path, _answering(question, asked, threads)) for question in QUESTIONS),
+    ]
+    return Gate(Router(routes, redirect_slashes=False, default=_nothing), settings)
+
+
+def _answering(question: Question, asked: Asked, threads: _Threads) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        given = {parameter.name: parameter.value(request.query_params) for parameter in question.parameters}
+        return await threads.run(lambda: packed(request.scope, question.answer(asked, given)))
+
+    return endpoint
+
+
+class _Threads:
+    """Worker threads, so few that questions wait for each other and not for memory."""
+
+    def __init__(self) -> None:
+        self._limit: CapacityLimiter | None = None
+
+    async def run(self, job: Callable[[], Response]) -> Response:
+        if self._limit is None:
+            self._limit = CapacityLimiter(_AT_ONCE)  # belongs to an event loop, so it is made in it
+        return await anyio.to_thread.run_sync(job, limiter=self._limit)
+
+
+def _plain_metrics(hub: Hub) -> Metrics:
+    def scrape(accept: str) -> tuple[bytes, str]:
+        assert hub.latest is not None
+        return ("\n".join(exposition(hub.latest)) + "\n").encode(), _TEXT
+
+    return scrape
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    await problem(404, "there is nothing here; api/openapi.json lists what is.")(scope, receive, send)

@@ -1,0 +1,145 @@
+"""What goes over the wire: snapshots, processes and the catalog as plain data and as text of the stream."""
+
+from __future__ import annotations
+
+import json
+
+from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu
+from ...model.snapshot import Snapshot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from ...model.metric import Metric, Reading, Value
+
+_ENDLESS = 1e300  # the catalog's word for no upper bound
+# What never changes is in /api/snapshot; a stream repeats only what a client finds a GPU by.
+_MOVING = frozenset(key for key, metric in GPU_METRICS.items() if metric.cost != "static") | {"uuid", "index"}
+_MOVING_HOST = frozenset(key for key, metric in HOST_METRICS.items() if metric.cost != "static")
+_USUAL = ("unsupported", "skipped")  # gaps that are the same in every sample
+
+
+def compact(plain: object) -> bytes:
+    """Return plain data as JSON in ASCII, without spaces and line ends."""
+    return json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+
+
+def message(event: str, plain: object, id: str = "") -> bytes:
+    """Return one event of a stream."""
+    head = f"id: {id}\n" if id else ""
+    return f"{head}event: {event}\ndata: ".encode() + compact(plain) + b"\n\n"
+
+
+def sample(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the values of a snapshot that can change, without processes."""
+    return {
+        "time": round(snapshot.time, 3),
+        "gpus": [_gpu(gpu) for gpu in snapshot.gpus],
+        "host": _values(snapshot.host, _MOVING_HOST),
+    }
+
+
+def processes(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the processes of a snapshot under their GPUs, those in MIG instances under these."""
+    return {
+        "time": round(snapshot.time, 3),
+        "gpus": [
+            {"uuid": gpu.uuid or "", "processes": [_process(process) for process in gpu.processes]}
+            for whole in snapshot.gpus
+            for gpu in (whole, *whole.instances)
+        ],
+    }
+
+
+def process_list(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the processes of a snapshot in one list, each with the number and UUID of its GPU."""
+    return {
+        "time": round(snapshot.time, 3),
+        "processes": [
+            {"gpu": whole.index, "uuid": gpu.uuid or "", **_process(process)}
+            for whole in snapshot.gpus
+            for gpu in (whole, *whole.instances)
+            for process in gpu.processes
+        ],
+    }
+
+
+def catalog() -> dict[str, list[dict[str, Any]]]:
+    """Return the metrics that this server can have: all but the details, which nobody samples."""
+    return {
+        thing: [_metric(metric) for metric in metrics.values() if metric.group != "details"]
+        for thing, metrics in (("gpu", GPU_METRICS), ("host", HOST_METRICS), ("process", PROCESS_METRICS))
+    }
+
+
+def without_commands(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot without the command lines of its processes."""
+
+    def bare(gpu: Gpu) -> Gpu:
+        return Gpu(
+            dict(gpu.items()),
+            gpu.gaps,
+            state=gpu.state,
+            since=gpu.since,
+            processes=tuple(process.replace(command=None) for process in gpu.processes),
+            instances=tuple(bare(part) for part in gpu.instances),
+        )
+
+    if not any(process.command is not None for gpu in snapshot.gpus for process in gpu.all_processes()):
+        return snapshot
+    return Snapshot(snapshot.time, tuple(map(bare, snapshot.gpus)), snapshot.host, snapshot.driver, snapshot.problems)
+
+
+def _gpu(gpu: Gpu) -> dict[str, Any]:
+    plain = _values(gpu, _MOVING)
+    plain["state"] = gpu.state
+    if gpu.since is not None:
+        plain["since"] = round(gpu.since, 3)
+    if gaps := {key: gap for key, gap in gpu.gaps.items() if gap not in _USUAL}:
+        plain["gaps"] = gaps
+    if gpu.instances:
+        plain["instances"] = [_gpu(part) for part in gpu.instances]
+    return plain
+
+
+def _process(process: Reading) -> dict[str, Any]:
+    plain = _values(process, PROCESS_METRICS)
+    if process.gaps:
+        plain["gaps"] = dict(process.gaps)
+    return plain
+
+
+def _values(reading: Reading, keys: frozenset[str] | Mapping[str, Metric]) -> dict[str, Any]:
+    return {key: _short(value) for key, value in reading.items() if key in keys}
+
+
+def _short(value: Value) -> Value | list[Any]:
+    """Return a value with three digits after the point: more is noise, and 50 clients would pay for it every second."""
+    if isinstance(value, float):
+        return round(value, 3)
+    return list(_shortened(value)) if isinstance(value, tuple) else value
+
+
+def _shortened(values: tuple[Any, ...]) -> Iterator[Any]:
+    for value in values:
+        yield round(value, 3) if isinstance(value, float) else value
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    return {
+        "key": metric.key,
+        "title": metric.title,
+        "short": metric.short,
+        "type": type(metric).__name__.lower(),
+        "unit": metric.unit.name,
+        "symbol": metric.unit.symbol,
+        "kind": metric.kind,
+        "group": metric.group,
+        "help": metric.help,
+        "low": metric.low,
+        "high": None if metric.high >= _ENDLESS else metric.high,
+        "warn": metric.warn,
+        "critical": metric.critical,
+    }

@@ -1,0 +1,436 @@
+"""`gpulse serve` as its users run it: a real process, a real port."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+from tests.e2e.lab import environment
+from tests.e2e.serving import Serving, plain_environment
+from tests.fake_nvml import Scenario
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with Serving(tmp_path_factory.mktemp("serve"), "--interval", "0.2") as server:
+        server.until("/readyz", 200)
+        yield server
+
+
+def refused(folder: Path, *options: str, **environ: str) -> tuple[int, str, str]:
+    """Run a server that does not start."""
+    command = [sys.executable, "-m", "gpulse", "serve", *options]
+    done = subprocess.run(
+        command, env=plain_environment(folder, **environ), capture_output=True, text=True, timeout=30, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_link_opens_the_page_and_leaves_a_cookie(server: Serving) -> None:
+    assert server.link.startswith("http://127.0.0.1:")
+    status, headers, _ = server.get(f"/?token={server.token}", known=False)
+    assert (status, headers["location"]) == (303, "./")
+    cookie = headers["set-cookie"].partition(";")[0]
+    status, headers, body = server.get("/", known=False, cookie=cookie)
+    assert status == 200
+    assert headers["content-type"].startswith("text/html")
+    assert b"gpulse" in body.lower()
+    assert server.get("/", known=False)[0] == 401
+
+
+def test_now_is_in_the_snapshot_and_before_in_the_history(server: Serving) -> None:
+    plain = server.json("/api/snapshot")
+    assert len(plain["gpus"]) == 8
+    assert plain["server"]["history"] is True
+    with StreamOf(server) as stream:
+        stream.events(12, "sample")
+    history = server.json("/api/history?metrics=utilization,host.cpu_percent&points=100")
+    assert {series["uuid"] for series in history["series"]} == {"", *(gpu["uuid"] for gpu in plain["gpus"])}
+    assert any(value is not None for series in history["series"] for value in series["mean"])
+
+
+class StreamOf:
+    """A stream that is closed in the end."""
+
+    def __init__(self, server: Serving, last: str = "", small: bool = False) -> None:
+        self._stream = server.stream(last, small)
+
+    def __enter__(self):  # type: ignore[no-untyped-def]
+        return self._stream
+
+    def __exit__(self, *failure: object) -> None:
+        self._stream.close()
+
+
+def test_samples_stream_and_go_on_where_they_were(server: Serving) -> None:
+    with StreamOf(server) as stream:
+        samples = stream.events(3, "sample")
+    run, _, number = samples[-1][0].rpartition("-")
+    assert [int(id.rpartition("-")[2]) for id, _, _ in samples] == list(range(int(number) - 2, int(number) + 1))
+    assert len(samples[0][2]["gpus"]) == 8
+    with StreamOf(server, samples[0][0]) as stream:
+        again = stream.events(3, "sample")
+    assert [id for id, _, _ in again[:2]] == [f"{run}-{int(number) - 1}", f"{run}-{number}"]
+
+
+def test_a_client_of_another_run_is_told_of_the_hole(server: Serving) -> None:
+    with StreamOf(server, "0a0a0a0a-77") as stream:
+        assert stream.events(1)[0][1] == "hole"
+
+
+def test_scrapers_need_no_token_on_loopback(server: Serving) -> None:
+    for path in ("/metrics", "/healthz", "/readyz"):
+        assert server.get(path, known=False)[0] == 200
+    body = server.get("/metrics", known=False)[2]
+    assert b"gpulse_gpu_up" in body
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:9440", "127.0.0.1.nip.io"])
+def test_a_rebound_name_is_refused(server: Serving, host: str) -> None:
+    assert server.get("/api/snapshot", host=host)[0] == 400
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/static/../../../../etc/passwd", "/static/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/static//etc/passwd"],
+)
+def test_no_file_of_the_machine_is_served(server: Serving, target: str) -> None:
+    with server.connect() as client:
+        client.sendall(
+            f"GET {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\nConnection: close\r\n\r\n".encode()
+        )
+        answer = client.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 404")
+    assert b"root:" not in answer
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 600_000 + b"\r\n\r\n",
+        b"GET /" + b"a" * 600_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"\x16\x03\x01\x00\xa5\x01\x00\r\n\r\n",
+    ],
+)
+def test_requests_that_are_none_get_a_400_and_harm_nobody(server: Serving, request_text: bytes) -> None:
+    with server.connect() as client:
+        try:
+            client.sendall(request_text)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it had seen enough
+        try:
+            answer = client.recv(100)
+        except ConnectionResetError:
+            answer = b""
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+    assert server.get("/healthz")[0] == 200
+    assert server.err == ""
+
+
+def test_200_clients_that_do_not_read_cost_little_and_block_nobody(tmp_path: Path) -> None:
+    with Serving(tmp_path, "--interval", "0.1", "--no-history") as server:
+        before = server.memory()
+        stalled = [server.stream(small=True) for _ in range(200)]
+        with StreamOf(server) as stream:
+            samples = stream.events(100, "sample")
+        numbers = [int(id.rpartition("-")[2]) for id, _, _ in samples]
+        assert numbers == list(range(numbers[0], numbers[0] + 100))
+        assert server.get("/healthz")[0] == 200
+        assert server.memory() - before < 60
+        code, seconds = server.end()
+        for client in stalled:
+            client.close()
+        assert (code, server.err) == (0, "")
+        assert seconds < 5
+
+
+def test_who_connects_and_asks_nothing_is_shown_the_door(tmp_path: Path) -> None:
+    code = (
+        "import sys, gpulse.surfaces.web.running as running\n"
+        "running._HEADERS = 0.3\n"
+        "from gpulse.cli.main import main\n"
+        "sys.exit(main(['serve', '--demo', '--port', '0', '--no-history']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env=plain_environment(tmp_path), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().partition("127.0.0.1:")[2].partition("/")[0])
+        silent, slow, used = (socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(3))
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: local")
+        used.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = b""
+        while not answer.endswith(b"ok\n"):
+            answer += used.recv(4000)
+        used.sendall(b"GET /")
+        for client in (silent, slow, used):
+            try:
+                assert client.recv(100) == b""
+            except ConnectionResetError:
+                pass  # the same, said in another way
+            client.close()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_streams_and_server_with_exit_0_and_no_word(tmp_path: Path, number: signal.Signals) -> None:
+    with Serving(tmp_path) as server:
+        streams = [server.stream() for _ in range(3)]
+        for stream in streams:
+            stream.events(1, "sample")
+        code, seconds = server.end(number)
+        assert (code, server.err) == (0, "")
+        assert seconds < 5
+        for stream in streams:
+            assert stream.rest().endswith(b"0\r\n\r\n")  # the end of it, not of the connection
+            stream.close()
+
+
+def test_the_history_is_whole_after_the_end_and_another_server_only_reads_meanwhile(tmp_path: Path) -> None:
+    file = tmp_path / "history.db"
+    (tmp_path / "second").mkdir()
+    with Serving(tmp_path, "--interval", "0.1", "--history", str(file)) as server:
+        with StreamOf(server) as stream:
+            stream.events(15, "sample")
+        with Serving(tmp_path / "second", "--history", str(file)) as second:
+            assert "only read here" in second.err
+            assert second.err.count("\n") == 1
+            assert second.json("/api/history?metrics=utilization")["series"]
+        assert server.end()[0] == 0
+    from gpulse.store.history import HistoryReader
+
+    with HistoryReader(str(file)) as reader:
+        assert len(reader.gpus(0, 1e11)) == 8
+        assert [event.kind for event in reader.events(0, 1e11)][-1] == "stop"
+
+
+def test_command_lines_are_off_everywhere(tmp_path: Path) -> None:
+    file = tmp_path / "history.db"
+    with Serving(
+        tmp_path, "--no-commands", "--interval", "0.1", "--history", str(file), "--processes-metrics"
+    ) as server:
+        with StreamOf(server) as stream:
+            texts = [json.dumps(data) for _, _, data in stream.events(12)]
+        texts += [
+            server.get(path)[2].decode()
+            for path in ("/api/snapshot", "/api/processes", "/metrics", "/api/events", "/api/history")
+        ]
+        assert json.loads(texts[12])["server"]["commands"] is False
+        assert any('"pid"' in text for text in texts)
+        assert not [text for text in texts if "torchrun" in text or '"command"' in text]
+        server.end()
+    assert b"torchrun" not in file.read_bytes()
+
+
+def test_a_socket_file_serves_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "gpulse.sock"
+    with Serving(tmp_path, "--unix-socket", str(path)) as server:
+        assert path.stat().st_mode & 0o777 == 0o600
+        for token, status in ((server.token, b"200"), ("wrong", b"401")):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(30)
+                client.connect(str(path))
+                client.sendall(
+                    f"GET /api/openapi.json HTTP/1.1\r\nHost: any\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n".encode()
+                )
+                assert client.makefile("rb").read().startswith(b"HTTP/1.1 " + status)
+        assert server.end()[0] == 0
+    assert not path.exists()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    try:
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2",
+             "-subj", "/CN=localhost",
+             "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True
+        )  # fmt: skip
+    except FileNotFoundError:
+        pytest.skip("openssl is not here")
+    return cert, key
+
+
+def test_tls_with_certificate_files(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    with Serving(tmp_path, "--cert", str(cert), "--key", str(key)) as server:
+        assert server.link.startswith("https://")
+        trusting = ssl.create_default_context(cafile=str(cert))
+
+        class Stay(urllib.request.HTTPRedirectHandler):
+            def redirect_request(self, *request: object) -> None:
+                return None
+
+        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=trusting), Stay)
+        with pytest.raises(urllib.error.HTTPError) as answer:
+            opener.open(server.link, timeout=30)
+        with answer.value:
+            assert answer.value.code == 303
+            assert answer.value.headers["set-cookie"].endswith("; Secure")
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as bare:
+            bare.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert not bare.recv(100).startswith(b"HTTP/1.1 200")
+        assert server.end()[0] == 0
+        assert server.err == ""
+
+
+def test_a_certificate_that_is_none_is_one_sentence(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
+    bad = tmp_path / "bad.pem"
+    bad.write_text("nonsense")
+    for options in (["--cert", str(bad)], ["--cert", str(certificate[0])], ["--cert", str(tmp_path / "none.pem")]):
+        code, out, err = refused(tmp_path, "--demo", "--port", "0", *options)
+        assert (code, out) == (1, "")
+        assert "certificate" in err
+        assert err.count("\n") == 1
+
+
+def test_a_port_in_use_is_one_sentence_and_exit_1(tmp_path: Path, server: Serving) -> None:
+    code, out, err = refused(tmp_path, "--demo", "--port", str(server.port))
+    assert (code, out) == (1, "")
+    assert f"--port {server.port + 1}" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--port", "x"), ("--port", "70000"), ("--bind", "1.2.3.4:x"), ("--key", "k"), ("--no-history", "--history", "h"),
+     ("--base-path", "x"),
+     ("--base-path", "/a b/"), ("--interval", "0"), ("--no-auth", "--token-file", "t"), ("--unix-socket", "s", "--port", "1")],
+)  # fmt: skip
+def test_options_that_make_no_sense_are_exit_2(tmp_path: Path, options: tuple[str, ...]) -> None:
+    code, out, err = refused(tmp_path, "--demo", *options)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+def test_a_token_file_is_kept_out_of_what_is_printed_and_used_again(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    tokens = []
+    for _ in range(2):
+        with Serving(tmp_path, "--token-file", str(file), "--no-history") as server:
+            assert "token" not in server.link
+            assert server.get("/api/openapi.json")[0] == 200
+            tokens.append(server.token)
+    assert tokens[0] == tokens[1]
+    file.chmod(0o644)
+    code, _, err = refused(tmp_path, "--demo", "--port", "0", "--token-file", str(file))
+    assert code == 1
+    assert "chmod 600" in err
+
+
+def test_no_auth_is_said_aloud(tmp_path: Path) -> None:
+    with Serving(tmp_path, "--no-auth", "--no-history") as server:
+        assert server.get("/api/openapi.json", known=False)[0] == 200
+        assert "--no-auth" in server.err
+
+
+def test_beyond_loopback_scrapers_need_the_token_and_addresses_will_do(tmp_path: Path) -> None:
+    with Serving(tmp_path, "--bind", "0.0.0.0:0", "--no-history", "--allow-host", "gpu.example,b") as server:
+        for path in ("/metrics", "/healthz", "/readyz"):
+            assert server.get(path, known=False)[0] == 401
+        server.until("/readyz", 200)
+        assert server.get("/healthz", host="10.9.8.7:1")[0] == 200
+        assert server.get("/healthz", host="gpu.example")[0] == 200
+        assert server.get("/healthz", host="evil.example")[0] == 400
+        assert "without --cert" in server.err
+
+
+def test_below_a_base_path(tmp_path: Path) -> None:
+    with Serving(tmp_path, "--base-path", "/gpus", "--no-history") as server:
+        assert server.link.partition("?")[0].endswith("/gpus/")
+        assert server.get(f"/gpus/?token={server.token}", known=False)[1]["set-cookie"].count("Path=/gpus/;") == 1
+        assert server.get("/gpus/api/openapi.json")[0] == server.get("/api/openapi.json")[0] == 200
+        assert server.get("/gpus")[1]["location"] == "gpus/"
+
+
+def test_the_settings_fill_what_the_command_line_leaves_open(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        "[serve]\ncommands = false\nhistory = false\ninterval = 0.5\nport = 1\n[alerts]\nlog = false\n"
+    )
+    with Serving(tmp_path, "--port", "0") as server:
+        server.until("/readyz", 200)
+        assert {"commands": False, "history": False, "interval": 0.5}.items() <= server.json("/api/snapshot")[
+            "server"
+        ].items()
+
+
+@pytest.mark.parametrize("text", ["[serve]\nprot = 1", "[serve]\nport = 'x'", "serve = 1", "[alerts]\nnonsense = 1"])
+def test_settings_that_make_no_sense_are_exit_2(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    code, out, err = refused(tmp_path, "--demo", "--port", "0")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+def test_systemd_hears_of_start_life_and_end(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(30)
+        environ = plain_environment(tmp_path, NOTIFY_SOCKET=str(tmp_path / "notify"), WATCHDOG_USEC="4000000")
+        with Serving(tmp_path, "--no-history", environ=environ) as server:
+            assert [systemd.recv(100) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1"]
+            assert server.end()[0] == 0
+        told = [systemd.recv(100)]
+        while told[-1] == b"WATCHDOG=1":
+            told.append(systemd.recv(100))
+        assert told[-1] == b"STOPPING=1"
+
+
+def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path) -> None:
+    for name in ("starlette", "uvicorn"):
+        blocker = tmp_path / name
+        blocker.mkdir()
+        (blocker / f"{name}.py").write_text(f"raise ModuleNotFoundError('no', name={name!r})")
+        path = f"{blocker}{os.pathsep}{plain_environment(tmp_path)['PYTHONPATH']}"
+        code, out, err = refused(tmp_path, "--demo", PYTHONPATH=path)
+        assert (code, out) == (1, "")
+        assert err == f"gpulse: `gpulse serve` needs {name}; pip install 'gpulse[serve]'.\n"
+
+
+def test_no_gpu_is_exit_3_with_the_reason(tmp_path: Path) -> None:
+    env = environment(Scenario.load("not-loaded"), tmp_path, GPULSE_CONFIG=str(tmp_path / "none.toml"))
+    done = subprocess.run(
+        [sys.executable, "-m", "gpulse", "serve", "--port", "0", "--no-history"],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "not loaded" in done.stderr
+
+
+def test_a_gpu_that_hangs_holds_up_nobody(tmp_path: Path) -> None:
+    scenario = Scenario().driver(gpus=2).fault(function="nvmlDeviceGetPowerUsage", gpu="1", hang="60s")
+    env = environment(scenario, tmp_path / "fake", GPULSE_CONFIG=str(tmp_path / "none.toml"))
+    with Serving(tmp_path, "--no-history", environ=env, source="") as server:
+        server.until("/readyz", 200)
+        for path in ("/healthz", "/metrics", "/api/snapshot"):
+            assert server.get(path)[0] == 200
+        assert [gpu["state"] for gpu in server.json("/api/snapshot")["gpus"]] == ["ok", "timeout"]
+        code, seconds = server.end()
+        assert code == 0
+        assert "Traceback" not in server.err
+        assert seconds < 8

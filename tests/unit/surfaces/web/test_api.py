@@ -1,0 +1,259 @@
+"""The API: what each question answers, and what it says to one that makes no sense."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, Gpu, Process
+from gpulse.model.codec import from_plain
+from gpulse.model.snapshot import Snapshot
+from gpulse.store.history import HistoryWriter
+from gpulse.surfaces.web.api import POINTS, QUESTIONS
+from gpulse.surfaces.web.hub import Hub
+from gpulse.surfaces.web.past import Past
+from tests.unit.surfaces.web.asking import START, UUIDS, app_of, ask, hub_of, look
+
+EVIL = "</script><img src=x onerror=alert(1)>\x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
+    path = str(tmp_path_factory.mktemp("history") / "history.db")
+    with HistoryWriter(path) as writer:
+        for number in range(100):
+            if not 40 <= number < 60:
+                writer.add(look(number))
+    past = Past(path)
+    yield past
+    past.close()
+
+
+def test_the_snapshot_is_that_of_status_and_more() -> None:
+    plain = ask(app_of(hub_of(2)), "/api/snapshot").json
+    assert from_plain(plain).gpus == look(1).gpus
+    assert plain["schema"] == 1
+    assert plain["alerts"] == plain["verdicts"] == []
+    assert set(plain["server"]) == {"version", "started", "interval", "commands", "history"}
+    assert plain["server"]["history"] is False
+
+
+def test_the_snapshot_follows_the_hub() -> None:
+    hub = hub_of(1)
+    app = app_of(hub)
+    first = ask(app, "/api/snapshot").json["time"]
+    assert ask(app, "/api/snapshot").json["time"] == first
+    hub.add(look(7))
+    assert ask(app, "/api/snapshot").json["time"] != first
+
+
+@pytest.mark.parametrize("path", ["/api/snapshot", "/api/processes", "/metrics", "/readyz"])
+def test_before_the_first_sample_there_is_nothing_but_that_is_said(path: str) -> None:
+    answer = ask(app_of(Hub(None, 1.0)), path)
+    assert (answer.status, answer.headers["content-type"]) == (503, "application/problem+json")
+    assert ask(app_of(Hub(None, 1.0)), "/healthz").status == 200
+
+
+def test_processes_have_their_gpu() -> None:
+    plain = ask(app_of(), "/api/processes").json
+    assert plain["time"] == START
+    (process,) = plain["processes"]
+    assert (process["gpu"], process["uuid"], process["pid"], process["command"]) == (0, "GPU-0", 42, "python train.py")
+
+
+@pytest.mark.parametrize("path", ["/api/snapshot", "/api/processes"])
+def test_command_lines_can_be_off(path: str) -> None:
+    answer = ask(app_of(hub_of(1, commands=False)), path)
+    assert b"train.py" not in answer.body
+    assert b"python" in answer.body
+
+
+def test_the_catalog_is_the_catalog_without_what_nobody_samples() -> None:
+    plain = ask(app_of(), "/api/metrics-catalog").json
+    keys = [entry["key"] for entry in plain["gpu"]]
+    assert keys == [key for key, metric in GPU_METRICS.items() if metric.group != "details"]
+    assert [entry["key"] for entry in plain["host"]] == list(HOST_METRICS)
+    power = next(entry for entry in plain["gpu"] if entry["key"] == "power_draw")
+    assert (power["unit"], power["symbol"], power["kind"]) == ("watts", "W", "gauge")
+    fields = {"key", "title", "short", "unit", "symbol", "kind", "group", "help", "low", "high", "warn", "critical"}
+    assert all(fields <= set(entry) for entries in plain.values() for entry in entries)
+
+
+def test_history_gives_series_with_gaps_as_null(past: Past) -> None:
+    app = app_of(past=past)
+    query = f"metrics=utilization,temperature,host.cpu_percent&gpus=all&from={START}&to={START + 100}&points=100"
+    plain = ask(app, f"/api/history?{query}").json
+    assert (plain["from"], plain["to"]) == (START, START + 100)
+    assert [(gpu["uuid"], gpu["index"], gpu["name"]) for gpu in plain["gpus"]] == [
+        (uuid, at, "Scripted") for at, uuid in enumerate(UUIDS)
+    ]
+    series = {(one["uuid"], one["key"]): one for one in plain["series"]}
+    assert set(series) == {
+        *((uuid, key) for uuid in UUIDS for key in ("utilization", "temperature")),
+        ("", "host.cpu_percent"),
+    }
+    times = plain["times"]
+    one = series["GPU-0", "utilization"]
+    assert "times" not in one
+    assert len(times) == len(one["min"]) == len(one["mean"]) == len(one["max"])
+    assert None in one["mean"]
+    told = {round(time - START): value for time, value in zip(times, one["mean"], strict=True) if value is not None}
+    assert told
+    assert all(math.isclose(value, second, abs_tol=1.5) for second, value in told.items())
+    assert not [second for second in told if 42 <= second < 58]
+
+
+def test_history_of_one_gpu_is_of_that_one(past: Past) -> None:
+    plain = ask(app_of(past=past), f"/api/history?metrics=utilization&gpus=GPU-1&from={START}&to={START + 100}").json
+    assert [gpu["uuid"] for gpu in plain["gpus"]] == [one["uuid"] for one in plain["series"]] == ["GPU-1"]
+
+
+def test_a_gpu_or_a_time_without_records_is_empty(past: Past) -> None:
+    app = app_of(past=past)
+    assert ask(app, f"/api/history?gpus=GPU-9&from={START}&to={START + 100}").json["series"] == []
+    early = ask(app, "/api/history?from=1000&to=2000").json
+    assert early["gpus"] == []
+
+
+def test_who_was_there_is_told_from_the_history(tmp_path: Path) -> None:
+    path = str(tmp_path / "history.db")
+    process = Process({"pid": 7, "name": "python", "user": "ada", "command": "python --x", "memory_used": 5 << 30})
+    with HistoryWriter(path) as writer:
+        for second in range(3):
+            writer.add(Snapshot(START + second, (Gpu({"uuid": "GPU-0", "index": 0}, processes=(process,)),)))
+    query = f"/api/processes?from={START - 10}&to={START + 10}"
+    (use,) = ask(app_of(past=Past(path)), query).json["uses"]
+    assert (use["uuid"], use["pid"], use["user"], use["command"]) == ("GPU-0", 7, "ada", "python --x")
+    assert START <= use["first"] < use["last"] <= START + 3
+    (use,) = ask(app_of(hub_of(commands=False), past=Past(path)), query).json["uses"]
+    assert "command" not in use
+    assert ask(app_of(), query).status == 404
+
+
+def test_reasons_can_be_asked_for_one_by_one(past: Past) -> None:
+    answer = ask(
+        app_of(past=past), f"/api/history?metrics=throttle_reasons:hw_slowdown,state&from={START}&to={START + 100}"
+    )
+    assert answer.status == 200
+    assert {one["key"] for one in answer.json["series"]} >= {"state"}
+
+
+def test_points_are_kept_within_what_fits(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpulse.surfaces.web.past._MOST_VALUES", 40)
+    plain = ask(
+        app_of(past=past), f"/api/history?metrics=utilization,temperature&from={START}&to={START + 100}&points=100"
+    ).json
+    assert 0 < len(plain["times"]) <= 12
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["points=0", f"points={POINTS + 1}", "points=1.5", "points=x", "points=", "points=1e400", "points=nan", "from=x", "from=-1", "to=1e12",
+     "from=inf", "from=1_0", "from=20&to=10", "from=10&to=10", "metrics=nonsense", "metrics=", "metrics=utilization,,power_draw",
+     "metrics=host.nonsense", "metrics=cpu_percent", "metrics=utilization:x", "metrics=throttle_reasons:", "gpus=", "gpus=a,,b",
+     "gpus=a%20b",
+     "gpus=%00", f"gpus={'x' * 101}", f"gpus={','.join(map(str, range(65)))}", "from=%D9%A1", "from=" + "1" * 70],
+)  # fmt: skip
+def test_parameters_that_make_no_sense_are_named(past: Past, query: str) -> None:
+    answer = ask(app_of(past=past), f"/api/history?{query}")
+    assert (answer.status, answer.headers["content-type"]) == (422, "application/problem+json")
+    assert answer.json["detail"].partition(":")[0] in ("points", "from", "to", "metrics", "gpus")
+    assert answer.json["title"].startswith("Unprocessable")
+
+
+def test_without_a_history_that_is_said_and_events_come_from_memory() -> None:
+    hub = hub_of(1)
+    hub.add(look(1, name="new"))
+    hub.events.kept.append({"time": START + 1, "uuid": "GPU-0", "kind": "xid", "text": "XID 79"})
+    app = app_of(hub)
+    assert ask(app, "/api/history").status == 404
+    query = f"from={START}&to={START + 10}"
+    assert [event["kind"] for event in ask(app, f"/api/events?{query}").json["events"]] == ["xid"]
+    assert ask(app, f"/api/events?{query}&kinds=lost").json["events"] == []
+    assert ask(app, "/api/events?from=1&to=2").json["events"] == []
+
+
+def test_events_come_from_the_history(past: Past) -> None:
+    app = app_of(past=past)
+    events = ask(app, f"/api/events?from={START - 10}&to={START + 200}").json["events"]
+    assert {"process-start", "stop"} <= {event["kind"] for event in events}
+    assert all(set(event) == {"time", "uuid", "kind", "text"} for event in events)
+    only = ask(app, f"/api/events?from={START - 10}&to={START + 200}&kinds=process-start").json["events"]
+    assert {event["kind"] for event in only} == {"process-start"}
+
+
+def test_a_history_that_cannot_be_read_is_a_503(tmp_path: Path) -> None:
+    app = app_of(past=Past(str(tmp_path / "missing.db")))
+    for path in ("/api/history", "/api/events"):
+        assert ask(app, path).status == 503
+    assert ask(app, "/api/snapshot").status == 200
+
+
+def test_large_answers_are_packed_for_those_who_can_unpack() -> None:
+    plain, packed = (
+        ask(app_of(), "/api/metrics-catalog", accept_encoding=how) for how in ("identity", "gzip, deflate")
+    )
+    assert packed.headers["content-encoding"] == "gzip"
+    assert len(packed.raw) < len(plain.raw) / 3
+    assert packed.json == plain.json
+
+
+def test_text_of_processes_stays_text() -> None:
+    hub = Hub(None, 1.0)
+    hub.add(look(0, command=EVIL, name=EVIL))
+    for path in ("/api/snapshot", "/api/processes"):
+        answer = ask(app_of(hub), path)
+        assert answer.headers["content-type"] == "application/json"
+        assert EVIL in json.dumps(answer.json, ensure_ascii=False).encode().decode("unicode_escape")
+    assert b"\x1b" not in hub.greeting()[1]
+
+
+@pytest.mark.parametrize("path", ["/%3Cscript%3Ealert(1)%3C/script%3E", "/api/%3Cimg%3E", "/static/%3Cb%3E"])
+def test_no_error_repeats_what_was_asked(path: str) -> None:
+    answer = ask(app_of(), path, accept="text/html")
+    assert answer.status == 404
+    assert b"<" not in answer.body
+
+
+def test_metrics_are_read_by_prometheus_own_parser() -> None:
+    answer = ask(app_of(), "/metrics", known=False)
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert any(family.name == "gpulse_gpu_up" for family in text_string_to_metric_families(answer.body.decode()))
+
+
+def test_metrics_may_come_from_elsewhere_and_know_what_is_accepted() -> None:
+    answer = ask(app_of(metrics=lambda accept: (accept.encode(), "x/y")), "/metrics", accept="a/b")
+    assert (answer.body, answer.headers["content-type"]) == (b"a/b", "x/y")
+
+
+def test_readiness_ends_when_samples_stop() -> None:
+    hub = hub_of(1)
+    assert ask(app_of(hub), "/readyz").status == 200
+    hub._seen -= 9
+    answer = ask(app_of(hub), "/readyz")
+    assert (answer.status, answer.json["detail"]) == (503, "the last sample is 9 s old.")
+    assert ask(app_of(hub), "/metrics").status == 200
+
+
+def test_every_path_is_in_the_openapi_document() -> None:
+    plain = ask(app_of(), "/api/openapi.json").json
+    assert set(plain["paths"]) == {
+        *(question.path for question in QUESTIONS),
+        "/api/stream",
+        "/metrics",
+        "/healthz",
+        "/readyz",
+    }
+    named = {parameter["name"] for parameter in plain["paths"]["/api/history"]["get"]["parameters"]}
+    assert named == {"metrics", "gpus", "from", "to", "points"}
+    text = json.dumps(plain)
+    for part in text.split('"#/components/schemas/')[1:]:
+        assert part.partition('"')[0] in plain["components"]["schemas"]

@@ -1,0 +1,160 @@
+"""Tokens, where they are kept and shown, and the names a server answers to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpulse.errors import GpulseError
+from gpulse.surfaces.web.auth import Hosts, carries, cookie, is_loopback, new_token, token_of
+
+TOKEN = new_token()
+
+
+def bearer(value: str) -> list[tuple[bytes, bytes]]:
+    return [(b"authorization", value.encode())]
+
+
+def test_a_token_has_128_bits_at_least_and_is_new_each_time() -> None:
+    assert len(new_token()) * 6 >= 128
+    assert len({new_token() for _ in range(100)}) == 100
+
+
+def test_a_token_file_is_made_for_its_owner_only_and_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    before = os.umask(0)
+    try:
+        token = token_of(str(path))
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert token_of(str(path)) == token
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o777])
+def test_a_token_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "token"
+    path.write_text(TOKEN)
+    path.chmod(mode)
+    with pytest.raises(GpulseError, match="others can read"):
+        token_of(str(path))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "short", "a" * 21, "with space in the middle of it", "två-ä" * 6, f"{TOKEN}\n{TOKEN}"]
+)
+def test_a_file_that_holds_no_token_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "token"
+    path.write_text(text)
+    path.chmod(0o600)
+    with pytest.raises(GpulseError, match="holds no token"):
+        token_of(str(path))
+
+
+@pytest.mark.parametrize("name", [".", "missing/token"])
+def test_a_place_that_cannot_hold_a_token_is_said(tmp_path: Path, name: str) -> None:
+    with pytest.raises(GpulseError, match="token file"):
+        token_of(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        bearer(f"Bearer {TOKEN}"),
+        bearer(f"bearer   {TOKEN} "),
+        [(b"cookie", f"gpulse_token={TOKEN}".encode())],
+        [(b"cookie", f'other=1; gpulse_token="{TOKEN}"'.encode())],
+        [(b"cookie", f"gpulse_token=old; gpulse_token={TOKEN}".encode())],
+        [(b"cookie", b"gpulse_token=old"), (b"cookie", f"gpulse_token={TOKEN}".encode())],
+    ],
+)
+def test_the_token_is_taken_from_header_and_cookie(headers: list[tuple[bytes, bytes]]) -> None:
+    assert carries(headers, TOKEN)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        bearer(""),
+        bearer("Bearer"),
+        bearer("Bearer "),
+        bearer(f"Bearer {TOKEN}x"),
+        bearer(f"Bearer {TOKEN[:-1]}"),
+        bearer(f"Basic {TOKEN}"),
+        bearer(f"{TOKEN}"),
+        bearer("Bearer tökén"),
+        [(b"authorization", b"Bearer \xff\xfe")],
+        [(b"cookie", b"gpulse_token=")],
+        [(b"cookie", f"xgpulse_token={TOKEN}".encode())],
+        [(b"x-token", TOKEN.encode())],
+    ],
+)
+def test_anything_else_is_no_token(headers: list[tuple[bytes, bytes]]) -> None:
+    assert not carries(headers, TOKEN)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_break_the_comparison(value: bytes) -> None:
+    assert not carries([(b"authorization", value), (b"cookie", value)], TOKEN)
+
+
+def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def never(*both: bytes) -> bool:
+        asked.append(both)
+        return False
+
+    monkeypatch.setattr("gpulse.surfaces.web.auth.hmac.compare_digest", never)
+    assert not carries(bearer(f"Bearer {TOKEN}"), TOKEN)
+    assert asked == [(TOKEN.encode(), TOKEN.encode())]
+
+
+def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites() -> None:
+    assert cookie("T", "/x/", False) == "gpulse_token=T; Path=/x/; HttpOnly; SameSite=Strict"
+    assert cookie("T", "/", True).endswith("; Secure")
+
+
+@pytest.mark.parametrize(
+    "header", ["localhost", "LOCALHOST:9440", "localhost.", "127.0.0.1:80", "[::1]", "[::1]:9440", "box", "box:1"]
+)
+def test_the_servers_own_names_are_answered_to(header: str) -> None:
+    assert Hosts(["localhost", "127.0.0.1", "::1", "Box"]).permit(header)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["", "evil.example", "localhost.evil.example", "localhost@evil", "localhost:", "localhost:9440:1", "[::1", "::1", "[evil]", "10.0.0.1",
+     "localhost, evil", "localhost\tx", "127.0.0.1.nip.io", "locälhost", "[::1]x", "localhost:999999"],
+)  # fmt: skip
+def test_other_names_are_not(header: str) -> None:
+    assert not Hosts(["localhost", "127.0.0.1", "::1"]).permit(header)
+
+
+def test_beyond_loopback_any_address_will_do_but_no_name() -> None:
+    hosts = Hosts(["localhost"], addresses=True)
+    assert hosts.permit("10.1.2.3:9440")
+    assert hosts.permit("[fe80::1]:9440")
+    assert not hosts.permit("evil.example:9440")
+    assert not hosts.permit("1.2.3")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("box", False),
+    ],
+)
+def test_what_only_this_machine_can_reach(name: str, is_one: bool) -> None:
+    assert is_loopback(name) is is_one

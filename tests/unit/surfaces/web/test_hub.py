@@ -1,0 +1,229 @@
+"""The hub: one encoding of each look, kept for those who come back."""
+
+from __future__ import annotations
+
+import json
+import threading
+import tracemalloc
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from gpulse.model.snapshot import Snapshot
+from gpulse.surfaces.web import wire
+from gpulse.surfaces.web.hub import KEPT, REPLAYED, Hub, wanted
+from tests.unit.scripted import ScriptedDevice, sampler_of
+from tests.unit.surfaces.web.asking import START, hub_of, look
+
+
+def events_of(text: bytes) -> list[tuple[str, str, Any]]:
+    """Return the messages of a piece of a stream: id, event, data."""
+    found = []
+    for block in text.decode("ascii").split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if line and not line.startswith(":"))
+        if "event" in fields:
+            found.append((fields.get("id", ""), fields["event"], json.loads(fields["data"])))
+    return found
+
+
+def test_everything_recorded_is_wanted_and_no_detail() -> None:
+    asked = wanted()
+    assert {"utilization", "energy", "name"} <= asked.gpu
+    assert "pci_domain" not in asked.gpu
+    assert asked.process is not None
+    assert "command" in asked.process
+
+
+def test_command_lines_that_nobody_may_see_are_not_read_either() -> None:
+    for asked in (wanted(False), wanted(False, wanted())):
+        assert asked.process is not None
+        assert "command" not in asked.process
+        assert "name" in asked.process
+
+
+def test_a_look_is_encoded_once_however_many_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = []
+    real = wire.sample
+
+    def counted(snapshot: Snapshot) -> dict[str, Any]:
+        encoded.append(snapshot)
+        return real(snapshot)
+
+    monkeypatch.setattr(wire, "sample", counted)
+    hub = hub_of(3)
+    texts = [[entry.data for entry in hub.after(0)] for _ in range(50)]
+    assert len(encoded) == 3
+    assert all(one is other for text in texts for one, other in zip(text, texts[0], strict=True))
+
+
+def test_the_stream_has_flat_values_and_a_number_that_grows() -> None:
+    hub = hub_of(2)
+    first, second = hub.after(0)
+    sample = [one for one in events_of(first.data) if one[1] == "sample"]
+    id, _, data = sample[0]
+    assert id == f"{hub.run}-1"
+    assert events_of(second.data)[-1][0] == f"{hub.run}-2"
+    assert data["time"] == START
+    gpu = data["gpus"][0]
+    assert (gpu["uuid"], gpu["index"], gpu["state"], gpu["utilization"], gpu["temperature"]) == (
+        "GPU-0",
+        0,
+        "ok",
+        0.0,
+        40,
+    )
+    assert "power_draw" not in gpu
+    assert gpu["gaps"] == {"power_draw": "denied"}
+    assert "serial" not in gpu
+    assert data["host"] == {"cpu_percent": 12.346}
+    assert "processes" not in gpu
+
+
+def test_processes_come_every_few_seconds_and_first_of_all() -> None:
+    hub = hub_of(12)
+    times = [
+        data["time"] - START for entry in hub.after(0) for _, kind, data in events_of(entry.data) if kind == "processes"
+    ]
+    assert times == [0, 5, 10]
+    _, text = hub.greeting()
+    kinds = [kind for _, kind, _ in events_of(text)]
+    assert kinds == ["processes", "sample"]
+
+
+def test_events_and_alerts_come_before_the_sample_they_belong_to() -> None:
+    class Rules:
+        def look(self, snapshot: Snapshot) -> list[dict[str, Any]]:
+            return [{"time": snapshot.time, "rule": "hot", "uuid": "GPU-0", "state": "fire", "text": "hot"}]
+
+        def active(self) -> list[dict[str, Any]]:
+            return []
+
+    hub = Hub(None, 1.0, alerts=Rules())
+    hub.add(look(0))
+    gone = look(1)
+    hub.add(Snapshot(gone.time, gone.gpus[1:], gone.host))
+    messages = events_of(hub.after(1)[0].data)
+    assert [kind for _, kind, _ in messages] == ["event", "alert", "sample"]
+    assert messages[0][2] == {"time": START + 1, "uuid": "GPU-0", "kind": "removed", "text": "removed"}
+    assert [id for id, _, _ in messages] == ["", "", f"{hub.run}-2"]
+    assert [*hub.events.kept] == [messages[0][2]]
+
+
+def test_the_last_minutes_are_kept_and_no_more() -> None:
+    hub = hub_of(KEPT + 30)
+    assert [entry.number for entry in hub.after(0)] == list(range(31, KEPT + 31))
+    assert [entry.number for entry in hub.after(hub.number - 2)] == [hub.number - 1, hub.number]
+    assert hub.after(hub.number) == []
+    assert hub.after(hub.number + 5) == []
+
+
+def test_who_comes_back_in_time_misses_nothing() -> None:
+    hub = hub_of(200)
+    assert hub.resume(f"{hub.run}-{200 - REPLAYED}") == (200 - REPLAYED, None)
+    assert hub.resume(f"{hub.run}-200") == (200, None)
+
+
+def test_who_comes_back_too_late_has_a_hole_from_about_then() -> None:
+    hub = hub_of(300)
+    hub.started = START
+    at, hole = hub.resume(f"{hub.run}-100")
+    assert at == 299
+    assert hole == START + 99
+
+
+@pytest.mark.parametrize(
+    "given", ["other-5", "-5", "x", "other-", "99", "{run}-x", "{run}-201", "{run}--1", "{run}-" + "9" * 20, "ü-1"]
+)
+def test_an_id_of_another_run_is_a_hole_since_the_start(given: str) -> None:
+    hub = hub_of(200)
+    assert hub.resume(given.replace("{run}", hub.run)) == (199, hub.started)
+
+
+def test_two_runs_have_different_names() -> None:
+    assert hub_of().run != hub_of().run
+
+
+def test_command_lines_are_taken_out_before_anybody_sees_them() -> None:
+    seen: list[Snapshot] = []
+    hub = Hub(None, 1.0, commands=False, watchers=[seen.append])
+    hub.add(look(0, command="python --password=hunter2"))
+    assert hub.latest is not None
+    for snapshot in (seen[0], hub.latest):
+        process = snapshot.gpus[0].processes[0]
+        assert process.command is None
+        assert process.name == "python"
+    assert b"hunter2" not in hub.greeting()[1]
+
+
+def test_a_watcher_that_fails_is_told_once_and_harms_nobody() -> None:
+    told: list[Exception] = []
+    seen: list[Snapshot] = []
+
+    def bad(snapshot: Snapshot) -> None:
+        raise ValueError("no")
+
+    hub = Hub(None, 1.0, watchers=[bad, seen.append], failed=told.append)
+    hub.add(look(0))
+    hub.add(look(1))
+    assert [str(error) for error in told] == ["no"]
+    assert len(seen) == hub.number == 2
+
+
+def test_it_is_ready_while_samples_are_fresh() -> None:
+    hub = Hub(None, 1.0)
+    assert not hub.ready
+    hub.add(look(0))
+    assert hub.ready
+    hub._seen -= 8.1
+    assert not hub.ready
+
+
+def test_a_sampler_feeds_it_until_it_is_closed() -> None:
+    sampler = sampler_of(ScriptedDevice(0))
+    hub = Hub(sampler, 0.001)
+    enough, over = threading.Event(), threading.Event()
+
+    def told() -> None:
+        if hub.number >= 3:
+            enough.set()
+        if hub.over:
+            over.set()
+
+    hub.listen(told)
+    hub.start()
+    assert enough.wait(20)
+    hub.close()
+    assert over.is_set()
+    assert hub.latest is not None
+    assert hub.latest.gpus[0].utilization == 50
+    sampler.close()
+
+
+def test_verdicts_are_given_after_half_a_minute() -> None:
+    hub = Hub(None, 1.0)
+    idle = look(0).gpus
+    for number in range(30):
+        hub.add(Snapshot(START + number, idle))
+    assert hub.verdicts.found == []
+    hub.add(Snapshot(START + 30, idle))
+    assert [(entry["uuid"], "idle 100 %" in entry["text"]) for entry in hub.verdicts.found] == [
+        ("GPU-0", True),
+        ("GPU-1", True),
+    ]
+
+
+def test_memory_does_not_grow_with_time() -> None:
+    hub = hub_of(400)
+    tracemalloc.start()
+    try:
+        for number in range(400, 1200):
+            hub.add(look(number))
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(1200, 3600):
+            hub.add(look(number))
+        after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert after - before < 200_000

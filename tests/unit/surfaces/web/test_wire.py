@@ -1,0 +1,34 @@
+"""The wire: any snapshot the catalog allows becomes one line of the stream."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import HealthCheck, given, settings
+
+from gpulse.model.snapshot import Snapshot
+from gpulse.surfaces.web import wire
+from tests.unit.snapshots import snapshots
+
+
+@given(snapshots())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_snapshot_is_one_message_of_ascii(snapshot: Snapshot) -> None:
+    text = wire.message("sample", wire.sample(snapshot), "run-1") + wire.message("processes", wire.processes(snapshot))
+    assert text.isascii()
+    assert text.count(b"\n\n") == 2
+    assert text.count(b"\n") == 7
+    first = json.loads(text.split(b"\ndata: ")[1].partition(b"\n")[0])
+    assert [gpu["state"] for gpu in first["gpus"]] == [gpu.state for gpu in snapshot.gpus]
+    json.loads(wire.compact(wire.process_list(snapshot)))
+
+
+@given(snapshots())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_snapshot_without_commands_is_otherwise_the_same(snapshot: Snapshot) -> None:
+    bare = wire.without_commands(snapshot)
+    for before, after in zip(snapshot.gpus, bare.gpus, strict=True):
+        assert dict(before.items()) == dict(after.items())
+        assert (before.state, before.since, before.gaps) == (after.state, after.since, after.gaps)
+        kept = [process.replace(command=None) for process in before.all_processes()]
+        assert kept == [*after.all_processes()]
