@@ -29,6 +29,7 @@ page: $(STAMP) node browser ## the page of `gpulse serve`: built anew it must be
 	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent check && npm test --silent
 	git diff --exit-code --stat -- src/gpulse/surfaces/web/static
 	PYTHON=$(abspath $(BIN))/python sh web/test/real.sh
+	cd web && PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these need a server that misbehaves
 
 test: $(STAMP) $(VENV)/.frameworks compiler browser prometheus ## every test
 	$(BIN)/python -m pytest

@@ -1,4 +1,5 @@
 // Bundles TypeScript with esbuild and runs it: `run.mjs unit` the tests of a folder, `run.mjs FILE WORDS...` one program.
+// ONLY=pattern runs the tests whose names fit.
 import { build } from "esbuild";
 import { spawnSync } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";
@@ -28,5 +29,6 @@ await build({
   logLevel: "warning",
 });
 const made = files.map((name) => join(out, basename(name, ".ts") + ".mjs"));
-const options = program ? [] : ["--test", "--test-concurrency=1", "--test-reporter=spec"];
+const only = process.env["ONLY"];
+const options = program ? [] : ["--test", "--test-concurrency=1", "--test-reporter=spec", ...(only ? [`--test-name-pattern=${only}`] : [])];
 process.exit(spawnSync(process.execPath, ["--enable-source-maps", ...options, ...made, ...words], { stdio: "inherit" }).status ?? 1);

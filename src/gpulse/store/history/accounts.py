@@ -33,10 +33,11 @@ energy = ifnull(energy + excluded.energy, ifnull(energy, excluded.energy))
 class Account:
     """What one process has used of one GPU since it was last written down; None where nothing was known."""
 
-    __slots__ = ("busy", "energy", "first", "held", "id", "last", "memory", "most", "seconds", "started")
+    __slots__ = ("busy", "energy", "first", "held", "id", "label", "last", "memory", "most", "seconds", "started")
 
-    def __init__(self, id: int, started: float | None, time: float) -> None:
+    def __init__(self, id: int, started: float | None, time: float, label: str) -> None:
         self.id = id
+        self.label = label  # what it is called in events
         self.started = started
         self.last = time
         self.clear()
@@ -105,7 +106,7 @@ class Accounts:
                     live[uuid, pid] = account  # nobody can say that it has ended
                 else:
                     self.news.append(account.taken())
-                    self._events.add(time, uuid, "process-end", f"{pid:.0f}")
+                    self._events.add(time, uuid, "process-end", account.label)
         self._live, self._seen = live, time
 
     def taken(self) -> list[Statement]:
@@ -124,16 +125,18 @@ class Accounts:
                     known.first = time
                 return known
             self.news.append(known.taken())
-            self._events.add(time, uuid, "process-end", f"{pid:.0f}")
+            self._events.add(time, uuid, "process-end", known.label)
+        label = f"{pid:.0f} {process.name or ''} ({process.user or '?'})"
         gpu = self._slots.gpu(uuid)
         if self._seen is None and (before := self._before(gpu, pid, started)) is not None:
-            return Account(before, started, time)
+            return Account(before, started, time, label)
         self._last += 1
         texts = (process.user, process.name, (process.command or "")[:_TEXT] or None)
         owner = (process.job, process.container, process.pod)
         self.news.append((_INSERT, (self._last, gpu, pid, started, *map(_sound, texts + owner))))
-        self._events.add(time, uuid, "process-start", f"{pid:.0f} {process.name or ''} ({process.user or '?'})")
-        account = Account(self._last, started, time)
+        if self._seen is not None:  # one that is there at the first look has been there before
+            self._events.add(time, uuid, "process-start", label)
+        account = Account(self._last, started, time, label)
         self.news.append(account.taken())  # a process without use is taken for one whose time is over
         return account
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .slots import Slots, Statement
 
 _CALM = 10.0  # seconds without a reason before a GPU counts as no longer throttled: some come and go every second
+_NORMAL = {"gpu_idle", "sw_power_cap"}  # how an idle GPU and one at full load live; the series have them
 _MOST = 10_000  # that wait for a disk with room
 _INSERT = "INSERT INTO event(time, gpu, kind, text) VALUES(?, ?, ?, ?)"
 
@@ -67,7 +68,7 @@ class Events:
         if (xid := gpu.xid_last) is not None and xid != seen.xid:
             self.add(time, uuid, "xid", f"XID {xid:.0f}")
             seen.xid = xid
-        reasons = frozenset(gpu.throttle_reasons or ()) - {"gpu_idle"}
+        reasons = frozenset(gpu.throttle_reasons or ()) - _NORMAL
         if reasons and not reasons <= seen.reasons:
             seen.reasons |= reasons
             self.add(time, uuid, "throttled", ", ".join(sorted(reasons)))

@@ -96,7 +96,8 @@ def test_processes_come_and_go_and_a_pid_is_used_again(tmp_path: Path) -> None:
         tick(21, gpu(processes=(young,))), tick(22, Gpu({"uuid": "GPU-a", "index": 0}, {"processes": "denied"})), tick(23, gpu()),
     ])  # fmt: skip
     assert kinds(path) == [
-        ("process-start", "1 python (ada)"), ("process-end", "1"), ("process-start", "1 fresh (bob)"), ("process-end", "1"),
+        ("process-start", "1 python (ada)"), ("process-end", "1 python (ada)"), ("process-start", "1 fresh (bob)"),
+        ("process-end", "1 fresh (bob)"),
     ]  # fmt: skip
 
 
