@@ -17,7 +17,7 @@ import pytest
 
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.recording import read_recording
-from tests.e2e.lab import Lab, environment
+from tests.e2e.lab import ROOT, Lab, environment
 from tests.e2e.test_terminal import Terminal
 from tests.fake_nvml import Scenario
 
@@ -250,3 +250,24 @@ def test_a_recording_can_be_recorded_from(lab: Lab, tmp_path: Path) -> None:
     answer = lab.run(PLAIN, "record", "-o", str(second), "-p", "-n", "0.01", "--source", f"replay:{first}*max")
     assert answer.code == 0
     assert [look.time for look in read(second)] == [look.time for look in read(first)]
+
+
+def gpulse(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gpulse", *words]
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_a_history_is_kept_and_read_back(tmp_path: Path) -> None:
+    file = tmp_path / "history.db"
+    kept = gpulse("record", "--history", str(file), "--demo", "--count", "3", "--interval", "0.1")
+    assert (kept.returncode, str(file) in kept.stderr) == (0, True), kept.stderr
+    told = gpulse("history", "--file", str(file), "--since", "5m", "--usage")
+    assert "ada" in told.stdout, told
+    both = gpulse("record", "--history", str(file), "-o", "x.ndjson", "--demo")
+    assert (both.returncode, both.stderr.count("\n")) == (2, 1)
+
+
+def test_another_machines_samples_do_not_go_into_this_machines_history() -> None:
+    refused = gpulse("record", "--history", "--demo", "--count", "1")
+    assert (refused.returncode, "--history FILE" in refused.stderr) == (2, True)

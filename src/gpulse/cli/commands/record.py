@@ -9,6 +9,7 @@ from ...units import duration_text, parse_duration, parse_size, size_text
 from ..ending import Ending
 from ..main import VERBS
 from ..options import COMMON, Option, Verb, seconds, some_words
+from ..session import open_sampler, source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ _PROGRESS = 0.5  # seconds between two progress lines
 
 def run(arguments: Arguments) -> int:
     """Write a line at each look until told to stop."""
-    from ..session import open_sampler
-
     _check(arguments)
     sampler = open_sampler(arguments, _wanted(arguments))
     try:
@@ -47,6 +46,11 @@ def _check(arguments: Arguments) -> None:
     if arguments.history is not None:
         if arguments.output is not None:
             raise UsageError("record: -o is for a file of its own and --history for this machine's;", "choose one.")
+        if not arguments.history and source_name(arguments) not in ("auto", "nvidia"):
+            raise UsageError(
+                "record: this machine's history is not for another machine's samples;",
+                "name a file for them: --history FILE.",
+            )
         return
     if arguments.output is None:
         raise UsageError("record: no file to write to was given;", "try gpulse record -o run.ndjson.gz.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import GpulseError
-from ...model.codec import time_text
+from ...model.codec import parse_time, time_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def write_parquet(answer: Answer, path: str) -> None:
         raise GpulseError("Parquet needs pyarrow, which is not installed.", "Run `pip install pyarrow`.") from None
     rows = [*_rows(answer)]
     columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {"time": [], "gpu": [], "uuid": []}
+    moments = [round(parse_time(text) * 1000) for text in columns["time"]]
+    columns["time"] = arrow.array(moments, type=arrow.timestamp("ms", tz="UTC"))
     try:
         parquet.write_table(arrow.table(columns), path)
     except OSError as error:
