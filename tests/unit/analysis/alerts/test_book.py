@@ -17,7 +17,7 @@ from gpulse.store.recording import read_recording
 from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, process, turns, watch
 from tests.unit.snapshots import snapshots
 
-TRACES = Path("/work/shared/h200/traces")
+TRACES = Path(__file__).parents[5] / "shared" / "h200" / "traces"
 HEALTHY = (
     *("contention", "elementwise", "h2d", "input_cpu_0", "input_cpu_16", "launch"),
     *("lm_tiny_batch", "lm_train", "matmul_bf16", "matmul_fp32"),
