@@ -157,7 +157,7 @@ class Clocks(Entry):
 
     def rows(self, gpu: Gpu) -> list[tuple[str, list[str]]]:
         """Return each memory clock and its graphics clocks, as texts; nothing where the GPU does not say."""
-        pairs = [word.partition(":") for word in gpu.clocks_supported or ()]
+        pairs = [clean(word).partition(":") for word in gpu.clocks_supported or ()]
         return [(f"{memory} MHz", [f"{clock} MHz" for clock in rest.split(",") if clock]) for memory, _, rest in pairs]
 
     def reason(self, gpu: Gpu) -> str:
