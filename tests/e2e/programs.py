@@ -154,6 +154,7 @@ def agents(of: int) -> list[int]:
 
 def agent(of: int) -> int:
     """Return the one agent of a process."""
+    until(lambda: agents(of))  # it is there soon after it was started
     found = agents(of)
     assert len(found) == 1, f"agents: {found}"
     return found[0]

@@ -57,6 +57,6 @@ def excluded(case: Any) -> list[Any]:
 
     return (
         [ignored_auth, positive_data_acceptance]
-        if case.path == "/api/history" or case.path == "/api/events"
+        if case.path in ("/api/history", "/api/events", "/api/processes")
         else [ignored_auth]
     )

@@ -327,7 +327,7 @@ def test_the_count_is_the_machines_where_fewer_are_shown() -> None:
 
 
 def test_hostile_names_cannot_break_the_xml_or_the_terminal() -> None:
-    values = {"architecture": HOSTILE, "clocks_supported": (HOSTILE,)}
+    values: dict[str, str | tuple[str, ...]] = {"architecture": HOSTILE, "clocks_supported": (HOSTILE,)}
     gpu = Gpu(values, processes=(process(1, name=HOSTILE, type=HOSTILE),))
     snapshot = Snapshot(0.0, (gpu,), driver={"version": HOSTILE, "cuda": HOSTILE})
     document = log_xml(snapshot, lambda _, name: HOSTILE)
