@@ -9,7 +9,7 @@ from .wire import catalog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
     from .api import Question
@@ -44,15 +44,15 @@ def _path(question: Question) -> dict[str, Any]:
     return _get(
         question.summary,
         {"application/json": {"schema": {"$ref": f"#/components/schemas/{question.shape}"}}},
-        (*_ALWAYS, *question.statuses),
+        {*_ALWAYS, 422, *question.statuses},
         parameters=[parameter.to_openapi() for parameter in question.parameters],
     )
 
 
-def _get(summary: str, content: Mapping[str, Any], statuses: Sequence[int], **more: Any) -> dict[str, Any]:
+def _get(summary: str, content: Mapping[str, Any], statuses: Collection[int], **more: Any) -> dict[str, Any]:
     wrong = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     refusals = {
-        str(status): {"description": HTTPStatus(status).phrase, "content": wrong} for status in sorted(statuses)
+        str(status): {"description": HTTPStatus(status).phrase, "content": wrong} for status in sorted(set(statuses))
     }
     return {
         "get": {"summary": summary, **more, "responses": {"200": {"description": "OK", "content": content}, **refusals}}

@@ -8,7 +8,7 @@ from .answers import Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
 _LONGEST = 64  # words in a list
@@ -46,6 +46,19 @@ class Parameter:
             "schema": self.schema,
         }
         return plain | ({"style": "form", "explode": False} if self.listed else {})
+
+
+def read(parameters: Sequence[Parameter], texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the value of every parameter by name; raise Refusal for a value that is not allowed and for a name nobody knows.
+
+    A name that is ignored is a question that was misread: `form=` for `from=`.
+    """
+    names = [parameter.name for parameter in parameters]
+    for name in texts:
+        if name not in names:
+            known = f"those of this question are {', '.join(names)}." if names else "this question has none."
+            raise Refusal(422, f"there is no parameter {name[:40]!r}; {known}")
+    return {parameter.name: parameter.value(texts) for parameter in parameters}
 
 
 def moment(name: str, help: str) -> Parameter:

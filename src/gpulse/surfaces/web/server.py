@@ -12,6 +12,7 @@ from .answers import packed, page, problem
 from .api import QUESTIONS, Asked
 from .assets import read_assets
 from .gate import Gate
+from .parameters import read
 from .streams import Streams
 
 TYPE_CHECKING = False
@@ -108,7 +109,7 @@ def make_app(hub: Hub, settings: Settings, *, past: Past | None = None, metrics:
 
 def _answering(question: Question, asked: Asked, threads: _Threads) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        given = {parameter.name: parameter.value(request.query_params) for parameter in question.parameters}
+        given = read(question.parameters, request.query_params)
         return await threads.run(lambda: packed(request.scope, question.answer(asked, given)))
 
     return endpoint

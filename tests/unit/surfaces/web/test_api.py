@@ -184,10 +184,16 @@ def test_without_a_history_that_is_said_and_events_come_from_memory() -> None:
 def test_events_come_from_the_history(past: Past) -> None:
     app = app_of(past=past)
     events = ask(app, f"/api/events?from={START - 10}&to={START + 200}").json["events"]
-    assert {"process-start", "stop"} <= {event["kind"] for event in events}
+    assert {"start", "stop"} <= {event["kind"] for event in events}
     assert all(set(event) == {"time", "uuid", "kind", "text"} for event in events)
-    only = ask(app, f"/api/events?from={START - 10}&to={START + 200}&kinds=process-start").json["events"]
-    assert {event["kind"] for event in only} == {"process-start"}
+    only = ask(app, f"/api/events?from={START - 10}&to={START + 200}&kinds=stop").json["events"]
+    assert {event["kind"] for event in only} == {"stop"}
+
+
+def test_a_parameter_that_nobody_knows_is_named_and_not_ignored() -> None:
+    answer = ask(app_of(), "/api/events?form=1")
+    assert (answer.status, "'form'" in answer.json["detail"]) == (422, True)
+    assert ask(app_of(), "/api/snapshot?x=1").status == 422
 
 
 def test_a_history_that_cannot_be_read_is_a_503(tmp_path: Path) -> None:
