@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
+PAGE := src/gpulse/surfaces/web/static
 export PYTHONPATH := src:.
 
 .DEFAULT_GOAL := help
@@ -26,8 +27,9 @@ imports: $(STAMP) ## who may import whom
 	$(BIN)/lint-imports --no-logo
 
 page: $(STAMP) node browser ## the page of `gpulse serve`: built anew it must be what is here, types, tests, a browser
+	cd $(PAGE) && sha256sum * > $(abspath $(VENV))/page.sums
 	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent check && npm test --silent
-	git diff --exit-code --stat -- src/gpulse/surfaces/web/static
+	cd $(PAGE) && sha256sum --check --quiet $(abspath $(VENV))/page.sums
 	PYTHON=$(abspath $(BIN))/python sh web/test/real.sh
 	cd web && PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these need a server that misbehaves
 
@@ -64,20 +66,20 @@ clean: ## remove everything made
 
 # A C compiler builds the scripted driver.
 compiler:
-	@command -v cc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
+	@command -v cc >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq gcc libc6-dev; }
 
-# A browser opens the pages we make.
+# A browser opens the pages we make; what Debian recommends with it are fonts.
 browser:
-	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; }
 
 # A Prometheus scrapes us, and promtool judges what it gets; Debian would start it as a service.
 prometheus:
 	@command -v promtool >/dev/null || { apt-get update -qq && \
-	  RUNLEVEL=1 apt-get install -y -qq --no-install-recommends prometheus; }
+	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus; }
 
 # Node builds and tests the page; who only uses gpulse needs none.
 node:
-	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends nodejs npm; }
+	@command -v npm >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; }
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
