@@ -26,10 +26,10 @@ _gpulse() {
     --scroll) COMPREPLY=(); return;;
     --scroll-processes) COMPREPLY=(); return;;
     --gpus|-n) COMPREPLY=(); return;;
-    --timeout) COMPREPLY=(); return;;
     --free-memory) COMPREPLY=(); return;;
     --utilization) COMPREPLY=(); return;;
     --window) COMPREPLY=(); return;;
+    --timeout) COMPREPLY=(); return;;
     --interval) COMPREPLY=(); return;;
     --output|-o) COMPREPLY=(); return;;
     --report) COMPREPLY=(); return;;
@@ -62,8 +62,8 @@ _gpulse() {
     status) COMPREPLY=($(compgen -W "--processes -p --columns -c --watch -w --json --gpu --id -i --source --demo --color --help -h status top query run pick report record replay history serve metrics doctor completion" -- "$word"));;
     top) COMPREPLY=($(compgen -W "--interval -n --readonly --theme --gpu --id -i --source --demo --color --help -h" -- "$word"));;
     query) COMPREPLY=($(compgen -W "--query-gpu --query-compute-apps --format --loop -l --loop-ms -lms --count --for --filename -f --where --sort --list-gpus -L -q --display -d -x --scroll --scroll-processes --help-query-gpu --help-query-compute-apps --unsupported --gpu --id -i --source --demo --color --help -h" -- "$word"));;
-    run) COMPREPLY=($(compgen -W "--gpus -n --wait --timeout --free-memory --utilization --window --interval --output -o --force --report --quiet -q --gpu --id -i --source --demo --help -h" -- "$word"));;
-    pick) COMPREPLY=($(compgen -W "--free-memory --utilization --window --by --wait --timeout --gpu --id -i --source --demo --help -h" -- "$word"));;
+    run) COMPREPLY=($(compgen -W "--gpus -n --free-memory --utilization --window --wait --timeout --interval --output -o --force --report --quiet -q --gpu --id -i --source --demo --help -h" -- "$word"));;
+    pick) COMPREPLY=($(compgen -W "--by --free-memory --utilization --window --wait --timeout --gpu --id -i --source --demo --help -h" -- "$word"));;
     report) COMPREPLY=($(compgen -W "--output -o --format --compare --since --from --to --title --gpu --id -i --help -h" -- "$word"));;
     record) COMPREPLY=($(compgen -W "--output -o --history --interval -n --for --count --processes -p --metrics -m --rotate --keep --max-size --append --force --gpu --id -i --source --demo --color --help -h" -- "$word"));;
     replay) COMPREPLY=($(compgen -W "--speed --start --loop --top --status --processes -p --theme --gpu --id -i --color --help -h" -- "$word"));;

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from .errors import UsageError
 from .model.select import EVERYTHING, Wanted, metric_named
 from .sampling.sampler import Sampler
 from .sources.registry import make_source
+from .torch import ordinals
 from .units import parse_size
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ def visible_gpus(metrics: Sequence[str] | None = None, *, source: str | None = N
     from .model.visible import by_uuid, visible
 
     there = snapshot(None if metrics is None else [*metrics, "mig_mode"], source=source).gpus
-    uuids = _torch_uuids()
+    uuids = ordinals() or []
     found = by_uuid(there, uuids)
     return tuple(found if uuids and len(found) == len(uuids) else visible(there, os.environ))
 
@@ -114,14 +114,3 @@ def _open(metrics: Sequence[str] | None, gpus: Sequence[str | int] | None, sourc
 
 def _source(name: str | None) -> Source:
     return make_source(name or os.environ.get("GPULSE_SOURCE") or "auto")
-
-
-def _torch_uuids() -> list[str]:
-    """Return the UUIDs of torch's devices by ordinal where torch has started CUDA; never imports it and never starts CUDA."""
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    try:
-        if cuda is None or not cuda.is_initialized():
-            return []
-        return [str(cuda.get_device_properties(at).uuid) for at in range(cuda.device_count())]
-    except (AttributeError, RuntimeError, AssertionError):  # a torch before 2.4, or one still being imported
-        return []

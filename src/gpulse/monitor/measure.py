@@ -10,10 +10,10 @@ import threading
 import time
 from contextvars import ContextVar
 
+from ..torch import allocated, cuda
 from . import monitor as monitors
 from .measurement import SEEN, CallTally, Measurement
 from .measurements import Measurements
-from .torch import allocated, cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -234,7 +234,7 @@ class Monitor:
         return self._every_rank or local_rank(os.environ) == 0
 
     def _request(self) -> Request:
-        from .torch import ordinals
+        from ..torch import ordinals
 
         uuids = ordinals() if self._gpus == "visible" and self._source in ("auto", "nvidia") else None
         return Request(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import GpulseError
 from .base import Sink
-from .library import load
+from .packages import load
 from .points import Points, under
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import time as clock
 
 from ..errors import GpulseError, UsageError
 from .base import Sink
-from .library import load
+from .packages import load
 from .points import Points, under
 
 TYPE_CHECKING = False

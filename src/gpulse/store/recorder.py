@@ -40,7 +40,7 @@ class RecordingFile:
             elif path.endswith(".gz"):
                 self._pack()
             self.size = os.fstat(self._handle).st_size
-        except BaseException:
+        except BaseException:  # whatever it was, the file must not stay open
             os.close(self._handle)
             raise
 

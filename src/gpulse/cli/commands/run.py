@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 
 from ...errors import GpulseError, RecordingError, UsageError
-from ...units import parse_size
+from ..free import FREE, number_of_gpus, say, wait_for
 from ..main import VERBS
 from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from ...surfaces.run.watch import Watch
     from ..options import Arguments
 
-_TIMED_OUT = 124  # as timeout(1) says it
 _RECORDED = (
     *("name", "user", "command", "type", "container", "pod", "job"),
     *("memory_used", "sm_utilization", "cpu_percent"),
@@ -114,15 +111,7 @@ def _tell(arguments: Arguments, child: Child, status: int, watch: Watch, recordi
     if arguments.report and recording is not None:
         lines.append(_report(arguments, recording.path, mask(arguments.command)))
     if not arguments.quiet:
-        _say("\n".join(lines))
-
-
-def _say(text: str) -> None:
-    try:
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
-    except OSError:
-        pass  # nobody is there to be told
+        say("\n".join(lines))
 
 
 def _report(arguments: Arguments, path: str, title: str) -> str:
@@ -141,40 +130,15 @@ def _report(arguments: Arguments, path: str, title: str) -> str:
 
 def _take(arguments: Arguments, held: SignalsHeld) -> tuple[list[Gpu], list[Claim]]:
     """Return free GPUs with the claims on them; with --wait as soon as there are enough. Raises NoFreeGpu with the reasons."""
-    from ...analysis.free import WANTED, Asked, looks_for, never, refusal, watch
-    from ...sampling.sampler import Sampler
-    from ...sources.registry import make_source
-    from ..session import source_name
+    from ...analysis.free import Asked
 
     asked = Asked(arguments.gpus, arguments.free_memory, arguments.utilization)
-    waits = arguments.wait or arguments.timeout is not None
-    end = time.monotonic() + (float("inf") if arguments.timeout is None else arguments.timeout)
-    interval, size = looks_for(arguments.window)
-    sampler = Sampler(make_source(source_name(arguments)), WANTED, clock=held).open()
-    try:
-        error, told = refusal([], asked), arguments.quiet
-        for verdicts in watch(sampler.stream(interval), size, asked, os.environ, arguments.gpu):
-            gpus, claims = _claimed(verdicts, asked)
-            if gpus:
-                return gpus, claims
-            error = refusal(verdicts, asked)
-            if never(verdicts, asked):
-                break
-            error.remedy = "" if waits else "`gpulse run --wait` waits until enough are free."
-            if not waits:
-                break
-            if time.monotonic() >= end:
-                error.exit_code = _TIMED_OUT
-                break
-            if not told:
-                told = True
-                _say(f"gpulse: waiting: {error.message.splitlines()[0]}")
-        raise error
-    finally:
-        sampler.close()
+    return wait_for(
+        asked, arguments, lambda verdicts: _claimed(verdicts, asked), verb="run", quiet=arguments.quiet, clock=held
+    )
 
 
-def _claimed(verdicts: list[Verdict], asked: Asked) -> tuple[list[Gpu], list[Claim]]:
+def _claimed(verdicts: list[Verdict], asked: Asked) -> tuple[list[Gpu], list[Claim]] | None:
     """Take the best of the free GPUs; where another was quicker, the next best, and none when too few are left."""
     from ...analysis.free import best
     from ...store.claims import claim, claims_folder
@@ -196,23 +160,7 @@ def _claimed(verdicts: list[Verdict], asked: Asked) -> tuple[list[Gpu], list[Cla
         for verdict in verdicts:
             if verdict.gpu is gpu:
                 verdict.why = "claimed just now"
-    return [], []
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0):
-        raise UsageError(f"--gpus: {text!r} is not a number of GPUs;", "write it as --gpus 2.")
-    return int(text)
-
-
-def _percent(text: str) -> float:
-    try:
-        share = float(text.removesuffix("%"))
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 100:
-        raise UsageError(f"--utilization: {text!r} is not between 0 and 100 per cent;", "try --utilization 5.")
-    return share
+    return None
 
 
 VERB = Verb(
@@ -220,14 +168,9 @@ VERB = Verb(
     VERBS["run"],
     (
         Option("command", value="[--] COMMAND …", rest=True, default=(), help="What to run, with its own arguments."),
-        Option("--gpus", "-n", value="N", parse=_count, help="Choose so many free GPUs and set CUDA_VISIBLE_DEVICES to them."),
-        Option("--wait", default=False, help="Wait until so many are free; Ctrl-C ends it."),
-        Option("--timeout", value="TIME", parse=seconds("--timeout", 0, 30 * 86400),
-               help="Wait no longer than this, then exit with 124."),
-        Option("--free-memory", value="SIZE", parse=parse_size, help="Each GPU with at least so much free memory."),
-        Option("--utilization", value="PERCENT", parse=_percent, help="Each in use for at most so much of the time; 0 unless given."),
-        Option("--window", value="TIME", parse=seconds("--window", 0, 3600),
-               help="Judge what is free over so long a time; 2s unless given."),
+        Option("--gpus", "-n", value="N", parse=number_of_gpus("--gpus", "--gpus 2"),
+               help="Choose so many free GPUs and set CUDA_VISIBLE_DEVICES to them."),
+        *FREE,
         Option("--interval", value="TIME", default=1.0, parse=seconds("--interval", 0.1, 60),
                help="Look every so many seconds; 1 unless given."),
         Option("--output", "-o", value="FILE", complete="files", help="Record it: FILE.ndjson or FILE.ndjson.gz, for replay and report."),

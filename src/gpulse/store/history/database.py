@@ -61,7 +61,7 @@ def open_to_write(path: str, mode: int) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode=WAL").fetchone()
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA journal_size_limit=4194304").fetchone()
-    except BaseException:
+    except BaseException:  # whatever it was, the file must not stay open
         connection.close()
         raise
     return connection
@@ -70,7 +70,9 @@ def open_to_write(path: str, mode: int) -> sqlite3.Connection:
 def open_to_read(path: str) -> sqlite3.Connection:
     """Open a history that somebody else may be writing; raise HistoryError when it is not there or cannot be read."""
     if not os.path.exists(path):
-        raise HistoryError(f"there is no history at {path};", "nothing has been recorded yet.")
+        raise HistoryError(
+            f"there is no history at {path} yet.", "`gpulse record --history` or `gpulse serve` keeps one."
+        )
     from urllib.parse import quote
 
     address = f"file:{quote(os.path.abspath(path))}?mode=ro"
@@ -107,7 +109,7 @@ def _opened(address: str, path: str) -> sqlite3.Connection:
     try:
         if not _is_ours(connection, path):
             raise HistoryError(f"{path} holds no history yet;", "nothing has been recorded.")
-    except BaseException:
+    except BaseException:  # whatever it was, the file must not stay open
         connection.close()
         raise
     return connection

@@ -73,7 +73,7 @@ class HistoryWriter:
         self._connection: sqlite3.Connection | None = None
         try:
             self._begin()
-        except BaseException:
+        except BaseException:  # whatever it was, nothing of it stays held
             self._lock.release()
             raise
 
@@ -140,7 +140,7 @@ class HistoryWriter:
             self._accounts = Accounts(connection, self._slots, self._events)
             known = connection.execute("SELECT value FROM meta WHERE key = 'boot'").fetchone()
             connection.execute("SELECT max(id), max(stop) FROM block").fetchone()
-        except BaseException:
+        except BaseException:  # whatever it was, nothing of it stays held
             connection.close()
             raise
         self._inode = os.stat(self.path).st_ino

@@ -7,7 +7,7 @@ import threading
 from ..._version import __version__
 from ...model.catalog import Gpu
 from ...present.exposition import DOWN
-from ...sinks.library import load
+from ...sinks.packages import load
 from ...units import BYTES, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT
 from .counters import Counters, owners
 from .families import GPU_SERIES
