@@ -45,7 +45,7 @@ class Board:
         }  # fmt: skip
         self._heat = 40.0
 
-    def look(self) -> Gpu:
+    def sample(self) -> Gpu:
         """Return the next second."""
         chance, values = self._random, self._values
         self._left -= 1
@@ -83,7 +83,7 @@ def boards(seconds: int) -> Iterator[Snapshot]:
     """Yield a machine of eight, a second apart."""
     machine = [Board(index) for index in range(8)]
     for at in range(seconds):
-        yield Snapshot(START + at, tuple(board.look() for board in machine), Host({}))
+        yield Snapshot(START + at, tuple(board.sample() for board in machine), Host({}))
 
 
 def demo(seconds: int) -> Iterator[Snapshot]:

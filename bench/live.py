@@ -1,6 +1,6 @@
 """The live screens side by side on the scripted driver: CPU, looks a second, bytes, memory, first picture, key to picture.
 
-Each runs in a terminal of 200 by 60 at one look a second: 8 GPUs, 24 processes, the latencies of an H200.
+Each runs in a terminal of 200 by 60 at one sample a second: 8 GPUs, 24 processes, the latencies of an H200.
 """
 
 from __future__ import annotations

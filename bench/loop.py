@@ -23,19 +23,22 @@ def spent(command: list[str], env: dict[str, str] | None = None) -> tuple[float,
 
 
 def loop(gpulse: list[str], env: dict[str, str] | None = None) -> tuple[float, float]:
-    """Return the share of a core in per cent, and CPU ms a look, of a loop at ten looks a second; the start is taken off."""
+    """Return the share of a core in per cent, and CPU ms a sample, of a loop at ten looks a second; the start is taken off."""
     command = [*gpulse, "query", f"--query-gpu={FIELDS}", "--format=csv", "--loop-ms=100"]
     once, _ = spent([*command, "--count=1"], env)
-    looks = SECONDS * 10
-    cpu, wall = spent([*command, f"--count={looks + 1}"], env)
-    return 100 * (cpu - once) / wall, 1000 * (cpu - once) / looks
+    samples = SECONDS * 10
+    cpu, wall = spent([*command, f"--count={samples + 1}"], env)
+    return 100 * (cpu - once) / wall, 1000 * (cpu - once) / samples
 
 
 def table() -> list[str]:
     """Return the Markdown lines of one run on the scripted machine."""
     from bench.machine import BIN, machine
 
-    out = ["| `gpulse query`, five fields, 10 looks a second | % of a core | CPU ms a look |", "| --- | --- | --- |"]
+    out = [
+        "| `gpulse query`, five fields, 10 samples a second | % of a core | CPU ms a sample |",
+        "| --- | --- | --- |",
+    ]
     for gpus in (1, 8):
         with machine("dgx-h100x8", gpus, 0) as env:
             share, each = loop([str(BIN / "gpulse")], env)

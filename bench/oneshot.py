@@ -1,4 +1,4 @@
-"""One look from the shell: wall time of whole commands, every tool once a round."""
+"""One sample from the shell: wall time of whole commands, every tool once a round."""
 
 from __future__ import annotations
 

@@ -139,19 +139,19 @@ def agrees(mine: object, theirs: object, apart: float) -> bool:
 
 
 def compare(phase: str) -> int:
-    """Print the table of a phase; return how many values disagree in both of two looks."""
-    looks = [(gpulse_says(), smi_says()) for _ in range(2)]
+    """Print the table of a phase; return how many values disagree in both of two samples."""
+    samples = [(gpulse_says(), smi_says()) for _ in range(2)]
     wrong = 0
     print(f"\n### {phase}\n\n| key | gpulse | nvidia-smi | |\n| --- | --- | --- | --- |")
     for key, (path, read, apart) in FIELDS.items():
-        pairs = [(mine.get(key), read(theirs.findtext(path))) for mine, theirs in looks]
+        pairs = [(mine.get(key), read(theirs.findtext(path))) for mine, theirs in samples]
         fine = any(agrees(mine, theirs, apart) for mine, theirs in pairs)
         wrong += not fine
         mine, theirs = pairs[-1]
-        reason = looks[-1][0].get("gaps", {})
+        reason = samples[-1][0].get("gaps", {})
         shown = mine if mine is not None else f"({reason.get(key)})" if isinstance(reason, dict) else None
         print(f"| {key} | {shown} | {theirs} | {'' if fine else '**differs**'} |")
-    return wrong + compare_processes(*looks[-1])
+    return wrong + compare_processes(*samples[-1])
 
 
 def compare_processes(mine: dict[str, object], theirs: ElementTree.Element) -> int:
@@ -172,15 +172,15 @@ def activity(rates: IO[str]) -> None:
     """Print GPM's tensor share beside the share that the known arithmetic of the same seconds must have taken."""
     rates.readline()  # the rest of a window in which other tools ran
     keys = ("clock_sm", "sm_active", "sm_occupancy", "tensor_active", "dram_active", "utilization")
-    looks = []
+    samples = []
     for snapshot in gpulse.stream(0.1, keys, gpus=[0]):
-        looks.append([snapshot.gpus[0].get(key) for key in keys])
-        if len(looks) == 20:
+        samples.append([snapshot.gpus[0].get(key) for key in keys])
+        if len(samples) == 20:
             break
     rate = float(rates.readline())
     means = [
-        sum(value for value in column if isinstance(value, (int, float))) / len(looks)
-        for column in zip(*looks, strict=True)
+        sum(value for value in column if isinstance(value, (int, float))) / len(samples)
+        for column in zip(*samples, strict=True)
     ]
     expected = 100 * rate / (FLOP_PER_CYCLE_AND_SM * SMS * means[0] * 1e6)
     print(f"\nKnown work: {rate / 1e12:.0f} TFLOP/s at {means[0]:.0f} MHz is {expected:.1f} % of the tensor cores.\n")

@@ -1,6 +1,6 @@
 """One sample from Python: CPU of a look at 8 GPUs, through gpulse, raw pynvml and nvitop; and from 1 to 64 GPUs.
 
-Run as a child on a scripted machine: `python -m bench.sample TOOL LOOKS` prints CPU µs a look.
+Run as a child on a scripted machine: `python -m bench.sample TOOL LOOKS` prints CPU µs a sample.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def by_hand() -> Callable[[], object]:
     nvml.nvmlInit()
     handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
 
-    def look() -> object:
+    def sample() -> object:
         return [
             (
                 nvml.nvmlDeviceGetUtilizationRates(handle),
@@ -45,7 +45,7 @@ def by_hand() -> Callable[[], object]:
             for handle in handles
         ]
 
-    return look
+    return sample
 
 
 def by_gpulse(described: bool) -> Callable[[], object]:
@@ -66,37 +66,37 @@ def by_nvitop() -> Callable[[], object]:
 
     devices = nvitop.Device.all()
 
-    def look() -> object:
+    def sample() -> object:
         return [device.as_snapshot() for device in devices], [device.processes() for device in devices]
 
-    return look
+    return sample
 
 
-def measure(tool: str, looks: int) -> float:
-    """Return the median CPU of a look in µs, after two to warm up."""
+def measure(tool: str, samples: int) -> float:
+    """Return the median CPU of a sample in µs, after two to warm up."""
     made = {
         TOOLS[0]: by_hand,
         TOOLS[1]: lambda: by_gpulse(False),
         TOOLS[2]: lambda: by_gpulse(True),
         TOOLS[3]: by_nvitop,
     }
-    look = made[tool]()
+    sample = made[tool]()
     spent = []
-    for turn in range(looks + 2):
+    for turn in range(samples + 2):
         start = time.process_time()
-        look()
+        sample()
         if turn >= 2:
             spent.append((time.process_time() - start) * 1e6)
         if tool == "nvitop":
-            time.sleep(1.05)  # its cache would answer the next look
+            time.sleep(1.05)  # its cache would answer the next sample
     return median(spent)
 
 
-def child(tool: str, env: dict[str, str], looks: int) -> float:
+def child(tool: str, env: dict[str, str], samples: int) -> float:
     """Measure in a process of its own."""
     from bench.machine import BIN, ROOT
 
-    command = [str(BIN / "python"), "-m", "bench.sample", tool, str(looks)]
+    command = [str(BIN / "python"), "-m", "bench.sample", tool, str(samples)]
     out = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return float(out)
 

@@ -92,7 +92,7 @@ def serve() -> None:
 
     exporter = Exporter()
     bus = Bus(Sampler(NvidiaSource(), wanted(processes=True)).open(), 1.0)
-    looks = bus.subscribe()
+    samples = bus.subscribe()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -108,7 +108,7 @@ def serve() -> None:
     server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     bus.start()
-    for snapshot in looks:
+    for snapshot in samples:
         exporter.add(snapshot)
 
 

@@ -121,7 +121,10 @@ def overview() -> list[dict[str, Any]]:
         stat("Power", f"sum({name(Gpu.power_draw)}{HERE})", "watt", Gpu.power_draw.help),
         stat("XIDs", faults, "short", "Errors the driver reported in the range shown."),
         stat(
-            "Oldest sample", f"max(time() - gpulse_last_sample_timestamp_seconds{HOSTS})", "s", "Age of the last look."
+            "Oldest sample",
+            f"max(time() - gpulse_last_sample_timestamp_seconds{HOSTS})",
+            "s",
+            "Age of the last sample.",
         ),
     ]
 

@@ -63,7 +63,7 @@ def metrics_page() -> str:
 
 
 def _metric_row(metric: Metric) -> str:
-    often = {"static": "once", "fast": "each look", "slow": "every 5 s"}[metric.cost]
+    often = {"static": "once", "fast": "each sample", "slow": "every 5 s"}[metric.cost]
     smi = ", ".join(f"`{name}`" for name in metric.smi)
     dcgm = f"`{metric.dcgm}`" if metric.dcgm else ""
     return f"| `{metric.key}` | {metric.unit.symbol} | {often} | {metric.help} | {smi} | {dcgm} |"

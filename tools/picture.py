@@ -23,7 +23,7 @@ from gpulse.surfaces.status.wanted import GLANCE
 from gpulse.surfaces.top.app import wanted
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.painter import paint
-from gpulse.surfaces.top.settings import Settings
+from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import State
 
 ROOT = Path(__file__).parent.parent
@@ -46,7 +46,7 @@ def screen(columns: int) -> list[str]:
 def live(columns: int, rows: int) -> list[str]:
     """Return the live screen some time into the demo, coloured."""
     clock = ManualClock(1_794_733_267.0)
-    settings = Settings()
+    settings = ScreenSettings()
     state = State(settings, History(settings.charts), Theme(256))
     state.columns, state.rows = columns, rows
     sampler = Sampler(SimulatedSource(clock=clock.monotonic), wanted(state), clock=clock).open()

@@ -8,6 +8,11 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._version import __version__ as __version__
+    from .api import gpus as gpus
+    from .api import pick as pick
+    from .api import snapshot as snapshot
+    from .api import stream as stream
+    from .api import visible_gpus as visible_gpus
     from .errors import ConfigError as ConfigError
     from .errors import DriverTimeout as DriverTimeout
     from .errors import GpulseError as GpulseError
@@ -17,11 +22,6 @@ if TYPE_CHECKING:
     from .errors import UnknownGpu as UnknownGpu
     from .errors import UnknownMetric as UnknownMetric
     from .errors import UsageError as UsageError
-    from .look import gpus as gpus
-    from .look import pick as pick
-    from .look import snapshot as snapshot
-    from .look import stream as stream
-    from .look import visible_gpus as visible_gpus
     from .model.catalog import Gpu as Gpu
     from .model.catalog import Host as Host
     from .model.catalog import Process as Process
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from .monitor.monitor import Monitor as Monitor
 
 _HOMES = {
-    "snapshot": "look",
-    "stream": "look",
-    "gpus": "look",
-    "visible_gpus": "look",
-    "pick": "look",
+    "snapshot": "api",
+    "stream": "api",
+    "gpus": "api",
+    "visible_gpus": "api",
+    "pick": "api",
     "Monitor": "monitor.monitor",
     "measure": "monitor.measure",
     "measurements": "monitor.measure",

@@ -19,7 +19,7 @@ from gpulse.model.metric import GAPS, Flag, Metric, Number, Numbers, Text, Words
 from gpulse.model.select import EVERYTHING, Wanted
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.sampler import Sampler
-from gpulse.sources.base import Counter, Facts, Sample, Source
+from gpulse.sources.base import Counter, DeviceSample, Facts, Source
 from gpulse.sources.registry import make_source
 from tests.e2e.lab import ROOT, environment
 from tests.fake_nvml import Scenario
@@ -71,25 +71,25 @@ def check_facts(facts: Facts, metrics: dict[str, Metric]) -> None:
     assert all(isinstance(counter, Counter) for counter in facts.counters.values())
 
 
-def samples(source: Source) -> list[tuple[Sample, frozenset[str]]]:
+def samples(source: Source) -> list[tuple[DeviceSample, frozenset[str]]]:
     """Two looks at each device, as the sampler takes them, and what was asked for; of a recording, what it holds."""
     source.open()
     if (snapshot := source.recorded()) is not None:
         return [(recorded(gpu), frozenset(dict(gpu.items())) | gpu.gaps.keys()) for gpu in snapshot.gpus]
     keys = frozenset(key for key in EVERYTHING.gpu if GPU_METRICS[key].kind != "identity")
     keys -= {"memory_percent", "memory_unattributed"}  # the sampler's own
-    looks = []
+    snaps = []
     for _ in range(2):
         source.refresh()
         for device in source.devices:
             device.prime(keys)
             assert device.settled() in (True, False)
-            looks.append((device.read(keys, frozenset(PROCESS_METRICS)), keys))
-    return looks
+            snaps.append((device.read(keys, frozenset(PROCESS_METRICS)), keys))
+    return snaps
 
 
-def recorded(gpu: Gpu) -> Sample:
-    sample = Sample()
+def recorded(gpu: Gpu) -> DeviceSample:
+    sample = DeviceSample()
     sample.values, sample.gaps = dict(gpu.items()), dict(gpu.gaps)
     for process in gpu.processes:
         facts = sample.processes[int(process.pid or 0)] = Facts()
@@ -118,9 +118,9 @@ def test_every_gpu_says_who_it_is_before_it_is_asked(source: Source) -> None:
 
 
 def test_every_metric_asked_for_is_a_value_or_a_counter_or_a_gap(source: Source) -> None:
-    looks = samples(source)
-    assert looks
-    for sample, keys in looks:
+    snaps = samples(source)
+    assert snaps
+    for sample, keys in snaps:
         for key in keys:
             places = (key in sample.values, key in sample.counters, key in sample.gaps)
             assert any(places), key

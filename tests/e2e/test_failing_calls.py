@@ -272,7 +272,7 @@ at(12)
 say([first, look(over)])
 """,
     )
-    before, now = (look["gpus"][1] for look in seen)
+    before, now = (sample["gpus"][1] for sample in seen)
     lasting = {key for key, metric in GPU_METRICS.items() if metric.cost == "static"}
     found_once = function in ("nvmlGpmQueryDeviceSupport", "nvmlDeviceGetNvLinkState")
     derived = {"memory_percent", "memory_unattributed"}  # whether these are null or left out is told above

@@ -278,7 +278,7 @@ sys.stdin.readline()
             os.kill(child, signal.SIGKILL)
 
 
-def test_the_agent_ends_also_when_looks_take_longer_than_the_pace(tmp_path: Path) -> None:
+def test_the_agent_ends_also_when_samples_take_longer_than_the_pace(tmp_path: Path) -> None:
     slow = machine(1).latency(nvmlDeviceGetPowerUsage="wait 300000")
     code = f"""{READY}
 import ctypes
@@ -757,7 +757,7 @@ values = Values()
 m = gpulse.Monitor(values.sink, interval=0.1).start()
 def after(fits):  # a phase that ends asks for a look at everything
     def seen(values):
-        with m.phase("look"): pass
+        with m.phase("sample"): pass
         return fits(values)
     return values(seen)
 alone = after(lambda seen: seen.get("process/tree_cpu_percent") is not None)
@@ -816,7 +816,7 @@ print("done")
     assert "hanging did not finish in time" in ended.err
 
 
-# --- measure and a quick look
+# --- measure and a quick sample
 
 
 def test_measuring_starts_a_quiet_monitor_and_the_program_ends_cleanly(tmp_path: Path) -> None:
@@ -891,7 +891,7 @@ def test_measuring_where_there_is_no_driver(tmp_path: Path) -> None:
     assert (ended.code, ended.out, ended.err.count("\n")) == (0, "True ()\n", 1), ended
 
 
-def test_a_quick_look(tmp_path: Path) -> None:
+def test_a_quick_sample(tmp_path: Path) -> None:
     code = "gpulse.print_utilization()"
     seen = run(code, tmp_path, on(machine(), tmp_path, CUDA_VISIBLE_DEVICES="3,1"))
     assert (seen.code, seen.err) == (0, "")
@@ -902,7 +902,7 @@ def test_a_quick_look(tmp_path: Path) -> None:
     assert "util 11 %" in lines[1]
 
 
-def test_a_quick_look_where_there_is_nothing_to_see(tmp_path: Path) -> None:
+def test_a_quick_sample_where_there_is_nothing_to_see(tmp_path: Path) -> None:
     hidden = run("gpulse.print_utilization()", tmp_path, on(machine(), tmp_path, CUDA_VISIBLE_DEVICES=""))
     assert (hidden.code, hidden.err) == (0, "")
     assert "no GPU is visible" in hidden.out

@@ -156,7 +156,7 @@ def test_an_interrupt_while_waiting_is_exit_130_and_silent(tmp_path: Path) -> No
     assert child.returncode == 130
 
 
-SEEN = "from gpulse import look\n{}\nsay([int(gpu.index) for gpu in look.visible_gpus(['power_draw'])])"
+SEEN = "from gpulse import api\n{}\nsay([int(gpu.index) for gpu in look.visible_gpus(['power_draw'])])"
 TORCH = """
 import sys, types
 def properties(at):
@@ -188,7 +188,7 @@ class TestFromPython:
 
     def test_picking_returns_gpus_or_says_why_not(self, lab: Lab, uuids: list[str], claims: str) -> None:
         code = """
-from gpulse import look
+from gpulse import api
 from gpulse.errors import NoFreeGpu
 def picked(*words, **more):
     try:

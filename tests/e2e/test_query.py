@@ -216,10 +216,10 @@ def test_json_holds_only_the_metrics_asked_for(lab: Lab, form: str, asked: str) 
 
 def test_every_line_of_ndjson_is_a_snapshot_gpulse_reads(lab: Lab) -> None:
     out = loop(lab, machine(2), "--format=ndjson --query-gpu=utilization.gpu --count 3 -lms 20").out
-    looks = [from_line(line) for line in out.splitlines()]
-    assert len(looks) == 3
-    assert [[gpu.index for gpu in look.gpus] for look in looks] == [[0, 1]] * 3
-    assert looks[0].time < looks[1].time < looks[2].time
+    snaps = [from_line(line) for line in out.splitlines()]
+    assert len(snaps) == 3
+    assert [[gpu.index for gpu in snap.gpus] for snap in snaps] == [[0, 1]] * 3
+    assert snaps[0].time < snaps[1].time < snaps[2].time
 
 
 def test_prometheus_reads_the_page_and_absent_values_are_absent(lab: Lab) -> None:
@@ -466,7 +466,7 @@ def test_a_loop_stops_after_its_time(lab: Lab) -> None:
     assert loop(lab, machine(1), "--query-gpu=index --for 1ms").out.split() == ["index", "0"]
 
 
-def test_looks_that_were_left_out_are_said_on_stderr(lab: Lab) -> None:
+def test_samples_that_were_left_out_are_said_on_stderr(lab: Lab) -> None:
     slow = machine(1).fault(function="nvmlDeviceGetTemperature*", hang="20ms")
     answer = loop(lab, slow, "--query-gpu=temperature.gpu --count 4 -lms 1")
     assert answer.code == 0
@@ -644,10 +644,10 @@ def test_after_a_rotation_no_line_is_lost_or_doubled(tmp_path: Path) -> None:
     assert header not in rows
     assert len(set(rows)) == len(rows)
     assert rows == sorted(rows)
-    looks = max(
+    snaps = max(
         count for name, count in calls(tmp_path / "fake").items() if name.startswith("nvmlDeviceGetTemperature")
     )
-    assert looks - len(rows) in (0, 1)  # the last look may have been interrupted
+    assert snaps - len(rows) in (0, 1)  # the last sample may have been interrupted
 
 
 def test_a_rotation_to_where_nothing_can_be_written_is_said(env: dict[str, str], tmp_path: Path) -> None:

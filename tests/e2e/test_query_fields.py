@@ -69,7 +69,7 @@ def recorded(moment: str) -> dict[str, list[str]]:
 
 @cache
 def answered(lab: Lab, moment: str) -> Any:
-    """The same from gpulse, all fields in one look."""
+    """The same from gpulse, all fields in one sample."""
     scenario = Scenario.load({"idle": "h200-idle", "load": "h200-busy"}[moment]).gpu(0, **MOMENTS[moment])
     return lab.see(scenario, ASK)
 

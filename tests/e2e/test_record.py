@@ -81,10 +81,10 @@ def test_a_kill_at_any_moment_costs_at_most_the_line_being_written(
         time.sleep(chance.uniform(0, 0.1))
         process.kill()
         told = [1, *(int(line) for line in process.communicate()[1].splitlines() if line.strip())][-1]
-        looks = read(path)
-        assert told <= len(looks) - before <= told + 1  # one may be written and not yet told
-        assert all(len(look.gpus) == 8 for look in looks)
-        before = len(looks)
+        samples = read(path)
+        assert told <= len(samples) - before <= told + 1  # one may be written and not yet told
+        assert all(len(sample.gpus) == 8 for sample in samples)
+        before = len(samples)
     assert before > 15
 
 
@@ -98,10 +98,10 @@ def test_a_signal_ends_it_well_with_one_line(
     wait_for(path, 3000)
     process.send_signal(how)
     out, err = process.communicate(timeout=PATIENCE)
-    looks = read(path)
+    samples = read(path)
     assert process.returncode == 0
     assert out == ""
-    assert re.fullmatch(rf"gpulse: {len(looks)} looks? in \d+s, [\d.]+ \w+, {re.escape(str(path))}\.\n", err)
+    assert re.fullmatch(rf"gpulse: {len(samples)} samples? in \d+s, [\d.]+ \w+, {re.escape(str(path))}\.\n", err)
     if name.endswith(".gz"):
         assert subprocess.run(["gzip", "-t", path], check=False).returncode == 0
 
@@ -128,12 +128,12 @@ def test_without_room_it_says_so_and_what_was_written_stays(tmp_path: Path, env:
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert err == f"gpulse: {path} cannot be written: File too large.\n"
-    looks = read(path)
-    assert len(looks) > 2
+    samples = read(path)
+    assert len(samples) > 2
     assert path.stat().st_size <= 20_000
     assert subprocess.run([sys.executable, "-m", "gpulse", "record", "--append", "-o", path, "--count", "2"],
                           env=env, capture_output=True, check=False).returncode == 0  # fmt: skip
-    assert len(read(path)) == len(looks) + 2
+    assert len(read(path)) == len(samples) + 2
 
 
 def test_a_full_disk_is_one_sentence(lab: Lab) -> None:
@@ -150,10 +150,10 @@ def test_files_follow_each_other_and_the_oldest_go(lab: Lab, tmp_path: Path) -> 
     assert answer.code == 0
     names = sorted(each.name for each in tmp_path.iterdir())
     assert names == ["run-0010.ndjson", "run-0011.ndjson", "run-0012.ndjson"]
-    times = [look.time for name in names for look in read(tmp_path / name)]
+    times = [sample.time for name in names for sample in read(tmp_path / name)]
     assert len(times) == 3
     assert times == sorted(times)
-    assert "12 looks" in answer.err
+    assert "12 samples" in answer.err
     assert "run-0012.ndjson" in answer.err
 
 
@@ -249,7 +249,7 @@ def test_a_recording_can_be_recorded_from(lab: Lab, tmp_path: Path) -> None:
     assert lab.run(PLAIN, "record", "-o", str(first), "-n", "0.01", "--count", "5", "-p").code == 0
     answer = lab.run(PLAIN, "record", "-o", str(second), "-p", "-n", "0.01", "--source", f"replay:{first}*max")
     assert answer.code == 0
-    assert [look.time for look in read(second)] == [look.time for look in read(first)]
+    assert [sample.time for sample in read(second)] == [sample.time for sample in read(first)]
 
 
 def gpulse(*words: str) -> subprocess.CompletedProcess[str]:

@@ -25,7 +25,7 @@ pyte = pytest.importorskip("pyte")
 
 PLAIN = Scenario.load("h200-busy")
 LEFT, RIGHT, ESC = b"\x1b[D", b"\x1b[C", b"\x1b"
-LOOKS = 300  # a second apart, from 22:13:20 to 22:18:19
+SAMPLES = 300  # a second apart, from 22:13:20 to 22:18:19
 
 
 @pytest.fixture(scope="module", params=["run.ndjson", "run.ndjson.gz"])
@@ -36,7 +36,7 @@ def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     name: str = request.param
     path = tmp_path_factory.mktemp("recording") / name
     file = RecordingFile(str(path))
-    for _ in range(LOOKS):
+    for _ in range(SAMPLES):
         file.write(sampler.read())
         clock.sleep(1.0)
     file.close()
@@ -156,7 +156,7 @@ def test_the_help_says_how_to_move(tmp_path: Path, recording: Path) -> None:
         replay.until(lambda: replay.at != "")
         replay.press(b"?")
         replay.until(lambda: "Help" in replay.text)
-        for words in ("pause, or go on", "one look on", "10 seconds back", "a minute on", "to the end", "faster"):
+        for words in ("pause, or go on", "one sample on", "10 seconds back", "a minute on", "to the end", "faster"):
             assert words in replay.text
         assert "look more often" not in replay.text
 
@@ -200,7 +200,7 @@ class TestInPipes:
         assert re.findall(r"\d\d:\d\d:\d\d$", answer.out, re.MULTILINE) == [f"22:18:{at}" for at in range(10, 20)]
         assert "\x1b" not in answer.out
 
-    def test_with_top_a_line_a_look(self, lab: Lab, recording: Path) -> None:
+    def test_with_top_a_line_a_sample(self, lab: Lab, recording: Path) -> None:
         answer = lab.run(PLAIN, "replay", str(recording), "--top", "--start", "299", TZ="UTC")
         assert answer.code == 0
         assert answer.out.startswith("22:18:19  0: ")

@@ -18,7 +18,7 @@ from gpulse.sinks.jsonl import JsonlSink
 from gpulse.store.history.place import user_path
 from tests.e2e.browser import Browser, chromium
 from tests.unit.store.history.ticks import write as write_history
-from tests.unit.surfaces.report.runs import HOSTILE, START, gpu, look, looks, process, write
+from tests.unit.surfaces.report.runs import HOSTILE, START, gpu, process, sample, samples, write
 
 SECONDS = 300
 
@@ -50,7 +50,9 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = HOSTILE[at // 20 % len(HOSTILE)]
         one = process(at // 20 + 100, name=text, command=text, user=text)
         spike = 690.0 if at == 77 else 300.0
-        snapshot = look(at, gpu(0, one, power_draw=spike, energy=at * 300.0), gpu(1, sm_active=20.0), cpu_percent=30.0)
+        snapshot = sample(
+            at, gpu(0, one, power_draw=spike, energy=at * 300.0), gpu(1, sm_active=20.0), cpu_percent=30.0
+        )
         phase = "train" if at < 250 else HOSTILE[0]
         marks = (Mark(text, text, START + at),) if at % 50 == 0 else ()
         sink.write(
@@ -132,7 +134,7 @@ def page(training: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def difference(training: Path) -> Path:
-    other = write(training.with_name("other.ndjson"), looks(200, power_draw=400.0))
+    other = write(training.with_name("other.ndjson"), samples(200, power_draw=400.0))
     gpulse("--compare", training, other, "-o", training.with_name("diff.html"))
     return training.with_name("diff.html")
 

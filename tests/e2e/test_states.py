@@ -26,7 +26,7 @@ def states(snapshot: Any) -> list[str]:
     return [gpu["state"] for gpu in snapshot["gpus"]]
 
 
-def looks(lab: Lab, scenario: Scenario, *moments: float, before: str = "") -> Any:
+def samples(lab: Lab, scenario: Scenario, *moments: float, before: str = "") -> Any:
     """What is seen at these moments of the scenario."""
     steps = "".join(f"at({moment})\nseen.append(look(over))\n" for moment in moments)
     start = "import gpulse.sources.nvidia.source as source\nsource._REOPEN_EVERY = 0.0\n"
@@ -35,7 +35,7 @@ def looks(lab: Lab, scenario: Scenario, *moments: float, before: str = "") -> An
 
 def test_a_gpu_that_falls_off_the_bus_is_lost_until_it_is_back_and_the_others_go_on(lab: Lab) -> None:
     scenario = machine(4).fault(function="*", gpu=2, code="GPU_IS_LOST", since="2s", until="6s")
-    seen = looks(lab, scenario, 0, 1, 3, 4, 7, 8)
+    seen = samples(lab, scenario, 0, 1, 3, 4, 7, 8)
     assert [states(snapshot)[2] for snapshot in seen] == ["ok", "ok", "lost", "lost", "ok", "ok"]
     lost, still, back = (seen[at]["gpus"][2] for at in (2, 3, 5))
     assert lost["since"] == still["since"] == seen[2]["time"]
@@ -52,12 +52,14 @@ def test_a_gpu_that_falls_off_the_bus_is_lost_until_it_is_back_and_the_others_go
 
 
 def test_a_gpu_that_needs_a_reset_counts_as_lost(lab: Lab) -> None:
-    seen = looks(lab, machine().fault(function="*", gpu=0, code="RESET_REQUIRED", since="2s"), 1, 3)
+    seen = samples(lab, machine().fault(function="*", gpu=0, code="RESET_REQUIRED", since="2s"), 1, 3)
     assert states(seen[1]) == ["lost", "ok", "ok"]
 
 
 def test_the_only_gpu_keeps_its_name_while_it_is_lost(lab: Lab) -> None:
-    seen = looks(lab, machine(1).fault(function="*", gpu=0, code="GPU_IS_LOST", since="2s", until="9s"), 1, 3, 4, 5, 10)
+    seen = samples(
+        lab, machine(1).fault(function="*", gpu=0, code="GPU_IS_LOST", since="2s", until="9s"), 1, 3, 4, 5, 10
+    )
     for snapshot in seen[1:4]:
         (gpu,) = snapshot["gpus"]
         assert gpu["state"] == "lost"
@@ -69,7 +71,7 @@ def test_the_only_gpu_keeps_its_name_while_it_is_lost(lab: Lab) -> None:
 
 @pytest.mark.parametrize("word", ["UNKNOWN", "LIB_RM_VERSION_MISMATCH", "UNINITIALIZED"])
 def test_a_driver_that_stops_answering_is_started_anew(lab: Lab, word: str) -> None:
-    seen = looks(lab, machine(2).fault(function="*", code=word, since="2s", until="6s"), 0, 1, 3, 4, 5, 7, 8)
+    seen = samples(lab, machine(2).fault(function="*", code=word, since="2s", until="6s"), 0, 1, 3, 4, 5, 7, 8)
     assert all(len(snapshot["gpus"]) == 2 for snapshot in seen)
     for snapshot in seen[2:5]:
         for gpu in snapshot["gpus"]:
@@ -86,15 +88,15 @@ def test_a_driver_that_stops_answering_is_started_anew(lab: Lab, word: str) -> N
 
 def test_a_gpu_that_was_closed_at_the_start_does_not_hide_that_all_others_fell_silent(lab: Lab) -> None:
     scenario = machine().gpu(1, handle="error NO_PERMISSION").fault(function="*", code=999, since="2s", until="4s")
-    seen = looks(lab, scenario, 1, 3, 3.5, 5, 6)
+    seen = samples(lab, scenario, 1, 3, 3.5, 5, 6)
     assert seen[2]["errors"]
     assert [gpu["utilization"] is None for gpu in seen[-1]["gpus"]] == [False, True, False]
     assert seen[-1]["gpus"][1]["gaps"]["utilization"] == "denied"
 
 
-def test_a_sampler_that_meets_an_error_at_one_look_has_the_next(lab: Lab) -> None:
+def test_a_sampler_that_meets_an_error_at_one_sample_has_the_next(lab: Lab) -> None:
     flaky = machine().fault(function="nvmlDeviceGet*", gpu="all", code="TIMEOUT", every=3)
-    seen = looks(lab, flaky, *range(6))
+    seen = samples(lab, flaky, *range(6))
     assert all(states(snapshot) == ["ok"] * 3 for snapshot in seen)
     assert {gpu["utilization"] is None for snapshot in seen for gpu in snapshot["gpus"]} == {True, False}
     assert all(not snapshot["errors"] for snapshot in seen)

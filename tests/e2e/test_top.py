@@ -310,7 +310,7 @@ class TestThePast:
             top.press(b"l")
             top.until(lambda: "PAUSED" not in top.header and "57°C" in top.text)
 
-    def test_a_step_back_shows_an_old_look_and_says_so(self, tmp_path: Path) -> None:
+    def test_a_step_back_shows_an_old_sample_and_says_so(self, tmp_path: Path) -> None:
         clock = Clock(tmp_path)
         scenario = steady().gpu(0, temperature="steps(0:41, 2s:57)")
         with Top(tmp_path, "-n", "0.1", scenario=scenario, clock=clock) as top:
@@ -582,7 +582,7 @@ class TestTrouble:
 class TestPlainPlaces:
     LINE = re.compile(r"\d\d:\d\d:\d\d  0: \d+% \S+ \SiB \d+C \d+W")
 
-    def test_a_terminal_that_can_do_nothing_gets_one_line_a_look(self, tmp_path: Path) -> None:
+    def test_a_terminal_that_can_do_nothing_gets_one_line_a_sample(self, tmp_path: Path) -> None:
         with Top(tmp_path, "-n", "0.1", scenario=steady(), TERM="dumb") as top:
             top.until(lambda: top.raw.count(b"\n") >= 3)
             top.press(b"\x03")
@@ -591,7 +591,7 @@ class TestPlainPlaces:
             assert b"Traceback" not in top.raw
             assert all(self.LINE.fullmatch(line) for line in top.lines[:2])
 
-    def test_a_pipe_gets_one_line_a_look_until_its_reader_leaves(self, tmp_path: Path) -> None:
+    def test_a_pipe_gets_one_line_a_sample_until_its_reader_leaves(self, tmp_path: Path) -> None:
         env = environment(steady(), tmp_path) | {"GPULSE_CONFIG": str(tmp_path / "none"), "TERM": "xterm"}
         process = subprocess.Popen(
             [sys.executable, "-m", "gpulse", "top", "-n", "0.1"],
@@ -722,7 +722,7 @@ class TestRecordings:
         path.write_text("".join(f"{line.rstrip()}\n" for line in lines))
         return path
 
-    def test_one_is_played_to_its_last_look_and_then_says_that_it_is_over(
+    def test_one_is_played_to_its_last_sample_and_then_says_that_it_is_over(
         self, tmp_path: Path, recording: Path
     ) -> None:
         with Top(tmp_path, "--source", f"replay:{recording}*max", "-n", "0.1") as top:

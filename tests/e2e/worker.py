@@ -29,7 +29,7 @@ def sampler(wanted: Wanted = EVERYTHING, **options: Any) -> Sampler:
     return Sampler(NvidiaSource(os.environ.get("GPULSE_ROOT", "")), wanted, **options).open()
 
 
-def look(over: Sampler) -> Any:
+def sample(over: Sampler) -> Any:
     """One look as plain data."""
     return to_plain(over.read())
 
@@ -45,7 +45,7 @@ NAMES = {
     "GPU_METRICS": GPU_METRICS,
     "at": at,
     "sampler": sampler,
-    "look": look,
+    "look": sample,
     "say": say,
     "os": os,
 }

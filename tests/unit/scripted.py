@@ -9,7 +9,7 @@ from gpulse.model.select import Wanted
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
-from gpulse.sources.base import Counter, Device, Facts, Machine, Sample, Source
+from gpulse.sources.base import Counter, Device, DeviceSample, Facts, Machine, Source
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
@@ -26,9 +26,9 @@ VALUES: dict[str, Value] = {
 }
 
 
-def sample(values: Mapping[str, Value], counters: Mapping[str, Counter] | None = None) -> Sample:
+def sample(values: Mapping[str, Value], counters: Mapping[str, Counter] | None = None) -> DeviceSample:
     """Return the answer of a GPU."""
-    answer = Sample()
+    answer = DeviceSample()
     answer.values.update(values)
     answer.counters.update(counters or {})
     return answer
@@ -42,15 +42,15 @@ def process(**values: Value) -> Facts:
 
 
 class ScriptedDevice(Device):
-    """A GPU that answers with VALUES, or with what `script` makes of the number of the look (from 1) and the keys."""
+    """A GPU that answers with VALUES, or with what `script` makes of the number of the sample (from 1) and the keys."""
 
-    def __init__(self, index: int, script: Callable[[int, frozenset[str]], Sample] | None = None) -> None:
+    def __init__(self, index: int, script: Callable[[int, frozenset[str]], DeviceSample] | None = None) -> None:
         self.identity = {"index": index, "uuid": f"GPU-{index:08d}", "name": "Scripted"}
         self.script = script
         self.asked: list[frozenset[str]] = []
         self.asked_of_processes: list[frozenset[str] | None] = []
 
-    def read(self, keys: frozenset[str], process_keys: frozenset[str] | None) -> Sample:
+    def read(self, keys: frozenset[str], process_keys: frozenset[str] | None) -> DeviceSample:
         self.asked.append(keys)
         self.asked_of_processes.append(process_keys)
         if self.script is not None:

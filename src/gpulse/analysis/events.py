@@ -1,4 +1,4 @@
-"""Events: what happened to GPUs and their processes between looks, one value each, for lists and for counts."""
+"""Events: what happened to GPUs and their processes between samples, one value each, for lists and for counts."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ class Event:
         return f"Event({self.time!r}, {self.kind!r}, {self.gpus!r})"
 
 
-class Watch:
-    """Compares each look with those before. A process that is there at the first look, or with a new GPU, has not started just now."""
+class EventDetector:
+    """Compares each sample with those before. A process that is there at the first sample, or with a new GPU, has not started just now."""
 
     def __init__(self) -> None:
         self._gpus: dict[str, _WatchedGpu] = {}
         self._began = False
 
-    def look(self, snapshot: Snapshot) -> list[Event]:
-        """Return what happened since the look before, the worst first.
+    def observe(self, snapshot: Snapshot) -> list[Event]:
+        """Return what happened since the sample before, the worst first.
 
-        A throttling is returned when it begins and gets its `until` at a later look.
+        A throttling is returned when it begins and gets its `until` at a later sample.
         """
         found: list[Event] = []
         ended: dict[float, _Ended] = {}
@@ -103,7 +103,7 @@ class Watch:
 
 
 class _Ended:
-    """A process that is gone from some GPUs at one look."""
+    """A process that is gone from some GPUs at one sample."""
 
     __slots__ = ("gpus", "process", "ran_out")
 
@@ -144,7 +144,7 @@ class _Held:
 
 
 class _WatchedGpu:
-    """What the looks until now said of one GPU."""
+    """What the samples until now said of one GPU."""
 
     __slots__ = ("_errors", "_held", "_reasons_seen", "_state", "_throttling", "_xid", "label")
 

@@ -1,4 +1,4 @@
-"""Free GPUs: which nobody uses, over a window of looks and not in one, and in words why the others are not free."""
+"""Free GPUs: which nobody uses, over a window of samples and not in one, and in words why the others are not free."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ WANTED = Wanted(
 # window. So the window need only outlast the driver's own average of utilization, which is a second at the most.
 WINDOW = 2.0
 INTERVAL = 0.2
-_MOST_LOOKS = 50
+_MOST_SAMPLES = 50
 _UNLISTED = 256 << 20  # bytes no process accounts for that may be the driver's; an empty context on an H200 is 520 MiB
 _FAULTS_OF_PROGRAMS = (13, 31, 43, 45, 94)  # XIDs that end a program and leave the GPU as good as before
 _STATES = {"lost": "it is lost", "timeout": "the driver does not answer"}
 _GIB = 1 << 30
 
 
-class Asked:
+class Requirement:
     """What is asked for: so many GPUs, each with this many free bytes, in use for at most this many per cent of the time."""
 
     __slots__ = ("count", "free_memory", "utilization")
@@ -72,24 +72,28 @@ class _Candidate:
             self.name += f" {_harmless(gpu.name or 'MIG')} {_harmless(gpu.uuid or '')}".rstrip()
 
 
-def looks_for(window: float | None = None) -> tuple[float, int]:
-    """Return how often to look, in seconds, and how many looks make a window; without one, WINDOW."""
+def samples_for(window: float | None = None) -> tuple[float, int]:
+    """Return how often to look, in seconds, and how many samples make a window; without one, WINDOW."""
     window = WINDOW if window is None else max(0.0, window)
-    interval = max(INTERVAL, window / _MOST_LOOKS)
+    interval = max(INTERVAL, window / _MOST_SAMPLES)
     return interval, round(window / interval) + 1
 
 
 def watch(
-    looks: Iterable[Snapshot], size: int, asked: Asked, environ: Mapping[str, str], words: Sequence[str] | None = None
+    samples: Iterable[Snapshot],
+    size: int,
+    asked: Requirement,
+    environ: Mapping[str, str],
+    words: Sequence[str] | None = None,
 ) -> Iterator[list[Verdict]]:
     """Yield verdicts over the last `size` looks, from the first full window on; once over fewer where there are no more.
 
-    `words` name the GPUs to choose from; raises UnknownGpu, at the first look, when one fits none. GPUs that the
+    `words` name the GPUs to choose from; raises UnknownGpu, at the first sample, when one fits none. GPUs that the
     environment hides are never chosen, nor those that another has claimed.
     """
     window: deque[Snapshot] = deque(maxlen=size)
     whole = False
-    for snapshot in looks:
+    for snapshot in samples:
         window.append(snapshot)
         candidates = _candidates(snapshot.gpus, words, environ)
         if len(window) == size:
@@ -99,7 +103,7 @@ def watch(
         yield _judge(window, candidates, asked)
 
 
-def best(verdicts: Iterable[Verdict], asked: Asked) -> tuple[Gpu, ...]:
+def best(verdicts: Iterable[Verdict], asked: Requirement) -> tuple[Gpu, ...]:
     """Return the GPUs to take, or nothing when too few are free: most free memory first, then the coolest, then in order.
 
     Several are of one product where that is possible. How they are linked is not looked at.
@@ -112,7 +116,7 @@ def best(verdicts: Iterable[Verdict], asked: Asked) -> tuple[Gpu, ...]:
     return tuple(chosen) if len(chosen) == asked.count else ()
 
 
-def refusal(verdicts: Sequence[Verdict], asked: Asked) -> NoFreeGpu:
+def refusal(verdicts: Sequence[Verdict], asked: Requirement) -> NoFreeGpu:
     """Return the error that says how many are free, and why each of the others is not."""
     if not verdicts:
         return NoFreeGpu("no GPU is left to choose from;", "see what CUDA_VISIBLE_DEVICES leaves.")
@@ -122,7 +126,7 @@ def refusal(verdicts: Sequence[Verdict], asked: Asked) -> NoFreeGpu:
     return NoFreeGpu(f"{free} of {len(verdicts)} GPUs are free; asked for: {asked.count}.{reasons}\n", cure)
 
 
-def never(verdicts: Iterable[Verdict], asked: Asked) -> bool:
+def never(verdicts: Iterable[Verdict], asked: Requirement) -> bool:
     """Tell whether there are too few GPUs even if all that is going on came to an end."""
     return sum(not verdict.hopeless for verdict in verdicts) < asked.count
 
@@ -149,7 +153,7 @@ def _candidates(gpus: Sequence[Gpu], words: Sequence[str] | None, environ: Mappi
     ]
 
 
-def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: Asked) -> list[Verdict]:
+def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: Requirement) -> list[Verdict]:
     claims = claimed(candidate.gpu.uuid for candidate in candidates if candidate.gpu.uuid)
     past: dict[str | None, list[Gpu]] = {}
     for snapshot in window:
@@ -164,7 +168,7 @@ def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: 
     return verdicts
 
 
-def _impossible(candidate: _Candidate, asked: Asked) -> str:
+def _impossible(candidate: _Candidate, asked: Requirement) -> str:
     """Return why this one can never be chosen."""
     gpu, uuid = candidate.gpu, candidate.gpu.uuid or ""
     if not uuid or not uuid.isascii() or not uuid.replace("-", "").replace("/", "").isalnum():
@@ -192,15 +196,15 @@ def _unusable(candidate: _Candidate, claims: Mapping[str, str]) -> str:
     return ""
 
 
-def _used(candidate: _Candidate, past: Sequence[Gpu], asked: Asked) -> str:
+def _used(candidate: _Candidate, past: Sequence[Gpu], asked: Requirement) -> str:
     """Return who or what keeps it from being free. One that sleeps is free: a program would keep it awake."""
     gpu = candidate.gpu
-    for look in reversed(past):
-        if holders := [process for process in look.processes if process.type != "G"]:
+    for sample in reversed(past):
+        if holders := [process for process in sample.processes if process.type != "G"]:
             return _held(holders)
     if gpu.state == "ok" and (why := _memory_in_use(candidate)):
         return why
-    shares = sorted(look.utilization for look in past if look.utilization is not None)
+    shares = sorted(sample.utilization for sample in past if sample.utilization is not None)
     busy = shares[ceil(0.95 * len(shares)) - 1] if shares else None
     if busy is not None and busy > asked.utilization:
         return f"in use {busy:.0f} % of the time, by nobody that is listed"

@@ -7,7 +7,7 @@ from array import array
 _MOST = 4096  # values kept; beyond, one of two neighbours stands for both, which moves a percentile by far less than it varies
 
 
-class Series:
+class WeightedSeries:
     """Values with the seconds each stood for. Mean, lowest and highest are exact for any length, percentiles nearly so."""
 
     __slots__ = ("_dice", "_pending", "_seconds", "_stride", "_sum", "_values", "highest", "lowest", "seconds")

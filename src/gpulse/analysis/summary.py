@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from .series import Series
+    from .series import WeightedSeries
 
 
 class Stats:
@@ -23,7 +23,7 @@ class Stats:
         self.min = min
 
     @classmethod
-    def of(cls, series: Series) -> Stats:
+    def of(cls, series: WeightedSeries) -> Stats:
         """Return the figures of a series that has at least one value."""
         mean, p50, p95 = series.mean, series.percentile(50), series.percentile(95)
         assert mean is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .series import Series
+from .series import WeightedSeries
 from .summary import GpuSummary, Stats, Summary
 
 TYPE_CHECKING = False
@@ -47,11 +47,11 @@ class Tally:
         self.items = 0.0
         self.waited = 0.0
         self.gpus: dict[str, GpuTally] = {}
-        self._host: dict[str, Series] = {}
-        self._program: dict[str, Series] = {}
+        self._host: dict[str, WeightedSeries] = {}
+        self._program: dict[str, WeightedSeries] = {}
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Take a look from just before the window; nothing is made of it here."""
+        """Take a sample from just before the window; nothing is made of it here."""
 
     def add(self, snapshot: Snapshot, program: Process | None, seconds: float, within: bool = True) -> None:
         """Add a sample that stands for so many seconds of the window; `within` is false for one taken just after its end."""
@@ -91,7 +91,7 @@ class GpuTally:
 
     def __init__(self, gpu: Gpu) -> None:
         self.latest = gpu
-        self.series: dict[str, Series] = {}
+        self.series: dict[str, WeightedSeries] = {}
         self.energy: float | None = None
         self.idle = 0.0
         self.watched = 0.0
@@ -128,14 +128,14 @@ class GpuTally:
         )
 
 
-def _gather(series: dict[str, Series], reading: Reading, seconds: float) -> None:
+def _gather(series: dict[str, WeightedSeries], reading: Reading, seconds: float) -> None:
     keys = _varying()
     for key, value in reading.items():
         if key in keys and isinstance(value, (int, float)):
             if key not in series:
-                series[key] = Series()
+                series[key] = WeightedSeries()
             series[key].add(value, seconds)
 
 
-def _stats(series: Mapping[str, Series]) -> dict[str, Stats]:
+def _stats(series: Mapping[str, WeightedSeries]) -> dict[str, Stats]:
     return {key: Stats.of(one) for key, one in series.items() if one.seconds}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .course import Course
 from .framework import framework
+from .training import Course
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

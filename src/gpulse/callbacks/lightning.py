@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from .course import Course, harmless
 from .framework import MissingFramework, framework
+from .training import Course, harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeVar
 
-    from ..analysis.free import Asked, Verdict
+    from ..analysis.free import Requirement, Verdict
     from ..model.catalog import Gpu
     from ..sampling.clock import SystemClock
     from .options import Arguments
@@ -26,7 +26,7 @@ _TIMED_OUT = 124  # as timeout(1) says it
 
 
 def wait_for(
-    asked: Asked,
+    asked: Requirement,
     arguments: Arguments,
     take: Callable[[list[Verdict]], T | None],
     *,
@@ -38,7 +38,7 @@ def wait_for(
 
     Raises NoFreeGpu with the reasons: at once when nothing is waited for or no waiting would help, else with 124 at the timeout.
     """
-    from ..analysis.free import WANTED, looks_for, never, refusal, watch
+    from ..analysis.free import WANTED, never, refusal, samples_for, watch
     from ..model.catalog import Gpu
     from ..sampling.sampler import Sampler
     from ..sources.registry import make_source
@@ -46,7 +46,7 @@ def wait_for(
 
     waits = arguments.wait or arguments.timeout is not None
     end = time.monotonic() + (float("inf") if arguments.timeout is None else arguments.timeout)
-    interval, size = looks_for(arguments.window)
+    interval, size = samples_for(arguments.window)
     # all GPUs are read, whatever --gpu says: the numbers in CUDA_VISIBLE_DEVICES count them all
     sampler = Sampler(make_source(source_name(arguments)), WANTED, clock=clock).open()
     error, told = refusal([], asked), quiet
@@ -118,7 +118,7 @@ FREE = (
     Option("--utilization", value="PERCENT", parse=_percent,
            help="Each in use for at most so much of the time; 0 unless given."),
     Option("--window", value="TIME", parse=seconds("--window", 0, 3600),
-           help="Judge what is free over so long a time; 2s unless given. 0 is one look."),
+           help="Judge what is free over so long a time; 2s unless given. 0 is one sample."),
     Option("--wait", default=False, help="Wait until there are enough; Ctrl-C ends it."),
     Option("--timeout", value="TIME", parse=seconds("--timeout", 0, 30 * 86400),
            help="Wait no longer than this, then exit with 124."),

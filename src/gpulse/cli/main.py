@@ -21,7 +21,7 @@ VERBS = {
     "run": "A command, watched: what it did, on which GPUs, and why it was slow",
     "pick": "Free GPUs, for CUDA_VISIBLE_DEVICES; can wait for them",
     "report": "What a recording says: summary, charts, events; two compared",
-    "record": "Keep what the GPUs do in a file, a line a look",
+    "record": "Keep what the GPUs do in a file, a line a sample",
     "replay": "Play a recording: pause, step, seek, any speed",
     "history": "Looking back: figures, plots, who used what, what happened",
     "serve": "A page, an API and Prometheus' text for all who watch this machine",

@@ -132,7 +132,7 @@ DEMO = Option("--demo", default=False, help="A simulated machine with 8 GPUs; th
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
                help="auto, always or never; NO_COLOR and FORCE_COLOR are honoured.")  # fmt: skip
 THEME = Option("--theme", value="THEME", complete=("dark", "light", "contrast", "blind", "mono"),
-               help="The look: dark, light, contrast (high), blind (safe for colour-blind eyes) or mono.")  # fmt: skip
+               help="The sample: dark, light, contrast (high), blind (safe for colour-blind eyes) or mono.")  # fmt: skip
 HELP = Option("--help", "-h", default=False, help="Say this and exit.")
 COMMON = (GPU, SOURCE, DEMO, COLOR, HELP)
 

@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
     from ..model.select import Wanted
     from ..sampling.sampler import Sampler
-    from ..surfaces.top.settings import Settings
+    from ..surfaces.top.settings import ScreenSettings
     from .options import Arguments
 
 
 def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler], interval: float | None) -> None:
-    """Open the screen; where there is no terminal, write a line at each look instead. The sampler is opened and closed here."""
+    """Open the screen; where there is no terminal, write a line at each sample instead. The sampler is opened and closed here."""
     from ..present.terminal import capable, theme_for
     from ..store.config import config_path, read_config
     from ..surfaces.top.app import App, wanted
     from ..surfaces.top.history import History
-    from ..surfaces.top.settings import Settings
+    from ..surfaces.top.settings import ScreenSettings
     from ..surfaces.top.state import State
 
     path = config_path(os.environ)
-    settings, complaints = Settings.load(read_config(path).get("top", {}))
+    settings, complaints = ScreenSettings.load(read_config(path).get("top", {}))
     settings.interval = interval or settings.interval
     settings.theme = arguments.theme or settings.theme
     theme = theme_for(sys.stdout, arguments.color, os.environ, settings.theme)
@@ -47,7 +47,7 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
         sampler.close()
 
 
-def _save(path: str, settings: Settings) -> str:
+def _save(path: str, settings: ScreenSettings) -> str:
     from ..errors import GpulseError
     from ..store.config import write_table
 

@@ -66,7 +66,7 @@ def metric_named(name: str, metrics: Mapping[str, Metric] = GPU_METRICS, lists: 
 
 
 def nearest(word: str, words: Iterable[str]) -> list[str]:
-    """Return up to three of the words that look most like this one."""
+    """Return up to three of the words that sample most like this one."""
     import difflib  # only a mistake needs it: 6 ms
 
     return difflib.get_close_matches(word, list(words), n=3, cutoff=0.55)

@@ -1,1 +1,1 @@
-"""The face for training code: a monitor in the background, measurements of functions, and a quick look."""
+"""The face for training code: a monitor in the background, measurements of functions, and a quick sample."""

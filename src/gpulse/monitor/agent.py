@@ -15,7 +15,7 @@ from ..model.visible import by_uuid, order_is_certain, visible
 from ..sampling.program import Program
 from ..sampling.sampler import Sampler
 from ..sources.registry import make_source
-from .request import HOST, Greeting, Look, Request, Trouble
+from .request import HOST, AgentSample, Greeting, Request, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Gpu
 
-_CLOSEST = 0.005  # seconds between two looks that are asked for
-_SLOWEST = 1.0  # seconds between two looks that also read the slow counters: energy costs 3 ms a GPU
+_CLOSEST = 0.005  # seconds between two samples that are asked for
+_SLOWEST = 1.0  # seconds between two samples that also read the slow counters: energy costs 3 ms a GPU
 
 
 class ParentGone(Exception):
@@ -34,17 +34,17 @@ class ParentGone(Exception):
 class Agent:
     """Takes looks at a pace and when told to; `emit` gets a Greeting, then Looks, or one Trouble.
 
-    Commands are lines on the descriptor `commands`: `look`, `pace SECONDS`, `stop`. Its end is a stop, too.
+    Commands are lines on the descriptor `commands`: `sample`, `pace SECONDS`, `stop`. Its end is a stop, too.
     """
 
     def __init__(
         self,
         request: Request,
         commands: int,
-        emit: Callable[[Greeting | Look | Trouble], None],
+        emit: Callable[[Greeting | AgentSample | Trouble], None],
         outlives: bool = False,
     ) -> None:
-        """Get ready; one that `outlives` its program takes a last look when that has ended."""
+        """Get ready; one that `outlives` its program takes a last sample when that has ended."""
         self._request = request
         self._outlives = outlives
         self._emit = emit
@@ -56,7 +56,7 @@ class Agent:
         self._slow_at = float("-inf")
 
     def run(self) -> None:
-        """Look until told to stop; a program that has ended is told by ParentGone."""
+        """AgentSample until told to stop; a program that has ended is told by ParentGone."""
         try:
             self._sampler.open()
             self._choose()
@@ -71,7 +71,7 @@ class Agent:
             pass  # a recording that has ended
         except ParentGone:
             if self._outlives:
-                self._last_look()
+                self._last_sample()
             raise
         finally:
             self._sampler.close()
@@ -99,33 +99,33 @@ class Agent:
         due = last = clock.monotonic()
         while True:
             last = clock.monotonic()
-            self._look(last)
+            self._sample(last)
             due = max(due + pace, last)
             while True:  # at least once: looks that take longer than the pace must not make us deaf
                 for command in self._commands.wait(due - clock.monotonic()):
                     word, _, value = command.partition(" ")
                     if word == "stop":
-                        self._last_look()
+                        self._last_sample()
                         return
                     if word == "pace":
                         pace = float(value)
                         due = min(due, last + pace)
-                    elif word == "look":
+                    elif word == "sample":
                         self._hurry(clock.monotonic(), _SLOWEST)
                         due = min(due, last + _CLOSEST)
                 if clock.monotonic() >= due:
                     break
 
-    def _last_look(self) -> None:
+    def _last_sample(self) -> None:
         now = self._sampler.clock.monotonic()
         self._hurry(now, 0.0)
-        self._look(now)
+        self._sample(now)
 
     def _hurry(self, now: float, apart: float) -> None:
         if now - self._slow_at >= apart:
             self._sampler.hurry()
 
-    def _look(self, at: float) -> None:
+    def _sample(self, at: float) -> None:
         slow = self._sampler.slow_is_due
         if slow:
             self._slow_at = at
@@ -133,7 +133,7 @@ class Agent:
         if self._uuids is not None:
             gpus = tuple(by_uuid(snapshot.gpus, self._uuids))
             snapshot = Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
-        self._emit(Look(at, snapshot, self._program.read(slow)))
+        self._emit(AgentSample(at, snapshot, self._program.read(slow)))
 
 
 class Commands:

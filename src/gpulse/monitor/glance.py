@@ -1,12 +1,12 @@
-"""The quick look from inside a program."""
+"""The quick sample from inside a program."""
 
 from __future__ import annotations
 
 import os
 import sys
 
+from ..api import visible_gpus
 from ..errors import GpulseError
-from ..look import visible_gpus
 from ..units import size_text
 from .report import gpu_line
 

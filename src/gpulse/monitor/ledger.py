@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
     from ..analysis.summary import Summary
     from ..analysis.tally import Tally
-    from .request import Look
+    from .request import AgentSample
 
 _MOST_MARKS = 10_000
 _PATIENCE = 30.0  # seconds a closed window waits for the energy counter to pass its end
-_FRESH = 2.0  # seconds for which a look tells how things stood before
+_FRESH = 2.0  # seconds for which a sample tells how things stood before
 _TELLING = 1.0  # seconds a window must last for its energy to mean something: the counter moves every 0.1 s
 
 
 class Window:
     """A stretch of time on the monotonic clock; open while `end` is None. `finished` is called with its tally, once, when all is seen.
 
-    The tally is made for the first look that falls into it: most windows of quick functions never see one.
+    The tally is made for the first sample that falls into it: most windows of quick functions never see one.
     """
 
     __slots__ = ("_before", "_made", "_make", "end", "finished", "start")
@@ -37,7 +37,7 @@ class Window:
         self,
         start: float,
         make: Callable[[], Tally],
-        before: Look | None = None,
+        before: AgentSample | None = None,
         finished: Callable[[Tally | None], None] | None = None,
     ) -> None:
         self.start = start
@@ -86,7 +86,7 @@ class Phase:
 _inside: ContextVar[tuple[Phase, ...]] = ContextVar("gpulse_phases", default=())
 
 
-class Rhythm:
+class SampleRhythm:
     """How the program went since the sample before: steps, items and time spent waiting for data."""
 
     def __init__(self) -> None:
@@ -126,9 +126,9 @@ class Ledger:
         self.started = time.monotonic()
         self.ended: float | None = None
         self.watched = False
-        self.rhythm = Rhythm()
-        self.latest: Look | None = None
-        whole = Tally()  # now, not at the first look: steps are counted in it by other threads
+        self.rhythm = SampleRhythm()
+        self.latest: AgentSample | None = None
+        whole = Tally()  # now, not at the first sample: steps are counted in it by other threads
         self._whole = Window(self.started, lambda: whole)
         self._windows = [self._whole]
         self._phases: dict[str, Phase] = {}
@@ -230,18 +230,18 @@ class Ledger:
             inside = [(phase.open[-1].start, phase.name) for phase in self._phases.values() if phase.open]
         return max(inside)[1] if inside else ""
 
-    def add(self, look: Look) -> None:
-        """Take in a look: it stands for the time since the look before."""
-        before = self.latest.at if self.latest is not None else look.at
+    def add(self, snap: AgentSample) -> None:
+        """Take in a sample: it stands for the time since the sample before."""
+        before = self.latest.at if self.latest is not None else snap.at
         with self._lock:
-            self.latest = look
+            self.latest = snap
             for window in self._windows:
-                seconds = window.overlap(before, look.at)
-                if seconds > 0 or (window.start <= look.at and window.tally.samples == 0):
-                    within = window.end is None or look.at < window.end
-                    window.tally.add(look.snapshot, look.program, max(seconds, 1e-6), within)
-            points, watts = self._spread_energy(look)
-            finished = [window for window in self._windows if self._is_finished(window, look.at, points)]
+                seconds = window.overlap(before, snap.at)
+                if seconds > 0 or (window.start <= snap.at and window.tally.samples == 0):
+                    within = window.end is None or snap.at < window.end
+                    window.tally.add(snap.snapshot, snap.program, max(seconds, 1e-6), within)
+            points, watts = self._spread_energy(snap)
+            finished = [window for window in self._windows if self._is_finished(window, snap.at, points)]
             self._windows = [window for window in self._windows if window not in finished]
         for window in finished:
             window.finish()
@@ -254,7 +254,7 @@ class Ledger:
         self.unwatched()
 
     def unwatched(self) -> None:
-        """Note that no more looks will come; windows that waited for one are finished as they are."""
+        """Note that no more samples will come; windows that waited for one are finished as they are."""
         self.watched = False
         with self._lock:
             left, self._windows = self._windows, []
@@ -282,26 +282,26 @@ class Ledger:
     def _stack(self) -> list[Phase]:
         return [phase for phase in _inside.get() if phase.ledger is self]
 
-    def _spread_energy(self, look: Look) -> tuple[dict[str, float], float | None]:
+    def _spread_energy(self, snap: AgentSample) -> tuple[dict[str, float], float | None]:
         """Share what a counter has grown between two of its readings among the windows.
 
         Return the times of the last readings and, when they are of now, the power in between. A value that has not moved is an
         old one: the counter is read every few seconds and moves ten times a second.
         """
         watts: float | None = None
-        for gpu in look.snapshot.gpus:
+        for gpu in snap.snapshot.gpus:
             if gpu.uuid is None or gpu.energy is None:
                 continue
-            at, joules = self._energy.get(gpu.uuid, (look.at, gpu.energy))
+            at, joules = self._energy.get(gpu.uuid, (snap.at, gpu.energy))
             if gpu.uuid in self._energy and gpu.energy == joules:
                 continue
-            self._energy[gpu.uuid] = (look.at, gpu.energy)
-            if gpu.energy > joules and look.at > at:  # a counter that fell has been reset with the driver: begin anew
-                watts = (watts or 0.0) + (gpu.energy - joules) / (look.at - at)
+            self._energy[gpu.uuid] = (snap.at, gpu.energy)
+            if gpu.energy > joules and snap.at > at:  # a counter that fell has been reset with the driver: begin anew
+                watts = (watts or 0.0) + (gpu.energy - joules) / (snap.at - at)
                 for window in self._windows:
-                    if (seconds := window.overlap(at, look.at)) > 0:
-                        window.tally.add_energy(gpu.uuid, (gpu.energy - joules) * seconds / (look.at - at))
-        return {gpu.uuid: self._energy[gpu.uuid][0] for gpu in look.snapshot.gpus if gpu.uuid in self._energy}, watts
+                    if (seconds := window.overlap(at, snap.at)) > 0:
+                        window.tally.add_energy(gpu.uuid, (gpu.energy - joules) * seconds / (snap.at - at))
+        return {gpu.uuid: self._energy[gpu.uuid][0] for gpu in snap.snapshot.gpus if gpu.uuid in self._energy}, watts
 
     def _is_finished(self, window: Window, at: float, points: dict[str, float]) -> bool:
         if window.end is None or window.end > at:

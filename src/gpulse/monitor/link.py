@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
 
-    from .request import Greeting, Look, Request
+    from .request import AgentSample, Greeting, Request
 
-    Message = Greeting | Look | Trouble
+    Message = Greeting | AgentSample | Trouble
 
 _TRIES = 3  # agents after the first that may die before we give up
 _SILENCE = 10.0  # seconds over the interval without a word after which an agent hangs
-_FAREWELL = 2.0  # seconds an agent has for its last look
+_FAREWELL = 2.0  # seconds an agent has for its last sample
 
 
 class Link:
@@ -62,7 +62,7 @@ class Link:
         self._agent.tell(command)
 
     def stop(self) -> None:
-        """Ask for a last look, after which the iteration ends; a silent agent has two seconds."""
+        """Ask for a last sample, after which the iteration ends; a silent agent has two seconds."""
         self._stopping = time.monotonic()
         self._agent.tell("stop")
 
@@ -91,7 +91,7 @@ class Link:
 
 
 class InnerLink(Link):
-    """The same with the agent in a thread of the program: no second process, but each look takes the program's interpreter."""
+    """The same with the agent in a thread of the program: no second process, but each sample takes the program's interpreter."""
 
     def _start(self, request: Request) -> ChildAgent | ThreadAgent:
         return ThreadAgent(request)
@@ -108,7 +108,9 @@ class ChildAgent:
 
         home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         # -I -S: neither the user's folder nor site packages may put another json or an import hook in our way
-        code = "import sys; sys.path.append(sys.argv[1]); from gpulse.monitor.beside import main; main(sys.argv[2])"
+        code = (
+            "import sys; sys.path.append(sys.argv[1]); from gpulse.monitor.agent_process import main; main(sys.argv[2])"
+        )
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", code, home, json.dumps(request.to_plain())],
             stdin=subprocess.PIPE,

@@ -123,7 +123,7 @@ class Timing:
         self._entered = time.perf_counter()
 
     def end(self, show: bool, failed: bool) -> None:
-        """Note how things stand after; what the GPUs did is filled in when the last look has come."""
+        """Note how things stand after; what the GPUs did is filled in when the last sample has come."""
         if self._cuda is not None and self._sync:
             self._cuda.synchronize()
         self.pause()

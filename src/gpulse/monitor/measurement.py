@@ -1,4 +1,4 @@
-"""A measurement: the figures of one call, complete once its last look has come."""
+"""A measurement: the figures of one call, complete once its last sample has come."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SEEN = 0.1  # seconds a call must last for memory and activity to be seen in it: the counters latch no faster
 TELLING = 1.0  # seconds it must last for its energy to mean something
-_PATIENCE = 1.0  # seconds to wait for the last look
+_PATIENCE = 1.0  # seconds to wait for the last sample
 _NAME = 24
 
 
@@ -37,7 +37,7 @@ class Held:
 class CallTally(Tally):
     """The tally of a call, with the memory held before, at most, and after, by UUID.
 
-    The look after the end comes a little late: what the program has done with its memory since then is in it, too.
+    The sample after the end comes a little late: what the program has done with its memory since then is in it, too.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class CallTally(Tally):
         self.after: dict[str, Held] = {}
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Take a look from just before the call."""
+        """Take a sample from just before the call."""
         self.before = dict(self._held(snapshot))
 
     def add(self, snapshot: Snapshot, program: Process | None, seconds: float, within: bool = True) -> None:
@@ -77,7 +77,7 @@ class Measurement:
     process, `failed` when it raised. `torch_net` and `torch_peak` in bytes from torch's allocator on its current device; None
     where torch is not in use or, for the peak, where an earlier one was higher: then `torch_peak_limit` is that one. What is said
     of GPUs is said of those this process uses (of all it can see where that is not known), and None where the call was too
-    short to see: below 0.1 s for memory and activity, below 1 s for energy. Reading it waits for the last look, at most a second.
+    short to see: below 0.1 s for memory and activity, below 1 s for energy. Reading it waits for the last sample, at most a second.
     """
 
     def __init__(self, name: str) -> None:
@@ -141,7 +141,7 @@ class Measurement:
         return _total(gpu.energy for gpu in self.gpus) if self.elapsed >= TELLING else None
 
     def wait(self, seconds: float = _PATIENCE) -> bool:
-        """Wait for the last look; return False when it has not come."""
+        """Wait for the last sample; return False when it has not come."""
         if self._then is None:
             return True
         done = threading.Event()

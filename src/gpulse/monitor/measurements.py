@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from ..analysis.series import Series
+from ..analysis.series import WeightedSeries
 from ..present.text import clean
 from ..units import size_text
 from .measurement import TELLING, Measurement, energy_text, seconds_text
@@ -30,9 +30,9 @@ class Total:
         self.cpu_seconds = 0.0
         self.memory_peak: float | None = None
         self.torch_peak: float | None = None
-        self._times = Series()
-        self._use = Series()
-        self._sm = Series()
+        self._times = WeightedSeries()
+        self._use = WeightedSeries()
+        self._sm = WeightedSeries()
         self._joules: float | None = None
         self._charged = 0.0
         self._uncharged = 0.0

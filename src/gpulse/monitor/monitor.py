@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
     from ..sinks.base import Sink
     from .ledger import Phase, Window
-    from .outlets import Outlet
+    from .sink_workers import Outlet
 
     T = TypeVar("T")
 
 _GOODBYE = 2.5  # seconds that stopping may take, whatever hangs
-_HASTE = 0.1  # seconds between looks while something is measured: the activity counters latch no faster
+_HASTE = 0.1  # seconds between samples while something is measured: the activity counters latch no faster
 _LINGER = 2.0  # seconds it stays so, since what is measured once is often measured again
 _PUNCTUAL = 0.9  # share of the interval after which a sample counts as the next one for sinks
 
@@ -97,7 +97,7 @@ class Monitor:
         self._pid = os.getpid()
         self._over = threading.Event()
         self._hasty = False
-        self._ledger = Ledger(self._look_now)
+        self._ledger = Ledger(self._sample_now)
         running.append(self)
         if self._samples():
             self._open_sinks()
@@ -107,7 +107,7 @@ class Monitor:
         return self
 
     def stop(self) -> Summary | None:
-        """Take a last look, finish the sinks and return the summary; at most some seconds, also when a driver or a sink hangs.
+        """Take a last sample, finish the sinks and return the summary; at most some seconds, also when a driver or a sink hangs.
 
         None when it was not started here.
         """
@@ -187,8 +187,8 @@ class Monitor:
     @property
     def latest(self) -> Snapshot | None:
         """The newest snapshot, of the monitored GPUs only; None before the first."""
-        look = self._ledger.latest if self._ledger is not None else None
-        return None if look is None else look.snapshot
+        latest = self._ledger.latest if self._ledger is not None else None
+        return None if latest is None else latest.snapshot
 
     def summary(self) -> Summary | None:
         """Return the figures until now, of the whole and of each phase; None before the start."""
@@ -250,7 +250,7 @@ class Monitor:
     def _open_sinks(self) -> None:
         if not self._sinks:
             return
-        from .outlets import Outlet
+        from .sink_workers import Outlet
 
         for sink in self._sinks:
             try:
@@ -310,11 +310,11 @@ class Monitor:
             self._hasty = False
             self._link.tell(f"pace {self.interval}")
 
-    def _look_now(self) -> None:
+    def _sample_now(self) -> None:
         now = time.monotonic()
-        if self._link is not None and now - self._told_at > _HASTE / 2:  # a look that was just asked for will do
+        if self._link is not None and now - self._told_at > _HASTE / 2:  # a sample that was just asked for will do
             self._told_at = now
-            self._link.tell("look")
+            self._link.tell("sample")
 
     def _disown(self) -> None:
         """In a forked child: let go of everything that is the parent's."""

@@ -73,8 +73,8 @@ class Greeting:
         self.certain = certain
 
 
-class Look:
-    """One look: `at` is the monotonic clock, which all processes of a machine share; `program` is None when it could not be read."""
+class AgentSample:
+    """One sample: `at` is the monotonic clock, which all processes of a machine share; `program` is None when it could not be read."""
 
     def __init__(self, at: float, snapshot: Snapshot, program: Process | None) -> None:
         self.at = at

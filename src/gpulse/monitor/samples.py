@@ -10,11 +10,11 @@ from .tags import Tags
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .ledger import Ledger
-    from .request import Look
+    from .request import AgentSample
 
 
 class Samples:
-    """Makes samples of looks that are at least `apart` seconds from each other; those in between are for summaries only."""
+    """Makes samples of samples that are at least `apart` seconds from each other; those in between are for summaries only."""
 
     def __init__(self, ledger: Ledger, apart: float, keys: list[str] | None) -> None:
         self._ledger = ledger
@@ -27,15 +27,15 @@ class Samples:
         """Learn the order of the GPUs from an agent."""
         self._tags = Tags(uuids, self._keys)
 
-    def due(self, look: Look) -> Sample | None:
-        """Return the sample of a look; None when it comes too soon after the one before."""
-        if look.at - self._at < self._apart:
+    def due(self, taken: AgentSample) -> Sample | None:
+        """Return the sample of a sample; None when it comes too soon after the one before."""
+        if taken.at - self._at < self._apart:
             return None
         ledger = self._ledger
-        since = look.at - max(self._at, ledger.started)
-        self._at = look.at
+        since = taken.at - max(self._at, ledger.started)
+        self._at = taken.at
         marks = ledger.new_marks()
-        values = self._tags.values(look)
+        values = self._tags.values(taken)
         values.update(ledger.rhythm.since(since))
         values.update(
             {
@@ -45,13 +45,13 @@ class Samples:
             }
         )
         return Sample(
-            look.snapshot.time,
-            look.at - ledger.started,
+            taken.snapshot.time,
+            taken.at - ledger.started,
             values,
-            look.snapshot,
+            taken.snapshot,
             step=ledger.rhythm.steps or None,
             phase=ledger.phase(),
             marks=marks,
-            program=look.program,
+            program=taken.program,
             texts=self._tags.texts,
         )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Gpu
     from ..model.metric import Metric, Reading
-    from .request import Look
+    from .request import AgentSample
 
 TRAINING = {
     "train/steps_per_second": "Steps of the program a second.",
@@ -23,7 +23,7 @@ _PROGRAM = {key for key in PROCESS_METRICS if key not in ("pid", "running_time",
 
 
 class Tags:
-    """Names the values of looks: gpu{ordinal}/{key}, host/{key}, process/{key}; missing values are left out.
+    """Names the values of samples: gpu{ordinal}/{key}, host/{key}, process/{key}; missing values are left out.
 
     `ordinals` are the GPUs by the number the program knows them by; None stands for the driver's own numbers. `keys` are the
     GPU metrics to log, None the usual ones.
@@ -34,14 +34,14 @@ class Tags:
         self._keys = frozenset(LOGGED if keys is None else keys)
         self.texts: dict[str, str] = dict(TRAINING)
 
-    def values(self, look: Look) -> dict[str, float]:
-        """Return the finite numbers of a look by tag."""
+    def values(self, sample: AgentSample) -> dict[str, float]:
+        """Return the finite numbers of a sample by tag."""
         found: dict[str, float] = {}
-        for at, gpu in enumerate(look.snapshot.gpus):
+        for at, gpu in enumerate(sample.snapshot.gpus):
             self._add(found, f"gpu{self._number(gpu, at)}", gpu, GPU_METRICS, self._keys, f" {gpu.name}, {gpu.uuid}.")
-        self._add(found, "host", look.snapshot.host, HOST_METRICS, HOST_METRICS.keys() - HOST_CONSTANTS, "")
-        if look.program is not None:
-            self._add(found, "process", look.program, PROCESS_METRICS, _PROGRAM, "")
+        self._add(found, "host", sample.snapshot.host, HOST_METRICS, HOST_METRICS.keys() - HOST_CONSTANTS, "")
+        if sample.program is not None:
+            self._add(found, "process", sample.program, PROCESS_METRICS, _PROGRAM, "")
         return found
 
     def _number(self, gpu: Gpu, at: int) -> int:

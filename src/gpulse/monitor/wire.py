@@ -8,12 +8,12 @@ from ..errors import RecordingError
 from ..model.catalog import Process
 from ..model.codec import from_plain, to_plain
 from ..model.metric import GAPS
-from .request import Birth, Greeting, Look, Trouble
+from .request import AgentSample, Birth, Greeting, Trouble
 
 
-def encode(message: Birth | Greeting | Look | Trouble) -> bytes:
+def encode(message: Birth | Greeting | AgentSample | Trouble) -> bytes:
     """Return the line of a message."""
-    if isinstance(message, Look):
+    if isinstance(message, AgentSample):
         plain = to_plain(message.snapshot)
         plain["at"] = message.at
         if message.program is not None:
@@ -27,7 +27,7 @@ def encode(message: Birth | Greeting | Look | Trouble) -> bytes:
     return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-def decode(line: bytes) -> Birth | Greeting | Look | Trouble | None:
+def decode(line: bytes) -> Birth | Greeting | AgentSample | Trouble | None:
     """Return the message of a line; None for a line that is none, as a dying process may leave."""
     try:
         plain = json.loads(line)
@@ -38,7 +38,7 @@ def decode(line: bytes) -> Birth | Greeting | Look | Trouble | None:
         if "trouble" in plain:
             return Trouble(str(plain["trouble"]))
         program = plain.get("program")
-        return Look(float(plain["at"]), from_plain(plain), None if program is None else _program(program))
+        return AgentSample(float(plain["at"]), from_plain(plain), None if program is None else _program(program))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RecordingError):
         return None
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from ..model.metric import Metric
-    from ..sources.base import Facts, Sample
+    from ..sources.base import DeviceSample, Facts
     from .rates import Rates
 
 _RANGES = {
@@ -58,7 +58,7 @@ def settle_rates(owner: Hashable, facts: Facts, rates: Rates) -> None:
     facts.counters.clear()
 
 
-def derive_memory(sample: Sample, listed: bool = True) -> None:
+def derive_memory(sample: DeviceSample, listed: bool = True) -> None:
     """Add the share of memory in use and, where processes were `listed` in full, what none of them accounts for."""
     values, gaps = sample.values, sample.gaps
     unknown = gaps.get("memory_used") or gaps.get("memory_total") or "unsupported"

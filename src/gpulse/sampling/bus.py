@@ -71,7 +71,7 @@ class Bus:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpulse-bus", daemon=True)
         self.latest: Snapshot | None = None
-        self.took: float | None = None  # seconds the latest look took
+        self.took: float | None = None  # seconds the latest sample took
 
     @property
     def over(self) -> bool:
@@ -79,7 +79,7 @@ class Bus:
         return self._stop.is_set()
 
     def start(self) -> None:
-        """Begin to sample. `interval` may be changed at any time and holds from the next look on."""
+        """Begin to sample. `interval` may be changed at any time and holds from the next sample on."""
         self._thread.start()
 
     def subscribe(self, size: int = 8, notify: Callable[[], None] | None = None) -> Subscription:
@@ -116,7 +116,7 @@ class Bus:
                 self._publish(snapshot)
             except StopIteration:
                 break
-            except Exception as error:  # noqa: BLE001  # one bad look must not end all that follow
+            except Exception as error:  # noqa: BLE001  # one bad sample must not end all that follow
                 self._tell(error)
             due = max(due + self.interval, clock.monotonic())
             self._stop.wait(due - clock.monotonic())

@@ -1,6 +1,6 @@
 """Lanes: calls into drivers, made so that nobody waits for one that hangs.
 
-All jobs of a look run one after another in one thread, which is kept and cheap. When a job makes no progress for `patience`
+All jobs of a sample run one after another in one thread, which is kept and cheap. When a job makes no progress for `patience`
 seconds its lane is left behind with it, and the jobs after it go on, each in a lane of its own. A job's owner whose lane has
 not come back is not asked again until it has.
 """

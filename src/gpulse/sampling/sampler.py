@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model.select import Wanted
-    from ..sources.base import Device, Facts, Machine, Sample, Source
+    from ..sources.base import Device, DeviceSample, Facts, Machine, Source
     from .lanes import Job
 
-_SUSPENDED = 1.0  # seconds asleep between two looks after which counts no longer compare
+_SUSPENDED = 1.0  # seconds asleep between two samples after which counts no longer compare
 _POLL = 0.01
-_SHORTEST = 0.001  # seconds between two looks: below, only looking would be left
+_SHORTEST = 0.001  # seconds between two samples: below, only looking would be left
 _FOREIGN = Problem(
     "processes",
     "the driver's process ids belong to the host, so names and users cannot be shown here.",
@@ -38,7 +38,7 @@ class Sampler:
     """Reads one source for one set of wanted metrics; used by one thread, closed by whoever opened it.
 
     Static metrics are asked once, slow ones every `slow_every` seconds, fast ones at each read. `dropped` counts, by
-    key, values outside their range, `missed` the looks that a stream had no time for. A GPU that does not answer within
+    key, values outside their range, `missed` the samples that a stream had no time for. A GPU that does not answer within
     `patience` seconds is `timeout` in that snapshot.
     """
 
@@ -105,7 +105,7 @@ class Sampler:
         self._next_plan = Plan(wanted)
 
     def prime(self) -> None:
-        """Begin the pairs of looks that some metrics need, so that a read 0.1 s later has them."""
+        """Begin the pairs of samples that some metrics need, so that a read 0.1 s later has them."""
         keys = self._plan.fast | self._plan.slow
         self._lanes.run([(position, _priming(device, keys)) for position, device in self._devices()])
 
@@ -122,11 +122,11 @@ class Sampler:
             self.clock.sleep(_POLL)
 
     def stay(self) -> None:
-        """Tell the source that looks will follow looks, so that it notes what shows only to those who stay: XIDs."""
+        """Tell the source that samples will follow looks, so that it notes what shows only to those who stay: XIDs."""
         self._lanes.run([("source", self.source.stay)])
 
     def read(self) -> Snapshot:
-        """Take one look at everything wanted; StopIteration when the source plays a recording and it is over."""
+        """Take one sample of everything wanted; StopIteration when the source plays a recording and it is over."""
         if (recorded := self.source.recorded()) is not None:
             return self._only_chosen(recorded)
         self._notice_suspend()
@@ -134,14 +134,14 @@ class Sampler:
         now, slow = self.clock.now(), self._turn_slow()
         process_keys = self._plan.process(slow) if self._plan.lists else None
         before = self.source.devices
-        seen: dict[Hashable, Sample] = {}
+        seen: dict[Hashable, DeviceSample] = {}
         ask = _asking(self.source.machine, self._plan, slow, seen)
-        looks = self._looks(slow, process_keys, seen)
-        results = self._lanes.run([("source", self.source.refresh), *looks, ("machine", ask)])
+        jobs = self._read_jobs(slow, process_keys, seen)
+        results = self._lanes.run([("source", self.source.refresh), *jobs, ("machine", ask)])
         if self.source.devices is not before:  # opened anew: other GPUs, perhaps
-            again = self._lanes.run([*self._looks(slow, process_keys, seen), ("machine", ask)])
+            again = self._lanes.run([*self._read_jobs(slow, process_keys, seen), ("machine", ask)])
             results = {"source": results.get("source"), **again}
-        elif len(results) < len(looks) + 2:  # something hangs, so the machine may have been asked before all GPUs were
+        elif len(results) < len(jobs) + 2:  # something hangs, so the machine may have been asked before all GPUs were
             results.update(self._lanes.run([("machine", ask)]))
         problems = [*self.source.problems, *self._troubles(), *_raised(results.values())]
         known, facts = self._know(results.pop("machine", None), problems)
@@ -154,7 +154,7 @@ class Sampler:
             else:
                 gpus.append(track.gpu(device, answer, now, known))
         host = self._host(facts)
-        self._rates.next_look()
+        self._rates.next_sample()
         return Snapshot(now, tuple(gpus), host, self.source.driver, tuple(problems))
 
     def stream(self, interval: float) -> Iterator[Snapshot]:
@@ -180,9 +180,11 @@ class Sampler:
             self._lanes.run([("source", self.source.close)])
         self._lanes.close()
 
-    def _looks(self, slow: bool, process_keys: frozenset[str] | None, seen: dict[Hashable, Sample]) -> list[Job]:
+    def _read_jobs(
+        self, slow: bool, process_keys: frozenset[str] | None, seen: dict[Hashable, DeviceSample]
+    ) -> list[Job]:
         return [
-            (position, _looking(device, self._track(position).due(slow), process_keys, seen, position))
+            (position, _read_job(device, self._track(position).due(slow), process_keys, seen, position))
             for position, device in self._devices()
         ]
 
@@ -228,7 +230,7 @@ class Sampler:
         """Return what the machine knows of the processes, and of itself; either may be missing, with a problem."""
         if answer is None:
             problems.append(Problem("machine", "the kernel does not answer about processes or the machine."))
-        if not isinstance(answer, Answer):
+        if not isinstance(answer, SourceAnswer):
             return {}, None
         if answer.foreign:
             problems.append(_FOREIGN)
@@ -247,8 +249,8 @@ class Sampler:
         return Host(facts.values, facts.gaps)
 
 
-class Answer:
-    """What the machine said in one look: of processes, of itself, and whether the driver's pids are not its own."""
+class SourceAnswer:
+    """What the machine said in one sample: of processes, of itself, and whether the driver's pids are not its own."""
 
     __slots__ = ("foreign", "host", "processes")
 
@@ -258,11 +260,11 @@ class Answer:
         self.foreign = False
 
 
-def _asking(machine: Machine, plan: Plan, slow: bool, seen: dict[Hashable, Sample]) -> Callable[[], Answer]:
+def _asking(machine: Machine, plan: Plan, slow: bool, seen: dict[Hashable, DeviceSample]) -> Callable[[], SourceAnswer]:
     """Return the job that asks the machine: in a lane like the GPUs, since the kernel too can hang over a stuck process."""
 
-    def ask() -> Answer:
-        answer = Answer()
+    def ask() -> SourceAnswer:
+        answer = SourceAnswer()
         pids = {pid for sample in _samples([*seen.values()]) for pid in sample.processes}
         if pids and plan.describes:
             answer.foreign = machine.foreign(pids)
@@ -278,27 +280,27 @@ def _priming(device: Device, keys: frozenset[str]) -> Callable[[], None]:
     return lambda: device.prime(keys)
 
 
-def _looking(
+def _read_job(
     device: Device,
     keys: frozenset[str],
     process_keys: frozenset[str] | None,
-    seen: dict[Hashable, Sample],
+    seen: dict[Hashable, DeviceSample],
     position: Hashable,
-) -> Callable[[], Sample]:
-    def look() -> Sample:
+) -> Callable[[], DeviceSample]:
+    def read() -> DeviceSample:
         device.prime(keys)
         sample = device.read(keys, process_keys)
         seen[position] = sample
         return sample
 
-    return look
+    return read
 
 
 def _listed(answer: Any) -> list[Any]:
     return answer if isinstance(answer, list) else []
 
 
-def _samples(answers: Iterable[Sample]) -> Iterator[Sample]:
+def _samples(answers: Iterable[DeviceSample]) -> Iterator[DeviceSample]:
     for sample in answers:
         if not isinstance(sample, Exception):
             yield sample

@@ -1,4 +1,4 @@
-"""A track: what is remembered of one GPU between looks, and how an answer becomes a Gpu."""
+"""A track: what is remembered of one GPU between samples, and how an answer becomes a Gpu."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.catalog import State
     from ..model.metric import Gap, Value
-    from ..sources.base import Device, Facts, Sample
+    from ..sources.base import Device, DeviceSample, Facts
     from .plan import Plan
     from .rates import Rates
 
@@ -45,7 +45,7 @@ class Track:
         ]
         return keys.union(missing) if missing else keys
 
-    def gpu(self, device: Device, sample: Sample, now: float, known: dict[int, Facts]) -> Gpu:
+    def gpu(self, device: Device, sample: DeviceSample, now: float, known: dict[int, Facts]) -> Gpu:
         """Build the row of a GPU that answered; `known` is what the machine knows of processes."""
         self._prepare(sample, self._position)
         if sample.state == "ok":
@@ -74,7 +74,7 @@ class Track:
         gaps: dict[str, Gap] = dict.fromkeys(self._plan.asked - device.identity.keys(), gap)
         return Gpu(device.identity, gaps, state=state, since=self._since_when(state, now))
 
-    def _prepare(self, sample: Sample, owner: int | tuple[int, int]) -> None:
+    def _prepare(self, sample: DeviceSample, owner: int | tuple[int, int]) -> None:
         settle_rates(owner, sample, self._rates)
         check(sample, GPU_METRICS, self._dropped)
         for facts in sample.processes.values():
@@ -82,7 +82,7 @@ class Track:
         if self._plan.derives:
             derive_memory(sample, self._plan.lists)
 
-    def _remember(self, sample: Sample) -> None:
+    def _remember(self, sample: DeviceSample) -> None:
         self._empty = False
         for key in self._plan.lasting:
             if key in sample.values:
@@ -103,11 +103,11 @@ class Track:
             self._state, self._since = state, now
         return None if state == "ok" else self._since
 
-    def _instance(self, sample: Sample, known: dict[int, Facts], at: int) -> Gpu:
+    def _instance(self, sample: DeviceSample, known: dict[int, Facts], at: int) -> Gpu:
         self._prepare(sample, (self._position, at))
         return Gpu(sample.values, sample.gaps, processes=self._processes(sample, known))
 
-    def _processes(self, sample: Sample, known: dict[int, Facts]) -> tuple[Process, ...]:
+    def _processes(self, sample: DeviceSample, known: dict[int, Facts]) -> tuple[Process, ...]:
         rows = [self._process(pid, facts, known.get(pid)) for pid, facts in sample.processes.items()]
         return tuple(sorted(rows, key=lambda process: (-(process.memory_used or 0), process.pid or 0)))
 

@@ -35,7 +35,7 @@ class Counter:
 
 
 class Facts:
-    """What was read of one thing in one look: values, why others are missing, and counters still to become rates."""
+    """What was read of one thing in one sample: values, why others are missing, and counters still to become rates."""
 
     __slots__ = ("counters", "gaps", "values")
 
@@ -45,8 +45,8 @@ class Facts:
         self.counters: dict[str, Counter] = {}
 
 
-class Sample(Facts):
-    """What one GPU answered in one look; `processes` are raw, by pid, without what the machine knows of them."""
+class DeviceSample(Facts):
+    """What one GPU answered in one sample; `processes` are raw, by pid, without what the machine knows of them."""
 
     __slots__ = ("instances", "processes", "state")
 
@@ -54,7 +54,7 @@ class Sample(Facts):
         super().__init__()
         self.state: State = "ok"
         self.processes: dict[int, Facts] = {}
-        self.instances: list[Sample] = []
+        self.instances: list[DeviceSample] = []
 
 
 class Device:
@@ -74,13 +74,13 @@ class Device:
         return []
 
     def prime(self, keys: Key) -> None:
-        """Take the first of the two looks that some of these metrics need, so that a read soon after has them."""
+        """Take the first of the two samples that some of these metrics need, so that a read soon after has them."""
 
     def settled(self) -> bool:
         """Tell whether a read now would find what `prime` began; a source with nothing to wait for says True."""
         return True
 
-    def read(self, keys: Key, process_keys: Key | None) -> Sample:
+    def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
         """Read these metrics, and the processes unless `process_keys` is None; never raises for a value that is missing."""
         raise NotImplementedError
 
@@ -127,7 +127,7 @@ class Source:
         raise NotImplementedError
 
     def refresh(self) -> None:
-        """Called before each look: notice a fork, a GPU that woke up, a driver that came back."""
+        """Called before each sample: notice a fork, a GPU that woke up, a driver that came back."""
 
     def stay(self) -> None:
         """Called once by those who will look again and again: begin to note what shows only to them."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 else:
 
     class once:  # noqa: N801  # it is used like a keyword
-        """Call the function at the first look and keep its answer on the instance."""
+        """Call the function at the first sample and keep its answer on the instance."""
 
         def __init__(self, find):
             self._find = find

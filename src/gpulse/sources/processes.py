@@ -1,4 +1,4 @@
-"""What the machine knows of a process, straight from /proc: psutil would cost 22 ms at start and more at every look."""
+"""What the machine knows of a process, straight from /proc: psutil would cost 22 ms at start and more at every sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The looks of a recording by place and time: found as far as needed, read when asked for, never all in memory."""
+"""The samples of a recording by place and time: found as far as needed, read when asked for, never all in memory."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _HEAD = b'{"schema": 1, "time": "'  # how our own lines begin: the time is found
 class Frames:
     """A recording that can be read at any place; used by one thread, closed by whoever made it.
 
-    `times` are seconds into the recording of the looks found so far. They never go back: where the clock was set back the
-    recording goes on. A look costs 24 bytes, and every 4 MB of a packed recording's text 40 KB.
+    `times` are seconds into the recording of the samples found so far. They never go back: where the clock was set back the
+    recording goes on. A sample costs 24 bytes, and every 4 MB of a packed recording's text 40 KB.
     """
 
     def __init__(self, path: str) -> None:
         """Open a file; raise RecordingError when it cannot be."""
         self.path = path
         self.times: array[float] = array("d")
-        self.whole = False  # whether all looks have been found
+        self.whole = False  # whether all samples have been found
         self._starts: array[int] = array("Q")
         self._numbers: array[int] = array("Q")
         self._end = self._number = 0
@@ -52,21 +52,21 @@ class Frames:
                 return
 
     def at(self, moment: float) -> int:
-        """Return the place of the last look not after a moment, or of the first."""
+        """Return the place of the last sample not after a moment, or of the first."""
         self.find(moment)
         return max(0, bisect_right(self.times, moment) - 1)
 
     def __getitem__(self, place: int) -> Snapshot:
-        """Read a look that has been found; raise RecordingError when it is bad."""
+        """Read a sample that has been found; raise RecordingError when it is bad."""
         try:
             self._reading.seek(self._starts[place])
             line = self._reading.readline()
         except OSError as error:
             raise self._unreadable(error) from None
-        look = read_line(self.path, self._numbers[place], line)
-        if look is None:
+        sample = read_line(self.path, self._numbers[place], line)
+        if sample is None:
             raise RecordingError(f"{self.path} was cut off while it was read.")
-        return look
+        return sample
 
     def close(self) -> None:
         """Let go of the file; safe to call twice."""
@@ -96,8 +96,8 @@ class Frames:
                 return parse_time(line[len(_HEAD) : line.index(b'"', len(_HEAD))].decode("ascii", "replace"))
             except (RecordingError, ValueError):
                 pass  # whatever it is, reading it says so
-        look = read_line(self.path, self._number, line)
-        return None if look is None else look.time
+        sample = read_line(self.path, self._number, line)
+        return None if sample is None else sample.time
 
     def _unreadable(self, error: OSError) -> RecordingError:
         return RecordingError(f"{self.path} cannot be read: {error.strerror or error}.")

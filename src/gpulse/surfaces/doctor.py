@@ -183,7 +183,7 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
         yield Check(
             "note",
             about,
-            "persistence mode is off: each first look loads the driver anew.",
+            "persistence mode is off: each first sample loads the driver anew.",
             "`sudo nvidia-smi -pm 1` keeps it loaded.",
         )
 

@@ -1,4 +1,4 @@
-"""What happened between looks."""
+"""What happened between samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.events import SEVERITY, Event, Watch
+from gpulse.analysis.events import SEVERITY, Event, EventDetector
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from tests.unit.snapshots import snapshots
@@ -27,17 +27,17 @@ def process(pid: int = 7, **values: Value) -> Process:
     return Process({"pid": pid, "name": "python", "user": "ada", **values})
 
 
-def watch(*looks: list[Gpu], every: float = 1.0) -> list[Event]:
-    """Return all events of looks so many seconds apart."""
-    watching = Watch()
-    return [event for at, gpus in enumerate(looks) for event in watching.look(Snapshot(at * every, tuple(gpus)))]
+def watch(*samples: list[Gpu], every: float = 1.0) -> list[Event]:
+    """Return all events of samples so many seconds apart."""
+    watching = EventDetector()
+    return [event for at, gpus in enumerate(samples) for event in watching.observe(Snapshot(at * every, tuple(gpus)))]
 
 
 def told(events: list[Event]) -> list[tuple[float, str, tuple[str, ...]]]:
     return [(event.time, event.kind, event.gpus) for event in events]
 
 
-def test_what_is_there_at_the_first_look_has_not_just_happened() -> None:
+def test_what_is_there_at_the_first_sample_has_not_just_happened() -> None:
     assert watch([gpu(0, process())], [gpu(0, process())]) == []
 
 
@@ -72,16 +72,16 @@ def test_a_process_that_ends_on_a_full_gpu_ran_out_of_memory() -> None:
 
 
 def test_a_process_that_ends_after_a_steep_rise_ran_out_of_memory() -> None:
-    looks = [[gpu(0, process(memory_used=size * GIB), memory_percent=50.0)] for size in (5, 15, 30)]
-    assert [event.kind for event in watch(*looks, [gpu(0)])] == ["out-of-memory"]
+    samples = [[gpu(0, process(memory_used=size * GIB), memory_percent=50.0)] for size in (5, 15, 30)]
+    assert [event.kind for event in watch(*samples, [gpu(0)])] == ["out-of-memory"]
 
 
 def test_a_rise_of_long_ago_is_no_reason() -> None:
-    looks = [[gpu(0, process(memory_used=size * GIB), memory_percent=50.0)] for size in (5, *[30] * 8)]
-    assert [event.kind for event in watch(*looks, [gpu(0)])] == ["process-end"]
+    samples = [[gpu(0, process(memory_used=size * GIB), memory_percent=50.0)] for size in (5, *[30] * 8)]
+    assert [event.kind for event in watch(*samples, [gpu(0)])] == ["process-end"]
 
 
-def test_throttling_lasts_from_the_first_look_to_the_last() -> None:
+def test_throttling_lasts_from_the_first_sample_to_the_last() -> None:
     hot, cool = [gpu(throttle_reasons=("hw_thermal_slowdown",))], [gpu(throttle_reasons=())]
     (event,) = watch(cool, hot, hot, cool, hot, *[cool] * 15)
     assert (event.time, event.kind, event.until) == (1.0, "throttled", 4.0)
@@ -104,7 +104,7 @@ def test_the_power_cap_of_a_busy_gpu_is_no_event() -> None:
     assert watch([gpu(throttle_reasons=("sw_power_cap", "gpu_idle"))]) == []
 
 
-def test_errors_are_counted_from_the_first_look_on() -> None:
+def test_errors_are_counted_from_the_first_sample_on() -> None:
     events = watch(
         [gpu(ecc_uncorrected=4)], [gpu(ecc_uncorrected=4)], [gpu(ecc_uncorrected=6)], [gpu(ecc_uncorrected=0)]
     )
@@ -121,7 +121,7 @@ def test_the_worst_comes_first() -> None:
 
 
 @given(st.lists(snapshots(), max_size=5))
-def test_any_snapshots_can_be_watched(looks: list[Snapshot]) -> None:
-    watching = Watch()
-    for look in looks:
-        assert all(event.kind in SEVERITY for event in watching.look(look))
+def test_any_snapshots_can_be_watched(samples: list[Snapshot]) -> None:
+    watching = EventDetector()
+    for sample in samples:
+        assert all(event.kind in SEVERITY for event in watching.observe(sample))

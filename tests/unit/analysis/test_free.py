@@ -1,4 +1,4 @@
-"""Free or not, and why: over a window of looks, never in one."""
+"""Free or not, and why: over a window of samples, never in one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.free import Asked, Verdict, best, looks_for, never, refusal, watch
+from gpulse.analysis.free import Requirement, Verdict, best, never, refusal, samples_for, watch
 from gpulse.errors import UnknownGpu
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
@@ -55,15 +55,17 @@ def part(at: int, **values: Value) -> Gpu:
     )
 
 
-def judged(*looks: Sequence[Gpu], asked: Asked | None = None, environ: dict[str, str] | None = None) -> list[Verdict]:
-    window = [Snapshot(float(at), tuple(gpus)) for at, gpus in enumerate(looks)]
-    (verdicts,) = watch(window, len(window), asked or Asked(), environ or {})
+def judged(
+    *samples: Sequence[Gpu], asked: Requirement | None = None, environ: dict[str, str] | None = None
+) -> list[Verdict]:
+    window = [Snapshot(float(at), tuple(gpus)) for at, gpus in enumerate(samples)]
+    (verdicts,) = watch(window, len(window), asked or Requirement(), environ or {})
     return verdicts
 
 
-def why(*looks: Gpu, asked: Asked | None = None) -> str:
-    """Why the one GPU of these looks is not free."""
-    (verdict,) = judged(*([look] for look in looks), asked=asked)
+def why(*samples: Gpu, asked: Requirement | None = None) -> str:
+    """Why the one GPU of these samples is not free."""
+    (verdict,) = judged(*([sample] for sample in samples), asked=asked)
     return verdict.why
 
 
@@ -72,7 +74,7 @@ def indices(gpus: Sequence[Gpu]) -> list[float | None]:
 
 
 @pytest.mark.parametrize(
-    ("look", "says"),
+    ("sample", "says"),
     [
         (gpu(), ""),
         (gpu(processes=[ADA]), "41.0 GiB held by ada (python, 12345)"),
@@ -105,24 +107,24 @@ def indices(gpus: Sequence[Gpu]) -> list[float | None]:
         (gpu(uuid="GPU-1\n"), "it has no UUID to be asked for by"),
     ],
 )
-def test_a_gpu_is_free_or_says_why_not(look: Gpu, says: str) -> None:
-    assert why(look) == says
+def test_a_gpu_is_free_or_says_why_not(sample: Gpu, says: str) -> None:
+    assert why(sample) == says
 
 
 @pytest.mark.parametrize(
-    ("look", "asked", "says"),
+    ("sample", "asked", "says"),
     [
-        (gpu(), Asked(free_memory=79 * GIB), ""),
-        (gpu(), Asked(free_memory=79 * GIB + 1), "79.0 GiB of memory are free"),
-        (gpu(), Asked(free_memory=81 * GIB), "it has 80.0 GiB of memory"),
-        (gpu(memory_free=None), Asked(free_memory=80 * GIB), ""),
-        (gpu(memory_free=None, memory_total=None), Asked(free_memory=1), "its free memory is not known"),
-        (gpu(utilization=5), Asked(utilization=5), ""),
-        (gpu(utilization=6), Asked(utilization=5), "in use 6 % of the time, by nobody that is listed"),
+        (gpu(), Requirement(free_memory=79 * GIB), ""),
+        (gpu(), Requirement(free_memory=79 * GIB + 1), "79.0 GiB of memory are free"),
+        (gpu(), Requirement(free_memory=81 * GIB), "it has 80.0 GiB of memory"),
+        (gpu(memory_free=None), Requirement(free_memory=80 * GIB), ""),
+        (gpu(memory_free=None, memory_total=None), Requirement(free_memory=1), "its free memory is not known"),
+        (gpu(utilization=5), Requirement(utilization=5), ""),
+        (gpu(utilization=6), Requirement(utilization=5), "in use 6 % of the time, by nobody that is listed"),
     ],
 )
-def test_more_can_be_asked_of_a_gpu(look: Gpu, asked: Asked, says: str) -> None:
-    assert why(look, asked=asked) == says
+def test_more_can_be_asked_of_a_gpu(sample: Gpu, asked: Requirement, says: str) -> None:
+    assert why(sample, asked=asked) == says
 
 
 def test_what_happened_within_the_window_counts() -> None:
@@ -130,65 +132,65 @@ def test_what_happened_within_the_window_counts() -> None:
     assert why(gpu(utilization=30), gpu(), gpu()).startswith("in use 30 %")
 
 
-def test_one_busy_look_of_many_is_forgiven_and_two_are_not() -> None:
+def test_one_busy_sample_of_many_is_forgiven_and_two_are_not() -> None:
     assert why(*[gpu()] * 19, gpu(utilization=90)) == ""
     assert why(*[gpu()] * 18, *[gpu(utilization=90)] * 2).startswith("in use 90 %")
 
 
 def test_the_window_rolls_on() -> None:
-    looks = [Snapshot(float(at), (gpu(processes=[ADA] if at < 2 else []),)) for at in range(5)]
-    assert [bool(verdicts[0].why) for verdicts in watch(looks, 2, Asked(), {})] == [True, True, False, False]
+    samples = [Snapshot(float(at), (gpu(processes=[ADA] if at < 2 else []),)) for at in range(5)]
+    assert [bool(verdicts[0].why) for verdicts in watch(samples, 2, Requirement(), {})] == [True, True, False, False]
 
 
 def test_a_recording_shorter_than_the_window_is_judged_whole() -> None:
-    assert [len(verdicts) for verdicts in watch([Snapshot(0.0, (gpu(),))] * 3, 9, Asked(), {})] == [1]
-    assert list(watch([], 9, Asked(), {})) == []
+    assert [len(verdicts) for verdicts in watch([Snapshot(0.0, (gpu(),))] * 3, 9, Requirement(), {})] == [1]
+    assert list(watch([], 9, Requirement(), {})) == []
 
 
 def test_a_wrong_name_is_told_before_the_window_is_over() -> None:
-    looks = iter([Snapshot(0.0, (gpu(),))] * 5)
+    samples = iter([Snapshot(0.0, (gpu(),))] * 5)
     with pytest.raises(UnknownGpu):
-        next(watch(looks, 5, Asked(), {}, ["7"]))
-    assert len(list(looks)) == 4
+        next(watch(samples, 5, Requirement(), {}, ["7"]))
+    assert len(list(samples)) == 4
 
 
 class TestChoice:
     def test_most_free_memory_then_the_coolest_then_the_first(self) -> None:
         gpus = [gpu(0), gpu(1, temperature=30), gpu(2, temperature=30), gpu(3, memory_free=90 * GIB, temperature=80)]
         verdicts = judged(gpus)
-        assert [indices(best(verdicts, Asked(count))) for count in (1, 2, 4)] == [[3], [3, 1], [3, 1, 2, 0]]
-        assert best(verdicts, Asked(5)) == ()
+        assert [indices(best(verdicts, Requirement(count))) for count in (1, 2, 4)] == [[3], [3, 1], [3, 1, 2, 0]]
+        assert best(verdicts, Requirement(5)) == ()
 
     def test_some_mebibytes_do_not_outweigh_heat(self) -> None:
         gpus = [gpu(0, memory_free=79 * GIB + (9 << 20)), gpu(1, temperature=30)]
-        assert indices(best(judged(gpus), Asked())) == [1]
+        assert indices(best(judged(gpus), Requirement())) == [1]
 
     def test_several_are_of_one_product_where_possible(self) -> None:
         gpus = [gpu(0, name="A100", memory_free=90 * GIB), gpu(1), gpu(2)]
-        assert indices(best(judged(gpus), Asked(2))) == [1, 2]
-        assert indices(best(judged(gpus), Asked(3))) == [0, 1, 2]
+        assert indices(best(judged(gpus), Requirement(2))) == [1, 2]
+        assert indices(best(judged(gpus), Requirement(3))) == [0, 1, 2]
 
     def test_a_sleeping_gpu_comes_last(self) -> None:
         asleep = gpu(0, state="asleep", memory_used=None, memory_free=None, memory_total=None)
-        assert indices(best(judged([asleep, gpu(1, temperature=90)]), Asked(2))) == [1, 0]
+        assert indices(best(judged([asleep, gpu(1, temperature=90)]), Requirement(2))) == [1, 0]
 
 
 class TestGrant:
     def test_nothing_outside_cuda_visible_devices_is_chosen(self) -> None:
         verdicts = judged([gpu(0), gpu(1, temperature=90), gpu(2)], environ={"CUDA_VISIBLE_DEVICES": "1"})
-        assert indices(best(verdicts, Asked())) == [1]
+        assert indices(best(verdicts, Requirement())) == [1]
         assert judged([gpu(0)], environ={"CUDA_VISIBLE_DEVICES": ""}) == []
 
     def test_a_name_is_one_of_the_machine_and_not_of_the_grant(self) -> None:
         window = [Snapshot(0.0, (gpu(0), gpu(1), gpu(2)))]
-        (verdicts,) = watch(window, 1, Asked(), {"CUDA_VISIBLE_DEVICES": "1,2"}, ["2", "0"])
+        (verdicts,) = watch(window, 1, Requirement(), {"CUDA_VISIBLE_DEVICES": "1,2"}, ["2", "0"])
         assert indices([verdict.gpu for verdict in verdicts]) == [2]
 
     def test_a_claimed_gpu_is_not_offered(self) -> None:
         with claim("GPU-00000000") or pytest.fail("nobody has it"):
             verdicts = judged([gpu(0), gpu(1, temperature=90)])
             assert verdicts[0].why.startswith("claimed by ")
-            assert indices(best(verdicts, Asked())) == [1]
+            assert indices(best(verdicts, Requirement())) == [1]
         assert why(gpu(0)) == ""
 
 
@@ -198,13 +200,13 @@ class TestInstances:
         first, second = judged([divided])
         assert first.name == "GPU 0 MIG 1g.10gb MIG-00000000"
         assert first.why == "20.0 GiB held by nobody that is listed"
-        assert [one.uuid for one in best([first, second], Asked())] == ["MIG-00000001"]
+        assert [one.uuid for one in best([first, second], Requirement())] == ["MIG-00000001"]
 
     def test_several_are_never_instances(self) -> None:
         divided = gpu(0, mig_mode=True, instances=[part(0), part(1)])
-        verdicts = judged([divided, gpu(1)], asked=Asked(2))
-        assert best(verdicts, Asked(2)) == ()
-        assert never(verdicts, Asked(2))
+        verdicts = judged([divided, gpu(1)], asked=Requirement(2))
+        assert best(verdicts, Requirement(2)) == ()
+        assert never(verdicts, Requirement(2))
 
     def test_a_grant_of_one_instance_is_not_a_grant_of_the_others(self) -> None:
         divided = gpu(0, mig_mode=True, instances=[part(0), part(1)])
@@ -218,34 +220,34 @@ class TestInstances:
 
 def test_a_refusal_names_each_reason_on_a_line_of_its_own() -> None:
     verdicts = judged([gpu(0, processes=[ADA]), gpu(1), gpu(2, xid_last=79)])
-    error = refusal(verdicts, Asked(2))
+    error = refusal(verdicts, Requirement(2))
     assert str(error).splitlines() == [
         "1 of 3 GPUs are free; asked for: 2.",
         "  GPU 0: 41.0 GiB held by ada (python, 12345)",
         "  GPU 2: it reported XID 79",
         "`gpulse pick --wait` waits until enough are free.",
     ]
-    assert "Ask for less" in str(refusal(verdicts, Asked(4)))
-    assert "CUDA_VISIBLE_DEVICES" in str(refusal([], Asked()))
+    assert "Ask for less" in str(refusal(verdicts, Requirement(4)))
+    assert "CUDA_VISIBLE_DEVICES" in str(refusal([], Requirement()))
 
 
 def test_waiting_is_in_vain_where_no_gpu_is_large_enough() -> None:
-    asked = Asked(free_memory=100 * GIB)
+    asked = Requirement(free_memory=100 * GIB)
     assert never(judged([gpu(0)], asked=asked), asked)
-    assert not never(judged([gpu(0, processes=[ADA])]), Asked())
+    assert not never(judged([gpu(0, processes=[ADA])]), Requirement())
 
 
 @pytest.mark.parametrize(("window", "interval", "size"), [(0, 0.2, 1), (None, 0.2, 11), (10, 0.2, 51), (100, 2, 51)])
 def test_a_window_is_looked_at_often_enough(window: float | None, interval: float, size: int) -> None:
-    assert looks_for(window) == (interval, size)
+    assert samples_for(window) == (interval, size)
 
 
-@given(looks=st.lists(snapshots(), max_size=3), count=st.integers(1, 3), listed=st.none() | st.text(max_size=6))
+@given(samples=st.lists(snapshots(), max_size=3), count=st.integers(1, 3), listed=st.none() | st.text(max_size=6))
 def test_any_snapshots_give_free_gpus_with_names_or_reasons(
-    looks: list[Snapshot], count: int, listed: str | None
+    samples: list[Snapshot], count: int, listed: str | None
 ) -> None:
-    asked = Asked(count, 1.0, 5.0)
-    for verdicts in watch(looks, 2, asked, {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}):
+    asked = Requirement(count, 1.0, 5.0)
+    for verdicts in watch(samples, 2, asked, {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}):
         chosen = best(verdicts, asked)
         assert len(chosen) in (0, count)
         assert all(one.uuid for one in chosen)

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.series import _MOST, Series
+from gpulse.analysis.series import _MOST, WeightedSeries
 
 VALUES = st.floats(-1e9, 1e9) | st.integers(0, 100)
 SECONDS = st.floats(1e-6, 1e4)
 WEIGHTED = st.lists(st.tuples(VALUES, SECONDS), min_size=1, max_size=60)
 
 
-def series(pairs: list[tuple[float, float]]) -> Series:
-    made = Series()
+def series(pairs: list[tuple[float, float]]) -> WeightedSeries:
+    made = WeightedSeries()
     for value, seconds in pairs:
         made.add(value, seconds)
     return made

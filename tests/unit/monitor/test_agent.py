@@ -13,8 +13,8 @@ import pytest
 from gpulse.model.catalog import Gpu
 from gpulse.monitor import agent as agents
 from gpulse.monitor.agent import Agent, Commands, ParentGone
-from gpulse.monitor.beside import Pipe
-from gpulse.monitor.request import Greeting, Look, Request, Trouble
+from gpulse.monitor.agent_process import Pipe
+from gpulse.monitor.request import AgentSample, Greeting, Request, Trouble
 from gpulse.monitor.wire import decode
 
 
@@ -39,8 +39,8 @@ def ended() -> int:
 def test_commands_come_whole_however_they_are_cut(pipe: tuple[int, int]) -> None:
     commands = Commands(pipe[0], os.getpid())
     assert commands.wait(0.0) == []
-    os.write(pipe[1], b"look\npa")
-    assert commands.wait(1.0) == ["look"]
+    os.write(pipe[1], b"sample\npa")
+    assert commands.wait(1.0) == ["sample"]
     os.write(pipe[1], b"ce 0.5\nstop\n")
     assert commands.wait(1.0) == ["pace 0.5", "stop"]
     os.write(pipe[1], b"\xff\n")
@@ -95,10 +95,10 @@ def test_a_program_that_does_not_read_and_is_gone_is_not_waited_for(pipe: tuple[
         writer.send(Trouble("x" * 300_000))
 
 
-def _take(request: Request, *commands: str) -> list[Greeting | Look | Trouble]:
+def _take(request: Request, *commands: str) -> list[Greeting | AgentSample | Trouble]:
     """Return all that an agent says until it has read these commands."""
     read, write = os.pipe()
-    said: list[Greeting | Look | Trouble] = []
+    said: list[Greeting | AgentSample | Trouble] = []
     os.write(write, "".join(f"{command}\n" for command in commands).encode())
     try:
         Agent(request, read, said.append).run()
@@ -109,32 +109,32 @@ def _take(request: Request, *commands: str) -> list[Greeting | Look | Trouble]:
 
 
 def test_an_agent_greets_and_looks_until_it_is_stopped() -> None:
-    greeting, *looks = _take(
-        Request(pid=os.getpid(), source="demo", gpus="all"), "pace 0.1", "look", "nonsense", "stop"
+    greeting, *samples = _take(
+        Request(pid=os.getpid(), source="demo", gpus="all"), "pace 0.1", "sample", "nonsense", "stop"
     )
     assert isinstance(greeting, Greeting)
     assert (greeting.uuids, greeting.certain) == (None, True)
     times = []
-    for look in looks:
-        assert isinstance(look, Look)
-        assert len(look.snapshot.gpus) == 8
-        assert look.program is not None
-        assert look.program.pid == os.getpid()
-        times.append(look.at)
+    for sample in samples:
+        assert isinstance(sample, AgentSample)
+        assert len(sample.snapshot.gpus) == 8
+        assert sample.program is not None
+        assert sample.program.pid == os.getpid()
+        times.append(sample.at)
     assert len(times) == 2  # the first, and the last before the end
     assert times == sorted(times)
 
 
 def test_gpus_a_framework_has_told_are_read_in_its_order() -> None:
     all_of_them = _take(Request(pid=os.getpid(), source="demo", gpus="all"), "stop")[1]
-    assert isinstance(all_of_them, Look)
+    assert isinstance(all_of_them, AgentSample)
     uuids = [str(gpu.uuid) for gpu in all_of_them.snapshot.gpus]
     told = [uuids[5].removeprefix("GPU-"), uuids[2].removeprefix("GPU-")]  # as torch writes them
-    greeting, look, *_ = _take(Request(pid=os.getpid(), source="demo", uuids=told), "stop")
+    greeting, sample, *_ = _take(Request(pid=os.getpid(), source="demo", uuids=told), "stop")
     assert isinstance(greeting, Greeting)
-    assert isinstance(look, Look)
-    assert greeting.uuids == [uuids[5], uuids[2]] == [gpu.uuid for gpu in look.snapshot.gpus]
-    assert all(isinstance(gpu, Gpu) for gpu in look.snapshot.gpus)
+    assert isinstance(sample, AgentSample)
+    assert greeting.uuids == [uuids[5], uuids[2]] == [gpu.uuid for gpu in sample.snapshot.gpus]
+    assert all(isinstance(gpu, Gpu) for gpu in sample.snapshot.gpus)
 
 
 def test_what_cannot_be_read_is_one_trouble() -> None:

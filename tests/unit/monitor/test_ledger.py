@@ -18,8 +18,8 @@ from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor import ledger as ledgers
 from gpulse.monitor.ledger import Ledger
-from gpulse.monitor.request import Look
-from tests.unit.monitor.looks import START, UUID, Diary
+from gpulse.monitor.request import AgentSample
+from tests.unit.monitor.agent_samples import START, UUID, Diary
 
 
 @pytest.fixture
@@ -117,48 +117,48 @@ def test_two_ledgers_do_not_nest_in_each_other(diary: Diary, monkeypatch: pytest
 # --- looks
 
 
-def test_a_look_stands_for_the_time_since_the_one_before_shared_by_overlap(diary: Diary) -> None:
-    diary.look(0.0, utilization=0)
+def test_a_sample_stands_for_the_time_since_the_one_before_shared_by_overlap(diary: Diary) -> None:
+    diary.sample(0.0, utilization=0)
     end = diary.phase("train", 1.0)
-    diary.look(2.0, utilization=10)  # one of its two seconds lies in the phase
-    diary.look(5.0, utilization=50)  # all three
+    diary.sample(2.0, utilization=10)  # one of its two seconds lies in the phase
+    diary.sample(5.0, utilization=50)  # all three
     end(6.0)
-    diary.look(9.0, utilization=90)  # one of four
+    diary.sample(9.0, utilization=90)  # one of four
     summary = diary.ledger.summary()
     assert mean(named(summary, "train")) == pytest.approx((10 * 1 + 50 * 3 + 90 * 1) / 5)
     assert mean(summary) == pytest.approx((10 * 2 + 50 * 3 + 90 * 4) / 9, rel=1e-5)  # the first stood for an instant
 
 
 def test_what_comes_after_a_phase_is_not_its_own(diary: Diary) -> None:
-    diary.look(0.0, utilization=0)
+    diary.sample(0.0, utilization=0)
     diary.phase("train", 0.0)(1.0)
-    diary.look(1.0, utilization=20)
-    diary.look(2.0, utilization=100)
+    diary.sample(1.0, utilization=20)
+    diary.sample(2.0, utilization=100)
     train = named(diary.ledger.summary(), "train")
     assert (mean(train), train.samples, train.gpus[0].stats["utilization"].max) == (20.0, 1, 20.0)
 
 
-def test_the_first_look_ever_counts_in_an_open_phase(diary: Diary) -> None:
+def test_the_first_sample_ever_counts_in_an_open_phase(diary: Diary) -> None:
     diary.phase("train", 0.0)
-    diary.look(0.1, utilization=30)
+    diary.sample(0.1, utilization=30)
     assert mean(named(diary.ledger.summary(), "train")) == 30.0
 
 
-def test_a_window_begins_with_a_fresh_look_and_with_no_old_one(diary: Diary) -> None:
+def test_a_window_begins_with_a_fresh_sample_and_with_no_old_one(diary: Diary) -> None:
     class Begun(Tally):
         def begin(self, snapshot: Snapshot) -> None:
             begun.append(snapshot.time)
 
     begun: list[float] = []
     diary.at(0.0).open(Begun)
-    diary.look(1.0, utilization=0)
+    diary.sample(1.0, utilization=0)
     diary.at(2.9).open(Begun)
     diary.at(3.1).open(Begun)
-    diary.look(3.2, utilization=0)
+    diary.sample(3.2, utilization=0)
     assert begun == [1.0]
 
 
-def test_begin_and_end_ask_for_a_look(diary: Diary) -> None:
+def test_begin_and_end_ask_for_a_sample(diary: Diary) -> None:
     end = diary.phase("train", 0.0)
     assert diary.edges == 1
     end(1.0)
@@ -168,42 +168,42 @@ def test_begin_and_end_ask_for_a_look(diary: Diary) -> None:
 # --- windows that somebody waits for
 
 
-def test_a_short_window_is_finished_by_the_first_look_after_it(diary: Diary) -> None:
+def test_a_short_window_is_finished_by_the_first_sample_after_it(diary: Diary) -> None:
     finished: list[float] = []
-    diary.look(0.0, energy=0.0)
+    diary.sample(0.0, energy=0.0)
     window = diary.at(0.1).open(Tally, lambda _: finished.append(diary.now - START))
     assert diary.ledger.measuring
-    diary.look(0.2, energy=0.0)
+    diary.sample(0.2, energy=0.0)
     diary.at(0.3).close(window)
     assert not diary.ledger.measuring
     assert not finished
-    diary.look(0.4, energy=0.0)
-    diary.look(0.5, energy=0.0)
+    diary.sample(0.4, energy=0.0)
+    diary.sample(0.5, energy=0.0)
     assert finished == [pytest.approx(0.4)]
 
 
 def test_a_long_window_waits_for_the_counter_to_pass_its_end(diary: Diary) -> None:
     finished: list[float] = []
-    diary.look(0.0, energy=100.0)
+    diary.sample(0.0, energy=100.0)
     window = diary.at(0.0).open(Tally, lambda _: finished.append(diary.now - START))
     diary.at(2.0).close(window)
-    diary.look(2.1, energy=100.0)  # an old value
+    diary.sample(2.1, energy=100.0)  # an old value
     assert finished == []
-    diary.look(2.5, energy=400.0)
+    diary.sample(2.5, energy=400.0)
     assert finished == [2.5]
 
 
 def test_a_counter_that_never_moves_is_not_waited_for_long(diary: Diary) -> None:
     finished: list[float] = []
-    diary.look(0.0, energy=100.0)
+    diary.sample(0.0, energy=100.0)
     window = diary.at(0.0).open(Tally, lambda _: finished.append(diary.now - START))
     diary.at(2.0).close(window)
     for at in (10.0, 31.0, 33.0, 40.0):
-        diary.look(at, energy=100.0)
+        diary.sample(at, energy=100.0)
     assert finished == [33.0]
 
 
-def test_without_looks_a_window_is_finished_when_it_is_closed_and_not_kept(diary: Diary) -> None:
+def test_without_samples_a_window_is_finished_when_it_is_closed_and_not_kept(diary: Diary) -> None:
     finished: list[float] = []
     waiting = diary.at(0.0).open(Tally, lambda _: finished.append(diary.now - START))
     still_open = diary.ledger.open(Tally, lambda _: finished.append(diary.now - START))
@@ -234,14 +234,14 @@ def energy(summary: Summary) -> float | None:
 
 
 def test_energy_is_shared_among_windows_by_time(diary: Diary) -> None:
-    diary.look(0.0, energy=1000.0)
+    diary.sample(0.0, energy=1000.0)
     end_a = diary.phase("a", 1.0)
-    diary.look(2.0, energy=1200.0)  # 100 W: 100 J in the phase
+    diary.sample(2.0, energy=1200.0)  # 100 W: 100 J in the phase
     end_a(3.5)
     end_b = diary.phase("b", 3.5)
-    diary.look(4.0, energy=1600.0)  # 200 W: 300 J and 100 J
+    diary.sample(4.0, energy=1600.0)  # 200 W: 300 J and 100 J
     end_b(5.0)
-    diary.look(6.0, energy=1800.0)  # 100 W: 100 J
+    diary.sample(6.0, energy=1800.0)  # 100 W: 100 J
     summary = diary.ledger.summary()
     assert energy(summary) == pytest.approx(800.0)
     assert energy(named(summary, "a")) == pytest.approx(400.0)
@@ -249,10 +249,10 @@ def test_energy_is_shared_among_windows_by_time(diary: Diary) -> None:
 
 
 def test_a_phase_within_has_its_part_of_the_same_energy(diary: Diary) -> None:
-    diary.look(0.0, energy=0.0)
+    diary.sample(0.0, energy=0.0)
     end_train = diary.phase("train", 0.0)
     end_eval = diary.phase("eval", 2.0)
-    diary.look(4.0, energy=400.0)
+    diary.sample(4.0, energy=400.0)
     end_eval(4.0)
     end_train(4.0)
     summary = diary.ledger.summary()
@@ -260,44 +260,44 @@ def test_a_phase_within_has_its_part_of_the_same_energy(diary: Diary) -> None:
 
 
 def test_a_stale_value_is_no_standstill(diary: Diary) -> None:
-    diary.look(0.0, energy=1000.0)
+    diary.sample(0.0, energy=1000.0)
     end = diary.phase("a", 0.0)
     for at in (1.0, 2.0, 3.0):
-        diary.look(at, energy=1000.0)
+        diary.sample(at, energy=1000.0)
     end(2.0)
-    diary.look(4.0, energy=1400.0)
+    diary.sample(4.0, energy=1400.0)
     assert energy(named(diary.ledger.summary(), "a")) == pytest.approx(200.0)
 
 
 def test_a_counter_that_falls_begins_anew(diary: Diary) -> None:
-    diary.look(0.0, energy=1000.0)
-    diary.look(2.0, energy=1200.0)
-    diary.look(4.0, energy=10.0)  # the driver was loaded again
-    diary.look(6.0, energy=110.0)
+    diary.sample(0.0, energy=1000.0)
+    diary.sample(2.0, energy=1200.0)
+    diary.sample(4.0, energy=10.0)  # the driver was loaded again
+    diary.sample(6.0, energy=110.0)
     assert energy(diary.ledger.summary()) == pytest.approx(300.0)
 
 
 def test_a_short_window_has_no_energy(diary: Diary) -> None:
-    diary.look(0.0, energy=0.0)
+    diary.sample(0.0, energy=0.0)
     diary.phase("short", 0.0)(0.9)
     diary.phase("long", 1.0)(2.0)
-    diary.look(3.0, energy=300.0)
+    diary.sample(3.0, energy=300.0)
     summary = diary.ledger.summary()
     assert energy(named(summary, "short")) is None
     assert energy(named(summary, "long")) == pytest.approx(100.0)
 
 
 def test_short_windows_of_one_phase_add_up_to_an_energy(diary: Diary) -> None:
-    diary.look(0.0, energy=0.0)
+    diary.sample(0.0, energy=0.0)
     for at in range(4):
         diary.phase("step", float(at))(at + 0.5)
-        diary.look(at + 1.0, energy=100.0 * (at + 1))
+        diary.sample(at + 1.0, energy=100.0 * (at + 1))
     assert energy(named(diary.ledger.summary(), "step")) == pytest.approx(200.0)
 
 
 def test_no_counter_is_no_energy(diary: Diary) -> None:
-    diary.look(0.0, utilization=1)
-    diary.look(5.0, utilization=1)
+    diary.sample(0.0, utilization=1)
+    diary.sample(5.0, utilization=1)
     assert energy(diary.ledger.summary()) is None
 
 
@@ -306,7 +306,7 @@ def test_the_power_of_all_gpus_is_told_when_counters_have_moved(diary: Diary) ->
     diary.ledger.charge = told.append
     for at, joules in ((0.0, 0.0), (1.0, 0.0), (2.0, 100.0)):
         gpus = tuple(Gpu({"uuid": f"GPU-{number}", "energy": joules * number}) for number in (1, 2))
-        diary.at(at).add(Look(START + at, Snapshot(at, gpus, Host({})), None))
+        diary.at(at).add(AgentSample(START + at, Snapshot(at, gpus, Host({})), None))
     assert told == [pytest.approx(150.0)]
 
 
@@ -324,14 +324,14 @@ def test_windows_side_by_side_have_all_the_energy_together(reads: list[tuple[flo
     with pytest.MonkeyPatch.context() as patch:
         diary = Diary(patch)
         tallies = [Tally() for _ in edges[1:]]
-        diary.look(0.0, energy=0.0)
+        diary.sample(0.0, energy=0.0)
         for tally, begin, end in zip(tallies, edges, edges[1:], strict=False):
             window = diary.at(begin).open(partial(_same, tally))
             window.end = START + end
         at = joules = 0.0
         for seconds, grown in reads:
             at, joules = at + seconds, joules + grown
-            diary.look(at, energy=joules)
+            diary.sample(at, energy=joules)
     spread = sum(tally.gpus[UUID].energy or 0.0 for tally in tallies if UUID in tally.gpus)
     assert spread == pytest.approx(joules)
 
@@ -403,7 +403,7 @@ def test_threads_may_do_all_at_once(diary: Diary) -> None:
 
     def watch() -> None:
         for at in range(200):
-            diary.look(at / 100, utilization=1, energy=float(at))
+            diary.sample(at / 100, utilization=1, energy=float(at))
 
     jobs: list[Callable[[], None]] = [lambda: work("a"), lambda: work("b"), watch]
     threads = [threading.Thread(target=job) for job in jobs]

@@ -43,12 +43,12 @@ def made(
     name: str = "load",
     complete: bool = True,
 ) -> Measurement:
-    """Return a measurement of a call that saw these looks."""
+    """Return a measurement of a call that saw these samples."""
     measurement, tally = Measurement(name), CallTally()
     if before is not None:
         tally.begin(before)
-    for look in during:
-        tally.add(look, None, seconds / len(during))
+    for sample in during:
+        tally.add(sample, None, seconds / len(during))
     if energy is not None:
         tally.add_energy("GPU-0", energy)
     measurement.seconds = measurement.elapsed = seconds
@@ -80,7 +80,7 @@ def test_where_no_process_is_known_all_gpus_are_told() -> None:
     assert (len(call.gpus), call.memory_peak, call.memory_net) == (2, 8, 5)
 
 
-def test_without_a_look_before_there_is_no_change() -> None:
+def test_without_a_sample_before_there_is_no_change() -> None:
     call = made(None, snapshot((70, None)))
     assert (call.memory_peak, call.memory_net) == (70, None)
 
@@ -112,7 +112,7 @@ def test_a_call_that_nobody_watched_knows_its_time() -> None:
     assert "2.00 s" in str(call)
 
 
-def test_reading_waits_for_the_last_look() -> None:
+def test_reading_waits_for_the_last_sample() -> None:
     call = made(None, complete=False)
     tally = CallTally()
     tally.add(snapshot((70, None)), None, 2.0)

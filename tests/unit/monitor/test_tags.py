@@ -9,14 +9,14 @@ from hypothesis import given
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.ledger import Ledger
-from gpulse.monitor.request import HOST_CONSTANTS, LOGGED, Look
+from gpulse.monitor.request import HOST_CONSTANTS, LOGGED, AgentSample
 from gpulse.monitor.samples import Samples
 from gpulse.monitor.tags import Tags
 from tests.unit.snapshots import snapshots
 
 
-def seen(*gpus: Gpu, host: Host | None = None, program: Process | None = None, at: float = 0.0) -> Look:
-    return Look(at, Snapshot(at, gpus, host or Host({})), program)
+def seen(*gpus: Gpu, host: Host | None = None, program: Process | None = None, at: float = 0.0) -> AgentSample:
+    return AgentSample(at, Snapshot(at, gpus, host or Host({})), program)
 
 
 A, B = (
@@ -74,7 +74,7 @@ def test_a_text_names_the_gpu_and_the_unit() -> None:
 @given(snapshot=snapshots())
 def test_every_value_of_any_snapshot_is_a_number_with_a_text(snapshot: Snapshot) -> None:
     tags = Tags(None, None)
-    for tag, value in tags.values(Look(0.0, snapshot, None)).items():
+    for tag, value in tags.values(AgentSample(0.0, snapshot, None)).items():
         group, key = tag.split("/")
         assert isinstance(value, (int, float))
         assert key in LOGGED if group.startswith("gpu") else key not in HOST_CONSTANTS

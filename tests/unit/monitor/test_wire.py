@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpulse.model.catalog import PROCESS_METRICS, Process
 from gpulse.model.metric import GAPS, Number
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.request import Greeting, Look, Request, Trouble
+from gpulse.monitor.request import AgentSample, Greeting, Request, Trouble
 from gpulse.monitor.wire import decode, encode
 from tests.unit.snapshots import snapshots
 
@@ -39,12 +39,12 @@ _JSON = st.recursive(
 
 
 @given(at=st.floats(0, 1e9), snapshot=snapshots(), program=_PROGRAMS)
-def test_a_look_survives(at: float, snapshot: Snapshot, program: Process | None) -> None:
-    line = encode(Look(at, snapshot, program))
+def test_a_sample_survives(at: float, snapshot: Snapshot, program: Process | None) -> None:
+    line = encode(AgentSample(at, snapshot, program))
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
     found = decode(line)
-    assert isinstance(found, Look)
+    assert isinstance(found, AgentSample)
     assert (found.at, found.snapshot) == (at, snapshot)
     if program is None:
         assert found.program is None
@@ -78,7 +78,7 @@ def test_any_bytes_are_no_message(line: bytes) -> None:
 @given(plain=_JSON)
 def test_any_json_is_a_message_or_none(plain: object) -> None:
     found = decode(json.dumps(plain).encode())
-    assert found is None or isinstance(found, (Greeting, Look, Trouble))
+    assert found is None or isinstance(found, (Greeting, AgentSample, Trouble))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_garbage_is_nothing(line: bytes) -> None:
 
 @given(snapshot=snapshots(), cut=st.integers(1, 10))
 def test_a_line_cut_short_is_nothing(snapshot: Snapshot, cut: int) -> None:
-    assert decode(encode(Look(1.0, snapshot, None))[: -1 - cut]) is None
+    assert decode(encode(AgentSample(1.0, snapshot, None))[: -1 - cut]) is None
 
 
 def test_a_request_is_made_again_from_what_it_is_started_with() -> None:

@@ -85,7 +85,7 @@ def _settled(rates: Rates, counters: dict[str, Counter]) -> Facts:
     return facts
 
 
-def test_counters_become_values_from_the_second_look_on() -> None:
+def test_counters_become_values_from_the_second_sample_on() -> None:
     rates = Rates()
     first = _settled(rates, {"disk_read": Counter(0, 0.0)})
     second = _settled(rates, {"disk_read": Counter(1024, 2.0)})

@@ -15,18 +15,18 @@ from gpulse.sampling.sampler import Sampler
 from tests.unit.scripted import ScriptedSource
 
 
-class _Looks(Sampler):
+class _Samples(Sampler):
     """A sampler whose looks are numbered by their time; `script` may raise."""
 
-    def __init__(self, script: Callable[[int], None] = lambda look: None) -> None:
+    def __init__(self, script: Callable[[int], None] = lambda sample: None) -> None:
         super().__init__(ScriptedSource([]), Wanted())
         self._script = script
-        self._look = 0
+        self._sample = 0
 
     def read(self) -> Snapshot:
-        self._look += 1
-        self._script(self._look)
-        return Snapshot(float(self._look))
+        self._sample += 1
+        self._script(self._sample)
+        return Snapshot(float(self._sample))
 
 
 class _Gate:
@@ -35,11 +35,11 @@ class _Gate:
     def __init__(self) -> None:
         self._allowed = threading.Semaphore(0)
 
-    def __call__(self, look: int) -> None:
+    def __call__(self, sample: int) -> None:
         self._allowed.acquire()
 
-    def allow(self, looks: int) -> None:
-        self._allowed.release(looks)
+    def allow(self, samples: int) -> None:
+        self._allowed.release(samples)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def _next(subscription: Subscription) -> float:
 
 
 def test_every_reader_gets_every_snapshot(gate: _Gate) -> None:
-    bus = Bus(_Looks(gate), 0.0)
+    bus = Bus(_Samples(gate), 0.0)
     readers = [bus.subscribe(), bus.subscribe()]
     bus.start()
     gate.allow(3)
@@ -66,15 +66,15 @@ def test_every_reader_gets_every_snapshot(gate: _Gate) -> None:
 
 def test_a_slow_reader_loses_its_own_oldest_and_nobody_elses() -> None:
     slow, fast = Subscription(2), Subscription(8)
-    for look in range(5):
-        slow.put(Snapshot(float(look)))
-        fast.put(Snapshot(float(look)))
+    for sample in range(5):
+        slow.put(Snapshot(float(sample)))
+        fast.put(Snapshot(float(sample)))
     assert (slow.dropped, [_next(slow), _next(slow)], slow.get(0)) == (3, [3.0, 4.0], None)
     assert (fast.dropped, [_next(fast) for _ in range(5)]) == (0, [0.0, 1.0, 2.0, 3.0, 4.0])
 
 
 def test_closing_wakes_a_reader_that_waits(gate: _Gate) -> None:
-    bus = Bus(_Looks(gate), 0.0)
+    bus = Bus(_Samples(gate), 0.0)
     reader = bus.subscribe()
     bus.start()
     waiting = threading.Thread(target=lambda: list(reader), daemon=True)
@@ -92,7 +92,7 @@ def test_what_waits_when_the_bus_closes_can_still_be_read() -> None:
 
 
 def test_a_bus_that_has_ended_ends_a_new_reader_at_once() -> None:
-    bus = Bus(_Looks(), 0.0)
+    bus = Bus(_Samples(), 0.0)
     bus.close()
     late = bus.subscribe()
     reading = threading.Thread(target=lambda: list(late), daemon=True)
@@ -104,7 +104,7 @@ def test_a_bus_that_has_ended_ends_a_new_reader_at_once() -> None:
 
 
 def test_one_that_unsubscribed_gets_nothing_more(gate: _Gate) -> None:
-    bus = Bus(_Looks(gate), 0.0)
+    bus = Bus(_Samples(gate), 0.0)
     gone, stays = bus.subscribe(), bus.subscribe()
     bus.start()
     bus.unsubscribe(gone)
@@ -114,15 +114,15 @@ def test_one_that_unsubscribed_gets_nothing_more(gate: _Gate) -> None:
     bus.close()
 
 
-def test_an_error_in_one_look_does_not_end_those_after_it_and_is_told_once(gate: _Gate) -> None:
+def test_an_error_in_one_sample_does_not_end_those_after_it_and_is_told_once(gate: _Gate) -> None:
     told: list[Exception] = []
 
-    def script(look: int) -> None:
-        gate(look)
-        if 2 <= look <= 4:
+    def script(sample: int) -> None:
+        gate(sample)
+        if 2 <= sample <= 4:
             raise RuntimeError("bad look")
 
-    bus = Bus(_Looks(script), 0.0, told.append)
+    bus = Bus(_Samples(script), 0.0, told.append)
     reader = bus.subscribe()
     bus.start()
     gate.allow(6)
@@ -132,18 +132,18 @@ def test_an_error_in_one_look_does_not_end_those_after_it_and_is_told_once(gate:
 
 
 def test_a_recording_that_is_over_ends_every_reader() -> None:
-    def script(look: int) -> None:
-        if look == 3:
+    def script(sample: int) -> None:
+        if sample == 3:
             raise StopIteration
 
-    bus = Bus(_Looks(script), 0.0)
+    bus = Bus(_Samples(script), 0.0)
     reader = bus.subscribe()
     bus.start()
     assert [snapshot.time for snapshot in reader] == [1.0, 2.0]
 
 
 def test_the_latest_snapshot_is_there_for_those_who_only_want_that(gate: _Gate) -> None:
-    bus = Bus(_Looks(gate), 0.0)
+    bus = Bus(_Samples(gate), 0.0)
     reader = bus.subscribe()
     bus.start()
     assert bus.latest is None
@@ -162,7 +162,7 @@ def test_a_reader_is_told_of_every_snapshot_and_of_the_end(gate: _Gate) -> None:
         told.append(1)
         heard.release()
 
-    bus = Bus(_Looks(gate), 0.0)
+    bus = Bus(_Samples(gate), 0.0)
     reader = bus.subscribe(2, notify)
     bus.start()
     gate.allow(2)
@@ -182,7 +182,7 @@ def test_when_a_reader_is_told_the_snapshot_is_there_already() -> None:
 
 
 def test_it_is_over_once_closed_and_not_before(gate: _Gate) -> None:
-    bus = Bus(_Looks(gate), 0.0)
+    bus = Bus(_Samples(gate), 0.0)
     assert not bus.over
     bus.start()
     assert not bus.over
@@ -191,12 +191,12 @@ def test_it_is_over_once_closed_and_not_before(gate: _Gate) -> None:
 
 
 def test_it_is_over_when_a_recording_has_ended_and_its_readers_are_told() -> None:
-    def script(look: int) -> None:
-        if look == 2:
+    def script(sample: int) -> None:
+        if sample == 2:
             raise StopIteration
 
     ended = threading.Event()
-    bus = Bus(_Looks(script), 0.0)
+    bus = Bus(_Samples(script), 0.0)
 
     def notify() -> None:
         if bus.over:
@@ -209,7 +209,7 @@ def test_it_is_over_when_a_recording_has_ended_and_its_readers_are_told() -> Non
 
 
 class _Waits(threading.Event):
-    """The event a bus waits for between looks, noting how long; it never waits itself."""
+    """The event a bus waits for between samples, noting how long; it never waits itself."""
 
     def __init__(self, waited: list[float], enough: threading.Event) -> None:
         super().__init__()
@@ -224,16 +224,16 @@ class _Waits(threading.Event):
         return self.is_set()
 
 
-def test_an_interval_that_is_changed_holds_from_the_next_look_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interval_that_is_changed_holds_from_the_next_sample_on(monkeypatch: pytest.MonkeyPatch) -> None:
     bus: Bus
 
-    def script(look: int) -> None:
-        if look == 3:
+    def script(sample: int) -> None:
+        if sample == 3:
             bus.interval = 200.0
 
     waited: list[float] = []
     enough = threading.Event()
-    sampler = _Looks(script)
+    sampler = _Samples(script)
     monkeypatch.setattr(sampler, "clock", _Standing())
     bus = Bus(sampler, 10.0)
     monkeypatch.setattr(bus, "_stop", _Waits(waited, enough))
@@ -250,10 +250,10 @@ class _Standing(SystemClock):
         return 0.0
 
 
-def test_the_source_is_told_that_looks_will_follow_looks(gate: _Gate) -> None:
+def test_the_source_is_told_that_samples_will_follow_samples(gate: _Gate) -> None:
     """Or faults that show only to those who stay would never be seen."""
     stayed = threading.Event()
-    sampler = _Looks(gate)
+    sampler = _Samples(gate)
     sampler.source.stay = stayed.set  # type: ignore[method-assign]
     bus = Bus(sampler, 0.0)
     reader = bus.subscribe()

@@ -50,7 +50,7 @@ def test_nothing_to_do_is_nothing_done() -> None:
     assert Lanes().run([]) == {}
 
 
-def test_jobs_of_a_look_share_one_thread_that_is_not_ours() -> None:
+def test_jobs_of_a_sample_share_one_thread_that_is_not_ours() -> None:
     threads = Lanes().run([(name, threading.get_ident) for name in "abc"])
     assert len(set(threads.values())) == 1
     assert threading.get_ident() not in threads.values()

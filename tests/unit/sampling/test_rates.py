@@ -75,8 +75,8 @@ def test_after_a_restart_every_count_is_a_first_one() -> None:
 def test_counters_of_things_long_gone_are_forgotten_and_living_ones_kept() -> None:
     rates = Rates()
     rates.rate("gone", Counter(0, 0.0))
-    for look in range(1000):
-        rates.rate("alive", Counter(look, look))
-        rates.next_look()
+    for sample in range(1000):
+        rates.rate("alive", Counter(sample, sample))
+        rates.next_sample()
     assert rates.rate("gone", Counter(1, 1000.0)) is None
     assert rates.rate("alive", Counter(1000, 1000.0)) == 1

@@ -14,7 +14,7 @@ from gpulse.model.select import Wanted
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
-from gpulse.sources.base import Counter, Facts, Machine, Sample, Source
+from gpulse.sources.base import Counter, DeviceSample, Facts, Machine, Source
 from tests.unit.scripted import (
     VALUES,
     ScriptedDevice,
@@ -37,15 +37,15 @@ def release() -> Iterator[threading.Event]:
     event.set()
 
 
-def _broken(look: int, keys: frozenset[str]) -> Sample:
-    if look == 3:
+def _broken(snap: int, keys: frozenset[str]) -> DeviceSample:
+    if snap == 3:
         raise RuntimeError("out of luck")
-    return sample({"utilization": look})
+    return sample({"utilization": snap})
 
 
-def _lost(*looks: int) -> ScriptedDevice:
-    def script(look: int, keys: frozenset[str]) -> Sample:
-        if look not in looks:
+def _lost(*snaps: int) -> ScriptedDevice:
+    def script(snap: int, keys: frozenset[str]) -> DeviceSample:
+        if snap not in snaps:
             return sample({key: value for key, value in VALUES.items() if key in keys})
         answer = sample({"xid_last": 79})
         answer.state = "lost"
@@ -73,15 +73,15 @@ class TestWhatIsAsked:
         assert machine.asked_host == []
         assert machine.asked_processes == []
 
-    def test_values_stay_between_the_looks_that_ask_for_them(self) -> None:
+    def test_values_stay_between_the_samples_that_ask_for_them(self) -> None:
         sampler = sampler_of(ScriptedDevice(0))
         first, second = sampler.read().gpus[0], sampler.read().gpus[0]
         assert first == second
         assert (second.energy, second.power_default_limit, second.temperature) == (1000.0, 700.0, 0)
 
     def test_a_static_value_that_failed_is_asked_again_and_one_that_is_unsupported_is_not(self) -> None:
-        def script(look: int, keys: frozenset[str]) -> Sample:
-            answer = Sample()
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
+            answer = DeviceSample()
             answer.gaps.update({"power_default_limit": "failed", "temperature_limit": "unsupported"})
             return answer
 
@@ -92,7 +92,7 @@ class TestWhatIsAsked:
         assert gpus[2].gap("temperature_limit") == "unsupported"
 
     def test_absurd_values_are_dropped_and_counted(self) -> None:
-        sampler = sampler_of(ScriptedDevice(0, lambda look, keys: sample({"utilization": 808334905})))
+        sampler = sampler_of(ScriptedDevice(0, lambda snap, keys: sample({"utilization": 808334905})))
         gpu = sampler.read().gpus[0]
         assert (gpu.utilization, gpu.gap("utilization")) == (None, "failed")
         assert sampler.dropped == {"utilization": 1}
@@ -105,13 +105,13 @@ class TestWhatIsAsked:
 class TestFailures:
     def test_a_gpu_that_raises_is_a_failed_row_with_a_problem_and_all_else_goes_on(self) -> None:
         sampler = sampler_of(ScriptedDevice(0, _broken), ScriptedDevice(1))
-        looks = [sampler.read() for _ in range(5)]
-        assert [look.gpus[0].utilization for look in looks] == [1, 2, None, 4, 5]
-        assert [look.gpus[1].utilization for look in looks] == [50] * 5
-        assert [len(look.problems) for look in looks] == [0, 0, 1, 0, 0]
-        assert "out of luck" in looks[2].problems[0].message
-        assert looks[2].gpus[0].gap("utilization") == "failed"
-        assert looks[2].gpus[0].uuid == "GPU-00000000"
+        snaps = [sampler.read() for _ in range(5)]
+        assert [snap.gpus[0].utilization for snap in snaps] == [1, 2, None, 4, 5]
+        assert [snap.gpus[1].utilization for snap in snaps] == [50] * 5
+        assert [len(snap.problems) for snap in snaps] == [0, 0, 1, 0, 0]
+        assert "out of luck" in snaps[2].problems[0].message
+        assert snaps[2].gpus[0].gap("utilization") == "failed"
+        assert snaps[2].gpus[0].uuid == "GPU-00000000"
 
     def test_a_machine_that_raises_does_not_hide_the_gpus(self) -> None:
         class Broken(Machine):
@@ -150,32 +150,32 @@ class TestFailures:
         assert snapshot.problems == ()
 
     def test_a_gpu_that_hangs_is_a_timeout_since_then_and_the_others_answer(self, release: threading.Event) -> None:
-        def hang(look: int, keys: frozenset[str]) -> Sample:
-            if look > 1:
+        def hang(snap: int, keys: frozenset[str]) -> DeviceSample:
+            if snap > 1:
                 release.wait()
             return sample({"utilization": 7})
 
         clock, hanging = ManualClock(), ScriptedDevice(1, hang)
         sampler = sampler_of(ScriptedDevice(0), hanging, ScriptedDevice(2), clock=clock, patience=0.05)
-        looks = []
+        snaps = []
         for _ in range(4):
-            looks.append(sampler.read())
+            snaps.append(sampler.read())
             clock.sleep(1.0)
-        assert [look.gpus[1].state for look in looks] == ["ok", "timeout", "timeout", "timeout"]
-        assert [look.gpus[1].since for look in looks] == [None, _START + 1, _START + 1, _START + 1]
-        assert [look.gpus[1].gap("utilization") for look in looks[1:]] == ["timeout"] * 3
-        assert looks[3].gpus[1].uuid == "GPU-00000001"
-        assert all(look.gpus[at].utilization == 50 for look in looks for at in (0, 2))
+        assert [snap.gpus[1].state for snap in snaps] == ["ok", "timeout", "timeout", "timeout"]
+        assert [snap.gpus[1].since for snap in snaps] == [None, _START + 1, _START + 1, _START + 1]
+        assert [snap.gpus[1].gap("utilization") for snap in snaps[1:]] == ["timeout"] * 3
+        assert snaps[3].gpus[1].uuid == "GPU-00000001"
+        assert all(snap.gpus[at].utilization == 50 for snap in snaps for at in (0, 2))
         assert len(hanging.asked) == 2
 
     def test_a_gpu_that_came_back_is_asked_again(self, release: threading.Event) -> None:
         returned = threading.Event()
 
-        def hang(look: int, keys: frozenset[str]) -> Sample:
-            if look == 1:
+        def hang(snap: int, keys: frozenset[str]) -> DeviceSample:
+            if snap == 1:
                 release.wait()
                 returned.set()
-            return sample({"utilization": look})
+            return sample({"utilization": snap})
 
         sampler = sampler_of(ScriptedDevice(0, hang), patience=0.05)
         assert sampler.read().gpus[0].state == "timeout"
@@ -187,7 +187,7 @@ class TestFailures:
 
     def test_close_does_not_touch_a_source_that_hangs(self, release: threading.Event) -> None:
         sampler = sampler_of(
-            ScriptedDevice(0, lambda look, keys: sample({"utilization": float(release.wait())})), patience=0.05
+            ScriptedDevice(0, lambda snap, keys: sample({"utilization": float(release.wait())})), patience=0.05
         )
         sampler.read()
         sampler.close()
@@ -227,15 +227,15 @@ class TestLostAndFound:
     def test_a_lost_gpu_keeps_its_identity_and_what_it_says_now_and_nothing_from_before(self) -> None:
         clock = ManualClock()
         sampler = sampler_of(_lost(2, 3), ScriptedDevice(1), clock=clock)
-        looks = []
+        snaps = []
         for _ in range(4):
-            looks.append(sampler.read())
+            snaps.append(sampler.read())
             clock.sleep(1.0)
-        assert [look.gpus[0].state for look in looks] == ["ok", "lost", "lost", "ok"]
-        assert [look.gpus[0].since for look in looks] == [None, _START + 1, _START + 1, None]
+        assert [snap.gpus[0].state for snap in snaps] == ["ok", "lost", "lost", "ok"]
+        assert [snap.gpus[0].since for snap in snaps] == [None, _START + 1, _START + 1, None]
         identity = {"index": 0, "uuid": "GPU-00000000", "name": "Scripted"}
-        assert dict(looks[2].gpus[0].items()) == {**identity, "xid_last": 79}
-        assert all(look.gpus[1].utilization == 50 for look in looks)
+        assert dict(snaps[2].gpus[0].items()) == {**identity, "xid_last": 79}
+        assert all(snap.gpus[1].utilization == 50 for snap in snaps)
 
     def test_a_second_loss_has_its_own_time(self) -> None:
         clock = ManualClock()
@@ -259,19 +259,19 @@ class TestLostAndFound:
 class TestRates:
     @staticmethod
     def _device(clock: ManualClock) -> ScriptedDevice:
-        def script(look: int, keys: frozenset[str]) -> Sample:
-            return sample({}, {"pcie_rx": Counter(1000 * look, clock.monotonic())})
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
+            return sample({}, {"pcie_rx": Counter(1000 * snap, clock.monotonic())})
 
         return ScriptedDevice(0, script)
 
-    def test_a_counter_becomes_a_rate_from_the_second_look_on(self) -> None:
+    def test_a_counter_becomes_a_rate_from_the_second_sample_on(self) -> None:
         clock = ManualClock()
         sampler = sampler_of(self._device(clock), wanted=Wanted(gpu=("pcie_rx",)), clock=clock)
         first = sampler.read().gpus[0]
         clock.sleep(2.0)
         assert (first.pcie_rx, first.gap("pcie_rx"), sampler.read().gpus[0].pcie_rx) == (None, "pending", 500.0)
 
-    def test_a_suspend_between_two_looks_makes_rates_a_gap(self) -> None:
+    def test_a_suspend_between_two_samples_makes_rates_a_gap(self) -> None:
         clock = ManualClock()
         sampler = sampler_of(self._device(clock), wanted=Wanted(gpu=("pcie_rx",)), clock=clock)
         rates = []
@@ -302,7 +302,7 @@ class TestProcesses:
 
     @staticmethod
     def _device(index: int, *pids: int) -> ScriptedDevice:
-        def script(look: int, keys: frozenset[str]) -> Sample:
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
             answer = sample({"memory_used": 300})
             answer.processes = {pid: process(memory_used=pid * 10) for pid in pids}
             return answer
@@ -338,18 +338,18 @@ class TestProcesses:
         assert machine.asked_processes == []
 
     def test_slow_values_of_a_process_stay_until_asked_again(self) -> None:
-        def script(look: int, keys: frozenset[str]) -> Sample:
-            answer = Sample()
-            answer.processes = {7: process(sm_utilization=40) if look == 1 else process()}
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
+            answer = DeviceSample()
+            answer.processes = {7: process(sm_utilization=40) if snap == 1 else process()}
             return answer
 
         sampler = sampler_of(ScriptedDevice(0, script), wanted=self._WANTED)
         assert [sampler.read().gpus[0].processes[0].sm_utilization for _ in range(2)] == [40, 40]
 
-    def test_a_pid_that_was_gone_for_a_look_inherits_nothing(self) -> None:
-        def script(look: int, keys: frozenset[str]) -> Sample:
-            answer = Sample()
-            answer.processes = {1: {7: process(sm_utilization=40)}, 2: {}, 3: {7: process()}}[look]
+    def test_a_pid_that_was_gone_for_a_sample_inherits_nothing(self) -> None:
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
+            answer = DeviceSample()
+            answer.processes = {1: {7: process(sm_utilization=40)}, 2: {}, 3: {7: process()}}[snap]
             return answer
 
         sampler = sampler_of(ScriptedDevice(0, script), wanted=self._WANTED)
@@ -360,7 +360,7 @@ class TestProcesses:
         ]
 
     def test_instances_have_their_own_values_and_processes(self) -> None:
-        def script(look: int, keys: frozenset[str]) -> Sample:
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
             answer, part = sample({"memory_used": 300}), sample({"memory_used": 20, "memory_total": 40})
             part.processes = {7: process(memory_used=20)}
             answer.instances = [part]
@@ -411,12 +411,12 @@ class TestRecordings:
 
 
 class TestStream:
-    def test_it_is_steady_and_a_late_look_does_not_delay_those_after_it(self) -> None:
+    def test_it_is_steady_and_a_late_sample_does_not_delay_those_after_it(self) -> None:
         clock = ManualClock()
 
-        def script(look: int, keys: frozenset[str]) -> Sample:
-            clock.sleep(2.5 if look == 3 else 0.25)
-            return Sample()
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
+            clock.sleep(2.5 if snap == 3 else 0.25)
+            return DeviceSample()
 
         sampler = sampler_of(ScriptedDevice(0, script), clock=clock)
         times = [frame.time - _START for frame in islice(sampler.stream(1.0), 7)]
@@ -430,7 +430,7 @@ class TestStream:
             clock.sleep(0.75)
         assert times == [0.0, 1.0, 2.0, 3.0, 4.0]
 
-    def test_after_a_long_stop_the_missed_looks_are_not_made_up_for(self) -> None:
+    def test_after_a_long_stop_the_missed_samples_are_not_made_up_for(self) -> None:
         clock = ManualClock()
         stream = sampler_of(ScriptedDevice(0), clock=clock).stream(1.0)
         next(stream)
@@ -525,23 +525,23 @@ class TestWantingSomethingElse:
         sampler.read()
         assert device.asked == [{"temperature"}]
 
-    def test_another_thread_may_ask_while_a_look_is_under_way(self, release: threading.Event) -> None:
-        looking = threading.Event()
+    def test_another_thread_may_ask_while_a_sample_is_under_way(self, release: threading.Event) -> None:
+        sampleing = threading.Event()
 
-        def script(look: int, keys: frozenset[str]) -> Sample:
-            looking.set()
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
+            sampleing.set()
             release.wait(5)
             return sample({key: value for key, value in VALUES.items() if key in keys})
 
         device = ScriptedDevice(0, script)
         sampler = sampler_of(device, wanted=Wanted(gpu=("utilization",)))
-        looks: list[Snapshot] = []
-        reading = threading.Thread(target=lambda: looks.append(sampler.read()), daemon=True)
+        snaps: list[Snapshot] = []
+        reading = threading.Thread(target=lambda: snaps.append(sampler.read()), daemon=True)
         reading.start()
-        assert looking.wait(5)
+        assert sampleing.wait(5)
         sampler.want(Wanted(gpu=("temperature",)))
         release.set()
         reading.join(5)
-        assert looks[0].gpus[0].utilization == 50
+        assert snaps[0].gpus[0].utilization == 50
         sampler.read()
         assert device.asked == [{"utilization"}, {"temperature"}]

@@ -37,20 +37,20 @@ def test_samples_ride_in_the_rows_of_the_program_and_move_no_step(run: Any, tmp_
     sink = WandbSink()
     sink.open()
 
-    def look(elapsed: float, value: float) -> None:
+    def snap(elapsed: float, value: float) -> None:
         thread = threading.Thread(target=sink.write, args=(sample(elapsed, {TAG: value}),))
         thread.start()
         thread.join()
 
-    look(0.0, 10.0)
-    look(1.0, 20.0)
+    snap(0.0, 10.0)
+    snap(1.0, 20.0)
     assert run.step == 0
     run.log({"loss": 3.0})
     assert run.step == 1
     run.log({"loss": 2.0})
-    look(2.0, 50.0)
+    snap(2.0, 50.0)
     run.log({"loss": 1.0}, step=10)
-    look(3.0, 0.0)
+    snap(3.0, 0.0)
     sink.close()
     assert run.step == 10
     run.finish()

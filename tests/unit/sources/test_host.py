@@ -45,7 +45,7 @@ def test_load_is_three_numbers(root: Root) -> None:
     assert read_host(_ALL, str(root)).values["load"] == (0.5, 1.25, 2.0)
 
 
-def test_processor_shares_are_of_the_time_between_two_looks(root: Root) -> None:
+def test_processor_shares_are_of_the_time_between_two_samples(root: Root) -> None:
     rates = Rates()
     assert _read(root, rates).gaps["cpu_percent"] == "pending"
     root.machine(busy=50, idle=60, waited=30)
@@ -54,7 +54,7 @@ def test_processor_shares_are_of_the_time_between_two_looks(root: Root) -> None:
     assert facts.values["cpu_per_core"] == (0.0, 45.5)
 
 
-def test_two_looks_within_one_tick_have_no_share(root: Root) -> None:
+def test_two_samples_within_one_tick_have_no_share(root: Root) -> None:
     rates = Rates()
     _read(root, rates)
     assert _read(root, rates).gaps["cpu_percent"] == "pending"
@@ -108,7 +108,7 @@ def test_a_file_that_is_missing_or_senseless_is_a_gap_and_costs_nothing_else(
         ("proc/net/dev", "\n\neth0: x 1 0 0 0 0 0 0 y 1 0 0 0 0 0 0\n"),
     ],
 )
-def test_a_count_that_is_no_number_does_not_end_the_look(root: Root, path: str, line: str) -> None:
+def test_a_count_that_is_no_number_does_not_end_the_sample(root: Root, path: str, line: str) -> None:
     root.write(path, line)
     assert read_host(_ALL, str(root)).values["load"] == (0.5, 1.25, 2.0)
 

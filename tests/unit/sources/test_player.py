@@ -15,7 +15,7 @@ from tests.unit.recordings import frames, text_of, write
 
 
 class Show:
-    """A player of looks a second apart, each with its number as utilization."""
+    """A player of samples a second apart, each with its number as utilization."""
 
     def __init__(self, path: str, speed: float | None = 1.0, start: float = 0.0) -> None:
         self.clock = ManualClock()
@@ -24,7 +24,7 @@ class Show:
 
     def after(self, seconds: float) -> float | None:
         self.clock.sleep(seconds)
-        return self.player.look().gpus[0].utilization
+        return self.player.due_sample().gpus[0].utilization
 
 
 @pytest.fixture
@@ -48,16 +48,16 @@ def test_a_pause_holds_and_loses_no_time(show: Show) -> None:
     assert [show.after(0.4), show.after(0.2)] == [3, 4]
 
 
-def test_it_can_be_moved_before_the_first_look(path: str) -> None:
-    for move, look in ((Player.pause, 40), (lambda player: player.seek(5), 45), (lambda player: player.step(1), 41)):
+def test_it_can_be_moved_before_the_first_sample(path: str) -> None:
+    for move, sample in ((Player.pause, 40), (lambda player: player.seek(5), 45), (lambda player: player.step(1), 41)):
         show = Show(path, start=40)
         show.clock.sleep(500)
         move(show.player)
-        assert show.after(0) == look
+        assert show.after(0) == sample
         show.player.close()
 
 
-def test_a_step_holds_and_goes_one_look(show: Show) -> None:
+def test_a_step_holds_and_goes_one_sample(show: Show) -> None:
     show.after(0)
     seen = []
     for count in (1, 1, 1, -1, -100):
@@ -104,7 +104,7 @@ def test_the_speed_changes_what_follows_and_not_what_was(show: Show) -> None:
     assert show.after(2) == 13
 
 
-def test_beyond_the_fastest_is_every_look_in_turn_and_back(show: Show) -> None:
+def test_beyond_the_fastest_is_every_sample_in_turn_and_back(show: Show) -> None:
     show.after(0)
     show.player.change_speed(50)
     assert show.player.position().speed is None
@@ -150,7 +150,7 @@ def test_going_on_after_the_end_begins_anew(show: Show) -> None:
     assert not show.player.position().paused
 
 
-def test_it_says_when_the_next_look_is_due(show: Show) -> None:
+def test_it_says_when_the_next_sample_is_due(show: Show) -> None:
     show.after(0)
     show.after(0.25)
     assert show.player.wait() == pytest.approx(0.75)
@@ -171,16 +171,16 @@ def test_the_total_is_told_once_the_end_is_found(show: Show) -> None:
     assert show.player.position().total == 99
 
 
-def test_the_same_look_is_the_same_object(show: Show) -> None:
+def test_the_same_sample_is_the_same_object(show: Show) -> None:
     show.after(0)
-    assert show.player.look() is show.player.look()
+    assert show.player.due_sample() is show.player.due_sample()
 
 
-def test_one_that_is_closed_has_no_looks(show: Show) -> None:
+def test_one_that_is_closed_has_no_samples(show: Show) -> None:
     show.after(0)
     show.player.close()
     with pytest.raises(StopIteration):
-        show.player.look()
+        show.player.due_sample()
 
 
 def test_two_threads_may_look_and_move_at_once(path: str) -> None:
@@ -198,7 +198,7 @@ def test_two_threads_may_look_and_move_at_once(path: str) -> None:
                     player.step(-3)
                     player.jump(at % 90)
                 else:
-                    assert player.look().gpus
+                    assert player.due_sample().gpus
                     assert 0 <= player.position().moment <= 99
         except BaseException as error:  # noqa: BLE001  # told by the test itself
             wrong.append(error)

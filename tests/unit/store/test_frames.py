@@ -1,4 +1,4 @@
-"""The looks of a recording by place and time, without reading all of it."""
+"""The samples of a recording by place and time, without reading all of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_only_what_is_needed_is_found(recording: Frames) -> None:
     assert recording.whole
 
 
-def test_any_look_can_be_read_in_any_order(recording: Frames) -> None:
+def test_any_sample_can_be_read_in_any_order(recording: Frames) -> None:
     recording.find(ALL)
     order = list(range(200))
     random.Random(7).shuffle(order)
@@ -41,7 +41,7 @@ def test_any_look_can_be_read_in_any_order(recording: Frames) -> None:
 
 
 @pytest.mark.parametrize(("moment", "place"), [(-5, 0), (0, 0), (0.9, 0), (1, 1), (57.5, 57), (199, 199), (ALL, 199)])
-def test_the_look_at_a_moment_is_the_last_one_before(recording: Frames, moment: float, place: int) -> None:
+def test_the_sample_at_a_moment_is_the_last_one_before(recording: Frames, moment: float, place: int) -> None:
     assert recording.at(moment) == place
 
 
@@ -61,7 +61,7 @@ def test_a_packed_one_is_read_from_places_within(tmp_path: Path, monkeypatch: py
     halves = [frames(300)[:150], frames(300)[150:]]
     path.write_bytes(
         b"".join(
-            b"".join(one.line(text_of([look]).encode()) for look in half) + one.end()
+            b"".join(one.line(text_of([sample]).encode()) for sample in half) + one.end()
             for one, half in zip(packer, halves, strict=True)
         )
     )
@@ -73,8 +73,8 @@ def test_a_packed_one_is_read_from_places_within(tmp_path: Path, monkeypatch: py
 
 
 def test_time_goes_on_where_the_clock_was_set_back(tmp_path: Path) -> None:
-    looks = [Snapshot(START + at, ()) for at in (0, 10, 20, 5, 15, 15)]
-    recording = Frames(write(tmp_path / "x", text_of(looks)))
+    samples = [Snapshot(START + at, ()) for at in (0, 10, 20, 5, 15, 15)]
+    recording = Frames(write(tmp_path / "x", text_of(samples)))
     recording.find(ALL)
     assert list(recording.times) == [0, 10, 20, 20, 30, 30]
     recording.close()

@@ -28,10 +28,10 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / name
 
 
-def record(path: Path, looks: list[Snapshot], append: bool = False, force: bool = False) -> None:
+def record(path: Path, samples: list[Snapshot], append: bool = False, force: bool = False) -> None:
     file = RecordingFile(str(path), append=append, force=force)
-    for look in looks:
-        file.write(look)
+    for sample in samples:
+        file.write(sample)
     file.close()
 
 
@@ -39,10 +39,10 @@ def read(path: Path) -> list[Snapshot]:
     return list(read_recording(str(path)))
 
 
-def test_each_look_can_be_read_as_soon_as_it_is_written(path: Path) -> None:
+def test_each_sample_can_be_read_as_soon_as_it_is_written(path: Path) -> None:
     file = RecordingFile(str(path))
-    for count, look in enumerate(frames(5), 1):
-        file.write(look)
+    for count, sample in enumerate(frames(5), 1):
+        file.write(sample)
         assert read(path) == frames(count)
         assert file.size == path.stat().st_size
     file.close()
@@ -60,13 +60,13 @@ def test_any_gzip_reads_a_packed_one_with_its_checksum(tmp_path: Path) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(looks=st.lists(snapshots(), min_size=1, max_size=4), name=st.sampled_from(NAMES))
-def test_any_looks_come_back_as_they_were(
-    tmp_path_factory: pytest.TempPathFactory, looks: list[Snapshot], name: str
+@given(samples=st.lists(snapshots(), min_size=1, max_size=4), name=st.sampled_from(NAMES))
+def test_any_samples_come_back_as_they_were(
+    tmp_path_factory: pytest.TempPathFactory, samples: list[Snapshot], name: str
 ) -> None:
     path = tmp_path_factory.mktemp("any") / name
-    record(path, looks)
-    assert read(path) == [from_line(to_line(look)) for look in looks]
+    record(path, samples)
+    assert read(path) == [from_line(to_line(sample)) for sample in samples]
 
 
 @settings(max_examples=40, deadline=None)
@@ -77,8 +77,8 @@ def test_one_that_was_cut_anywhere_has_all_whole_lines_and_can_be_continued(
     path = tmp_path_factory.mktemp("cut") / name
     file = RecordingFile(str(path))
     ends = [0]
-    for look in frames(12):
-        file.write(look)
+    for sample in frames(12):
+        file.write(sample)
         ends.append(file.size)
     left = int(keep * file.size)
     os.truncate(path, left)  # as after a kill: the end of the file is never written
@@ -97,8 +97,8 @@ def test_one_that_was_cut_anywhere_has_all_whole_lines_and_can_be_continued(
 def test_continuing_a_packed_one_that_was_killed_ends_it_properly(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     file = RecordingFile(str(path))
-    for look in frames(3):
-        file.write(look)
+    for sample in frames(3):
+        file.write(sample)
     end = file.size
     file.write(frames(4)[3])
     file.close()

@@ -25,7 +25,7 @@ def read_in_order(folder: Path) -> list[float | None]:
 
 
 def record(rotation: Rotation, count: int) -> int:
-    written = sum(rotation.write(look) for look in frames(count))
+    written = sum(rotation.write(sample) for sample in frames(count))
     rotation.close()
     return written
 
@@ -50,8 +50,8 @@ def test_a_file_is_full_after_a_time(tmp_path: Path) -> None:
 
 def test_a_clock_that_was_set_back_begins_a_new_file(tmp_path: Path) -> None:
     rotation = Rotation(str(tmp_path / "run.ndjson"), span=100.0)
-    for look in (frames(6)[5], frames(1)[0], frames(2)[1]):
-        rotation.write(look)
+    for sample in (frames(6)[5], frames(1)[0], frames(2)[1]):
+        rotation.write(sample)
     rotation.close()
     assert len(files(tmp_path)) == 2
 
@@ -70,8 +70,8 @@ def test_there_is_never_more_than_allowed(
     folder = tmp_path_factory.mktemp("most")
     end = ".gz" if packed else ""
     rotation = Rotation(str(folder / f"run{end}"), size=size * LINE, most=most * (LINE + 40))
-    for look in frames(30):
-        assert rotation.write(look)
+    for sample in frames(30):
+        assert rotation.write(sample)
         assert sum(path.stat().st_size for path in folder.iterdir()) <= most * (LINE + 40)
         assert rotation.size == sum(path.stat().st_size for path in folder.iterdir())
     rotation.close()
@@ -114,8 +114,8 @@ def test_files_that_only_look_alike_are_left_alone(tmp_path: Path) -> None:
 
 def test_a_file_that_somebody_took_away_ends_nothing(tmp_path: Path) -> None:
     rotation = Rotation(str(tmp_path / "run.ndjson"), size=1, keep=2)
-    for look in frames(2):
-        rotation.write(look)
+    for sample in frames(2):
+        rotation.write(sample)
     (tmp_path / "run-0001.ndjson").unlink()
     assert rotation.write(frames(3)[2])
     rotation.close()

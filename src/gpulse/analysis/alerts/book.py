@@ -1,11 +1,11 @@
-"""The book of rules: every look goes through all of them, and what is active can be asked."""
+"""The book of rules: every sample goes through all of them, and what is active can be asked."""
 
 from __future__ import annotations
 
 from ...model.select import Wanted
 from .holders import Holders
 from .latch import WatchedTime
-from .rule import Look
+from .rule import RuleInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RuleBook:
-    """Rules over snapshots in the order of their times. `look` is for one thread; `active` may be read by any.
+    """Rules over snapshots in the order of their times. `observe` is for one thread; `active` may be read by any.
 
     `active` are the alerts that last, oldest first. `wanted` is what the rules have to be shown. A rule that raises an error is
     told to `failed`, and the others go on.
@@ -34,15 +34,15 @@ class RuleBook:
         for rule in self._rules:
             self.wanted |= rule.wanted
 
-    def look(self, snapshot: Snapshot) -> list[Transition]:
-        """Take a look and return what turned, in the order of the rules."""
+    def observe(self, snapshot: Snapshot) -> list[Transition]:
+        """Take a sample and return what turned, in the order of the rules."""
         now = self._time.advance(snapshot.time)
-        look = Look(snapshot, now, self._holders)
-        self._holders.look(list(look.gpus.items()), now)
+        sample = RuleInput(snapshot, now, self._holders)
+        self._holders.observe(list(sample.gpus.items()), now)
         turned: list[Transition] = []
         for rule in self._rules:
             try:
-                turned += rule.look(look)
+                turned += rule.observe(sample)
             except Exception as error:
                 if self._failed is None:
                     raise

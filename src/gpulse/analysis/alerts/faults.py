@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .rule import Look
+    from .rule import RuleInput
 
 _SLOWED = {
     "hw_thermal_slowdown": "too hot",
@@ -50,8 +50,8 @@ class Lost(Lasting):
         super().__init__(given)
         self._known: dict[str, str] = {}
 
-    def findings(self, look: Look) -> Iterator[Finding]:
-        for uuid, gpu in look.gpus.items():
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        for uuid, gpu in sample.gpus.items():
             self._known[uuid] = number_of(gpu)
             code = {} if gpu.xid_last is None else {"xid_last": gpu.xid_last}
             xid = "" if gpu.xid_last is None else f" (XID {gpu.xid_last:.0f})"
@@ -61,7 +61,7 @@ class Lost(Lasting):
             patience = 0.0 if lost else None
             holds, well = lost or gpu.state == "timeout", f"{label(gpu)} is back"
             yield Finding(uuid, holds, text=text, well=well, gpu=number_of(gpu), values=code, patience=patience)
-        for uuid in self._known.keys() - look.gpus.keys():
+        for uuid in self._known.keys() - sample.gpus.keys():
             yield Finding(uuid, True, text=f"GPU {self._known[uuid] or '?'} is no longer there", gpu=self._known[uuid])
 
 
@@ -78,8 +78,8 @@ class Xid(Lasting):
         self._codes: dict[str, set[int]] = {}
         self._last: dict[str, int] = {}
 
-    def findings(self, look: Look) -> Iterator[Finding]:
-        for uuid, gpu in look.gpus.items():
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        for uuid, gpu in sample.gpus.items():
             if gpu.xid_last is None:
                 continue
             code = int(gpu.xid_last)
@@ -102,7 +102,7 @@ class Xid(Lasting):
 
 
 class Ecc(Lasting):
-    """Memory errors that could not be corrected, more than at the look before."""
+    """Memory errors that could not be corrected, more than at the sample before."""
 
     name = "ecc"
     severity = "critical"
@@ -113,8 +113,8 @@ class Ecc(Lasting):
         super().__init__(given)
         self._counts: dict[str, float] = {}
 
-    def findings(self, look: Look) -> Iterator[Finding]:
-        for uuid, gpu in look.gpus.items():
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        for uuid, gpu in sample.gpus.items():
             count = gpu.ecc_uncorrected
             if count is None:
                 continue
@@ -134,8 +134,8 @@ class Throttled(Lasting):
     wanted = Wanted(gpu=("throttle_reasons", "clock_sm", "temperature"))
     slack = 60.0  # seconds: the reasons come and go every second
 
-    def findings(self, look: Look) -> Iterator[Finding]:
-        for uuid, gpu in look.gpus.items():
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        for uuid, gpu in sample.gpus.items():
             if gpu.throttle_reasons is None:
                 continue
             reasons = [word for word in _SLOWED if word in gpu.throttle_reasons]
@@ -163,8 +163,8 @@ class Hot(Lasting):
     }
     wanted = Wanted(gpu=("temperature", "temperature_limit", "memory_temperature"))
 
-    def findings(self, look: Look) -> Iterator[Finding]:
-        for uuid, gpu in look.gpus.items():
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        for uuid, gpu in sample.gpus.items():
             above, limit = self.given("above"), gpu.temperature_limit or Gpu.temperature.critical or 90.0
             if (degrees := gpu.temperature) is not None:
                 # a degree early, since at the limit itself it is already slow and no longer gets hotter

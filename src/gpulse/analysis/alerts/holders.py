@@ -1,4 +1,4 @@
-"""Holders: the processes that hold memory of GPUs, followed from their first look to their end."""
+"""Holders: the processes that hold memory of GPUs, followed from their first sample to their end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _GRAB = (
     0.6  # part of all the memory that only a framework which takes it ahead takes in one go: JAX 75 %, TensorFlow all
 )
-_QUICK = 15.0  # seconds between looks that still tell one go from growth
+_QUICK = 15.0  # seconds between samples that still tell one go from growth
 _MINUTE = 60.0
 _GROWN = 0.02  # part of all the memory; by growing this much a process shows that it had not taken it ahead
 _SERVERS = ("vllm", "sglang", "tritonserver", "tensorflow_model_server", "trtllm")  # these take it ahead bit by bit
@@ -21,7 +21,7 @@ _GONE = 2  # looks without a process after which it has ended: a list of the dri
 
 
 class Holder:
-    """One process on one GPU, `uuid`, or on the instance of it that `gpu` is. `since` is the watched time of its first look.
+    """One process on one GPU, `uuid`, or on the instance of it that `gpu` is. `since` is the watched time of its first sample.
 
     `most` is the most bytes it held, `place` and `number` what the GPU is called, `missed` counts looks without it. `ahead` tells
     whether it took its memory ahead of need, so that a full GPU says nothing. `cpu` is its share of a core, or that of it and all its
@@ -46,7 +46,7 @@ class Holder:
         self.see(whole, gpu, process, now)
 
     def see(self, whole: Gpu, gpu: Gpu, process: Process, now: float) -> None:
-        """Take one more look at it; a look that does not say what it holds leaves that as it was."""
+        """Take one more sample of it; a sample that does not say what it holds leaves that as it was."""
         self.number = "" if whole.index is None else f"{whole.index:.0f}"
         self.place = f"GPU {self.number or '?'}"
         self.gpu, self.process, self.missed = gpu, process, 0
@@ -65,7 +65,7 @@ class Holder:
 
     def _smooth(self, process: Process, now: float) -> None:
         cpu = process.cpu_percent if process.tree_cpu_percent is None else process.tree_cpu_percent
-        if cpu is not None:  # a blip of one look is no work
+        if cpu is not None:  # a blip of one sample is no work
             weight = min(1.0, (now - self._looked) / _MINUTE)
             self.cpu = cpu if self.cpu is None else self.cpu + weight * (cpu - self.cpu)
         self._looked = now
@@ -90,19 +90,19 @@ class Holders:
         self._holders: dict[tuple[str, float], Holder] = {}
         self.ended: list[Holder] = []
 
-    def look(self, gpus: Sequence[tuple[str, Gpu]], now: float) -> None:
-        """Take a look at whole GPUs by UUID; afterwards `ended` holds the processes that are found to be gone."""
+    def observe(self, gpus: Sequence[tuple[str, Gpu]], now: float) -> None:
+        """Take a sample at whole GPUs by UUID; afterwards `ended` holds the processes that are found to be gone."""
         self.ended = []
         for uuid, gpu in gpus:
             if gpu.state in ("ok", "asleep") and "processes" not in gpu.gaps:
                 self._compare(uuid, gpu, now)
 
     def present(self) -> Iterator[Holder]:
-        """Walk the processes that were there at the last look."""
+        """Walk the processes that were there at the last sample."""
         return (holder for holder in self._holders.values() if not holder.missed)
 
     def on(self, gpu: Gpu) -> list[Holder]:
-        """Return the processes that the last look found on a GPU, or in an instance, biggest first."""
+        """Return the processes that the last sample found on a GPU, or in an instance, biggest first."""
         found = [holder for holder in self.present() if holder.gpu is gpu]
         return sorted(found, key=lambda holder: -(holder.held or 0.0))
 

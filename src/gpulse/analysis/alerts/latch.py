@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-_LONG = 60.0  # seconds between looks that are never taken for a hole
+_LONG = 60.0  # seconds between samples that are never taken for a hole
 _RECENT = 9  # steps whose median is the usual one
 
 
@@ -19,7 +19,7 @@ class WatchedTime:
         self._steps: deque[float] = deque(maxlen=_RECENT)
 
     def advance(self, time: float) -> float:
-        """Take the time of a look, in seconds since 1970, and return the seconds watched until it."""
+        """Take the time of a sample, in seconds since 1970, and return the seconds watched until it."""
         step = 0.0 if self._last is None else max(0.0, time - self._last)
         self._last = time
         usual = sorted(self._steps)[len(self._steps) // 2] if self._steps else 0.0

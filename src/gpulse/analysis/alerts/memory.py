@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ...model.catalog import Gpu
     from .holders import Holder
-    from .rule import Look
+    from .rule import RuleInput
 
 _WANTED = Wanted(
     gpu=("memory_used", "memory_total", "memory_reserved", "memory_percent"),
@@ -28,7 +28,7 @@ _KEPT = 2 * _PEAKS
 _START = 120.0  # seconds of a process in which it loads, compiles and tries out
 
 
-class Memory(Lasting):
+class MemoryNearlyFull(Lasting):
     """A GPU whose memory is nearly full, unless those who hold it take it ahead of need: then it says nothing."""
 
     name = "memory"
@@ -40,17 +40,17 @@ class Memory(Lasting):
     }
     wanted = _WANTED
 
-    def findings(self, look: Look) -> Iterator[Finding]:
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
         above, clear = self.value("above"), self.given("clear")
         clear = above - 3 if clear is None else clear
-        for uuid, name, at, gpu in look.all():
+        for uuid, name, at, gpu in sample.all():
             share = _share(gpu)
             if share is None or gpu.instances:  # the instances speak for themselves
                 continue
-            holders = look.holders.on(gpu)
+            holders = sample.holders.on(gpu)
             ahead = bool(holders) and holders[0].takes_ahead
             most = f"; {holders[0].text} holds {size_text(holders[0].held or 0)}" if holders else ""
-            text = f"the memory of {name} is {share:.0f} % full{most}; peaks between looks can be higher"
+            text = f"the memory of {name} is {share:.0f} % full{most}; peaks between samples can be higher"
             well = f"the memory of {name} is {share:.0f} % full"
             holds, calm = share >= above and not ahead, share <= clear or ahead
             yield Finding(uuid, holds, calm, text=text, well=well, gpu=at, values={"memory_percent": share})
@@ -67,20 +67,20 @@ class Leak(Lasting):
         super().__init__(given)
         self._growths: dict[tuple[str, str], _Growth] = {}
 
-    def findings(self, look: Look) -> Iterator[Finding]:
-        for ended in look.holders.ended:
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        for ended in sample.holders.ended:
             if self._growths.pop((ended.uuid, ended.pid), None) is not None:
                 yield Finding(
                     ended.uuid, None, gpu=ended.number, what=ended.pid, over=True, well=f"{ended.text} has ended"
                 )
-        for holder in look.holders.present():
+        for holder in sample.holders.present():
             if holder.held is None:
                 continue
             key = holder.uuid, holder.pid
             growth = self._growths.setdefault(key, _Growth(max(60.0, self.value("over")) / _PEAKS))
-            if look.now - holder.since < _START and (holder.process.running_time or 0.0) < _START:
+            if sample.now - holder.since < _START and (holder.process.running_time or 0.0) < _START:
                 continue
-            if growth.add(holder.held, look.now):
+            if growth.add(holder.held, sample.now):
                 yield self._finding(holder, growth)
 
     def _finding(self, holder: Holder, growth: _Growth) -> Finding:
@@ -119,7 +119,7 @@ class _Growth:
         self._until: float | None = None
 
     def add(self, held: float, now: float) -> bool:
-        """Take a look; True when an interval has come to its end."""
+        """Take a sample; True when an interval has come to its end."""
         whole = self._until is not None and now >= self._until
         if self._until is None or whole:
             self._until = now + self._interval

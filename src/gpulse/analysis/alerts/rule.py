@@ -41,7 +41,7 @@ def size(value: Any) -> float:
     return parse_size(value) if isinstance(value, str) else number(value)
 
 
-class Look:
+class RuleInput:
     """One snapshot as rules see it: `now` in seconds watched, `gpus` by UUID, `instances` those of MIG, `holders` the processes."""
 
     __slots__ = ("gpus", "holders", "instances", "now", "snapshot")
@@ -79,7 +79,7 @@ def label(gpu: Gpu) -> str:
 
 
 class Finding:
-    """What one look shows of one thing: whether the alert's condition holds and whether all is well; None where nobody knows.
+    """What one sample shows of one thing: whether the alert's condition holds and whether all is well; None where nobody knows.
 
     `over` ends the alert at once: the thing itself is gone. `patience` stands in place of the rule's own.
     """
@@ -117,7 +117,7 @@ class Finding:
 class Rule:
     """One rule. `settings` says which keys its table takes, how each is read and what it is when not given.
 
-    `wanted` is what it has to be shown. `look` is called with looks in order, from one thread.
+    `wanted` is what it has to be shown. `observe` is called with samples in order, from one thread.
     """
 
     name = ""
@@ -136,8 +136,8 @@ class Rule:
         """Return a setting, 0 in place of None."""
         return self._set.get(key) or 0.0
 
-    def look(self, look: Look) -> Iterable[Transition]:
-        """Take a look and give what turned."""
+    def observe(self, sample: RuleInput) -> Iterable[Transition]:
+        """Take a sample and give what turned."""
         raise NotImplementedError
 
 
@@ -152,12 +152,12 @@ class Lasting(Rule):
         self._latches: dict[tuple[str, str], Latch] = {}
         self._parents: dict[str, str] = {}  # MIG instances that were seen
 
-    def findings(self, look: Look) -> Iterable[Finding]:
-        """Say what a look shows; things that are not mentioned stay as they are."""
+    def findings(self, sample: RuleInput) -> Iterable[Finding]:
+        """Say what a sample shows; things that are not mentioned stay as they are."""
         raise NotImplementedError
 
-    def look(self, look: Look) -> Iterator[Transition]:
-        for finding in [*self.findings(look), *self._dissolved(look)]:
+    def observe(self, sample: RuleInput) -> Iterator[Transition]:
+        for finding in [*self.findings(sample), *self._dissolved(sample)]:
             key = finding.uuid, finding.what
             if finding.over:
                 latch = self._latches.pop(key, None)
@@ -166,9 +166,9 @@ class Lasting(Rule):
                 latch = self._latches.setdefault(key, Latch())
                 patience = self.value("for") if finding.patience is None else finding.patience
                 calm_for = self.value("clear_for")
-                turn = latch.step(look.now, finding.holds, finding.calm, patience, calm_for, self.slack)
+                turn = latch.step(sample.now, finding.holds, finding.calm, patience, calm_for, self.slack)
             if turn is not None:
-                yield self._turned(turn, finding, look.snapshot.time)
+                yield self._turned(turn, finding, sample.snapshot.time)
 
     def _turned(self, fires: bool, finding: Finding, time: float) -> Transition:
         kind, text = (Fire, finding.text) if fires else (Clear, finding.well or f"over: {finding.text}")
@@ -177,11 +177,11 @@ class Lasting(Rule):
             self.name, finding.uuid, time, text, finding.values, gpu=finding.gpu, what=finding.what, severity=severity
         )
 
-    def _dissolved(self, look: Look) -> list[Finding]:
+    def _dissolved(self, sample: RuleInput) -> list[Finding]:
         """Find MIG instances that are no more although their GPU is there: nothing will ever be said of them again."""
-        gone = [uuid for uuid, whole in self._parents.items() if uuid not in look.instances and whole in look.gpus]
+        gone = [uuid for uuid, whole in self._parents.items() if uuid not in sample.instances and whole in sample.gpus]
         self._parents = {uuid: whole for uuid, whole in self._parents.items() if uuid not in gone}
-        self._parents.update((uuid, whole) for uuid, (whole, _) in look.instances.items())
+        self._parents.update((uuid, whole) for uuid, (whole, _) in sample.instances.items())
         return [
             Finding(uuid, None, what=what, over=True, well="the MIG instance is no more")
             for uuid, what in list(self._latches)

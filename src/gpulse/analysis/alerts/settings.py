@@ -8,7 +8,7 @@ from ...model.metric import Number
 from ...model.select import metric_named, nearest
 from ...units import BYTES, BYTES_PER_SECOND
 from .faults import Ecc, Hot, Lost, Throttled, Xid
-from .memory import Leak, Memory
+from .memory import Leak, MemoryNearlyFull
 from .rule import duration, number, size
 from .threshold import Threshold
 from .work import GpuFree, IdleAllocation, JobFinished
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .rule import Rule
 
 _CLASSES: tuple[type[Rule], ...] = (
-    Lost, Xid, Ecc, Throttled, Hot, Memory, Leak, IdleAllocation, JobFinished, GpuFree,
+    Lost, Xid, Ecc, Throttled, Hot, MemoryNearlyFull, Leak, IdleAllocation, JobFinished, GpuFree,
 )  # fmt: skip
 BUILT_IN: dict[str, type[Rule]] = {rule.name: rule for rule in _CLASSES}
 SEVERITIES = ("info", "warn", "critical")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ...model.catalog import Gpu
     from ...model.metric import Metric
-    from .rule import Look
+    from .rule import RuleInput
 
 
 class Threshold(Lasting):
@@ -46,13 +46,13 @@ class Threshold(Lasting):
         self._chosen: dict[str, bool] = {}
         self.wanted = Wanted(host=(metric.key,)) if host else Wanted(gpu=(metric.key,))
 
-    def findings(self, look: Look) -> Iterator[Finding]:
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
         if self._host:
-            yield self._finding("", "the machine", "", look.snapshot.host.get(self._metric.key))
+            yield self._finding("", "the machine", "", sample.snapshot.host.get(self._metric.key))
             return
-        for uuid, name, number, gpu in look.all():
+        for uuid, name, number, gpu in sample.all():
             if uuid not in self._chosen:
-                whole = look.gpus[look.instances[uuid][0]] if uuid in look.instances else gpu
+                whole = sample.gpus[sample.instances[uuid][0]] if uuid in sample.instances else gpu
                 self._chosen[uuid] = not self._words or any(_is_called(one, self._words) for one in (gpu, whole))
             if self._chosen[uuid]:
                 yield self._finding(uuid, name, number, gpu.get(self._metric.key))

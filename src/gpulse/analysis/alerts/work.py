@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ...model.catalog import Gpu
     from .holders import Holder
-    from .rule import Look
+    from .rule import RuleInput
 
 _UNLISTED = 512 << 20  # bytes that no process accounts for and that may be the driver's
 _BUSY = 5.0  # per cent of utilization from which a GPU counts as used by somebody, listed or not
@@ -45,10 +45,10 @@ class IdleAllocation(Lasting):
         ),
     )
 
-    def findings(self, look: Look) -> Iterator[Finding]:
-        for ended in look.holders.ended:
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        for ended in sample.holders.ended:
             yield Finding(ended.uuid, None, gpu=ended.number, what=ended.pid, over=True, well=f"{ended.text} has ended")
-        for holder in look.holders.present():
+        for holder in sample.holders.present():
             if holder.held is None or holder.process.type == "G":
                 continue
             idle = self._idle(holder)
@@ -78,26 +78,26 @@ class IdleAllocation(Lasting):
 
 
 class JobFinished(Rule):
-    """A process that held memory for a good while and has ended; those of one look with the same name and user are one job."""
+    """A process that held memory for a good while and has ended; those of one sample with the same name and user are one job."""
 
     name = "job_finished"
     severity = "info"
     settings = {"memory": (size, float(1 << 30)), "for": (duration, 300.0)}
     wanted = Wanted(gpu=("memory_percent",), process=("pid", "name", "user", "memory_used", "running_time"))
 
-    def look(self, look: Look) -> Iterator[Fire]:
+    def observe(self, sample: RuleInput) -> Iterator[Fire]:
         jobs: dict[tuple[str | None, str | None], list[Holder]] = {}
-        ended = {holder.pid for holder in look.holders.ended} - {holder.pid for holder in look.holders.present()}
-        for holder in look.holders.ended:
-            long = look.now - holder.since >= self.value("for")
+        ended = {holder.pid for holder in sample.holders.ended} - {holder.pid for holder in sample.holders.present()}
+        for holder in sample.holders.ended:
+            long = sample.now - holder.since >= self.value("for")
             if long and holder.most >= self.value("memory") and holder.pid in ended:
                 jobs.setdefault((holder.process.name, holder.process.user), []).append(holder)
         for holders in jobs.values():
-            yield self._fire(holders, look)
+            yield self._fire(holders, sample)
 
-    def _fire(self, holders: list[Holder], look: Look) -> Fire:
+    def _fire(self, holders: list[Holder], sample: RuleInput) -> Fire:
         first, pids = holders[0], list(dict.fromkeys(holder.pid for holder in holders))
-        seconds = max(holder.process.running_time or look.now - holder.since for holder in holders)
+        seconds = max(holder.process.running_time or sample.now - holder.since for holder in holders)
         gpus = ", ".join(dict.fromkeys(holder.number or "?" for holder in holders))
         more = f" and {len(pids) - 1} more" if len(pids) > 1 else ""
         full = any((holder.gpu.memory_percent or 0.0) >= _FULL for holder in holders)
@@ -112,7 +112,7 @@ class JobFinished(Rule):
         return Fire(
             self.name,
             first.uuid,
-            look.snapshot.time,
+            sample.snapshot.time,
             text,
             values,
             gpu=first.number,
@@ -134,19 +134,21 @@ class GpuFree(Rule):
         super().__init__(given)
         self._uses: dict[str, Latch] = {}
 
-    def look(self, look: Look) -> Iterator[Fire]:
-        for uuid, name, at, gpu in look.all():
+    def observe(self, sample: RuleInput) -> Iterator[Fire]:
+        for uuid, name, at, gpu in sample.all():
             if gpu.instances:
                 continue
-            whole = look.gpus[look.instances[uuid][0]] if uuid in look.instances else gpu
+            whole = sample.gpus[sample.instances[uuid][0]] if uuid in sample.instances else gpu
             used = _in_use(gpu, whole)
             free = None if used is None else not used
             latch = self._uses.setdefault(uuid, Latch())
-            if latch.step(look.now, used, free, self.value("used"), self.value("for")) is False:
+            if latch.step(sample.now, used, free, self.value("used"), self.value("for")) is False:
                 total = "" if gpu.memory_total is None else f" ({size_text(gpu.memory_total)})"
                 values = {} if gpu.memory_total is None else {"memory_total": gpu.memory_total}
                 text = f"{name}{total} is free"
-                yield Fire(self.name, uuid, look.snapshot.time, text, values, gpu=at, severity=self.severity, once=True)
+                yield Fire(
+                    self.name, uuid, sample.snapshot.time, text, values, gpu=at, severity=self.severity, once=True
+                )
 
 
 def _in_use(gpu: Gpu, whole: Gpu) -> bool | None:

@@ -11,7 +11,7 @@ from ..options import COLOR, GPU, HELP, Option, Verb, some_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...surfaces.history.asked import Answer
+    from ...surfaces.history.request import HistoryAnswer
     from ..options import Arguments
 
 FORMATS = ("table", "plot", "csv", "json", "parquet")
@@ -23,18 +23,18 @@ def run(arguments: Arguments) -> int:
     """Ask the history and write what it says."""
     from ...present.terminal import size_of, theme_for
     from ...store.history import HistoryReader
-    from ...surfaces.history import asked as questions
+    from ...surfaces.history import request as questions
     from ...surfaces.history.plots import columns_for
 
     start, end = questions.stretch(arguments.since, arguments.start, arguments.end)
     theme = theme_for(sys.stdout, arguments.color, os.environ)
     width = size_of(sys.stdout, os.environ)[0]
     points = arguments.points or (columns_for(width, theme) if arguments.format == "plot" else _POINTS)
-    question = questions.Asked(
+    question = questions.HistoryRequest(
         start, end, questions.metrics_named(arguments.metrics), arguments.gpu, points, arguments.usage or "user"
     )
     with HistoryReader(arguments.file) as reader:
-        answer = questions.Answer(reader, question)
+        answer = questions.HistoryAnswer(reader, question)
     if arguments.format == "parquet":
         return _parquet(answer, arguments.output)
     if arguments.format == "plot":
@@ -49,7 +49,7 @@ def run(arguments: Arguments) -> int:
     return 0
 
 
-def _text(answer: Answer, arguments: Arguments) -> list[str]:
+def _text(answer: HistoryAnswer, arguments: Arguments) -> list[str]:
     if arguments.format == "csv":
         from ...surfaces.history.exports import csv_lines
 
@@ -69,7 +69,7 @@ def _text(answer: Answer, arguments: Arguments) -> list[str]:
     return overview(answer)
 
 
-def _parquet(answer: Answer, path: str | None) -> int:
+def _parquet(answer: HistoryAnswer, path: str | None) -> int:
     if not path:
         raise UsageError("Parquet is not for a terminal;", "name a file: -o history.parquet.")
     from ...surfaces.history.exports import write_parquet

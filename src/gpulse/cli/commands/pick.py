@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments) -> int:
     """Look over a window and write what was found; with --wait, go on until it is."""
-    from ...analysis.free import Asked, best
+    from ...analysis.free import Requirement, best
 
-    asked = Asked(arguments.count, arguments.free_memory, arguments.utilization)
+    asked = Requirement(arguments.count, arguments.free_memory, arguments.utilization)
     chosen = wait_for(asked, arguments, lambda verdicts: best(verdicts, asked) or None, verb="pick")
     sys.stdout.write(f"{_WRITTEN[arguments.by](chosen)}\n")
     return 0

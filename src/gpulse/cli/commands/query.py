@@ -29,7 +29,7 @@ def milliseconds(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Read how many looks to take."""
+    """Read how many samples to take."""
     if not text.isdecimal() or len(text) > 15 or int(text) < 1:
         raise UsageError(f"--count: {text!r} is not a whole number from 1 on;", "try --count 10.")
     return int(text)
@@ -60,7 +60,7 @@ def run(arguments: Arguments) -> int:
         output = Output(arguments.filename)
         sampler.settle()
         output.write(view.head())
-        for snapshot in _looks(arguments, sampler, interval):
+        for snapshot in _samples(arguments, sampler, interval):
             output.write(view.lines(choice.apply(snapshot)))
     except KeyboardInterrupt:
         if not (interval or arguments.count or arguments.duration):
@@ -70,12 +70,12 @@ def run(arguments: Arguments) -> int:
             output.close()
         sampler.close()
     if sampler.missed:
-        late = "1 look was" if sampler.missed == 1 else f"{sampler.missed} looks were"
+        late = "1 sample was" if sampler.missed == 1 else f"{sampler.missed} looks were"
         sys.stderr.write(f"gpulse: {late} left out: the machine could not keep the interval.\n")
     return 0
 
 
-def _looks(arguments: Arguments, sampler: Sampler, interval: float | None) -> Iterator[Snapshot]:
+def _samples(arguments: Arguments, sampler: Sampler, interval: float | None) -> Iterator[Snapshot]:
     """Yield one snapshot, or as many as the options ask for."""
     if interval is None and arguments.count is None and arguments.duration is None:
         yield sampler.read()
@@ -111,7 +111,7 @@ def _view(arguments: Arguments) -> View:
             raise UsageError("--format=prometheus has no series for processes;", "use csv, json, ndjson or table.")
         return views.Prometheus(asked)
     return (
-        views.Table(asked, units=units, apps=apps)
+        views.TableView(asked, units=units, apps=apps)
         if form == "table"
         else views.Json(asked, compact=form == "ndjson", apps=apps)
     )
@@ -163,7 +163,7 @@ VERB = Verb(
         Option("--loop", "-l", value="SECONDS", parse=seconds("--loop", 0.001, 86400), optional=5.0,
                help="Again every so many seconds, 5 unless given."),
         Option("--loop-ms", "-lms", value="MS", parse=milliseconds, help="Again every so many milliseconds."),
-        Option("--count", value="N", parse=count, help="Stop after so many looks."),
+        Option("--count", value="N", parse=count, help="Stop after so many samples."),
         Option("--for", value="TIME", name="duration", parse=duration, help="Stop after this time: 10s, 5m, 2h."),
         Option("--filename", "-f", value="FILE", complete="files", help="Write to a file, line by line; SIGHUP opens it anew."),
         Option("--where", value="FILTER", help="Only GPUs (or processes) for which this holds: 'utilization<5 and memory_used>1GiB'."),

@@ -1,4 +1,4 @@
-"""`gpulse record`: what the GPUs do, kept in a file, a line a look."""
+"""`gpulse record`: what the GPUs do, kept in a file, a line a sample."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import sys
 
 from ...errors import UsageError
 from ...units import duration_text, parse_duration, parse_size, size_text
-from ..ending import Ending
 from ..main import VERBS
 from ..options import COMMON, Option, Verb, seconds, some_words
 from ..session import open_sampler, source_name
+from ..stop_signals import Ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _PROGRESS = 0.5  # seconds between two progress lines
 
 
 def run(arguments: Arguments) -> int:
-    """Write a line at each look until told to stop."""
+    """Write a line at each sample until told to stop."""
     _check(arguments)
     sampler = open_sampler(arguments, _wanted(arguments))
     try:
@@ -81,7 +81,7 @@ def _wanted(arguments: Arguments) -> Wanted:
     )
 
 
-def _looks(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:
+def _samples(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:
     """Yield as many looks as the options ask for."""
     end = None if arguments.duration is None else sampler.clock.monotonic() + arguments.duration
     for number, snapshot in enumerate(sampler.stream(arguments.interval), 1):
@@ -113,7 +113,7 @@ def _to_history(sampler: Sampler, arguments: Arguments) -> None:
     told: set[str] = set()
     try:
         with Ending() as ending:
-            for snapshot in ending.until_told(_looks(sampler, arguments)):
+            for snapshot in ending.until_told(_samples(sampler, arguments)):
                 recorder.put(snapshot)
                 for problem in recorder.problems:
                     if problem.message not in told:
@@ -127,7 +127,7 @@ def _to_stdout(sampler: Sampler, arguments: Arguments) -> None:
     from ...model.codec import to_line
 
     with Ending() as ending:
-        for snapshot in ending.until_told(_looks(sampler, arguments)):
+        for snapshot in ending.until_told(_samples(sampler, arguments)):
             sys.stdout.write(to_line(snapshot) + "\n")
             sys.stdout.flush()
 
@@ -150,7 +150,7 @@ def _to_files(sampler: Sampler, arguments: Arguments) -> None:
     full = False
     try:
         with Ending() as ending:
-            for snapshot in ending.until_told(_looks(sampler, arguments)):
+            for snapshot in ending.until_told(_samples(sampler, arguments)):
                 if full := not files.write(snapshot):
                     break
                 progress.show(files, sampler.clock.monotonic())
@@ -164,8 +164,8 @@ def _to_files(sampler: Sampler, arguments: Arguments) -> None:
 
 
 def _summary(files: Rotation, passed: float) -> str:
-    looks = "1 look" if files.count == 1 else f"{files.count} looks"
-    return f"{looks} in {duration_text(round(passed))}, {size_text(files.size)}, {files.path}"
+    samples = "1 sample" if files.count == 1 else f"{files.count} samples"
+    return f"{samples} in {duration_text(round(passed))}, {size_text(files.size)}, {files.path}"
 
 
 class _Progress:
@@ -184,7 +184,7 @@ class _Progress:
         """Draw how far it is, now and then."""
         if now >= self._due:
             self._due, self._drawn = now + _PROGRESS, True
-            text = f"{files.count} looks  {size_text(files.size)}  {duration_text(now - self._begun)}  Ctrl-C ends it"
+            text = f"{files.count} samples  {size_text(files.size)}  {duration_text(now - self._begun)}  Ctrl-C ends it"
             sys.stderr.write(f"\r{text}\x1b[K")
             sys.stderr.flush()
 
@@ -227,7 +227,7 @@ VERB = Verb(
         Option("--interval", "-n", value="SECONDS", default=1.0, parse=seconds("--interval", 0.01, 86400),
                help="Look every so many seconds; 1 unless given."),
         Option("--for", value="TIME", name="duration", parse=parse_duration, help="Stop after this time: 10s, 5m, 2h."),
-        Option("--count", value="N", parse=_count("--count"), help="Stop after so many looks."),
+        Option("--count", value="N", parse=_count("--count"), help="Stop after so many samples."),
         Option("--processes", "-p", default=False, help="Record every process, too, with its command line."),
         Option("--metrics", "-m", value="METRICS", parse=some_words, complete="metrics",
                help="Only these metrics, separated by commas; all but the details unless given."),

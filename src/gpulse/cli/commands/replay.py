@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...sampling.sampler import Sampler
     from ..options import Arguments
 
-_EVERY_LOOK = 0.0  # what --speed max is until it is given to the source
+_EVERY_SAMPLE = 0.0  # what --speed max is until it is given to the source
 _GLANCE = 1.0  # seconds between two glances
 
 
@@ -46,7 +46,7 @@ def _open(arguments: Arguments, wanted: Wanted) -> Sampler:
     source = ReplaySource(arguments.file)
     source.start = arguments.start if arguments.start is not None else source.start
     if arguments.speed is not None:
-        source.speed = None if arguments.speed == _EVERY_LOOK else arguments.speed
+        source.speed = None if arguments.speed == _EVERY_SAMPLE else arguments.speed
     sampler = Sampler(source, wanted).open()
     if source.player is not None:
         source.player.loops = arguments.loop
@@ -70,7 +70,7 @@ def _glances(arguments: Arguments) -> None:
     rows = None if not capable(sys.stdout, os.environ) else lambda: size_of(sys.stdout, os.environ)[1]
     sampler = _open(arguments, EVERYTHING)
     try:
-        pause = 0.0 if arguments.speed == _EVERY_LOOK else _GLANCE
+        pause = 0.0 if arguments.speed == _EVERY_SAMPLE else _GLANCE
         watch(sampler.stream(pause), draw, rows, sys.stdout)
     finally:
         sampler.close()
@@ -78,7 +78,7 @@ def _glances(arguments: Arguments) -> None:
 
 def _speed(text: str) -> float:
     if text == "max":
-        return _EVERY_LOOK
+        return _EVERY_SAMPLE
     try:
         speed = float(text.removesuffix("x"))
     except ValueError:
@@ -94,7 +94,7 @@ VERB = Verb(
     (
         Option("file", value="FILE", complete="files", help="A recording, plain or packed, of `gpulse record` or a sink."),
         Option("--speed", value="SPEED", parse=_speed, complete=("0.5", "2", "4", "16", "max"), open=True,
-               help="So many times as fast; max is every look in turn, as fast as it can be drawn."),
+               help="So many times as fast; max is every sample in turn, as fast as it can be drawn."),
         Option("--start", value="TIME", parse=parse_duration, help="Begin so far into it: 90s, 5m, 1h."),
         Option("--loop", default=False, help="Begin anew when it is over."),
         Option("--top", default=False, help="On the live screen, which is usual on a terminal; ? lists its keys."),

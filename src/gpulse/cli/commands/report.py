@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...surfaces.report.moments import Moment
+    from ...surfaces.report.recorded_samples import RecordedSample
     from ...surfaces.report.run import Run
     from ..options import Arguments
 
@@ -47,7 +47,7 @@ def _check(arguments: Arguments) -> None:
 
 def _read(arguments: Arguments, path: str | None) -> Run:
     from ...surfaces.report.account import account
-    from ...surfaces.report.moments import between, of_gpus, recorded
+    from ...surfaces.report.recorded_samples import between, of_gpus, recorded
 
     moments = _remembered(arguments.since) if path is None else recorded(path)
     chosen = between(moments, getattr(arguments, "from"), arguments.to)
@@ -56,10 +56,10 @@ def _read(arguments: Arguments, path: str | None) -> Run:
     return account(chosen, f"the last {arguments.since}" if path is None else os.path.basename(path))
 
 
-def _remembered(since: str) -> Iterator[Moment]:
+def _remembered(since: str) -> Iterator[RecordedSample]:
     import time
 
-    from ...surfaces.report.moments import remembered
+    from ...surfaces.report.recorded_samples import remembered
 
     now = time.time()
     return remembered(now - parse_duration(since), now)

@@ -11,13 +11,13 @@ from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...analysis.free import Asked, Verdict
+    from ...analysis.free import Requirement, Verdict
     from ...model.catalog import Gpu
-    from ...monitor.request import Look
+    from ...monitor.request import AgentSample
     from ...store.claims import Claim
     from ...store.recorder import RecordingFile
-    from ...surfaces.run.child import Child, SignalsHeld
-    from ...surfaces.run.watch import Watch
+    from ...supervision.child import Child, SignalsHeld
+    from ...supervision.watch import CommandWatch
     from ..options import Arguments
 
 _RECORDED = (
@@ -36,7 +36,7 @@ def run(arguments: Arguments) -> int:
         from ...surfaces.report.writing import form_of
 
         form_of(arguments.report)  # better said now than when the night is over
-    from ...surfaces.run.child import Child, SignalsHeld, end_like, started_with
+    from ...supervision.child import Child, SignalsHeld, end_like, started_with
 
     held = SignalsHeld()
     gpus, claims = _take(arguments, held) if arguments.gpus is not None else ([], [])
@@ -58,9 +58,9 @@ def run(arguments: Arguments) -> int:
     end_like(status)
 
 
-def _watch(arguments: Arguments, pid: int, uuids: list[str] | None, recording: RecordingFile | None) -> Watch:
+def _watch(arguments: Arguments, pid: int, uuids: list[str] | None, recording: RecordingFile | None) -> CommandWatch:
     from ...monitor.request import Request
-    from ...surfaces.run.watch import Watch
+    from ...supervision.watch import CommandWatch
     from ..session import source_name
 
     request = Request(
@@ -72,11 +72,11 @@ def _watch(arguments: Arguments, pid: int, uuids: list[str] | None, recording: R
         processes=("memory_used",) if recording is None else _RECORDED,
     )
 
-    def record(look: Look) -> None:
+    def record(sample: AgentSample) -> None:
         if recording is not None:
-            recording.write(look.snapshot)
+            recording.write(sample.snapshot)
 
-    return Watch(request, record)
+    return CommandWatch(request, record)
 
 
 def _recording(arguments: Arguments) -> RecordingFile | None:
@@ -98,10 +98,12 @@ def _recording(arguments: Arguments) -> RecordingFile | None:
     return RecordingFile(path, force=True)
 
 
-def _tell(arguments: Arguments, child: Child, status: int, watch: Watch, recording: RecordingFile | None) -> None:
+def _tell(
+    arguments: Arguments, child: Child, status: int, watch: CommandWatch, recording: RecordingFile | None
+) -> None:
     """Say what happened; whatever goes wrong here is not the command's fault."""
     from ...sources.secrets import mask
-    from ...surfaces.run.ending import ending, headline
+    from ...supervision.run_summary import ending, headline
 
     summary = watch.stop()
     if recording is not None:
@@ -130,15 +132,15 @@ def _report(arguments: Arguments, path: str, title: str) -> str:
 
 def _take(arguments: Arguments, held: SignalsHeld) -> tuple[list[Gpu], list[Claim]]:
     """Return free GPUs with the claims on them; with --wait as soon as there are enough. Raises NoFreeGpu with the reasons."""
-    from ...analysis.free import Asked
+    from ...analysis.free import Requirement
 
-    asked = Asked(arguments.gpus, arguments.free_memory, arguments.utilization)
+    asked = Requirement(arguments.gpus, arguments.free_memory, arguments.utilization)
     return wait_for(
         asked, arguments, lambda verdicts: _claimed(verdicts, asked), verb="run", quiet=arguments.quiet, clock=held
     )
 
 
-def _claimed(verdicts: list[Verdict], asked: Asked) -> tuple[list[Gpu], list[Claim]] | None:
+def _claimed(verdicts: list[Verdict], asked: Requirement) -> tuple[list[Gpu], list[Claim]] | None:
     """Take the best of the free GPUs; where another was quicker, the next best, and none when too few are left."""
     from ...analysis.free import best
     from ...store.claims import claim, claims_folder
@@ -172,7 +174,7 @@ VERB = Verb(
                help="Choose so many free GPUs and set CUDA_VISIBLE_DEVICES to them."),
         *FREE,
         Option("--interval", value="TIME", default=1.0, parse=seconds("--interval", 0.1, 60),
-               help="Look every so many seconds; 1 unless given."),
+               help="AgentSample every so many seconds; 1 unless given."),
         Option("--output", "-o", value="FILE", complete="files", help="Record it: FILE.ndjson or FILE.ndjson.gz, for replay and report."),
         Option("--force", default=False, help="Replace a recording that is there."),
         Option("--report", value="FILE", complete="files", help="Write a report at the end: FILE.html or FILE.md."),

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from ...delivery.alerts import Alerts
     from ...model.snapshot import Snapshot
     from ...store.history import Recorder
-    from ...surfaces.alerts.alerts import Alerts
     from ...surfaces.web.past import Past
     from ..options import Arguments
 
@@ -122,7 +122,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
     """Put sampler, history, exporter, alerts and server together, and take them apart again."""
     from contextlib import ExitStack
 
-    from ...surfaces.alerts.alerts import Alerts
+    from ...delivery.alerts import Alerts
     from ...surfaces.exporter.exporter import Exporter
     from ...surfaces.exporter.exporter import wanted as exported
     from ...surfaces.web.hub import Hub, wanted
@@ -177,9 +177,9 @@ def _push(arguments: Arguments, ends: Any) -> Callable[[Snapshot], None] | None:
 
 def _settings(arguments: Arguments, place: _Place, token: str | None) -> Any:
     from ...surfaces.web.auth import Hosts
-    from ...surfaces.web.server import Settings
+    from ...surfaces.web.server import ServerSettings
 
-    return Settings(
+    return ServerSettings(
         token,
         None if place.unix else Hosts(place.names, addresses=not place.private),
         base_path=arguments.base_path,
@@ -229,7 +229,7 @@ class _Rules:
     def __init__(self, alerts: Alerts) -> None:
         self._alerts = alerts
 
-    def look(self, snapshot: Snapshot) -> list[dict[str, Any]]:
+    def observe(self, snapshot: Snapshot) -> list[dict[str, Any]]:
         """Take a snapshot; return what turned."""
         return [transition.to_plain() for transition in self._alerts.add(snapshot)]
 

@@ -102,7 +102,7 @@ VERB = Verb(
                help="A plain table of these metrics instead, separated by commas; `gpulse metrics` lists them."),
         Option("--watch", "-w", value="SECONDS", parse=seconds("--watch", 0.1, 86400), optional=1.0,
                help="Draw again every so many seconds (1 unless given); Ctrl-C ends it."),
-        Option("--json", default=False, help="Everything there is as JSON, one line a look; with --watch, a stream of lines."),
+        Option("--json", default=False, help="Everything there is as JSON, one line a sample; with --watch, a stream of lines."),
         *COMMON,
     ),
     run,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Arguments) -> int:
-    """Open the screen; where there is no terminal, write a line at each look instead."""
+    """Open the screen; where there is no terminal, write a line at each sample instead."""
     from ..screen import show_screen
     from ..session import open_sampler
 

@@ -13,7 +13,7 @@ from .structures import (
     DramEncryption,
     Hostname,
     MarginTemperature,
-    Memory,
+    MemoryInfo,
     PciInfo,
     PciInfoExtended,
     Platform,
@@ -226,7 +226,7 @@ DETAILS: tuple[Reader, ...] = (
     field("module_power_limit_min", 187, thousandth, MODULE),
     field("module_power_limit_max", 188, thousandth, MODULE),
     record(
-        Memory,
+        MemoryInfo,
         "nvmlDeviceGetConfComputeProtectedMemoryUsage",
         {"memory_protected_total": "total", "memory_protected_used": "used", "memory_protected_free": "free"},
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import byref, c_void_p
 
 from ...model.catalog import GPU_METRICS
-from ..base import Device, Sample
+from ..base import Device, DeviceSample
 from ..once import once
 from . import gpm, mig
 from .identity import IDENTITY_KEYS, identify
@@ -43,7 +43,7 @@ _LOST = (GPU_IS_LOST, RESET_REQUIRED)
 class NvidiaDevice(Device):
     """One GPU of NVML's, found by its index, or by its PCI slot where asking by index would wake another.
 
-    `answered` says whether any call of the last look was heard, be it only to be told that there is no such value;
+    `answered` says whether any call of the last sample was heard, be it only to be told that there is no such value;
     `lost` that the GPU is off the bus.
     """
 
@@ -111,8 +111,8 @@ class NvidiaDevice(Device):
             return False
         return all(instance.settled() for instance in self._instances)
 
-    def read(self, keys: Key, process_keys: Key | None) -> Sample:
-        sample = Sample()
+    def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
+        sample = DeviceSample()
         if self._closed:
             self.attach()
         if self._closed:
@@ -156,7 +156,7 @@ class NvidiaDevice(Device):
 
         return READERS + DETAILS
 
-    def _read_activity(self, sample: Sample, keys: Key) -> None:
+    def _read_activity(self, sample: DeviceSample, keys: Key) -> None:
         asked = keys & gpm.KEYS
         if not asked:
             return
@@ -169,7 +169,7 @@ class NvidiaDevice(Device):
             self._links.read(sample, asked)
 
     def _read_processes(
-        self, sample: Sample, keys: Key, process_keys: Key | None, codes: list[int]
+        self, sample: DeviceSample, keys: Key, process_keys: Key | None, codes: list[int]
     ) -> tuple[dict[int, Facts], dict[int, Facts]]:
         """Read the process list where it is wanted; return all processes, and those that are in no MIG instance."""
         if process_keys is None and not self._integrated:
@@ -188,13 +188,13 @@ class NvidiaDevice(Device):
         own_keys = {instance.key for instance in self._instances}
         return processes, {pid: facts for pid, facts in processes.items() if placed.get(pid) not in own_keys}
 
-    def _instance(self, sample: Sample) -> Sample:
+    def _instance(self, sample: DeviceSample) -> DeviceSample:
         for key in ("pci_bus_id", "architecture"):
             if key in self.identity:
                 sample.values.setdefault(key, self.identity[key])
         return sample
 
-    def _read_xid(self, sample: Sample, keys: Key) -> None:
+    def _read_xid(self, sample: DeviceSample, keys: Key) -> None:
         if "xid_last" in keys:
             code = None if self._watch is None else self._watch.last(self.handle)
             sample.gaps["xid_last"] = "pending"
@@ -251,7 +251,7 @@ class NvidiaDevice(Device):
         return is_jetson(str(self.identity.get("name", "")))
 
 
-def _closed(sample: Sample, keys: Key, code: int) -> Sample:
+def _closed(sample: DeviceSample, keys: Key, code: int) -> DeviceSample:
     """Return the look at a GPU that the driver lists and does not let us open: its row stays, with the reason."""
     gap = gap_of(code)
     sample.state = "lost" if gap == "lost" else "ok"
@@ -259,8 +259,8 @@ def _closed(sample: Sample, keys: Key, code: int) -> Sample:
     return sample
 
 
-def _lose(sample: Sample, keys: Key) -> None:
-    """Turn a look that no call answered into that of a lost GPU: what it last said is no longer so."""
+def _lose(sample: DeviceSample, keys: Key) -> None:
+    """Turn a sample that no call answered into that of a lost GPU: what it last said is no longer so."""
     gap: Gap = "lost"
     sample.state = "lost"
     sample.values.clear()

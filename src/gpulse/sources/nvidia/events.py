@@ -16,7 +16,7 @@ _MOST_AT_ONCE = 64
 
 
 class XidWatch:
-    """A set of GPUs whose faults are noted. Registering costs 1 ms a GPU, a look 2 µs; owned by one thread at a time."""
+    """A set of GPUs whose faults are noted. Registering costs 1 ms a GPU, a sample 2 µs; owned by one thread at a time."""
 
     def __init__(self, nvml: Nvml) -> None:
         self._nvml = nvml

@@ -51,7 +51,7 @@ class Links:
 
     def prime(self) -> None:
         """Take the first of the two looks at the PCIe counters; the driver's own time stamps make even 1 ms enough."""
-        self._first = self._look(self._pcie, _PCIE) if self._function is not None else {}
+        self._first = self._read_counters(self._pcie, _PCIE) if self._function is not None else {}
 
     def read(self, facts: Facts, keys: Key) -> None:
         """File PCIe rates over the time since `prime`, and NVLink counters for the sampler to make rates of."""
@@ -61,12 +61,12 @@ class Links:
         if keys & _PCIE.keys():
             self._read_pcie(facts, keys)
         if keys & _NVLINK.keys():
-            for key, (count, at) in self._look(self._nvlink, _NVLINK, facts).items():
+            for key, (count, at) in self._read_counters(self._nvlink, _NVLINK, facts).items():
                 facts.counters[key] = Counter(count * 1024, at / 1e6)
 
     def _read_pcie(self, facts: Facts, keys: Key) -> None:
         first, self._first = self._first, {}
-        for key, (count, at) in self._look(self._pcie, _PCIE, facts).items():
+        for key, (count, at) in self._read_counters(self._pcie, _PCIE, facts).items():
             if key not in keys:
                 continue
             before, since = first.get(key, (0, at))
@@ -75,7 +75,9 @@ class Links:
             else:
                 facts.gaps[key] = "pending"
 
-    def _look(self, fields: Any, names: dict[str, int], facts: Facts | None = None) -> dict[str, tuple[int, int]]:
+    def _read_counters(
+        self, fields: Any, names: dict[str, int], facts: Facts | None = None
+    ) -> dict[str, tuple[int, int]]:
         """Return count and µs of each field that answers; the gaps of the others go to `facts`."""
         assert self._function is not None
         code = self._function(self._handle, len(names), fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_void_p
 
-from ..base import Sample
+from ..base import DeviceSample
 from .gpm import KEYS as GPM_KEYS
 from .gpm import LINK_KEYS, Gpm
 from .nvml import SUCCESS
@@ -51,9 +51,9 @@ class MigInstance:
         """Tell whether a GPM read now would find a value."""
         return self._gpm is None or self._gpm.settled()
 
-    def read(self, keys: Key, processes: dict[int, Facts]) -> Sample:
+    def read(self, keys: Key, processes: dict[int, Facts]) -> DeviceSample:
         """Read what an instance has of these metrics."""
-        sample = Sample()
+        sample = DeviceSample()
         sample.values.update(self.identity)
         sample.processes = processes
         if keys & set(MEMORY.keys):

@@ -1,6 +1,6 @@
 """The NVML library: loaded, called by name, return codes turned into gaps.
 
-A private table instead of nvidia-ml-py saves 25 ms at start and half the CPU of a look (docs/decisions/0001);
+A private table instead of nvidia-ml-py saves 25 ms at start and half the CPU of a sample (docs/decisions/0001);
 the tests compare every structure and constant here with nvidia-ml-py's.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ctypes import byref, c_uint, c_ulonglong, sizeof
 
 from .nvml import DEPRECATED, FUNCTION_NOT_FOUND, SUCCESS, gap_of
-from .structures import ALL_ONES_64, Bar1Memory, FieldValue, Memory, MemoryV2, TemperatureV1, Utilization
+from .structures import ALL_ONES_64, Bar1Memory, FieldValue, MemoryInfo, MemoryV2, TemperatureV1, Utilization
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ def throttle_words(bits: int) -> tuple[str, ...]:
 def _bind_memory(nvml: Nvml, handle: Any) -> Bound:
     second, first = nvml.function("nvmlDeviceGetMemoryInfo_v2"), nvml.function("nvmlDeviceGetMemoryInfo")
     if second is None:
-        return structure(Memory, _MEMORY, "nvmlDeviceGetMemoryInfo").bind(nvml, handle)
-    out, old = MemoryV2(), Memory()
+        return structure(MemoryInfo, _MEMORY, "nvmlDeviceGetMemoryInfo").bind(nvml, handle)
+    out, old = MemoryV2(), MemoryInfo()
     out.version = sizeof(MemoryV2) | 2 << 24
     reference, old_reference = byref(out), byref(old)
 

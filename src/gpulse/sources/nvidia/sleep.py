@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base import Device, Sample
+from ..base import Device, DeviceSample
 from ..files import names, read_text
 
 TYPE_CHECKING = False
@@ -36,8 +36,8 @@ class SleepingDevice(Device):
         identity.setdefault("name", "NVIDIA GPU")
         self.identity = identity
 
-    def read(self, keys: Key, process_keys: Key | None) -> Sample:
-        sample = Sample()
+    def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
+        sample = DeviceSample()
         sample.state = "asleep"
         sample.gaps.update(dict.fromkeys(keys - self.identity.keys(), "asleep"))
         return sample

@@ -25,7 +25,7 @@ class Utilization(Structure):
     _fields_ = [("gpu", c_uint), ("memory", c_uint)]
 
 
-class Memory(Structure):
+class MemoryInfo(Structure):
     _fields_ = [("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong)]
 
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..base import Facts, Sample
+    from ..base import DeviceSample, Facts
     from .nvml import Nvml
 
 _INTEGRATED = ("gb10", "nvgpu", "orin", "xavier", "thor", "tegra")
@@ -40,7 +40,7 @@ def is_jetson(name: str) -> bool:
     return any(word in name.lower() for word in _JETSON)
 
 
-def share_memory(sample: Sample, processes: dict[int, Facts] | None, root: str = "") -> None:
+def share_memory(sample: DeviceSample, processes: dict[int, Facts] | None, root: str = "") -> None:
     """Give a GPU without memory of its own the machine's: total is MemTotal, used the sum of its processes where known."""
     if sample.values.get("memory_total"):
         sample.values["memory_unified"] = True
@@ -60,7 +60,7 @@ def share_memory(sample: Sample, processes: dict[int, Facts] | None, root: str =
         sample.gaps.pop(key, None)
 
 
-def fill_from_kernel(sample: Sample, root: str = "") -> None:
+def fill_from_kernel(sample: DeviceSample, root: str = "") -> None:
     """Fill what NVML leaves out or answers with 0 on a Jetson: load, temperature and clock."""
     load = next((value for path in _LOAD if (value := read_int(root + path)) is not None), None)
     _fill(sample, "utilization", None if load is None else load / 10)
@@ -68,7 +68,7 @@ def fill_from_kernel(sample: Sample, root: str = "") -> None:
     _fill(sample, "clock_sm", _clock(root))
 
 
-def _fill(sample: Sample, key: str, value: float | None) -> None:
+def _fill(sample: DeviceSample, key: str, value: float | None) -> None:
     if value is not None and (key in sample.gaps or not sample.values.get(key, True)):
         sample.values[key] = value
         sample.gaps.pop(key, None)

@@ -1,4 +1,4 @@
-"""The player: which look of a recording is due, and the ways to move it."""
+"""The player: which sample of a recording is due, and the ways to move it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 class Position:
-    """Where a player is: at which look, how many seconds into the recording, of `total` where its end has been found.
+    """Where a player is: at which sample, how many seconds into the recording, of `total` where its end has been found.
 
-    A `speed` of None is every look in turn.
+    A `speed` of None is every sample in turn.
     """
 
     __slots__ = ("ended", "moment", "paused", "place", "speed", "total")
@@ -37,7 +37,7 @@ class Position:
 class Player:
     """Plays looks by the clock, so that whoever asks seldom sees fewer; with a speed of None, each in turn.
 
-    At the end `look` raises StopIteration, unless it `loops` or `stays` at the last look. Any thread may call anything.
+    At the end `due_sample` raises StopIteration, unless it `loops` or `stays` at the last sample. Any thread may call anything.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class Player:
         start: float = 0.0,
         speed: float | None = 1.0,
         clock: Callable[[], float] = time.monotonic,
-        complete: Callable[[Snapshot], Snapshot] = lambda look: look,
+        complete: Callable[[Snapshot], Snapshot] = lambda due_sample: due_sample,
     ) -> None:
-        """Begin at `start` seconds of a recording that holds something; `complete` adds to each look what it lacks."""
+        """Begin at `start` seconds of a recording that holds something; `complete` adds to each sample what it lacks."""
         frames.find(0.0)  # no further: finding a later start may take longer than a source has to open
         self.stays = self.loops = self._closed = False
         self._complete = complete
@@ -56,14 +56,14 @@ class Player:
         self._speed = speed
         self._clock = clock
         self._lock = threading.RLock()
-        self._place = -1  # of the look shown last; -1 before there was one
+        self._place = -1  # of the sample shown last; -1 before there was one
         self._from = start  # the moment of the recording ...
         self._since = 0.0  # ... and when, by the clock, it was
         self._paused = False
         self._read: tuple[int, Snapshot] | None = None
 
-    def look(self) -> Snapshot:
-        """Return the look that is due now: the same object as long as it is the same look."""
+    def due_sample(self) -> Snapshot:
+        """Return the sample that is due now: the same object as long as it is the same sample."""
         with self._lock:
             frames = self._frames
             if self._closed:
@@ -92,12 +92,12 @@ class Player:
                 self.jump(0.0)
 
     def step(self, count: int) -> None:
-        """Hold, and go so many looks on, or back."""
+        """Hold, and go so many samples on, or back."""
         with self._lock:
             self._paused = True
             if self._place < 0:
                 self._begin()
-            self._is_last()  # finds the look after this one
+            self._is_last()  # finds the sample after this one
             self._go(min(len(self._frames) - 1, max(0, self._place + count)))
 
     def seek(self, seconds: float) -> None:
@@ -106,14 +106,16 @@ class Player:
             self.jump(self._moment() + seconds)
 
     def jump(self, moment: float) -> None:
-        """Go to a moment, in seconds from the start; beyond the end is the last look."""
+        """Go to a moment, in seconds from the start; beyond the end is the last sample."""
         with self._lock:
             place = self._frames.at(moment)
             self._go_on_from(max(0.0, min(moment, self._frames.times[-1])))
-            self._place = place - 1 if self._speed is None and not self._paused else place  # the next look goes one on
+            self._place = (
+                place - 1 if self._speed is None and not self._paused else place
+            )  # the next sample goes one on
 
     def change_speed(self, steps: int) -> None:
-        """Play faster by so many steps of SPEEDS, or slower; beyond the fastest is every look in turn."""
+        """Play faster by so many steps of SPEEDS, or slower; beyond the fastest is every sample in turn."""
         with self._lock:
             self._go_on_from(self._moment())
             pace = float("inf") if self._speed is None else self._speed
@@ -130,7 +132,7 @@ class Player:
             return Position(place, times[place], total, self._speed, self._paused, self._has_ended())
 
     def wait(self) -> float | None:
-        """Return in how many seconds the next look is due; None when none will be by itself."""
+        """Return in how many seconds the next sample is due; None when none will be by itself."""
         with self._lock:
             if self._paused or self._has_ended():
                 return None
@@ -145,13 +147,13 @@ class Player:
             return self._frames.whole
 
     def close(self) -> None:
-        """Let go of the file; safe to call twice. There are no looks any more."""
+        """Let go of the file; safe to call twice. There are no samples any more."""
         with self._lock:
             self._closed = True
             self._frames.close()
 
     def _begin(self) -> None:
-        """Show the first look from the start on, or the last there is."""
+        """Show the first sample from the start on, or the last there is."""
         times = self._frames.times
         place = self._frames.at(self._from)
         self._place = place if times[place] >= self._from else min(place + 1, len(times) - 1)

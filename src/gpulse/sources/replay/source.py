@@ -53,7 +53,7 @@ class ReplaySource(Source):
 
     def recorded(self) -> Snapshot | None:
         assert self.player is not None
-        return self.player.look()
+        return self.player.due_sample()
 
 
 def _completed(frame: Snapshot) -> Snapshot:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..base import Device, Facts, Sample
+from ..base import Device, DeviceSample, Facts
 from .noise import digits, scatter
-from .readers import CONSTANTS, GAPS, READERS, Moment
+from .readers import CONSTANTS, GAPS, READERS, SimulatedInstant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ DRIVER = "580.159.04"
 _SHARE_WINDOW = 2.0  # seconds; the driver's figures by process look further back than those of the GPU
 _BUSES = (0x19, 0x3B, 0x4C, 0x5D, 0x9B, 0xBB, 0xCB, 0xDB)
 
-_PROCESS_READERS: dict[str, Callable[[Moment, Worker], Value]] = {
+_PROCESS_READERS: dict[str, Callable[[SimulatedInstant, Worker], Value]] = {
     "type": lambda moment, worker: "C",
     "memory_used": lambda moment, worker: worker.memory,
     "sm_utilization": lambda moment, worker: round(_busy(moment) * 99.0),
@@ -29,7 +29,7 @@ _PROCESS_READERS: dict[str, Callable[[Moment, Worker], Value]] = {
 }
 
 
-def _busy(moment: Moment) -> float:
+def _busy(moment: SimulatedInstant) -> float:
     return moment.rhythm.busy.mean(moment.at, _SHARE_WINDOW)
 
 
@@ -54,9 +54,9 @@ class SimulatedDevice(Device):
             "driver_version": DRIVER,
         }
 
-    def read(self, keys: Key, process_keys: Key | None) -> Sample:
-        moment = Moment(self._scene, self._seed, self._stage.elapsed() + self._scene.start)
-        sample = Sample()
+    def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
+        moment = SimulatedInstant(self._scene, self._seed, self._stage.elapsed() + self._scene.start)
+        sample = DeviceSample()
         values = sample.values
         for key, reader in READERS.items():
             if key in keys:
@@ -70,7 +70,7 @@ class SimulatedDevice(Device):
         return sample
 
 
-def _facts(moment: Moment, worker: Worker, keys: Key) -> Facts:
+def _facts(moment: SimulatedInstant, worker: Worker, keys: Key) -> Facts:
     facts = Facts()
     facts.values = {key: reader(moment, worker) for key, reader in _PROCESS_READERS.items() if key in keys}
     return facts

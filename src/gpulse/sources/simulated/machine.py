@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ...model.metric import Value
     from ..base import Key
-    from .scene import Rhythm, Worker
+    from .scene import LoadPattern, Worker
     from .stage import Stage
     from .wave import Wave
 
@@ -96,7 +96,7 @@ class SimulatedMachine(Machine):
     def _memory(self, elapsed: float) -> int:
         return _SYSTEM_MEMORY + sum(worker.host_memory for worker, _ in self._stage.workers(elapsed))
 
-    def _disk(self, base: float, part: float, link: Callable[[Rhythm], Wave], elapsed: float) -> float:
+    def _disk(self, base: float, part: float, link: Callable[[LoadPattern], Wave], elapsed: float) -> float:
         """Return what disks move: a part of what passes between host and GPUs, and some of their own."""
         passing = sum(link(scene.rhythm).mean(elapsed + scene.start) for scene in self._stage.scenes)
         return base * (1.0 + 0.3 * self._noise(5, elapsed)) + part * passing

@@ -9,7 +9,7 @@ _CELL = 1.7  # seconds; longer than the second power is averaged over, or the hu
 
 
 def scatter(seed: int, cell: int) -> float:
-    """Return a number in [-1, 1) that looks random and depends on these two only."""
+    """Return a number in [-1, 1) that samples random and depends on these two only."""
     bits = (seed * 0x9E3779B97F4A7C15 + cell * 0xBF58476D1CE4E5B9) & _MASK
     bits = ((bits ^ (bits >> 31)) * 0x94D049BB133111EB) & _MASK
     bits = ((bits ^ (bits >> 29)) * 0xD6E8FEB86659FD93) & _MASK

@@ -22,7 +22,7 @@ _QUICK = 0.4  # the part of the thermal resistance that lies in the chip, and so
 _CLOCK_STEP = 15
 
 
-class Moment:
+class SimulatedInstant:
     """One GPU at one moment: what several metrics are worked out from, each thing once."""
 
     __slots__ = ("at", "beat", "busy", "memory", "place", "profile", "rhythm", "scene", "seed", "workers")
@@ -48,38 +48,38 @@ class Moment:
         return round(min(100.0, max(0.0, self.noisy(channel, level * self.busy, unrest))), 2)
 
 
-def _power(moment: Moment) -> float:
+def _power(moment: SimulatedInstant) -> float:
     """Return the mean over the last second of the power whose integral `_energy` is."""
     hum = hum_area(moment.seed, moment.at) - hum_area(moment.seed, moment.at - 1.0)
     return round(moment.rhythm.watts.mean(moment.at) + moment.scene.hum * hum, 3)
 
 
-def _energy(moment: Moment) -> float:
+def _energy(moment: SimulatedInstant) -> float:
     before = _UPTIME * (420.0 + 60.0 * moment.place)
     hum = moment.scene.hum * hum_area(moment.seed, moment.at)
     return round(before + moment.rhythm.watts.area(moment.at) + hum, 3)
 
 
-def _temperature(moment: Moment) -> int:
+def _temperature(moment: SimulatedInstant) -> int:
     scene = moment.scene
     watts = _QUICK * moment.rhythm.watts.mean(moment.at) + (1.0 - _QUICK) * moment.rhythm.heat.at(moment.at)
     return round(scene.ambient + scene.spread * moment.place + scene.resistance * watts)
 
 
-def _memory_temperature(moment: Moment) -> int:
+def _memory_temperature(moment: SimulatedInstant) -> int:
     scene = moment.scene
     return round(
         scene.ambient + 6.0 + scene.spread * moment.place + 0.8 * scene.resistance * moment.rhythm.heat.at(moment.at)
     )
 
 
-def _clock(moment: Moment) -> int:
+def _clock(moment: SimulatedInstant) -> int:
     level = moment.beat.clock
     unrest = 0.08 * max(0, TOP_CLOCK - level) if moment.beat.busy > 0.0 else 0.0
     return _CLOCK_STEP * round((level + unrest * jitter(moment.seed, 1, moment.at)) / _CLOCK_STEP)
 
 
-READERS: dict[str, Callable[[Moment], Value]] = {
+READERS: dict[str, Callable[[SimulatedInstant], Value]] = {
     "utilization": lambda moment: round(moment.share(14, 100.0, 0.012)),
     "memory_utilization": lambda moment: round(moment.share(2, moment.profile.dram * 1.3)),
     "sm_active": lambda moment: moment.share(3, moment.profile.sm, 0.012),

@@ -42,7 +42,7 @@ class Beat:
         self.reasons = reasons
 
 
-class Rhythm:
+class LoadPattern:
     """Beats that repeat, and the wave each of their levels makes."""
 
     __slots__ = ("_beats", "_edges", "busy", "heat", "nvlink", "period", "rx", "tx", "watts")
@@ -129,11 +129,11 @@ class Scene:
     resistance = 0.055
     hum = 5.0
     profile: Profile
-    rhythm: Rhythm
+    rhythm: LoadPattern
 
     def __init__(self, seed: int, index: int) -> None:
         self.index = index
-        self.rhythm = Rhythm(self.beats(seed))
+        self.rhythm = LoadPattern(self.beats(seed))
 
     def beats(self, seed: int) -> Sequence[Beat]:
         """Return the beats of one lap."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .events import Events
     from .slots import Slots, Statement
 
-_LONGEST = 30.0  # seconds between two looks that still count as use; beyond, nobody saw
+_LONGEST = 30.0  # seconds between two samples that still count as use; beyond, nobody saw
 _SLACK = 5.0  # seconds by which two readings of when a process started may differ
 _NO_PID = 1 << 32
 _TEXT = 500  # characters kept of a command
@@ -52,7 +52,7 @@ class Account:
         self.energy: float | None = None
 
     def add(self, process: Process, time: float, elapsed: float, sharers: int, energy: float | None) -> None:
-        """Count the seconds since the last look; a GPU that several hold at once counts for each in equal parts."""
+        """Count the seconds since the last sample; a GPU that several hold at once counts for each in equal parts."""
         self.last = time
         self.seconds += elapsed
         self.held += elapsed / sharers
@@ -73,7 +73,7 @@ class Account:
 
 
 class Accounts:
-    """All processes seen on the last look; `news` is what the database has to learn of new ones, in order."""
+    """All processes seen on the last sample; `news` is what the database has to learn of new ones, in order."""
 
     def __init__(self, connection: sqlite3.Connection, slots: Slots, events: Events) -> None:
         self.news: list[Statement] = []
@@ -85,7 +85,7 @@ class Accounts:
         self._seen: float | None = None
 
     def add(self, snapshot: Snapshot) -> None:
-        """Count one look."""
+        """Count one sample."""
         time = snapshot.time
         elapsed = 0.0 if self._seen is None else time - self._seen
         elapsed = elapsed if 0 < elapsed <= _LONGEST else 0.0
@@ -134,7 +134,7 @@ class Accounts:
         texts = (process.user, process.name, (process.command or "")[:_TEXT] or None)
         owner = (process.job, process.container, process.pod)
         self.news.append((_INSERT, (self._last, gpu, pid, started, *map(_sound, texts + owner))))
-        if self._seen is not None:  # one that is there at the first look has been there before
+        if self._seen is not None:  # one that is there at the first sample has been there before
             self._events.add(time, uuid, "process-start", label)
         account = Account(self._last, started, time, label)
         self.news.append(account.taken())  # a process without use is taken for one whose time is over

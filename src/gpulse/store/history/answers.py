@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 TEXTS = ("user", "name", "command", "job", "container", "pod")
 
 
-class Series:
+class HistorySeries:
     """One metric of one GPU, or of the host with uuid "": least, mean and most at each of `times`, NaN where there is none.
 
     `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; series of one call share the list.

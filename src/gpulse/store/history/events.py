@@ -1,4 +1,4 @@
-"""Events: what changed between two looks, in words."""
+"""Events: what changed between two samples, in words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INSERT = "INSERT INTO event(time, gpu, kind, text) VALUES(?, ?, ?, ?)"
 
 
 class _Seen:
-    """What the last look said of one GPU."""
+    """What the last sample said of one GPU."""
 
     __slots__ = ("reasons", "state", "throttled", "xid")
 
@@ -46,7 +46,7 @@ class Events:
         self.news.append((_INSERT, (time, gpu, kind, sound(text))))
         del self.news[:-_MOST]
 
-    def look(self, snapshot: Snapshot) -> None:
+    def observe(self, snapshot: Snapshot) -> None:
         """Compare a snapshot with the one before."""
         before, now = self._seen, {}
         for uuid, gpu, _ in parts_of(snapshot):

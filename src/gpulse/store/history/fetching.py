@@ -103,7 +103,7 @@ def _in_order(pieces: list[tuple[Rows, int]]) -> Fetched:
     return Fetched(rows, spacing)
 
 
-class Grid:
+class TimeGrid:
     """The moments a chart gets: one for each stretch that has rows, and one without values where rows are missing."""
 
     __slots__ = ("_bounds", "_holes", "_uneven", "times")

@@ -8,10 +8,10 @@ import threading
 from contextlib import contextmanager
 
 from ...errors import UsageError
-from .answers import TEXTS, Event, GpuIdentity, ProcessUse, Series, Usage, latest_facts
+from .answers import TEXTS, Event, GpuIdentity, HistorySeries, ProcessUse, Usage, latest_facts
 from .database import open_to_read
 from .failure import HistoryError
-from .fetching import Grid, fetch
+from .fetching import TimeGrid, fetch
 from .place import default_path, existing_path
 from .slots import HOST
 
@@ -71,7 +71,7 @@ class HistoryReader:
 
     def series(
         self, keys: Sequence[str], uuids: Sequence[str] | None, start: float, end: float, points: int = 600
-    ) -> list[Series]:
+    ) -> list[HistorySeries]:
         """Return metrics of GPUs, all with None, in at most about `points` stretches; one never recorded is left out.
 
         A metric that is words gives how many applied, `key:word` the share of time in which one did; `state` is the position
@@ -95,14 +95,14 @@ class HistoryReader:
             fetched = fetch(connection, wanted, start, end, width) if wanted else None
         if fetched is None:
             return []
-        grid = Grid(fetched, start, width, points)
+        grid = TimeGrid(fetched, start, width, points)
         parts = fetched.rows.parts
         return [
-            Series(uuid, key, grid.times, grid.spread(parts.get(gpu, {}).get(slot)))
+            HistorySeries(uuid, key, grid.times, grid.spread(parts.get(gpu, {}).get(slot)))
             for (uuid, key), (gpu, slot) in named.items()
         ]
 
-    def host_series(self, keys: Sequence[str], start: float, end: float, points: int = 600) -> list[Series]:
+    def host_series(self, keys: Sequence[str], start: float, end: float, points: int = 600) -> list[HistorySeries]:
         """Return metrics of the machine, as `series` does."""
         return self.series(keys, [HOST], start, end, points)
 

@@ -89,7 +89,7 @@ class HistoryWriter:
         layout, data = self._slots.row(snapshot)
         self._lost += len(self._ticks) == _MOST_WAITING
         self._ticks.append((snapshot.time, layout, data))
-        self._events.look(snapshot)
+        self._events.observe(snapshot)
         self._accounts.add(snapshot)
         if now - self._committed >= _COMMIT_EVERY:
             self.flush()

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .asked import Answer
+    from .request import HistoryAnswer
 
 
-def csv_lines(answer: Answer) -> Iterator[str]:
+def csv_lines(answer: HistoryAnswer) -> Iterator[str]:
     """Yield a header and a row for each moment and GPU: mean of each metric, then its least and most; an empty cell is no value."""
     keys = answer.asked.metrics
     yield ",".join(("time", "gpu", "uuid", *keys, *(f"{key}.{end}" for key in keys for end in ("min", "max"))))
@@ -25,7 +25,7 @@ def csv_lines(answer: Answer) -> Iterator[str]:
         )
 
 
-def to_plain(answer: Answer) -> dict[str, Any]:
+def to_plain(answer: HistoryAnswer) -> dict[str, Any]:
     """Return everything as plain data; a value that is not there is null."""
     return {
         "from": time_text(answer.asked.start),
@@ -63,7 +63,7 @@ def to_plain(answer: Answer) -> dict[str, Any]:
     }
 
 
-def write_parquet(answer: Answer, path: str) -> None:
+def write_parquet(answer: HistoryAnswer, path: str) -> None:
     """Write the rows of the CSV as Parquet; raise GpulseError when pyarrow is missing."""
     try:
         arrow = __import__("pyarrow")
@@ -80,7 +80,7 @@ def write_parquet(answer: Answer, path: str) -> None:
         raise GpulseError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
-def _rows(answer: Answer) -> Iterator[dict[str, Any]]:
+def _rows(answer: HistoryAnswer) -> Iterator[dict[str, Any]]:
     times = answer.times
     for gpu in answer.gpus:
         found = {key: answer.series(gpu, key) for key in answer.asked.metrics}

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ...model.metric import Metric
     from ...present.plot import Span
     from ...present.theme import Theme
-    from ...store.history import GpuIdentity, Series
-    from .asked import Answer
+    from ...store.history import GpuIdentity, HistorySeries
+    from .request import HistoryAnswer
 
 _AXIS = 10
 _ROWS = 5
@@ -32,7 +32,7 @@ def columns_for(width: int, theme: Theme) -> int:
     return max(1, width - _AXIS) * (2 if theme.unicode else 1)
 
 
-def plots(answer: Answer, width: int, theme: Theme) -> list[Line]:
+def plots(answer: HistoryAnswer, width: int, theme: Theme) -> list[Line]:
     """Return a plot for each metric of each GPU, with its figures and a line of times below the last."""
     lines: list[Line] = []
     for key in answer.asked.metrics:
@@ -45,7 +45,7 @@ def plots(answer: Answer, width: int, theme: Theme) -> list[Line]:
     return lines
 
 
-def _plot(answer: Answer, gpu: GpuIdentity, metric: Metric, width: int, theme: Theme) -> Iterator[Line]:
+def _plot(answer: HistoryAnswer, gpu: GpuIdentity, metric: Metric, width: int, theme: Theme) -> Iterator[Line]:
     series = answer.series(gpu, metric.key)
     found = over_time(series)
     if series is None or found is None:
@@ -62,7 +62,7 @@ def _plot(answer: Answer, gpu: GpuIdentity, metric: Metric, width: int, theme: T
         yield Line().add(axis, "label", _AXIS - 1, right=True).add(" ").add(row[: width - _AXIS], "good")
 
 
-def _spans(series: Series, answer: Answer, columns: int) -> list[Span]:
+def _spans(series: HistorySeries, answer: HistoryAnswer, columns: int) -> list[Span]:
     """Return lowest and highest for each column of the stretch that was asked for, which may begin before the records do.
 
     A value holds until the next one, which may be a hole; the last one as long as the one before it.
@@ -88,7 +88,7 @@ def _scale(metric: Metric, most: float, gpu: GpuIdentity) -> tuple[float, float]
     return 0.0, max(most, 1e-9)
 
 
-def _times(answer: Answer, width: int) -> Line:
+def _times(answer: HistoryAnswer, width: int) -> Line:
     """Return the moments along the axis: first, middle, last."""
     start, end, room = answer.asked.start, answer.asked.end, width - _AXIS
     form = "%H:%M" if end - start < 86400 else "%m-%d %H:%M"

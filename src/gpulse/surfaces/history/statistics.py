@@ -6,10 +6,10 @@ from ...analysis.summary import Stats
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...store.history import Series
+    from ...store.history import HistorySeries
 
 
-def over_time(series: Series | None) -> Stats | None:
+def over_time(series: HistorySeries | None) -> Stats | None:
     """Return the figures of a series; None when it has no value at all."""
     if series is None:
         return None

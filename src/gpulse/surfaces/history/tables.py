@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ...store.history import Event, GpuIdentity, Usage
-    from .asked import Answer
+    from .request import HistoryAnswer
 
 _LAST_EVENTS = 12
 
 
-def overview(answer: Answer) -> list[str]:
+def overview(answer: HistoryAnswer) -> list[str]:
     """Return everything in one screen: a line a GPU and metric pair, the users, the last events."""
     asked = answer.asked
     lines = [f"{when(asked.start)} to {when(asked.end)}, {duration_text(asked.end - asked.start)}"]
@@ -36,7 +36,7 @@ def overview(answer: Answer) -> list[str]:
     return lines
 
 
-def _figures(answer: Answer) -> list[str]:
+def _figures(answer: HistoryAnswer) -> list[str]:
     metrics = [GPU_METRICS[key] for key in answer.asked.metrics]
     rows: list[Sequence[str]] = [("GPU", "NAME", *(f"{metric.short} mean (max)" for metric in metrics))]
     for gpu in answer.gpus:

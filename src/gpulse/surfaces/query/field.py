@@ -21,7 +21,7 @@ _MISSING: dict[str, str] = {
 NOT_AVAILABLE = "[N/A]"
 
 
-class Row:
+class QueryRow:
     """What one line of an answer is about: a GPU of a snapshot, and a process on it where processes were asked for."""
 
     __slots__ = ("gpu", "process", "snapshot")
@@ -69,7 +69,7 @@ class Field:
         """Return the title of its column: the first name and the unit, whatever name was asked and with units or without."""
         return f"{self.name} [{self.unit}]" if self.unit else self.name
 
-    def text(self, row: Row, units: bool = True) -> str:
+    def text(self, row: QueryRow, units: bool = True) -> str:
         """Return the value as nvidia-smi writes it."""
         reading = self._reading(row)
         value = next((found for key in self.keys if (found := reading.get(key)) is not None), None)
@@ -77,7 +77,7 @@ class Field:
             return missing_text(reading.gap(self.key) if self.key else None, self.missing)
         return f"{self.form(value)} {self.unit}" if self.unit and units else self.form(value)
 
-    def _reading(self, row: Row) -> Reading:
+    def _reading(self, row: QueryRow) -> Reading:
         return row.gpu
 
     def __repr__(self) -> str:
@@ -89,17 +89,17 @@ class ProcessField(Field):
 
     __slots__ = ()
 
-    def _reading(self, row: Row) -> Reading:
+    def _reading(self, row: QueryRow) -> Reading:
         assert row.process is not None
         return row.process
 
 
 class SnapshotField(Field):
-    """A field of the whole look: `form` takes the snapshot."""
+    """A field of the whole snapshot: `form` takes the snapshot."""
 
     __slots__ = ()
 
-    def text(self, row: Row, units: bool = True) -> str:
+    def text(self, row: QueryRow, units: bool = True) -> str:
         """Return the value as nvidia-smi writes it."""
         return self.form(row.snapshot)
 

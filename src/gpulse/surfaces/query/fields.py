@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...errors import UnknownMetric
 from ...model.catalog import GPU_METRICS, PROCESS_METRICS
 from ...model.select import nearest
+from .catalog_fields import field_of
 from .field import Field, ProcessField, SnapshotField
 from .forms import (
     addressing_mode,
@@ -31,7 +32,6 @@ from .forms import (
     whole,
     yes,
 )
-from .own import field_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ def help_lines(apps: bool = False) -> list[str]:
 def _help(field: Field, metrics: Mapping[str, Metric]) -> str:
     if isinstance(field, SnapshotField):
         return (
-            "Local time of the look, to the millisecond." if field.name == "timestamp" else "How many GPUs there are."
+            "Local time of the sample, to the millisecond." if field.name == "timestamp" else "How many GPUs there are."
         )
     if not field.key:
         return f"Always {field.missing}."

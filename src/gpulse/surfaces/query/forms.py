@@ -128,7 +128,7 @@ def program(command: str) -> str:
 
 
 def time_stamp(snapshot: Snapshot) -> str:
-    """Write the local time of a look to the millisecond."""
+    """Write the local time of a sample to the millisecond."""
     whole_seconds, millis = divmod(int(snapshot.time * 1000), 1000)
     return f"{clock.strftime('%Y/%m/%d %H:%M:%S', clock.localtime(whole_seconds))}.{millis:03d}"
 

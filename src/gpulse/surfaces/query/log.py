@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import UsageError
 from ...model.catalog import GPU_METRICS
 from ...model.select import Wanted, nearest
-from .field import Row
+from .field import QueryRow
 from .fields import field_named
 from .log_line import Processes
 from .log_table import TABLE
@@ -66,7 +66,7 @@ class Log(View):
         """Return the lines of one snapshot."""
 
         def value(gpu: Gpu, name: str) -> str:
-            return self._fields[name].text(Row(snapshot, gpu))
+            return self._fields[name].text(QueryRow(snapshot, gpu))
 
         if self._xml:
             return log_xml(snapshot, value, self._sections).split("\n")[:-1]

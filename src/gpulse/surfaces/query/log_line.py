@@ -19,7 +19,7 @@ NOTHING = "N/A"
 _GENERATIONS = ("Kepler", "Maxwell", "Pascal", "Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell")
 
 
-class Entry:
+class LogEntry:
     """Anything with a place: `label` in the text, `tag` in the XML; an empty one leaves it out there.
 
     `sections` are the words after -d that show it, beside the whole log; `asked` keeps it out of the whole text.
@@ -60,7 +60,7 @@ class Entry:
             yield "architecture"
 
 
-class Line(Entry):
+class LogLine(LogEntry):
     """One value: of an nvidia-smi field, made over by `form`; or of the catalog `keys`, written by `form`; or always `missing`.
 
     `needs` is a field without which the value means nothing. `deeper` sets the text, not the XML, one step in.
@@ -120,19 +120,19 @@ class Line(Entry):
         yield from filter(None, (self.field, self.needs, *self.keys))
 
 
-class Group(Entry):
+class Group(LogEntry):
     """Entries under one title; with `folds`, one line with the reason where the first of them has no value."""
 
     __slots__ = ("entries", "folds")
 
-    def __init__(self, label: str, tag: str, *entries: Entry, folds: bool = False, **place: Any) -> None:
+    def __init__(self, label: str, tag: str, *entries: LogEntry, folds: bool = False, **place: Any) -> None:
         super().__init__(label, tag, **place)
         self.entries = entries
         self.folds = folds
 
     def folded(self, gpu: Gpu, value: ValueOf) -> str | None:
         """Return the reason that stands for the whole group, or None."""
-        if not self.folds or not isinstance(self.entries[0], Line):
+        if not self.folds or not isinstance(self.entries[0], LogLine):
             return None
         text, there = self.entries[0].read(gpu, value)
         return None if there else text
@@ -150,7 +150,7 @@ class Instances(Group):
     __slots__ = ()
 
 
-class Clocks(Entry):
+class Clocks(LogEntry):
     """The memory clocks of a GPU, each with the graphics clocks it can run with."""
 
     __slots__ = ()
@@ -170,7 +170,7 @@ class Clocks(Entry):
         yield "clocks_supported"
 
 
-class Processes(Entry):
+class Processes(LogEntry):
     """The processes of a GPU and of its instances."""
 
     __slots__ = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .field import MIB
-from .log_line import Entry, Group, Line
+from .log_line import Group, LogEntry, LogLine
 
 
 def celsius(text: str) -> str:
@@ -79,81 +79,83 @@ def accounted(mode: str) -> str:
 def samples(title: str, section: str) -> Group:
     """Return the statistics of a sampled value: gpulse takes none from the driver, which nvidia-smi calls Not Found."""
     labels = ("Duration", "Number of Samples", "Max", "Min", "Avg")
-    return Group(title, "", *(Line(each, "", missing="Not Found") for each in labels), sections=section, asked=True)
+    return Group(title, "", *(LogLine(each, "", missing="Not Found") for each in labels), sections=section, asked=True)
 
 
-def reason(label: str, name: str, deeper: bool = False) -> Line:
+def reason(label: str, name: str, deeper: bool = False) -> LogLine:
     """Return the line of a reason to run slower."""
-    return Line(label, f"clocks_event_reason_{name}", f"clocks_event_reasons.{name}", deeper=deeper)
+    return LogLine(label, f"clocks_event_reason_{name}", f"clocks_event_reasons.{name}", deeper=deeper)
 
 
-def counter(label: str, tag: str, name: str) -> Line:
+def counter(label: str, tag: str, name: str) -> LogLine:
     """Return the line of the time spent with a reason."""
-    return Line(label, f"clocks_event_reasons_counters_{tag}", f"clocks_event_reasons_counters.{name}")
+    return LogLine(label, f"clocks_event_reasons_counters_{tag}", f"clocks_event_reasons_counters.{name}")
 
 
-def errors(label: str, scope: str, *more: Line) -> Group:
+def errors(label: str, scope: str, *more: LogLine) -> Group:
     """Return the ECC errors since the start or of a life time."""
     bad = f"ecc.errors.uncorrected.{scope}"
     good = f"ecc.errors.corrected.{scope}"
     return Group(label, scope,
-        Line("SRAM Correctable", "sram_correctable", f"{good}.sram"),
-        Line("SRAM Uncorrectable", "sram_uncorrectable", f"{bad}.sram", before="Ampere"),
-        Line("SRAM Uncorrectable Parity", "sram_uncorrectable_parity", f"{bad}.sram.parity", since="Ampere"),
-        Line("SRAM Uncorrectable SEC-DED", "sram_uncorrectable_secded", f"{bad}.sram.secded", since="Ampere"),
-        Line("DRAM Correctable", "dram_correctable", f"{good}.dram"),
-        Line("DRAM Uncorrectable", "dram_uncorrectable", f"{bad}.dram"),
+        LogLine("SRAM Correctable", "sram_correctable", f"{good}.sram"),
+        LogLine("SRAM Uncorrectable", "sram_uncorrectable", f"{bad}.sram", before="Ampere"),
+        LogLine("SRAM Uncorrectable Parity", "sram_uncorrectable_parity", f"{bad}.sram.parity", since="Ampere"),
+        LogLine("SRAM Uncorrectable SEC-DED", "sram_uncorrectable_secded", f"{bad}.sram.secded", since="Ampere"),
+        LogLine("DRAM Correctable", "dram_correctable", f"{good}.dram"),
+        LogLine("DRAM Uncorrectable", "dram_uncorrectable", f"{bad}.dram"),
         *more,
     )  # fmt: skip
 
 
-def source(label: str, name: str) -> Line:
+def source(label: str, name: str) -> LogLine:
     """Return a line about uncorrectable errors in SRAM over the life time."""
     field = {"microcontroller": "mcu", "threshold_exceeded": "thresholdExceeded"}.get(name, name)
-    return Line(label, f"sram_{name}", f"ecc.errors.uncorrected.aggregate.sram.{field}", since="Ampere")
+    return LogLine(label, f"sram_{name}", f"ecc.errors.uncorrected.aggregate.sram.{field}", since="Ampere")
 
 
 def retired(tag: str, field: str) -> Group:
     """Return the retired pages as the XML nests them."""
-    return Group("", tag, Line("", "retired_count", field), Line("", "retired_pagelist", field, pages, lists=True))
+    return Group(
+        "", tag, LogLine("", "retired_count", field), LogLine("", "retired_pagelist", field, pages, lists=True)
+    )
 
 
-def histogram(label: str, name: str) -> Line:
+def histogram(label: str, name: str) -> LogLine:
     """Return the line of banks with so many spare rows left."""
-    return Line(label, f"row_remapper_histogram_{name}", f"remapped_rows.histogram.{name}", banks)
+    return LogLine(label, f"row_remapper_histogram_{name}", f"remapped_rows.histogram.{name}", banks)
 
 
-def platform(label: str, name: str) -> Line:
+def platform(label: str, name: str) -> LogLine:
     """Return the line of a place in a rack; a machine without a chassis has none."""
-    return Line(label, name, f"platform.{name}", needs="platform.chassis_serial_number")
+    return LogLine(label, name, f"platform.{name}", needs="platform.chassis_serial_number")
 
 
-def health(label: str, name: str) -> Line:
+def health(label: str, name: str) -> LogLine:
     """Return the line of one part of a fabric's health."""
-    return Line(label, name, f"fabric.health.{name}")
+    return LogLine(label, name, f"fabric.health.{name}")
 
 
-def limits(enforced: str, power: str) -> tuple[Line, ...]:
+def limits(enforced: str, power: str) -> tuple[LogLine, ...]:
     """Return the lines of the power of a GPU or of its module."""
     return (
-        Line("", "power_state", "pstate"),
-        Line("Average Power Draw", "average_power_draw", f"{power}.draw.average"),
-        Line("Instantaneous Power Draw", "instant_power_draw", f"{power}.draw.instant"),
-        Line("Current Power Limit", "current_power_limit", enforced),
-        Line("Requested Power Limit", "requested_power_limit", f"{power}.limit"),
-        Line("Default Power Limit", "default_power_limit", f"{power}.default_limit"),
-        Line("Min Power Limit", "min_power_limit", f"{power}.min_limit"),
-        Line("Max Power Limit", "max_power_limit", f"{power}.max_limit"),
+        LogLine("", "power_state", "pstate"),
+        LogLine("Average Power Draw", "average_power_draw", f"{power}.draw.average"),
+        LogLine("Instantaneous Power Draw", "instant_power_draw", f"{power}.draw.instant"),
+        LogLine("Current Power Limit", "current_power_limit", enforced),
+        LogLine("Requested Power Limit", "requested_power_limit", f"{power}.limit"),
+        LogLine("Default Power Limit", "default_power_limit", f"{power}.default_limit"),
+        LogLine("Min Power Limit", "min_power_limit", f"{power}.min_limit"),
+        LogLine("Max Power Limit", "max_power_limit", f"{power}.max_limit"),
     )
 
 
 def memory(sections: str = "") -> Group:
     """Return the memory of a GPU or an instance."""
     return Group("FB Memory Usage", "fb_memory_usage",
-        Line("Total", "total", "memory.total"),
-        Line("Reserved", "reserved", "memory.reserved"),
-        Line("Used", "used", "memory.used"),
-        Line("Free", "free", "memory.free"),
+        LogLine("Total", "total", "memory.total"),
+        LogLine("Reserved", "reserved", "memory.reserved"),
+        LogLine("Used", "used", "memory.used"),
+        LogLine("Free", "free", "memory.free"),
         sections=sections,
     )  # fmt: skip
 
@@ -161,23 +163,23 @@ def memory(sections: str = "") -> Group:
 def bar1(sections: str = "") -> Group:
     """Return the BAR1 window of a GPU or an instance."""
     return Group("BAR1 Memory Usage", "bar1_memory_usage",
-        Line("Total", "total", keys=("bar1_total",), form=full_mib),
-        Line("Used", "used", keys=("bar1_used",), form=full_mib),
-        Line("Free", "free", keys=("bar1_total", "bar1_used"), form=rest),
+        LogLine("Total", "total", keys=("bar1_total",), form=full_mib),
+        LogLine("Used", "used", keys=("bar1_used",), form=full_mib),
+        LogLine("Free", "free", keys=("bar1_total", "bar1_used"), form=rest),
         sections=sections,
     )  # fmt: skip
 
 
 # fmt: off
 _ENGINES = ("Multiprocessor", "Copy Engine", "Encoder", "Decoder", "OFA", "JPG")
-INSTANCE: tuple[Entry, ...] = (
-    Line("Index", "index", keys=("index",), form=whole),
-    Line("GPU Instance ID", "gpu_instance_id", keys=("gpu_instance",), form=whole),
-    Line("Compute Instance ID", "compute_instance_id", keys=("compute_instance",), form=whole),
+INSTANCE: tuple[LogEntry, ...] = (
+    LogLine("Index", "index", keys=("index",), form=whole),
+    LogLine("GPU Instance ID", "gpu_instance_id", keys=("gpu_instance",), form=whole),
+    LogLine("Compute Instance ID", "compute_instance_id", keys=("compute_instance",), form=whole),
     Group("Device Attributes", "device_attributes",
-        Group("Shared", "shared", *(Line(f"{each} count", f"{each.lower().replace(' ', '_')}_count") for each in _ENGINES))),
+        Group("Shared", "shared", *(LogLine(f"{each} count", f"{each.lower().replace(' ', '_')}_count") for each in _ENGINES))),
     Group("ECC Errors", "ecc_error_count",
-        Group("Volatile", "volatile_count", Line("SRAM Uncorrectable", "sram_uncorrectable"))),
+        Group("Volatile", "volatile_count", LogLine("SRAM Uncorrectable", "sram_uncorrectable"))),
     memory(),
     bar1(),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ...present.text import clean
-from .log_line import NOTHING, Clocks, Group, Instances, Line, Processes, plain
+from .log_line import NOTHING, Clocks, Group, Instances, LogLine, Processes, plain
 from .log_table import TABLE
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ...model.catalog import Gpu
     from ...model.snapshot import Snapshot
-    from .log_line import Entry, ValueOf
+    from .log_line import LogEntry, ValueOf
 
 _COLON = 55
 _PROCESS_COLON = 42
@@ -58,11 +58,11 @@ def _line(depth: int, label: str, text: str, colon: int = _COLON) -> str:
     return f"{'    ' * depth + label:<{colon}}: {text}"
 
 
-def _entries(entries: Iterable[Entry], gpu: Gpu, value: ValueOf, depth: int) -> Iterator[str]:
+def _entries(entries: Iterable[LogEntry], gpu: Gpu, value: ValueOf, depth: int) -> Iterator[str]:
     for entry in entries:
         if not entry.label or not entry.fits(gpu):
             continue
-        if isinstance(entry, Line):
+        if isinstance(entry, LogLine):
             yield _line(depth + entry.deeper, entry.label, entry.read(gpu, value)[0])
         elif isinstance(entry, Instances):
             for part in gpu.instances:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .log_line import Clocks, Group, Instances, Line, Processes, plain
+from .log_line import Clocks, Group, Instances, LogLine, Processes, plain
 from .log_table import TABLE
 from .log_text import attached, header
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ...model.catalog import Gpu
     from ...model.snapshot import Snapshot
-    from .log_line import Entry, ValueOf
+    from .log_line import LogEntry, ValueOf
 
 _HEAD = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">\n<nvidia_smi_log>'
 TAB = "\t"
@@ -46,11 +46,11 @@ def _block(depth: int, tag: str, lines: Iterable[str]) -> Iterator[str]:
     yield f"{TAB * depth}</{tag}>"
 
 
-def _entries(entries: Iterable[Entry], gpu: Gpu, value: ValueOf, depth: int) -> Iterator[str]:
+def _entries(entries: Iterable[LogEntry], gpu: Gpu, value: ValueOf, depth: int) -> Iterator[str]:
     for entry in entries:
         if not entry.tag or not entry.fits(gpu):
             continue
-        if isinstance(entry, Line):
+        if isinstance(entry, LogLine):
             yield from _value(entry, gpu, value, depth)
         elif isinstance(entry, Instances):
             yield from _block(depth, entry.tag, _instances(entry, gpu, value, depth))
@@ -62,7 +62,7 @@ def _entries(entries: Iterable[Entry], gpu: Gpu, value: ValueOf, depth: int) -> 
             yield from _block(depth, entry.tag, _processes(entry, gpu, depth + 1))
 
 
-def _value(line: Line, gpu: Gpu, value: ValueOf, depth: int) -> Iterator[str]:
+def _value(line: LogLine, gpu: Gpu, value: ValueOf, depth: int) -> Iterator[str]:
     text, _ = line.read(gpu, value)
     if line.lists and text == "None":
         yield from _block(depth, line.tag, ())

@@ -1,4 +1,4 @@
-"""Scrolling columns: a line a GPU or a process at each look, as dmon and pmon write them."""
+"""Scrolling columns: a line a GPU or a process at each sample, as dmon and pmon write them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HEADER_EVERY = 20
 
 
-class Column:
+class ScrollColumn:
     """One column: its two titles, the catalog key, and how a number is written; `group` is dmon's letter for it."""
 
     __slots__ = ("blank_zero", "form", "group", "key", "title", "unit")
@@ -54,39 +54,39 @@ def _decimal_mb(count: float) -> float:
 
 
 DEVICE = (
-    Column("pwr", "W", "power_draw", "p", int),
-    Column("gtemp", "C", "temperature", "p"),
-    Column("mtemp", "C", "memory_temperature", "p"),
-    Column("sm", "%", "utilization", "u"),
-    Column("mem", "%", "memory_utilization", "u"),
-    Column("enc", "%", "encoder_utilization", "u"),
-    Column("dec", "%", "decoder_utilization", "u"),
-    Column("jpg", "%", "jpeg_utilization", "u"),
-    Column("ofa", "%", "ofa_utilization", "u"),
-    Column("mclk", "MHz", "clock_memory", "c"),
-    Column("pclk", "MHz", "clock_sm", "c"),
-    Column("fb", "MB", "memory_used", "m", _mb),
-    Column("bar1", "MB", "bar1_used", "m", _mb),
-    Column("ccpm", "MB", "memory_protected_used", "m", _mb),
-    Column("sbecc", "errs", "ecc_corrected", "e"),
-    Column("dbecc", "errs", "ecc_uncorrected", "e"),
-    Column("pci", "errs", "pcie_replays", "e"),
-    Column("rxpci", "MB/s", "pcie_rx", "t", _decimal_mb),
-    Column("txpci", "MB/s", "pcie_tx", "t", _decimal_mb),
-    Column("smact", "%", "sm_active", "a"),
-    Column("occ", "%", "sm_occupancy", "a"),
-    Column("tensor", "%", "tensor_active", "a"),
-    Column("dram", "%", "dram_active", "a"),
+    ScrollColumn("pwr", "W", "power_draw", "p", int),
+    ScrollColumn("gtemp", "C", "temperature", "p"),
+    ScrollColumn("mtemp", "C", "memory_temperature", "p"),
+    ScrollColumn("sm", "%", "utilization", "u"),
+    ScrollColumn("mem", "%", "memory_utilization", "u"),
+    ScrollColumn("enc", "%", "encoder_utilization", "u"),
+    ScrollColumn("dec", "%", "decoder_utilization", "u"),
+    ScrollColumn("jpg", "%", "jpeg_utilization", "u"),
+    ScrollColumn("ofa", "%", "ofa_utilization", "u"),
+    ScrollColumn("mclk", "MHz", "clock_memory", "c"),
+    ScrollColumn("pclk", "MHz", "clock_sm", "c"),
+    ScrollColumn("fb", "MB", "memory_used", "m", _mb),
+    ScrollColumn("bar1", "MB", "bar1_used", "m", _mb),
+    ScrollColumn("ccpm", "MB", "memory_protected_used", "m", _mb),
+    ScrollColumn("sbecc", "errs", "ecc_corrected", "e"),
+    ScrollColumn("dbecc", "errs", "ecc_uncorrected", "e"),
+    ScrollColumn("pci", "errs", "pcie_replays", "e"),
+    ScrollColumn("rxpci", "MB/s", "pcie_rx", "t", _decimal_mb),
+    ScrollColumn("txpci", "MB/s", "pcie_tx", "t", _decimal_mb),
+    ScrollColumn("smact", "%", "sm_active", "a"),
+    ScrollColumn("occ", "%", "sm_occupancy", "a"),
+    ScrollColumn("tensor", "%", "tensor_active", "a"),
+    ScrollColumn("dram", "%", "dram_active", "a"),
 )
 PROCESS = (
-    Column("sm", "%", "sm_utilization", "u"),
-    Column("mem", "%", "memory_utilization", "u"),
-    Column("enc", "%", "encoder_utilization", "u", blank_zero=True),
-    Column("dec", "%", "decoder_utilization", "u", blank_zero=True),
-    Column("jpg", "%", "", "u"),
-    Column("ofa", "%", "", "u"),
-    Column("fb", "MB", "memory_used", "m", _mb),
-    Column("ccpm", "MB", "memory_protected_used", "m", _mb),
+    ScrollColumn("sm", "%", "sm_utilization", "u"),
+    ScrollColumn("mem", "%", "memory_utilization", "u"),
+    ScrollColumn("enc", "%", "encoder_utilization", "u", blank_zero=True),
+    ScrollColumn("dec", "%", "decoder_utilization", "u", blank_zero=True),
+    ScrollColumn("jpg", "%", "", "u"),
+    ScrollColumn("ofa", "%", "", "u"),
+    ScrollColumn("fb", "MB", "memory_used", "m", _mb),
+    ScrollColumn("ccpm", "MB", "memory_protected_used", "m", _mb),
 )
 GPU_ONLY = frozenset({"memory_protected_used"})
 GROUPS = {
@@ -100,32 +100,32 @@ GROUPS = {
 }
 
 
-def columns(table: Sequence[Column], groups: str) -> list[Column]:
+def columns(table: Sequence[ScrollColumn], groups: str) -> list[ScrollColumn]:
     """Return the columns of these groups, in the table's order."""
     return [column for column in table if column.group in groups]
 
 
-def device_header(shown: Sequence[Column]) -> list[str]:
+def device_header(shown: Sequence[ScrollColumn]) -> list[str]:
     """Return dmon's two lines of titles."""
     titles = "".join(f"{column.title:>7}" for column in shown)
     units = "".join(f"{column.unit:>7}" for column in shown)
     return [f"# gpu{titles} ", f"# Idx{units} "]
 
 
-def device_rows(snapshot: Snapshot, shown: Sequence[Column]) -> Iterator[str]:
+def device_rows(snapshot: Snapshot, shown: Sequence[ScrollColumn]) -> Iterator[str]:
     """Return dmon's line for every GPU."""
     for gpu in snapshot.gpus:
         yield f"{_index(gpu):>5}" + "".join(f"{column.text(gpu):>7}" for column in shown) + " "
 
 
-def process_header(shown: Sequence[Column]) -> list[str]:
+def process_header(shown: Sequence[ScrollColumn]) -> list[str]:
     """Return pmon's two lines of titles."""
     titles = "".join(f"{column.title:>7}" for column in shown)
     units = "".join(f"{column.unit:>7}" for column in shown)
     return [f"# gpu         pid   type{titles}    command ", f"# Idx           #    C/G{units}    name "]
 
 
-def process_rows(snapshot: Snapshot, shown: Sequence[Column]) -> Iterator[str]:
+def process_rows(snapshot: Snapshot, shown: Sequence[ScrollColumn]) -> Iterator[str]:
     """Return pmon's line for every process, and a line of dashes for a GPU without any."""
     for gpu in snapshot.gpus:
         processes = [*gpu.all_processes()]
@@ -140,7 +140,7 @@ def process_rows(snapshot: Snapshot, shown: Sequence[Column]) -> Iterator[str]:
             yield f"{_index(gpu):>5}{'-':>11}{'-':>6}" + "".join(f"{'-':>7}" for _ in shown) + f"    {'-':<15}"
 
 
-def _text(column: Column, gpu: Gpu, process: Process) -> str:
+def _text(column: ScrollColumn, gpu: Gpu, process: Process) -> str:
     """Return a process's value; of one that only the GPU has, no more can be said than that nobody uses any."""
     if column.key not in GPU_ONLY:
         return column.text(process)

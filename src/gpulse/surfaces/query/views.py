@@ -12,7 +12,7 @@ from ...model.snapshot import Snapshot
 from ...present.exposition import exposition
 from ...present.text import clean, pad, width
 from . import scroll
-from .field import ProcessField, Row
+from .field import ProcessField, QueryRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Csv(View):
         ]
 
 
-class Table(View):
+class TableView(View):
     """The same in aligned columns, for people."""
 
     def __init__(self, asked: Asked, *, units: bool = True, apps: bool = False) -> None:
@@ -172,12 +172,12 @@ def _metric(field: Field) -> Metric | None:
     return (PROCESS_METRICS if isinstance(field, ProcessField) else GPU_METRICS).get(field.key)
 
 
-def rows(snapshot: Snapshot, apps: bool) -> list[Row]:
+def rows(snapshot: Snapshot, apps: bool) -> list[QueryRow]:
     """Return what a query has lines for: GPUs, or compute processes."""
     if not apps:
-        return [Row(snapshot, gpu) for gpu in snapshot.gpus]
+        return [QueryRow(snapshot, gpu) for gpu in snapshot.gpus]
     return [
-        Row(snapshot, gpu, process)
+        QueryRow(snapshot, gpu, process)
         for gpu in snapshot.gpus
         for process in gpu.all_processes()
         if "C" in (process.type or "C") or "M" in (process.type or "")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 
-from ...analysis.events import Event, Watch
+from ...analysis.events import Event, EventDetector
 from ...analysis.tally import Tally
 from ...errors import RecordingError
-from .believable import believed
 from .energy import Meter
+from .plausibility import believed
 from .processes import Uses
 from .run import Run
 from .timeline import Timeline
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...model.catalog import Gpu
     from ...model.snapshot import Snapshot
     from ...sinks.base import Mark
-    from .moments import Moment
+    from .recorded_samples import RecordedSample
 
 GPU_SERIES = (
     *(
@@ -44,7 +44,7 @@ _MOST_SERIES = 20  # that a training may add
 _TELLING = 1.0  # seconds a window must last for its energy to mean something: the counter moves every 0.1 s
 
 
-def account(moments: Iterable[Moment], name: str) -> Run:
+def account(moments: Iterable[RecordedSample], name: str) -> Run:
     """Return the run that moments make up; raise RecordingError when there is none."""
     adding = _Account()
     for moment in moments:
@@ -53,7 +53,7 @@ def account(moments: Iterable[Moment], name: str) -> Run:
 
 
 class _Rhythm:
-    """How often looks come, and which come late: after a gap, a look stands for the usual time only."""
+    """How often looks come, and which come late: after a gap, a sample stands for the usual time only."""
 
     __slots__ = ("_intervals", "_last", "usual")
 
@@ -63,7 +63,7 @@ class _Rhythm:
         self.usual = 0.0
 
     def next(self, time: float) -> tuple[float, bool]:
-        """Return the seconds a look stands for, and whether it comes after a gap."""
+        """Return the seconds a sample stands for, and whether it comes after a gap."""
         passed = 0.0 if self._last is None else max(0.0, time - self._last)
         self._last = time
         if self.usual and passed > max(5 * self.usual, 5.0):
@@ -99,7 +99,7 @@ class _Account:
         self.problems: dict[tuple[str, str], None] = {}
         self.missing = 0.0
         self._rhythm = _Rhythm()
-        self._watch = Watch()
+        self._watch = EventDetector()
         self._whole = Tally()
         self._phases: dict[str, _Phase] = {}
         self._phase = ""
@@ -108,7 +108,7 @@ class _Account:
         self._step: float | None = None
         self._tags: set[str] = set()
 
-    def add(self, moment: Moment) -> None:
+    def add(self, moment: RecordedSample) -> None:
         moment.snapshot = snapshot = believed(moment.snapshot)
         seconds, late = self._rhythm.next(snapshot.time)
         if late and self.last is not None:
@@ -116,7 +116,7 @@ class _Account:
             self._tell([Event(self.last.time, "gap", until=snapshot.time)])
         gpus = [(self._label(at, gpu), gpu) for at, gpu in enumerate(snapshot.gpus)]
         self._draw(moment, gpus, late)
-        self._tell(self._watch.look(snapshot))
+        self._tell(self._watch.observe(snapshot))
         self.uses.add(gpus, snapshot.time, seconds)
         self._enter(moment, late)
         for tally in self._tallies(moment.phase):
@@ -182,7 +182,7 @@ class _Account:
     def _tell(self, events: list[Event]) -> None:
         self.events += events[: _MOST_EVENTS - len(self.events)]
 
-    def _draw(self, moment: Moment, gpus: list[tuple[str, Gpu]], late: bool) -> None:
+    def _draw(self, moment: RecordedSample, gpus: list[tuple[str, Gpu]], late: bool) -> None:
         timeline, host = self.timeline, moment.snapshot.host
         timeline.begin(moment.snapshot.time, late)
         for label, gpu in gpus:
@@ -198,8 +198,8 @@ class _Account:
                 self._tags.add(tag)
                 timeline.add("training", tag, value)
 
-    def _enter(self, moment: Moment, late: bool) -> None:
-        """Keep the bands of phases; a look tells the phase at its time, so a band begins and ends with a look."""
+    def _enter(self, moment: RecordedSample, late: bool) -> None:
+        """Keep the bands of phases; a sample tells the phase at its time, so a band begins and ends with a sample."""
         time, name = moment.snapshot.time, moment.phase
         if name and name not in self._phases:
             self._phases[name] = _Phase()
@@ -213,7 +213,7 @@ class _Account:
     def _tallies(self, phase: str) -> list[Tally]:
         return [self._whole, self._phases[phase].tally] if phase else [self._whole]
 
-    def _count(self, moment: Moment, seconds: float) -> None:
+    def _count(self, moment: RecordedSample, seconds: float) -> None:
         before, self._step = self._step, moment.step if moment.step is not None else self._step
         values = moment.values
         for tally in self._tallies(moment.phase):

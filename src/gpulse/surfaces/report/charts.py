@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from .account import GPU_SERIES
-from .timeline import Trace
+from .timeline import TimelineSeries
 from .wording import value_in
 
 TYPE_CHECKING = False
@@ -30,10 +30,10 @@ _TRAINING = {
 }
 
 
-class Line:
+class ChartLine:
     """One series of a chart: `color` is its number among the colours, `run` that of its run, `gpu` what it is switched off with."""
 
-    def __init__(self, name: str, trace: Trace, color: int, run: int = 0, gpu: str = "") -> None:
+    def __init__(self, name: str, trace: TimelineSeries, color: int, run: int = 0, gpu: str = "") -> None:
         self.name = name
         self.trace = trace
         self.color = color
@@ -41,10 +41,12 @@ class Line:
         self.gpu = gpu
 
 
-class Chart:
+class ReportChart:
     """Lines over one scale, from `low` to `high` in `unit`."""
 
-    def __init__(self, title: str, unit: str, lines: Sequence[Line], high: float | None = None, help: str = "") -> None:
+    def __init__(
+        self, title: str, unit: str, lines: Sequence[ChartLine], high: float | None = None, help: str = ""
+    ) -> None:
         self.title = title
         self.unit = unit
         self.lines = lines
@@ -66,7 +68,7 @@ class Chart:
         """Return the chart in words."""
         return f"{self.title}. " + "; ".join(self._line_text(line) for line in self.lines)
 
-    def _line_text(self, line: Line) -> str:
+    def _line_text(self, line: ChartLine) -> str:
         trace = line.trace
         full = [at for at, count in enumerate(trace.counts) if count]
         mean = sum(trace.sums[at] for at in full) / sum(trace.counts[at] for at in full)
@@ -87,7 +89,7 @@ class Chart:
             ],
         }
 
-    def _coded(self, trace: Trace, length: int) -> dict[str, list[int | None]]:
+    def _coded(self, trace: TimelineSeries, length: int) -> dict[str, list[int | None]]:
         """Return means as differences, and least and most as distances from them: mostly a digit or two each."""
         trace.reach(length)
         step = (self.high - self.low) / _STEPS
@@ -121,34 +123,34 @@ class Strip:
         self.spans = spans
 
 
-def run_charts(run: Run) -> list[Chart]:
+def run_charts(run: Run) -> list[ReportChart]:
     """Return the charts of one run, those that have something to show."""
     charts = []
     for key in GPU_SERIES:
         lines = [
-            Line(f"GPU {label}", trace, at, gpu=label)
+            ChartLine(f"GPU {label}", trace, at, gpu=label)
             for at, label in enumerate(run.labels)
             if (trace := run.timeline.traces.get((f"gpu {label}", key))) is not None
         ]
         if _worth(key, lines):
             metric = GPU_METRICS[key]
-            charts.append(Chart(metric.title, metric.unit.symbol, lines, _top([run], key), metric.help))
+            charts.append(ReportChart(metric.title, metric.unit.symbol, lines, _top([run], key), metric.help))
     for title, keys in _HOST:
         traces = [(key, run.timeline.traces.get(("host", key))) for key in keys]
         lines = [
-            Line(HOST_METRICS[key].title, trace, at) for at, (key, trace) in enumerate(traces) if trace is not None
+            ChartLine(HOST_METRICS[key].title, trace, at) for at, (key, trace) in enumerate(traces) if trace is not None
         ]
         if lines:
             top = run.last.host.memory_total if keys == ("memory_used",) else None
-            charts.append(Chart(title, HOST_METRICS[keys[0]].unit.symbol, lines, top))
+            charts.append(ReportChart(title, HOST_METRICS[keys[0]].unit.symbol, lines, top))
     for (where, tag), trace in run.timeline.traces.items():
         if where == "training":
             title, unit = _TRAINING.get(tag, (tag, ""))
-            charts.append(Chart(title, unit, [Line(title, trace, 0)]))
+            charts.append(ReportChart(title, unit, [ChartLine(title, trace, 0)]))
     return charts
 
 
-def run_strips(run: Run, charts: Sequence[Chart]) -> list[Strip]:
+def run_strips(run: Run, charts: Sequence[ReportChart]) -> list[Strip]:
     """Return a row for each GPU, bright where it works."""
     title = GPU_METRICS[run.activity].title
     chart = next((at for at, chart in enumerate(charts) if chart.title == title), None)
@@ -165,30 +167,30 @@ def run_strips(run: Run, charts: Sequence[Chart]) -> list[Strip]:
     return strips
 
 
-def both_charts(runs: Sequence[Run], names: Sequence[str]) -> list[Chart]:
+def both_charts(runs: Sequence[Run], names: Sequence[str]) -> list[ReportChart]:
     """Return the charts of two runs over each other: the mean of each run's GPUs, with the least and the most of them."""
     charts = []
     for key in GPU_SERIES:
         lines = [
-            Line(name, _together(run, key), at, run=at)
+            ChartLine(name, _together(run, key), at, run=at)
             for at, (run, name) in enumerate(zip(runs, names, strict=True))
             if any((f"gpu {label}", key) in run.timeline.traces for label in run.labels)
         ]
         if _worth(key, lines):
             metric = GPU_METRICS[key]
-            charts.append(Chart(metric.title, metric.unit.symbol, lines, _top(runs, key), metric.help))
+            charts.append(ReportChart(metric.title, metric.unit.symbol, lines, _top(runs, key), metric.help))
     for key in ("cpu_percent", "memory_used"):
         traces = [run.timeline.traces.get(("host", key)) for run in runs]
-        lines = [Line(names[at], trace, at, run=at) for at, trace in enumerate(traces) if trace is not None]
+        lines = [ChartLine(names[at], trace, at, run=at) for at, trace in enumerate(traces) if trace is not None]
         if lines:
-            charts.append(Chart(f"Host {HOST_METRICS[key].title}", HOST_METRICS[key].unit.symbol, lines))
+            charts.append(ReportChart(f"Host {HOST_METRICS[key].title}", HOST_METRICS[key].unit.symbol, lines))
     return charts
 
 
-def _together(run: Run, key: str) -> Trace:
+def _together(run: Run, key: str) -> TimelineSeries:
     """Return the mean of all GPUs of a run, with the least and the most of any."""
     found = [trace for label in run.labels if (trace := run.timeline.traces.get((f"gpu {label}", key))) is not None]
-    together = Trace()
+    together = TimelineSeries()
     length = len(run.timeline.at)
     for trace in found:
         trace.reach(length)
@@ -201,7 +203,7 @@ def _together(run: Run, key: str) -> Trace:
     return together
 
 
-def _worth(key: str, lines: Sequence[Line]) -> bool:
+def _worth(key: str, lines: Sequence[ChartLine]) -> bool:
     """Tell whether to draw it at all: a link that is not there reads 0."""
     return bool(lines) and (key[:4] not in ("pcie", "nvli") or any(any(line.trace.highs) for line in lines))
 

@@ -6,7 +6,7 @@ from ...analysis.events import SEVERITY
 from ...present.words import short_name
 from ...units import duration_text, size_text
 from .charts import both_charts
-from .document import MISSING, Charts, Document, Lines, Loud, Raw, Table
+from .document import MISSING, Charts, Document, Lines, Loud, Raw, TableBlock
 from .pages import idle_share, peak_of, subtitle
 from .wording import energy_text, number, time_text, value_in
 
@@ -93,7 +93,7 @@ def comparison_document(first: Run, second: Run, title: str = "") -> Document:
     telling = [difference for difference in found if difference.matters]
     blocks: list[Block] = [
         Lines("What differs", _headline(telling)),
-        Table(
+        TableBlock(
             "Figures",
             ("Figure", "A", "B", "Difference"),
             [_runs_row(runs), *(difference.row() for difference in found)],
@@ -103,10 +103,10 @@ def comparison_document(first: Run, second: Run, title: str = "") -> Document:
         *_verdicts(runs, names),
         Charts("Timelines", runs, both_charts(runs, names), ()),
         _gpu_pairs(first, second),
-        Table("Machines", ("What", "A", "B"), _machines(first, second), wide=("A", "B")),
+        TableBlock("Machines", ("What", "A", "B"), _machines(first, second), wide=("A", "B")),
     ]
     about = ("A: ", Raw(first.name), " · ", *subtitle(first), " | B: ", Raw(second.name), " · ", *subtitle(second))
-    there = [block for block in blocks if not isinstance(block, Table) or block.rows]
+    there = [block for block in blocks if not isinstance(block, TableBlock) or block.rows]
     return Document(Raw(title) if title else ("Two runs: ", Raw(first.name), ", ", Raw(second.name)), about, there)
 
 
@@ -184,7 +184,7 @@ def _verdicts(runs: tuple[Run, Run], names: tuple[str, str]) -> list[Lines]:
     return [Lines(f"What limited {name}", run.verdict) for run, name in zip(runs, names, strict=True) if run.verdict]
 
 
-def _gpu_pairs(first: Run, second: Run) -> Table:
+def _gpu_pairs(first: Run, second: Run) -> TableBlock:
     """Return GPUs beside each other, in their order; nothing where the runs had different numbers of them."""
     one, two = first.summary.gpus, second.summary.gpus
     key = first.activity if first.activity == second.activity else "utilization"
@@ -198,7 +198,7 @@ def _gpu_pairs(first: Run, second: Run) -> Table:
             rows.append([label, *activity, *peaks, *(number(watts, "W") for watts in powers)])
     name = "SM" if key == "sm_active" else "Util."
     header = ("GPU", f"{name} A", f"{name} B", "Peak memory A", "Peak memory B", "Power A", "Power B")
-    return Table("GPU by GPU", header, rows, caption="GPUs in their order.")
+    return TableBlock("GPU by GPU", header, rows, caption="GPUs in their order.")
 
 
 def _machines(first: Run, second: Run) -> list[list[Cell]]:

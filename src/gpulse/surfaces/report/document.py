@@ -7,11 +7,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    from .charts import Chart, Strip
+    from .charts import ReportChart, Strip
     from .run import Run
 
     Cell: TypeAlias = "str | tuple[str, ...]"
-    Block: TypeAlias = "Tiles | Lines | Table | Charts"
+    Block: TypeAlias = "Tiles | Lines | TableBlock | Charts"
 
 
 class Raw(str):
@@ -42,7 +42,7 @@ class Lines:
         self.lines = lines
 
 
-class Table:
+class TableBlock:
     """Rows under a header: the first `words` columns and those in `wide` hold words, the others numbers.
 
     `styles` colours rows, by number: critical, warn, good or changed. A column without any value is left out.
@@ -71,7 +71,7 @@ class Table:
 class Charts:
     """Charts over time, of one run or of two laid over each other, all under one cursor."""
 
-    def __init__(self, title: str, runs: Sequence[Run], charts: Sequence[Chart], strips: Sequence[Strip]) -> None:
+    def __init__(self, title: str, runs: Sequence[Run], charts: Sequence[ReportChart], strips: Sequence[Strip]) -> None:
         self.title = title
         self.runs = runs
         self.charts = charts

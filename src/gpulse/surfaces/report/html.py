@@ -8,7 +8,7 @@ from html import escape
 
 from ..._version import __version__
 from ...present.text import clean
-from .document import Charts, Lines, Loud, Raw, Table, Tiles, plain
+from .document import Charts, Lines, Loud, Raw, TableBlock, Tiles, plain
 from .wording import event_text, mark_text
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ def _block(block: Block) -> str:
         else _lines(block)
         if isinstance(block, Lines)
         else _table(block)
-        if isinstance(block, Table)
+        if isinstance(block, TableBlock)
         else _charts(block)
     )
     return f'<section id="{_text(name)}">\n<h2>{_inline(block.title)}</h2>\n{inner}\n</section>'
@@ -82,7 +82,7 @@ def _lines(block: Lines) -> str:
     return "<ul>\n" + "\n".join(f"<li>{_inline(line)}</li>" for line in block.lines) + "\n</ul>"
 
 
-def _table(block: Table) -> str:
+def _table(block: TableBlock) -> str:
     def cell(text: Cell, at: int) -> str:
         right = ' class="number"' if block.numeric[at] else ""
         kind = 'th scope="row"' if at == 0 else "td"

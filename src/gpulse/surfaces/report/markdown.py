@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ...present.text import clean, pad, width
-from .document import Charts, Lines, Loud, Raw, Table, Tiles
+from .document import Charts, Lines, Loud, Raw, TableBlock, Tiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .document import Cell, Document
-    from .timeline import Trace
+    from .timeline import TimelineSeries
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _SPARK = 60  # characters of a row
@@ -23,7 +23,7 @@ def to_markdown(document: Document) -> str:
             parts += [f"## {block.title}", _table(["", "", ""], rows, [False, True, False])]
         elif isinstance(block, Lines):
             parts += [f"## {_inline(block.title)}", "\n".join(f"- {_inline(line)}" for line in block.lines)]
-        elif isinstance(block, Table):
+        elif isinstance(block, TableBlock):
             parts += [f"## {block.title}"] + ([block.caption] if block.caption else [])
             parts.append(_table(block.header, block.rows, block.numeric))
         elif sparks := _sparks(block):
@@ -72,7 +72,7 @@ def _sparks(block: Charts) -> str:
     return f"```\n{body}\n```" if body else ""
 
 
-def _spark(trace: Trace, length: int, high: float) -> str:
+def _spark(trace: TimelineSeries, length: int, high: float) -> str:
     trace.reach(length)
     cells = min(_SPARK, length)
     text = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...present.words import short_name
 from ...units import duration_text, size_text
 from .charts import run_charts, run_strips
-from .document import MISSING, Charts, Document, Lines, Raw, Table, Tiles, plain
+from .document import MISSING, Charts, Document, Lines, Raw, TableBlock, Tiles, plain
 from .wording import (
     clock_text,
     date_text,
@@ -58,7 +58,7 @@ def run_document(run: Run, title: str = "") -> Document:
         _event_table(run),
         machine_table(run),
     ]
-    there = [block for block in blocks if not isinstance(block, (Table, Lines)) or _has_content(block)]
+    there = [block for block in blocks if not isinstance(block, (TableBlock, Lines)) or _has_content(block)]
     return Document(Raw(title) if title else Raw(run.name), subtitle(run), there)
 
 
@@ -71,12 +71,12 @@ def subtitle(run: Run) -> Cell:
 def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
     """Return the figures that everybody wants."""
     summary = run.summary
-    looks = f"{summary.samples:,} looks, {run.interval:.2g} s apart"
+    samples = f"{summary.samples:,} looks, {run.interval:.2g} s apart"
     lost = f"; {duration_text(run.missing)} missing" if run.missing >= 1 else ""
     busy = run.mean(run.activity)
     use = run.mean("utilization")
     found: list[tuple[str, Cell, Cell]] = [
-        ("Duration", time_text(summary.seconds), looks + lost),
+        ("Duration", time_text(summary.seconds), samples + lost),
         ("GPUs", str(len(summary.gpus)), Raw(", ".join(dict.fromkeys(short_name(gpu) for gpu in run.last.gpus)))),
         (
             f"{_ACTIVITY[run.activity]}, mean",
@@ -106,10 +106,10 @@ def peak_of(summary: Summary) -> tuple[int, GpuSummary] | None:
     return max(known, key=lambda one: (one[1].peak_memory or 0.0) / (one[1].memory_total or 2**60), default=None)
 
 
-def gpu_table(run: Run) -> Table:
+def gpu_table(run: Run) -> TableBlock:
     """Return a row for each GPU."""
     rows = [_gpu_row(label, gpu) for label, gpu in zip(run.labels, run.summary.gpus, strict=True)]
-    return Table(
+    return TableBlock(
         "GPUs", _GPU_HEADER, rows, caption="Each GPU over the run; means unless said otherwise.", wide=("Throttled",)
     )
 
@@ -139,7 +139,7 @@ def _gpu_row(label: str, gpu: GpuSummary) -> list[Cell]:
     ]
 
 
-def _phase_table(summary: Summary) -> Table:
+def _phase_table(summary: Summary) -> TableBlock:
     rows: list[list[Cell]] = []
     for phase in summary.phases:
         busy, use = (_mean(phase, key) for key in ("sm_active", "utilization"))
@@ -170,10 +170,12 @@ def _phase_table(summary: Summary) -> Table:
         "Peak memory",
         "Energy",
     )
-    return Table("Phases", header, rows, caption="What the program said it was doing; as finely as looks were taken.")
+    return TableBlock(
+        "Phases", header, rows, caption="What the program said it was doing; as finely as looks were taken."
+    )
 
 
-def _process_table(run: Run) -> Table:
+def _process_table(run: Run) -> TableBlock:
     rows: list[list[Cell]] = []
     for use in run.uses[:_MOST_ROWS]:
         process = use.process
@@ -195,7 +197,7 @@ def _process_table(run: Run) -> Table:
     header = ("User", "Program", "PID", "GPU", "Seen", "Peak memory", "SM share", "GPU-hours", "Job", "Command")
     more = len(run.uses) - _MOST_ROWS
     caption = "Who used the GPUs; one that several hold at once counts for each in equal parts."
-    return Table(
+    return TableBlock(
         "Processes",
         header,
         rows,
@@ -205,7 +207,7 @@ def _process_table(run: Run) -> Table:
     )
 
 
-def _event_table(run: Run) -> Table:
+def _event_table(run: Run) -> TableBlock:
     found: list[tuple[float, str, Cell]] = [
         (event.time, event.severity, event_text(event, run.end)) for event in run.events
     ]
@@ -214,7 +216,7 @@ def _event_table(run: Run) -> Table:
     kept = found[:_MOST_ROWS]
     rows: list[list[Cell]] = [[elapsed_text(time - run.start), clock_text(time), text] for time, _, text in kept]
     more = len(found) - len(kept)
-    return Table(
+    return TableBlock(
         "Events",
         ("Into the run", "Clock (UTC)", "What happened"),
         rows,
@@ -230,7 +232,7 @@ def _counts(run: Run) -> str:
     return f"How often: {', '.join(said)}." if said else ""
 
 
-def machine_table(run: Run) -> Table:
+def machine_table(run: Run) -> TableBlock:
     """Return what the run ran on."""
     host, driver = run.last.host, run.last.driver
     rows: list[list[Cell]] = []
@@ -245,7 +247,7 @@ def machine_table(run: Run) -> Table:
         size = () if gpu.memory_total is None else (f", {size_text(gpu.memory_total)}",)
         rows.append([f"GPU {label}", (Raw(gpu.name or "unknown"), *size, " · ", Raw(gpu.uuid or "no UUID"))])
     rows += [["Problem", (Raw(source), ": ", Raw(message))] for source, message in run.problems]
-    return Table("Machine", ("What", "Is"), rows, wide=("Is",))
+    return TableBlock("Machine", ("What", "Is"), rows, wide=("Is",))
 
 
 def _peak(run: Run) -> tuple[str, str]:
@@ -280,8 +282,8 @@ def _mean(summary: Summary, key: str) -> float | None:
     return sum(found) / len(found) if found else None
 
 
-def _has_content(block: Table | Lines) -> bool:
-    return bool(block.rows if isinstance(block, Table) else block.lines)
+def _has_content(block: TableBlock | Lines) -> bool:
+    return bool(block.rows if isinstance(block, TableBlock) else block.lines)
 
 
 def _cut(text: str) -> str:

@@ -66,7 +66,7 @@ class Uses:
         self._uses: dict[tuple[float, str], Use] = {}
 
     def add(self, gpus: Iterable[tuple[str, Gpu]], time: float, seconds: float) -> None:
-        """Add a look that stands for so many seconds; GPUs come with their labels."""
+        """Add a sample that stands for so many seconds; GPUs come with their labels."""
         for label, gpu in gpus:
             there = [process for process in gpu.all_processes() if process.pid is not None]
             for process in there:

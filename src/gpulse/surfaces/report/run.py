@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Run:
     """One run. `labels` are the numbers of the GPUs, in the order of `summary.gpus`; `bands` are phases as (from, to, name).
 
-    `interval` is the usual time between two looks, `missing` the seconds in which nothing was recorded. `estimated` tells that
+    `interval` is the usual time between two samples, `missing` the seconds in which nothing was recorded. `estimated` tells that
     the energy of some GPU comes from its power, since it has no counter. `verdict` says what limited the run, empty when nobody can tell.
     """
 

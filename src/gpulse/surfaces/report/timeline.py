@@ -10,7 +10,7 @@ POINTS = 1000  # at most, of each series
 _FIRST = 1 / 16  # seconds of a point at the beginning; doubled until all fits, so an hour of seconds has points of 4 s
 
 
-class Trace:
+class TimelineSeries:
     """One series: of each point the least, the sum, the number and the most of its values; where the number is 0, nothing else counts."""
 
     __slots__ = ("counts", "highs", "lows", "sums")
@@ -74,7 +74,7 @@ class Timeline:
         self.width = _FIRST
         self.at: list[int] = []
         self.breaks: set[int] = set()
-        self.traces: dict[tuple[str, str], Trace] = {}
+        self.traces: dict[tuple[str, str], TimelineSeries] = {}
         self._start: float | None = None
 
     def begin(self, time: float, after_gap: bool = False) -> None:
@@ -93,7 +93,7 @@ class Timeline:
         """Add a value of the moment that was begun."""
         trace = self.traces.get((where, key))
         if trace is None:
-            trace = self.traces[where, key] = Trace()
+            trace = self.traces[where, key] = TimelineSeries()
         trace.add(len(self.at) - 1, value)
 
     def _halve(self) -> None:

@@ -48,7 +48,7 @@ def report_text(form: str, runs: Sequence[Run], title: str = "") -> str:
 def write_report(recording: str, path: str, title: str = "") -> None:
     """Write what a recording says to a file, whose name says the form; raise GpulseError when either cannot be."""
     from .account import account
-    from .moments import recorded
+    from .recorded_samples import recorded
 
     form = form_of(path)
     save(path, report_text(form, [account(recorded(recording), os.path.basename(recording))], title))

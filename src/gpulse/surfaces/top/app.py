@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
     from .grid import Grid
-    from .keys import Event
+    from .keys import KeyEvent
     from .replay import ReplayFeed
     from .signals import Target
     from .state import State
@@ -101,7 +101,7 @@ class App:
                 typed = tty.wait(min((wait for wait in waits if wait is not None), default=None))
                 for event in self._events(typed):
                     self._handle(event)
-                for fresh in feed.looks():
+                for fresh in feed.samples():
                     self._take(fresh)
                 self._signals(tty)
                 self._ask_for_what_is_shown()
@@ -118,8 +118,8 @@ class App:
         self._state.player = player
         return ReplayFeed(self._sampler, self._state, player)
 
-    def _events(self, typed: bytes) -> list[Event]:
-        """Return the keys; a new look that wakes us within a sequence does not end the sequence."""
+    def _events(self, typed: bytes) -> list[KeyEvent]:
+        """Return the keys; a new sample that wakes us within a sequence does not end the sequence."""
         now = time.monotonic()
         if typed:
             self._typed = now
@@ -144,7 +144,7 @@ class App:
         stands = state.paused or state.player is not None
         state.now = state.live.time if stands and state.live is not None else time.time()
         if state.back > 0 and state.live is not None:
-            state.shown = state.history.look_at(state.live.time - state.back)
+            state.shown = state.history.sample_at(state.live.time - state.back)
         elif not state.paused or state.shown is None:
             state.shown = state.live
 
@@ -184,7 +184,7 @@ class App:
             self._state.columns, self._state.rows = size
             self._drawn = None
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: KeyEvent) -> None:
         self._state.message = ""
         if event.mouse:
             self._click(event)
@@ -307,7 +307,7 @@ class App:
             state.tagged.clear()
             self._targets = []
 
-    def _click(self, event: Event) -> None:
+    def _click(self, event: KeyEvent) -> None:
         state = self._state
         areas = arrange(state)
         table = areas.get("processes")

@@ -1,4 +1,4 @@
-"""What happened between two looks, in a sentence each: faults, throttling, processes that came and went."""
+"""What happened between two samples, in a sentence each: faults, throttling, processes that came and went."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Happening:
 
 
 def happenings(before: Snapshot, after: Snapshot) -> list[Happening]:
-    """Return what happened between two looks, the worst first."""
+    """Return what happened between two samples, the worst first."""
     old = {gpu.uuid or gpu.index: gpu for gpu in before.gpus}
     found: list[Happening] = []
     for gpu in after.gpus:

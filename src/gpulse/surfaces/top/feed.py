@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class LiveFeed:
     """Looks as the driver gives them. `wake` is called, in another thread, when there is one."""
 
-    patience = None  # only a look or a key can bring something to do
+    patience = None  # only a sample or a key can bring something to do
 
     def __init__(self, sampler: Sampler, state: State, wake: Callable[[], None]) -> None:
         self._state = state
@@ -24,8 +24,8 @@ class LiveFeed:
         self._subscription = self._bus.subscribe(2, wake)
         self._bus.start()
 
-    def looks(self) -> list[Snapshot]:
-        """Return the looks that are new."""
+    def samples(self) -> list[Snapshot]:
+        """Return the samples that are new."""
         self._bus.interval = self._state.settings.interval
         found = []
         while (fresh := self._subscription.get(0)) is not None:

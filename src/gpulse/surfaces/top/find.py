@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TypeAlias
 
-    from .processes import Row
+    from .processes import ProcessRow
 
-    Test: TypeAlias = Callable[[Row], bool]
+    Test: TypeAlias = Callable[[ProcessRow], bool]
 
 _SHORT = {
     "mem": "memory_used",
@@ -71,7 +71,7 @@ class Find:
     def __bool__(self) -> bool:
         return bool(self._plain or self._tests)
 
-    def fits(self, row: Row) -> bool:
+    def fits(self, row: ProcessRow) -> bool:
         """Tell whether a process fits every word."""
         for test, right in self._tests:
             if test(row) is not right:
@@ -79,18 +79,18 @@ class Find:
         if not self._plain:
             return True
         text = _haystack(row)
-        for word, right in self._plain:  # noqa: SIM110  # a loop is twice as fast as all() here, 5,000 times a look
+        for word, right in self._plain:  # noqa: SIM110  # a loop is twice as fast as all() here, 5,000 times a sample
             if (word in text) is not right:
                 return False
         return True
 
-    def apply(self, rows: Iterable[Row]) -> list[Row]:
+    def apply(self, rows: Iterable[ProcessRow]) -> list[ProcessRow]:
         """Return the rows that fit, in their order."""
         fits = self.fits
         return [row for row in rows if fits(row)] if self else list(rows)
 
 
-def _haystack(row: Row) -> str:
+def _haystack(row: ProcessRow) -> str:
     get = row.process.get
     parts = (get("user"), get("name"), get("command"), get("container"), get("job"))
     return "\n".join(
@@ -198,7 +198,7 @@ def _compared(key: str, operator: str, limit: float) -> Test:
 
     compare = {">": gt, ">=": ge, "<": lt, "<=": le}.get(operator, eq)
 
-    def test(row: Row) -> bool:
+    def test(row: ProcessRow) -> bool:
         value = row.process.get(key)
         return isinstance(value, (int, float)) and bool(compare(value, limit))
 
@@ -218,7 +218,7 @@ def _placed(value: str) -> Test:
             start = _whole(first if colon else low)
             spans.append((start, _whole(high) if dash and high else start))
 
-    def test(row: Row) -> bool:
+    def test(row: ProcessRow) -> bool:
         gpu = row.place[0]
         return row.place in instances or any(start <= gpu <= end for start, end in spans)
 

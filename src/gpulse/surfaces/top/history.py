@@ -1,4 +1,4 @@
-"""The last minutes: values for charts, and whole looks to step back to, both in little memory."""
+"""The last minutes: values for charts, and whole snapshots to step back to, both in little memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ...model.snapshot import Snapshot
 
-_LOOKS = 900  # whole looks kept, packed: 15 minutes at one a second, 2 KB each
+_SAMPLES = 900  # whole snapshots kept, packed: 15 minutes at one a second, 2 KB each
 _POINTS = 43_200  # chart points kept a series: 12 hours at one a second, 4 bytes each
 _NAN = float("nan")
 
@@ -24,14 +24,14 @@ class History:
         self.times: array[float] = array("d")
         self.turns = 0  # how often the clock was set back: what was drawn from the old times is void
         self._series: dict[tuple[int, str], array[float]] = {}
-        self._packed: deque[tuple[float, bytes]] = deque(maxlen=_LOOKS)
+        self._packed: deque[tuple[float, bytes]] = deque(maxlen=_SAMPLES)
 
     def watch(self, keys: Iterable[str]) -> None:
         """Keep series of these metrics from now on; those kept before stay."""
         self.keys = tuple(dict.fromkeys((*self.keys, *keys)))
 
     def add(self, snapshot: Snapshot) -> None:
-        """Take in a look. One that is earlier than the last, as after a clock was set back, ends what came after it."""
+        """Take in a sample. One that is earlier than the last, as after a clock was set back, ends what came after it."""
         if self.times and snapshot.time <= self.times[-1]:
             self._cut(snapshot.time)
         self.times.append(snapshot.time)
@@ -60,11 +60,11 @@ class History:
         )
 
     def moments(self) -> list[float]:
-        """Return the times of the whole looks that can be stepped back to."""
+        """Return the times of the whole snapshots that can be stepped back to."""
         return [time for time, _ in self._packed]
 
-    def look_at(self, moment: float) -> Snapshot | None:
-        """Return the newest look not later than a moment, or the oldest there is; None when there is none."""
+    def sample_at(self, moment: float) -> Snapshot | None:
+        """Return the newest sample not later than a moment, or the oldest there is; None when there is none."""
         found: bytes | None = None
         for time, packed in self._packed:
             if found is not None and time > moment:
@@ -87,7 +87,7 @@ class History:
         return bisect_left(self.times, since)
 
     def _trim(self) -> None:
-        if len(self.times) > _POINTS + 3600:  # now and then, not at every look
+        if len(self.times) > _POINTS + 3600:  # now and then, not at every sample
             drop = len(self.times) - _POINTS
             del self.times[:drop]
             for series in self._series.values():

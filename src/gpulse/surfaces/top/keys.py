@@ -21,7 +21,7 @@ _SEQUENCE = re.compile(r"\x1b(?:\[<[0-9;]*[Mm]|\[\[[A-E]|\[[0-9;?]*[ -/]*[@-Z\\-
 _UNFINISHED = re.compile(r"\x1b(?:\[<[0-9;]*|\[\[?|\[[0-9;?]*[ -/]*|O)?$")
 
 
-class Event:
+class KeyEvent:
     """A key by name (`up`, `f5`, `ctrl-l`, `a`), or with `mouse` press, release, drag, wheelup or wheeldown at a cell."""
 
     __slots__ = ("column", "key", "mouse", "row")
@@ -33,13 +33,15 @@ class Event:
         self.row = row
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Event) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return isinstance(other, KeyEvent) and all(
+            getattr(self, name) == getattr(other, name) for name in self.__slots__
+        )
 
     def __hash__(self) -> int:
         return hash((self.key, self.mouse, self.column, self.row))
 
     def __repr__(self) -> str:
-        return f"Event({self.key or self.mouse}@{self.column},{self.row})" if self.mouse else f"Event({self.key})"
+        return f"KeyEvent({self.key or self.mouse}@{self.column},{self.row})" if self.mouse else f"KeyEvent({self.key})"
 
 
 class Keyboard:
@@ -54,7 +56,7 @@ class Keyboard:
         """Whether something unfinished is kept: after about 25 ms of silence it is to be flushed."""
         return bool(self._text)
 
-    def feed(self, data: bytes) -> list[Event]:
+    def feed(self, data: bytes) -> list[KeyEvent]:
         """Take what was read and return the events that are complete."""
         self._bytes += data
         whole = self._bytes.decode("utf-8", "ignore")
@@ -64,15 +66,15 @@ class Keyboard:
         self._text += whole
         return self._take(False)
 
-    def flush(self) -> list[Event]:
+    def flush(self) -> list[KeyEvent]:
         """Return what was kept as the keys it looks like: a lone Esc."""
         return self._take(True)
 
-    def _take(self, final: bool) -> list[Event]:
-        events: list[Event] = []
+    def _take(self, final: bool) -> list[KeyEvent]:
+        events: list[KeyEvent] = []
         while self._text:
             if self._text[0] != "\x1b":
-                events.append(Event(_key(self._text[0])))
+                events.append(KeyEvent(_key(self._text[0])))
                 self._text = self._text[1:]
             elif found := _SEQUENCE.match(self._text):
                 events += _sequence(found[0])
@@ -80,7 +82,7 @@ class Keyboard:
             elif _UNFINISHED.match(self._text) and not final:
                 break
             else:
-                events.append(Event("escape"))
+                events.append(KeyEvent("escape"))
                 self._text = self._text[1:]
         return events
 
@@ -103,20 +105,20 @@ def _key(char: str) -> str:
     return f"ctrl-{chr(ord(char) + 96)}" if ord(char) < 27 else char
 
 
-def _sequence(text: str) -> list[Event]:
+def _sequence(text: str) -> list[KeyEvent]:
     if found := _MOUSE.fullmatch(text):
         return _mouse(int(found[1]), int(found[2]) - 1, int(found[3]) - 1, found[4] == "M")
     if text in _NAMED:
-        return [Event(_NAMED[text])]
+        return [KeyEvent(_NAMED[text])]
     if len(text) == 2:
-        return [Event("escape"), Event(_key(text[1]))]  # Alt and a letter, or Esc typed just before it
+        return [KeyEvent("escape"), KeyEvent(_key(text[1]))]  # Alt and a letter, or Esc typed just before it
     return []  # a sequence we have no use for is swallowed, not typed
 
 
-def _mouse(button: int, column: int, row: int, pressed: bool) -> list[Event]:
+def _mouse(button: int, column: int, row: int, pressed: bool) -> list[KeyEvent]:
     if button & 64:
-        return [Event(mouse="wheeldown" if button & 1 else "wheelup", column=column, row=row)] if pressed else []
+        return [KeyEvent(mouse="wheeldown" if button & 1 else "wheelup", column=column, row=row)] if pressed else []
     if button & 3 == 3 and not button & 32:
         return []
     kind = "drag" if button & 32 else "press" if pressed else "release"
-    return [Event(mouse=kind, column=column, row=row)] if button & 3 == 0 else []
+    return [KeyEvent(mouse=kind, column=column, row=row)] if button & 3 == 0 else []

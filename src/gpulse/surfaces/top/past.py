@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
 
 KEYS = ("memory_used", "sm_utilization", "cpu_percent", "host_memory")
-_LOOKS = 300
+_SAMPLES = 300
 _MOST = 500  # processes that are followed: beyond, only as many as fit in little memory
 
 
 class ProcessPast:
-    """What processes used at the last looks, oldest first; one that is gone is forgotten. Memory on several GPUs is added."""
+    """What processes used at the last samples, oldest first; one that is gone is forgotten. Memory on several GPUs is added."""
 
     def __init__(self) -> None:
-        self._looks: dict[int, deque[dict[str, float]]] = {}
+        self._samples: dict[int, deque[dict[str, float]]] = {}
 
     def add(self, snapshot: Snapshot) -> None:
-        """Take in a look."""
+        """Take in a sample."""
         now: dict[int, dict[str, float]] = {}
         for gpu in snapshot.gpus:
             for process in gpu.all_processes():
@@ -32,10 +32,10 @@ class ProcessPast:
                     if isinstance(value, (int, float)):
                         summed = key in ("memory_used", "sm_utilization")
                         values[key] = values.get(key, 0.0) + value if summed else float(value)
-        self._looks = {pid: self._looks.get(pid) or deque(maxlen=_LOOKS) for pid in now}
+        self._samples = {pid: self._samples.get(pid) or deque(maxlen=_SAMPLES) for pid in now}
         for pid, values in now.items():
-            self._looks[pid].append(values)
+            self._samples[pid].append(values)
 
     def series(self, pid: int, key: str) -> list[float | None]:
-        """Return the values of a process, None where a look had none."""
-        return [values.get(key) for values in self._looks.get(pid, ())]
+        """Return the values of a process, None where a sample had none."""
+        return [values.get(key) for values in self._samples.get(pid, ())]

@@ -1,4 +1,4 @@
-"""The screen where there is none: a line at each look, for pipes, logs and dumb terminals."""
+"""The screen where there is none: a line at each sample, for pipes, logs and dumb terminals."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def stream_lines(sampler: Sampler, interval: float, out: TextIO) -> None:
-    """Write a line for every look until the sampler or the reader ends it."""
+    """Write a line for every sample until the sampler or the reader ends it."""
     for snapshot in sampler.stream(interval):
         out.write(one_line(snapshot) + "\n")
         out.flush()
 
 
 def one_line(snapshot: Snapshot) -> str:
-    """Return a look in one line: the time, then each GPU's use, memory, heat and power."""
+    """Return a sample in one line: the time, then each GPU's use, memory, heat and power."""
     clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time))
     return "  ".join([clock, *(_gpu(gpu) for gpu in snapshot.gpus)])
 

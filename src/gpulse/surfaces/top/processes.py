@@ -22,7 +22,7 @@ _PER_PROCESS = ("cpu_percent", "host_memory")  # the same on each GPU, so counte
 _SUMS = frozenset((*_PER_GPU, *_PER_PROCESS))
 
 
-class Row:
+class ProcessRow:
     """One process on one GPU, or the head of a group, whose `process` holds the sums and whose `pid` is None.
 
     `gpu` is its label as 0 or 1:2, `place` the same in numbers with -1 for no instance, `depth` how far it is moved in.
@@ -41,7 +41,7 @@ class Row:
         self.count = 1
 
     def __repr__(self) -> str:
-        return f"Row({self.head or self.pid} on {self.gpu})"
+        return f"ProcessRow({self.head or self.pid} on {self.gpu})"
 
 
 class _Last:
@@ -49,10 +49,10 @@ class _Last:
 
     snapshot: Snapshot | None = None
     asked: tuple[str, bool, str, bool, str] = ("", False, "", False, "")
-    rows: list[Row] = []
+    rows: list[ProcessRow] = []
 
 
-def rows(snapshot: Snapshot | None, state: State) -> list[Row]:
+def rows(snapshot: Snapshot | None, state: State) -> list[ProcessRow]:
     """Return the rows to show, in order; the list is shared and not to be changed.
 
     Missing values come last in either direction; equal ones keep the order of their pids. While a filter is typed, it counts.
@@ -71,14 +71,14 @@ def filter_text(state: State) -> str:
     return state.editing if state.dialog == "filter" else state.filter
 
 
-def pids(shown: Iterable[Row]) -> list[int]:
+def pids(shown: Iterable[ProcessRow]) -> list[int]:
     """Return each process once, where it stands first: the order in which a cursor walks."""
     return list(dict.fromkeys([row.pid for row in shown if row.pid is not None]))
 
 
-def all_rows(snapshot: Snapshot) -> list[Row]:
+def all_rows(snapshot: Snapshot) -> list[ProcessRow]:
     """Return every process on every GPU and instance, as the driver lists them."""
-    found: list[Row] = []
+    found: list[ProcessRow] = []
     for at, gpu in enumerate(snapshot.gpus):
         index = _index(gpu, at)
         found += _on(gpu, str(index), (index, -1))
@@ -88,22 +88,22 @@ def all_rows(snapshot: Snapshot) -> list[Row]:
     return found
 
 
-def _on(gpu: Gpu, label: str, place: tuple[int, int]) -> list[Row]:
-    return [Row(process, label, place, int(process.pid or 0)) for process in gpu.processes]
+def _on(gpu: Gpu, label: str, place: tuple[int, int]) -> list[ProcessRow]:
+    return [ProcessRow(process, label, place, int(process.pid or 0)) for process in gpu.processes]
 
 
 def _index(gpu: Gpu, at: int) -> int:
     return at if gpu.index is None else int(gpu.index)
 
 
-def _arranged(found: list[Row], state: State) -> list[Row]:
+def _arranged(found: list[ProcessRow], state: State) -> list[ProcessRow]:
     ordered = _sorted(found, state.sort, state.falling)
     if state.group in _GROUPS:
         return _grouped(ordered, state)
     return _treed(ordered) if state.tree else ordered
 
 
-def _sorted(found: list[Row], key: str, falling: bool) -> list[Row]:
+def _sorted(found: list[ProcessRow], key: str, falling: bool) -> list[ProcessRow]:
     found.sort(key=lambda row: (row.pid or 0, row.place))
     if key == "gpu":
         return sorted(found, key=lambda row: row.place, reverse=falling)
@@ -117,17 +117,17 @@ def _sorted(found: list[Row], key: str, falling: bool) -> list[Row]:
     return [row for _, row in values] + missing
 
 
-def _first(pair: tuple[Value, Row]) -> float | str:
+def _first(pair: tuple[Value, ProcessRow]) -> float | str:
     return pair[0]  # type: ignore[return-value]  # values of one metric are all text or all numbers
 
 
-def _grouped(ordered: list[Row], state: State) -> list[Row]:
+def _grouped(ordered: list[ProcessRow], state: State) -> list[ProcessRow]:
     """Put rows under a head each for a user, container or job; groups stand in the order of their sums, or of their first row."""
-    members: dict[str, list[Row]] = {}
+    members: dict[str, list[ProcessRow]] = {}
     for row in ordered:
         members.setdefault(str(row.process.get(state.group) or ""), []).append(row)
     heads = {_head(state.group, name, below): below for name, below in members.items()}
-    shown: list[Row] = []
+    shown: list[ProcessRow] = []
     for head in _sorted(list(heads), state.sort, state.falling) if state.sort in _SUMS else heads:
         below = _treed(heads[head]) if state.tree else heads[head]
         for row in below:
@@ -136,7 +136,7 @@ def _grouped(ordered: list[Row], state: State) -> list[Row]:
     return shown
 
 
-def _head(group: str, name: str, members: list[Row]) -> Row:
+def _head(group: str, name: str, members: list[ProcessRow]) -> ProcessRow:
     once = {row.pid: row for row in members}
     values: dict[str, Value] = {}
     for keys, below in ((_PER_GPU, members), (_PER_PROCESS, list(once.values()))):
@@ -146,13 +146,13 @@ def _head(group: str, name: str, members: list[Row]) -> Row:
                 values[key] = sum(numbers)
     if name:
         values[group] = name
-    head = Row(Process(values), _labels(members), (-1, -1), None)
+    head = ProcessRow(Process(values), _labels(members), (-1, -1), None)
     head.head = name or f"no {group}"
     head.count = len(once)
     return head
 
 
-def _labels(members: list[Row]) -> str:
+def _labels(members: list[ProcessRow]) -> str:
     """Return the GPUs of a group, short: 0-3,6."""
     labels = {row.place: row.gpu for row in members}
     spans: list[list[tuple[int, int]]] = []
@@ -167,16 +167,16 @@ def _labels(members: list[Row]) -> str:
     )
 
 
-def _treed(ordered: list[Row]) -> list[Row]:
+def _treed(ordered: list[ProcessRow]) -> list[ProcessRow]:
     """Put processes below the one that started them, and those with one launcher below the oldest of them.
 
     The launcher that is the real parent seldom uses a GPU itself, so it is not on the list; the lowest pid stands for it.
     """
     by_pid = {row.pid: row.process for row in ordered}
-    families: dict[object, list[Row]] = {}
+    families: dict[object, list[ProcessRow]] = {}
     for row in ordered:
         families.setdefault(_family(_eldest(row.process, by_pid)), []).append(row)
-    shown: list[Row] = []
+    shown: list[ProcessRow] = []
     for family in families.values():
         eldest = min(family, key=lambda row: (row.pid or 0, row.place))
         shown.append(eldest)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ...sources.replay.player import Player, Position
     from .state import State
 
-_QUICKEST = 0.05  # seconds between two looks: more than 20 pictures a second nobody sees
-_GAP = 5.0  # seconds without a look before the one on screen that make its charts worth filling
+_QUICKEST = 0.05  # seconds between two samples: more than 20 pictures a second nobody sees
+_GAP = 5.0  # seconds without a sample before the one on screen that make its charts worth filling
 _POINTS = 60  # looks read for that: 80 ms
 _SURVEY = 0.03  # seconds at a time spent on finding the end of a long recording
 
@@ -35,8 +35,8 @@ def _do(move: Callable[[Player], None]) -> Callable[[State], str | None]:
 # These come before the keys of the same name in ACTIONS: what they do there needs a machine that goes on.
 REPLAY = (
     Action(("space", "p", "z"), "pause, or go on", _do(lambda player: player.pause()), "pause"),
-    Action((".",), "one look on", _do(lambda player: player.step(1)), "step"),
-    Action((",",), "one look back", _do(lambda player: player.step(-1))),
+    Action((".",), "one sample on", _do(lambda player: player.step(1)), "step"),
+    Action((",",), "one sample back", _do(lambda player: player.step(-1))),
     Action(("]", "right"), "10 seconds on", _do(lambda player: player.seek(10)), "+10 s"),
     Action(("[", "left"), "10 seconds back", _do(lambda player: player.seek(-10))),
     Action(("}",), "a minute on", _do(lambda player: player.seek(60))),
@@ -68,14 +68,14 @@ class ReplayFeed:
         due = self._player.wait()
         return None if due is None else max(due, self._looked + _QUICKEST - time.monotonic(), 0.0)
 
-    def looks(self) -> list[Snapshot]:
-        """Return the look that is due unless it is the one before, and after a leap what led to it.
+    def samples(self) -> list[Snapshot]:
+        """Return the sample that is due unless it is the one before, and after a leap what led to it.
 
         What is wrong with the file becomes the message.
         """
         try:
             self._surveyed = self._surveyed or self._player.survey(_SURVEY)
-            look = self._sampler.read()
+            sample = self._sampler.read()
         except RecordingError as error:
             self._state.message = str(error)
             return []
@@ -85,8 +85,8 @@ class ReplayFeed:
         before, self._place = self._place, self._state.position.place
         if self._place == before:
             return []
-        leapt = self._place not in (before - 1, before + 1) and self._is_bare(look.time)
-        return [*self._lead_in(self._state.position), look] if leapt else [look]
+        leapt = self._place not in (before - 1, before + 1) and self._is_bare(sample.time)
+        return [*self._lead_in(self._state.position), sample] if leapt else [sample]
 
     def _is_bare(self, moment: float) -> bool:
         times = self._state.history.times
@@ -102,12 +102,12 @@ class ReplayFeed:
             for moment in moments:
                 if moment >= 0:
                     self._player.jump(moment)
-                    look = self._sampler.read()
-                    found[self._player.position().place] = look
+                    sample = self._sampler.read()
+                    found[self._player.position().place] = sample
         except RecordingError:
             pass  # it is said when one comes to it
         self._player.jump(position.moment)
-        return [look for place, look in found.items() if place < position.place]
+        return [sample for place, sample in found.items() if place < position.place]
 
     def close(self) -> None:
         """Nothing goes on behind the screen."""

@@ -23,7 +23,7 @@ INTERVALS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _SHORTEST, _LONGEST = 0.1, 3600.0
 
 
-class Settings:
+class ScreenSettings:
     """What is kept between runs; every attribute but `unknown` is one key of the [top] table of the configuration file."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Settings:
         self.unknown: dict[str, Any] = {}  # keys of another version, which stay in the file
 
     @classmethod
-    def load(cls, values: Any) -> tuple[Settings, list[str]]:
+    def load(cls, values: Any) -> tuple[ScreenSettings, list[str]]:
         """Return the settings a [top] table makes, and a sentence for everything in it that cannot be.
 
         What cannot be is replaced by its default; of a list, only the words that cannot be are left out.

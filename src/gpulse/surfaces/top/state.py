@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ...sources.replay.player import Player, Position
     from .events import Happening
     from .history import History
-    from .settings import Settings
+    from .settings import ScreenSettings
 
 # Chart spans in seconds, and what they are called.
 SPANS = ((60, "1 min"), (300, "5 min"), (900, "15 min"), (3600, "1 h"), (10800, "3 h"), (43200, "12 h"))
@@ -20,18 +20,18 @@ SPANS = ((60, "1 min"), (300, "5 min"), (900, "15 min"), (3600, "1 h"), (10800, 
 class State:
     """Everything the painter needs. A painter changes nothing here; the app and the actions do."""
 
-    def __init__(self, settings: Settings, history: History, theme: Theme | None = None) -> None:
+    def __init__(self, settings: ScreenSettings, history: History, theme: Theme | None = None) -> None:
         self.settings = settings
         self.history = history
         self.past = ProcessPast()
         self.theme = theme or Theme()
         self.columns, self.rows = 80, 24
         # what is looked at
-        self.live: Snapshot | None = None  # the newest look
-        self.shown: Snapshot | None = None  # the look on screen: the newest, or one of the past
+        self.live: Snapshot | None = None  # the newest sample
+        self.shown: Snapshot | None = None  # the sample on screen: the newest, or one of the past
         self.now = 0.0  # seconds since 1970, for ages
         self.paused = False
-        self.back = 0.0  # seconds the screen is behind the newest look; 0 is live
+        self.back = 0.0  # seconds the screen is behind the newest sample; 0 is live
         self.readonly = False
         self.player: Player | None = None  # what moves the recording, where the screen shows one
         self.position: Position | None = None  # where in the recording the screen is

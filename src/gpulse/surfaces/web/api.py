@@ -36,7 +36,7 @@ class Question:
         self,
         path: str,
         summary: str,
-        answer: Callable[[Asked, Mapping[str, Any]], bytes],
+        answer: Callable[[ApiRequest, Mapping[str, Any]], bytes],
         shape: str,
         parameters: Sequence[Parameter] = (),
         statuses: Sequence[int] = (),
@@ -49,7 +49,7 @@ class Question:
         self.statuses = statuses
 
 
-class Asked:
+class ApiRequest:
     """What questions are answered from."""
 
     def __init__(self, hub: Hub, past: Past | None) -> None:
@@ -89,14 +89,14 @@ def _stretch(given: Mapping[str, Any]) -> tuple[float, float]:
     return start, end
 
 
-def _history(asked: Asked, given: Mapping[str, Any]) -> bytes:
+def _history(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     if asked.past is None:
         raise Refusal(404, "this server keeps no history.")
     gpus = None if given["gpus"] in (None, ["all"]) else given["gpus"]
     return asked.past.series(given["metrics"] or _SHOWN, gpus, *_stretch(given), given["points"] or 600)
 
 
-def _events(asked: Asked, given: Mapping[str, Any]) -> bytes:
+def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     start, end = _stretch(given)
     kinds = given["kinds"]
     if asked.past is not None:
@@ -107,7 +107,7 @@ def _events(asked: Asked, given: Mapping[str, Any]) -> bytes:
     return wire.compact({"events": found})
 
 
-def _processes(asked: Asked, given: Mapping[str, Any]) -> bytes:
+def _processes(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     if given["from"] is None and given["to"] is None:
         return wire.compact(wire.process_list(asked.latest()))
     if asked.past is None:
@@ -124,13 +124,13 @@ def _is_metric(word: str) -> bool:
 _CATALOG: list[bytes] = []
 
 
-def _catalog(asked: Asked, given: Mapping[str, Any]) -> bytes:
+def _catalog(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     if not _CATALOG:
         _CATALOG.append(wire.compact(wire.catalog()))
     return _CATALOG[0]
 
 
-def _openapi(asked: Asked, given: Mapping[str, Any]) -> bytes:
+def _openapi(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     from .openapi import document
 
     return wire.compact(document(QUESTIONS))

@@ -1,10 +1,10 @@
-"""Events of the stream: what the watch over snapshots finds, as the UUIDs and sentences that pages show."""
+"""StreamEvents of the stream: what the watch over snapshots finds, as the UUIDs and sentences that pages show."""
 
 from __future__ import annotations
 
 from collections import deque
 
-from ...analysis.events import Watch
+from ...analysis.events import EventDetector
 from ...present.cells import THROTTLE
 from ...units import size_text
 
@@ -19,16 +19,16 @@ _STATES = {"lost": "was lost", "timeout": "does not answer", "asleep": "fell asl
 _KEPT = 500  # events in memory, for a server without a history
 
 
-class Events:
+class StreamEvents:
     """What happened since the server began; `kept` has the last of it. Used by the hub's thread, `kept` by any."""
 
     def __init__(self) -> None:
-        self._watch = Watch()
+        self._watch = EventDetector()
         self._uuids: dict[str, str] = {}
         self.kept: deque[dict[str, Any]] = deque(maxlen=_KEPT)
 
-    def look(self, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """Return what happened between the look before and this one; an event of several GPUs once for each."""
+    def observe(self, snapshot: Snapshot) -> list[dict[str, Any]]:
+        """Return what happened between the sample before and this one; an event of several GPUs once for each."""
         for gpu in snapshot.gpus:
             if gpu.index is not None and gpu.uuid:
                 self._uuids[f"{gpu.index:.0f}"] = gpu.uuid
@@ -39,7 +39,7 @@ class Events:
                 "kind": event.kind,
                 "text": _text(event),
             }
-            for event in self._watch.look(snapshot)
+            for event in self._watch.observe(snapshot)
             for label in event.gpus or ("",)
         ]
         self.kept.extend(found)

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from .server import Settings
+    from .server import ServerSettings
 
 OPEN = ("/metrics", "/healthz", "/readyz")  # asked by programs that have no token, where only this machine can ask
 _LARGEST = 65_536  # bytes of a body, of which nobody here wants any
@@ -31,7 +31,7 @@ _HEADERS = {
 class Gate:
     """Lets in what may come in; an error of the app behind it becomes one line on stderr and a 500."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
         self._settings = settings
 

@@ -10,7 +10,7 @@ from collections import deque
 from ...model.select import EVERYTHING, Wanted
 from ...sampling.bus import Bus
 from . import wire
-from .events import Events
+from .events import StreamEvents
 from .verdicts import Verdicts
 
 TYPE_CHECKING = False
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ...sampling.sampler import Sampler
 
     class Alerts(Protocol):
-        """Rules over snapshots. `look` is called with each by the hub's thread; `active` by any thread.
+        """Rules over snapshots. `observe` is called with each by the hub's thread; `active` by any thread.
 
         Both give plain data: {"time", "rule", "uuid", "state": "fire" or "clear", "text"}.
         """
 
-        def look(self, snapshot: Snapshot) -> list[dict[str, Any]]: ...
+        def observe(self, snapshot: Snapshot) -> list[dict[str, Any]]: ...
         def active(self) -> list[dict[str, Any]]: ...
 
 
@@ -45,7 +45,7 @@ def wanted(commands: bool = True, more: Wanted | None = None) -> Wanted:
     return asked if commands else Wanted(asked.gpu, (asked.process or frozenset()) - {"command"}, asked.host)
 
 
-class Entry:
+class StreamEntry:
     """One sample: its number, from 1 on, its time in seconds since 1970, and the text of the stream for it."""
 
     __slots__ = ("data", "number", "time")
@@ -78,7 +78,7 @@ class Hub:
         self.interval = interval
         self.commands = commands
         self.alerts = alerts
-        self.events = Events()
+        self.events = StreamEvents()
         self.verdicts = Verdicts()
         self.latest: Snapshot | None = None
         self.number = 0
@@ -89,7 +89,7 @@ class Hub:
         self._told: set[str] = set()
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
-        self._entries: deque[Entry] = deque(maxlen=KEPT)
+        self._entries: deque[StreamEntry] = deque(maxlen=KEPT)
         self._processes = b""
         self._processes_at = float("-inf")
         self._bus = None if sampler is None else Bus(sampler, interval, failed)
@@ -117,7 +117,7 @@ class Hub:
 
     @property
     def took(self) -> float | None:
-        """Seconds that the latest look took; None before the first."""
+        """Seconds that the latest sample took; None before the first."""
         return None if self._bus is None else self._bus.took
 
     @property
@@ -136,9 +136,9 @@ class Hub:
             snapshot = wire.without_commands(snapshot)
         for watcher in self._watchers:
             self._guarded(watcher, snapshot)
-        text = [wire.message("event", event) for event in self.events.look(snapshot)]
+        text = [wire.message("event", event) for event in self.events.observe(snapshot)]
         if self.alerts is not None:
-            text += [wire.message("alert", alert) for alert in self._guarded(self.alerts.look, snapshot) or ()]
+            text += [wire.message("alert", alert) for alert in self._guarded(self.alerts.observe, snapshot) or ()]
         if not 0 <= snapshot.time - self._processes_at < _PROCESSES_EVERY:
             self._processes_at = snapshot.time
             self._processes = wire.message("processes", wire.processes(snapshot))
@@ -146,13 +146,13 @@ class Hub:
         number = self.number + 1
         # the id comes last: who was cut off before it is given all of this again
         text.append(wire.message("sample", wire.sample(snapshot), f"{self.run}-{number}"))
-        entry = Entry(number, snapshot.time, b"".join(text))
+        entry = StreamEntry(number, snapshot.time, b"".join(text))
         with self._lock:
             self.latest, self.number, self._seen = snapshot, number, time.monotonic()
             self._entries.append(entry)
         self._tell()
 
-    def after(self, number: int) -> list[Entry]:
+    def after(self, number: int) -> list[StreamEntry]:
         """Return the entries that follow a number, the oldest first; those that are gone are missing."""
         with self._lock:
             count = min(self.number - number, len(self._entries))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from ...store.history import Series
+    from ...store.history import HistorySeries
 
 HOST = "host."  # before the metrics of the machine
 _MOST_VALUES = 300_000  # points of all series of one answer: 10 MB of text
@@ -83,7 +83,7 @@ class Past:
             raise Refusal(503, str(error)) from None
 
 
-def _written(head: dict[str, Any], found: list[Series]) -> bytes:
+def _written(head: dict[str, Any], found: list[HistorySeries]) -> bytes:
     """Return the answer; written by hand, since it is mostly numbers and these take json three times as long."""
     shared = found[0].times if found and all(series.times == found[0].times for series in found) else None
     parts = [compact(head)[:-1].decode()]

@@ -9,7 +9,7 @@ from starlette.routing import Route, Router
 
 from ...present.exposition import exposition
 from .answers import packed, page, problem
-from .api import QUESTIONS, Asked
+from .api import QUESTIONS, ApiRequest
 from .assets import read_assets
 from .gate import Gate
 from .parameters import read
@@ -34,7 +34,7 @@ _AT_ONCE = 8  # questions answered side by side, each in a thread
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Settings:
+class ServerSettings:
     """How the server is reached. `token` None: by everybody; `hosts` None: by any name, as on a unix socket.
 
     `open_metrics` lets /metrics, /healthz and /readyz be asked without a token; `base_path` begins and ends with a slash.
@@ -56,9 +56,11 @@ class Settings:
         self.access_log = access_log
 
 
-def make_app(hub: Hub, settings: Settings, *, past: Past | None = None, metrics: Metrics | None = None) -> ASGIApp:
+def make_app(
+    hub: Hub, settings: ServerSettings, *, past: Past | None = None, metrics: Metrics | None = None
+) -> ASGIApp:
     """Return the ASGI app. Its event loop touches bytes only: what reads a disk or makes text is done in threads."""
-    asked = Asked(hub, past)
+    asked = ApiRequest(hub, past)
     threads = _Threads()
     assets = read_assets()
     scrape = metrics or _plain_metrics(hub)
@@ -107,7 +109,7 @@ def make_app(hub: Hub, settings: Settings, *, past: Past | None = None, metrics:
     return Gate(Router(routes, redirect_slashes=False, default=_nothing), settings)
 
 
-def _answering(question: Question, asked: Asked, threads: _Threads) -> Callable[[Request], Awaitable[Response]]:
+def _answering(question: Question, asked: ApiRequest, threads: _Threads) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         given = read(question.parameters, request.query_params)
         return await threads.run(lambda: packed(request.scope, question.answer(asked, given)))

@@ -23,7 +23,7 @@ class Verdicts:
         self._before: float | None = None
 
     def add(self, snapshot: Snapshot) -> None:
-        """Take a look."""
+        """Take a sample."""
         before, self._before = self._before, snapshot.time
         passed = 0.0 if before is None else snapshot.time - before
         if not 0 < passed < _WINDOW:  # the first, or the machine slept, or its clock was set

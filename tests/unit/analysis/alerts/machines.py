@@ -1,4 +1,4 @@
-"""Machines that rules look at: short to write, one look a second."""
+"""Machines that rules look at: short to write, one sample a second."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def watch(
     for at in range(int(seconds / step)):
         time = start + at * step
         gpus = make(time)
-        found += rules.look(Snapshot(START + time, gpus if isinstance(gpus, tuple) else (gpus,), Host({})))
+        found += rules.observe(Snapshot(START + time, gpus if isinstance(gpus, tuple) else (gpus,), Host({})))
     return found
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.analysis.alerts import RuleBook, Transition, rules_from
-from gpulse.analysis.alerts.rule import Look, Rule
+from gpulse.analysis.alerts.rule import Rule, RuleInput
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.recording import read_recording
@@ -31,7 +31,7 @@ def turned(name: str, stretch: float) -> list[Transition]:
     rules, found = RuleBook(rules_from({})), []
     for snapshot in read_recording(str(TRACES / f"{name}.ndjson.gz")):
         time = START + (snapshot.time - START) * stretch
-        found += rules.look(Snapshot(time, snapshot.gpus, snapshot.host))
+        found += rules.observe(Snapshot(time, snapshot.gpus, snapshot.host))
     return found
 
 
@@ -62,15 +62,15 @@ class TestTraces:
 class TestBook:
     @settings(max_examples=60, deadline=None)
     @given(st.lists(snapshots(believable=True), max_size=12))
-    def test_whatever_a_machine_shows_alerts_take_turns(self, looks: list[Snapshot]) -> None:
+    def test_whatever_a_machine_shows_alerts_take_turns(self, samples: list[Snapshot]) -> None:
         rules = RuleBook(
             rules_from({name: {"for": 0, "clear_for": 0} for name in ("lost", "throttled", "hot", "memory")})
         )
         active: set[tuple[str, str, str]] = set()
-        for look in looks:
-            for one in rules.look(look):
+        for sample in samples:
+            for one in rules.observe(sample):
                 assert one.text.isprintable()
-                assert one.time == look.time
+                assert one.time == sample.time
                 if one.once:
                     continue
                 assert (one.key in active) == (one.state == "clear")
@@ -79,10 +79,10 @@ class TestBook:
 
     @settings(max_examples=30, deadline=None)
     @given(st.lists(snapshots(), max_size=6))
-    def test_numbers_that_nobody_would_believe_break_nothing(self, looks: list[Snapshot]) -> None:
+    def test_numbers_that_nobody_would_believe_break_nothing(self, samples: list[Snapshot]) -> None:
         rules = RuleBook(rules_from({}))
-        for look in looks:
-            rules.look(look)
+        for sample in samples:
+            rules.observe(sample)
 
     def test_active_is_what_lasts_oldest_first(self) -> None:
         rules = book("hot", "lost", "gpu_free")
@@ -104,14 +104,14 @@ class TestBook:
     def test_a_clock_that_jumps_fires_nothing_by_itself(self) -> None:
         rules, found = book("idle_allocation"), []
         for at, time in enumerate([*range(60), *range(90_000, 90_060), *range(30, 90)]):
-            found += rules.look(Snapshot(START + time, (gpu(utilization=0, processes=[process(held=GIB)]),)))
+            found += rules.observe(Snapshot(START + time, (gpu(utilization=0, processes=[process(held=GIB)]),)))
             assert found == [], at
 
     def test_a_rule_that_fails_is_told_and_the_others_go_on(self) -> None:
         class Broken(Rule):
             name = "broken"
 
-            def look(self, look: Look) -> Iterator[Transition]:
+            def observe(self, sample: RuleInput) -> Iterator[Transition]:
                 raise ZeroDivisionError("by design")
 
         told: list[tuple[str, str]] = []

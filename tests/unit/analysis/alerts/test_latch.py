@@ -70,7 +70,7 @@ class TestLatch:
 
 
 class TestWatchedTime:
-    def test_seconds_between_looks_add_up(self) -> None:
+    def test_seconds_between_samples_add_up(self) -> None:
         clock = WatchedTime()
         assert [clock.advance(1e9 + at * 0.5) for at in range(5)] == [0.0, 0.5, 1.0, 1.5, 2.0]
 
@@ -85,7 +85,7 @@ class TestWatchedTime:
         assert clock.advance(40_000.0) == 10.0
         assert clock.advance(40_001.0) == 11.0
 
-    def test_slow_looks_are_not_holes(self) -> None:
+    def test_slow_samples_are_not_holes(self) -> None:
         clock = WatchedTime()
         assert [clock.advance(300.0 * at) for at in range(4)] == [0.0, 0.0, 300.0, 600.0]
 

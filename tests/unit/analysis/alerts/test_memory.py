@@ -138,7 +138,7 @@ class TestLeak:
         found = watch(book("leak"), lambda at: holding(10 + at / 60), 40 * MINUTE, step)
         assert [one.state for one in found] == ["fire"]
 
-    def test_a_night_without_looks_is_no_growth(self) -> None:
+    def test_a_night_without_samples_is_no_growth(self) -> None:
         rules = book("leak")
         assert watch(rules, lambda at: holding(10), 5 * MINUTE) == []
         assert watch(rules, lambda at: holding(60), 5 * MINUTE, start=8 * 3600.0) == []

@@ -58,7 +58,7 @@ class TestThreshold:
 
     def test_the_machine_has_metrics_too(self) -> None:
         rules = book(rule=[{"name": "full", "metric": "host.memory_used", "above": "120GiB", "severity": "critical"}])
-        found = rules.look(Snapshot(START, (gpu(),), Host({"memory_used": 121 * GIB})))
+        found = rules.observe(Snapshot(START, (gpu(),), Host({"memory_used": 121 * GIB})))
         assert [(one.uuid, one.text, one.severity) for one in found] == [
             ("", "Memory used of the machine is 121 GiB, above 120 GiB", "critical")
         ]

@@ -92,7 +92,7 @@ class TestJobFinished:
             == []
         )
 
-    def test_one_look_without_it_is_no_end(self) -> None:
+    def test_one_sample_without_it_is_no_end(self) -> None:
         def flickers(at: float) -> Gpu:
             return gpu(processes=[] if at % 50 == 49 else [process(held=20 * GIB)])
 

@@ -13,7 +13,7 @@ ACTIVITY = (
     "sm_active", "sm_occupancy", "tensor_active", "dram_active", "fp64_active", "fp32_active", "fp16_active",
     "integer_active", "graphics_active",
 )  # fmt: skip
-LOOKS = """
+SAMPLES = """
 over = sampler(Wanted([*{keys}]), slow_every=0)
 seen = []
 for moment in {moments}:
@@ -27,18 +27,18 @@ def board(**values: Any) -> Scenario:
     return Scenario.load("h200-busy").gpu(0, **values)
 
 
-def looks(lab: Lab, scenario: Scenario, *moments: float, keys: tuple[str, ...] = ("sm_active", "dram_active")) -> Any:
-    return lab.see(scenario, LOOKS.format(keys=keys, moments=moments))
+def samples(lab: Lab, scenario: Scenario, *moments: float, keys: tuple[str, ...] = ("sm_active", "dram_active")) -> Any:
+    return lab.see(scenario, SAMPLES.format(keys=keys, moments=moments))
 
 
-def test_the_first_look_has_nothing_to_compare_with(lab: Lab) -> None:
-    (gpu,) = looks(lab, board(), 0.01, keys=ACTIVITY)
+def test_the_first_sample_has_nothing_to_compare_with(lab: Lab) -> None:
+    (gpu,) = samples(lab, board(), 0.01, keys=ACTIVITY)
     assert [gpu[key] for key in ACTIVITY] == [None] * len(ACTIVITY)
     assert {gpu["gaps"][key] for key in ACTIVITY} == {"pending"}
 
 
 def test_two_samples_within_one_latch_are_no_measurement(lab: Lab) -> None:
-    first, second, third = looks(lab, board(), 0.02, 0.08, 0.12, keys=ACTIVITY)
+    first, second, third = samples(lab, board(), 0.02, 0.08, 0.12, keys=ACTIVITY)
     for gpu in (first, second):
         assert [gpu[key] for key in ACTIVITY] == [None] * len(ACTIVITY)
         assert {gpu["gaps"][key] for key in ACTIVITY} == {"pending"}
@@ -46,14 +46,14 @@ def test_two_samples_within_one_latch_are_no_measurement(lab: Lab) -> None:
     assert third["fp64_active"] == 0  # this zero is measured
 
 
-def test_a_look_before_the_next_latch_repeats_the_last_value_and_never_says_0(lab: Lab) -> None:
-    _, value, again = looks(lab, board(), 0, 1.01, 1.02)
+def test_a_sample_before_the_next_latch_repeats_the_last_value_and_never_says_0(lab: Lab) -> None:
+    _, value, again = samples(lab, board(), 0, 1.01, 1.02)
     assert value["sm_active"] == again["sm_active"] == pytest.approx(82.32, abs=0.01)
 
 
-def test_a_value_is_the_mean_over_the_time_since_the_look_before(lab: Lab) -> None:
+def test_a_value_is_the_mean_over_the_time_since_the_sample_before(lab: Lab) -> None:
     ramp = board(gpm__latch=0, gpm__sm="ramp(0, 10)", gpm__dram="ramp(0, 5)")
-    seen = looks(lab, ramp, 1, 3, 4, 8)
+    seen = samples(lab, ramp, 1, 3, 4, 8)
     assert [gpu["sm_active"] for gpu in seen] == [None, 20.0, 35.0, 60.0]
     assert [gpu["dram_active"] for gpu in seen] == [None, 10.0, 17.5, 30.0]
 
@@ -99,7 +99,7 @@ say([ask("sm_active"), ask("graphics_active", "sm_active"), ask("utilization")])
 
 def test_one_metric_the_driver_refuses_leaves_the_others(lab: Lab) -> None:
     scenario = board(gpm__latch=0, gpm__tensor="error NOT_SUPPORTED", gpm__fp32="unavailable")
-    _, gpu = looks(lab, scenario, 0, 1, keys=ACTIVITY)
+    _, gpu = samples(lab, scenario, 0, 1, keys=ACTIVITY)
     assert (gpu["tensor_active"], gpu["gaps"]["tensor_active"]) == (None, "unsupported")
     assert (gpu["fp32_active"], gpu["gaps"]["fp32_active"]) == (None, "failed")
     assert gpu["sm_active"] == pytest.approx(82.32, abs=0.01)

@@ -34,7 +34,7 @@ def test_without_gpm_pcie_rates_come_from_counters_even_across_their_wrap(lab: L
     scenario = ampere(**{"pcie.tx_bytes": f"counter({start}, 1000000)", "pcie.rx_bytes": f"counter({start}, 3000000)"})
     values, gaps, longest = lab.see(scenario, PAIR)
     if "pcie_tx" in gaps:
-        pytest.skip("this machine was too busy to take two looks within 50 ms")
+        pytest.skip("this machine was too busy to take two samples within 50 ms")
     assert values["pcie_tx"] * longest >= 499_000
     assert values["pcie_tx"] < 2**32
     assert values["pcie_rx"] == pytest.approx(3 * values["pcie_tx"], rel=0.05)
@@ -48,7 +48,7 @@ def test_a_pair_of_counts_too_far_apart_is_no_rate(lab: Lab) -> None:
     assert (gaps["pcie_rx"], gaps["pcie_tx"]) == ("pending", "pending")
 
 
-def test_one_look_is_enough_for_pcie_without_gpm(lab: Lab) -> None:
+def test_one_sample_is_enough_for_pcie_without_gpm(lab: Lab) -> None:
     scenario = ampere(**{"pcie.tx_bytes": "counter(4294967000, 300000000)", "pcie.rx_bytes": "counter(0, 900000000)"})
     (gpu,) = lab.run(scenario, "--json").gpus
     assert gpu["pcie_tx"] == pytest.approx(300e6, rel=0.3)

@@ -13,7 +13,7 @@ pynvml = pytest.importorskip("pynvml")
 
 TWINS: dict[type[ctypes.Structure] | type[ctypes.Union], str] = {
     structures.Utilization: "c_nvmlUtilization_t",
-    structures.Memory: "c_nvmlMemory_t",
+    structures.MemoryInfo: "c_nvmlMemory_t",
     structures.MemoryV2: "c_nvmlMemory_v2_t",
     structures.Bar1Memory: "c_nvmlBAR1Memory_t",
     structures.PciInfo: "nvmlPciInfo_t",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gpulse.model.catalog import HOST_METRICS, PROCESS_METRICS
 from gpulse.model.select import EVERYTHING
-from gpulse.sources.base import Facts, Sample
+from gpulse.sources.base import DeviceSample, Facts
 from gpulse.sources.simulated.source import SimulatedSource
 
 GPU_KEYS = EVERYTHING.gpu
@@ -27,10 +27,10 @@ class Demo:
         self._now = self._opened + elapsed
         return self.source
 
-    def read(self, gpu: int, elapsed: float) -> Sample:
+    def read(self, gpu: int, elapsed: float) -> DeviceSample:
         return self.at(elapsed).devices[gpu].read(GPU_KEYS, PROCESS_KEYS)
 
-    def watch(self, gpu: int, times: Iterable[float]) -> list[Sample]:
+    def watch(self, gpu: int, times: Iterable[float]) -> list[DeviceSample]:
         return [self.read(gpu, elapsed) for elapsed in times]
 
     def process(self, pid: int, elapsed: float) -> Facts:
@@ -44,7 +44,7 @@ def number(facts: Facts, key: str) -> float:
     return value
 
 
-def numbers(samples: Iterable[Sample], key: str) -> list[float]:
+def numbers(samples: Iterable[DeviceSample], key: str) -> list[float]:
     """Return one metric of many samples."""
     return [number(sample, key) for sample in samples]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.store.history import HistoryReader, HistoryWriter, Series
+from gpulse.store.history import HistoryReader, HistorySeries, HistoryWriter
 from gpulse.store.history.writer import Clock
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def write(path: str, snapshots: Iterable[Snapshot]) -> None:
         assert writer.problems == ()
 
 
-def series(path: str, key: str, start: float, end: float, points: int = 10_000, uuid: str = "GPU-a") -> Series:
+def series(path: str, key: str, start: float, end: float, points: int = 10_000, uuid: str = "GPU-a") -> HistorySeries:
     """Return one series of a history between two numbers of seconds after START."""
     with HistoryReader(path) as reader:
         (found,) = reader.series([key], [uuid], START + start, START + end, points)

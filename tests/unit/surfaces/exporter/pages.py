@@ -29,11 +29,11 @@ def without(**gaps: Gap) -> Gpu:
     return Gpu(WHO, gaps)
 
 
-def exporter_of(*looks: Gpu | tuple[Gpu, ...], every: float = 2.0) -> Exporter:
-    """Return an exporter that has seen these looks, so many seconds apart."""
+def exporter_of(*snaps: Gpu | tuple[Gpu, ...], every: float = 2.0) -> Exporter:
+    """Return an exporter that has seen these samples, so many seconds apart."""
     made = Exporter()
-    for at, look in enumerate(looks):
-        made.add(Snapshot(1000.0 + at * every, look if isinstance(look, tuple) else (look,)))
+    for at, snap in enumerate(snaps):
+        made.add(Snapshot(1000.0 + at * every, snap if isinstance(snap, tuple) else (snap,)))
     return made
 
 

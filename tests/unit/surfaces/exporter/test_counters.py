@@ -12,10 +12,10 @@ from tests.unit.surfaces.exporter.pages import exporter_of, gpu, samples, values
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 60), st.integers(0, 10**9)), min_size=1, max_size=8))
-def test_a_sum_of_rates_is_what_passed(looks: list[tuple[float, int]]) -> None:
+def test_a_sum_of_rates_is_what_passed(snaps: list[tuple[float, int]]) -> None:
     counters, now, passed = Counters(), 1000.0, 0.0
     counters.add(Snapshot(now, (gpu(pcie_rx=12345),)))
-    for seconds, rate in looks:
+    for seconds, rate in snaps:
         before, now = now, now + seconds
         passed += (now - before) * rate
         counters.add(Snapshot(now, (gpu(pcie_rx=rate),)))
@@ -23,9 +23,9 @@ def test_a_sum_of_rates_is_what_passed(looks: list[tuple[float, int]]) -> None:
 
 
 def test_counters_stand_still_while_a_value_is_missing_and_go_on_after() -> None:
-    looks = gpu(nvlink_tx=100), gpu(nvlink_tx=100), without(nvlink_tx="failed"), gpu(nvlink_tx=100)
+    snaps = gpu(nvlink_tx=100), gpu(nvlink_tx=100), without(nvlink_tx="failed"), gpu(nvlink_tx=100)
     counts = [
-        values(samples(exporter_of(*looks[:seen])), "gpulse_gpu_nvlink_tx_bytes_total", "uuid").get(("GPU-1",))
+        values(samples(exporter_of(*snaps[:seen])), "gpulse_gpu_nvlink_tx_bytes_total", "uuid").get(("GPU-1",))
         for seen in range(1, 5)
     ]
     assert counts == [0, 200, None, 400]
@@ -57,8 +57,8 @@ def test_throttled_seconds_begin_at_nought_for_each_reason_a_gpu_can_tell() -> N
 
 
 def test_an_error_is_counted_when_it_comes_and_not_while_it_stays() -> None:
-    looks = [gpu(), gpu(xid_last=31), gpu(xid_last=31), gpu(xid_last=79), gpu(xid_last=31)]
-    found = values(samples(exporter_of(*looks)), "gpulse_gpu_xid_errors_total", "xid")
+    snaps = [gpu(), gpu(xid_last=31), gpu(xid_last=31), gpu(xid_last=79), gpu(xid_last=31)]
+    found = values(samples(exporter_of(*snaps)), "gpulse_gpu_xid_errors_total", "xid")
     assert found == {("31",): 2, ("79",): 1}
 
 

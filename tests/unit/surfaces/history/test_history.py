@@ -16,9 +16,9 @@ from gpulse.errors import UnknownGpu, UsageError
 from gpulse.model.catalog import Process
 from gpulse.present.theme import Theme
 from gpulse.store.history import HistoryReader
-from gpulse.surfaces.history.asked import Answer, Asked, metrics_named, moment, stretch
 from gpulse.surfaces.history.exports import csv_lines, to_plain
 from gpulse.surfaces.history.plots import plots
+from gpulse.surfaces.history.request import HistoryAnswer, HistoryRequest, metrics_named, moment, stretch
 from gpulse.surfaces.history.statistics import over_time
 from gpulse.surfaces.history.tables import events_list, overview, usage_table
 from tests.unit.store.history.ticks import START, gpu, tick, write
@@ -41,10 +41,10 @@ def path(tmp_path: Path) -> str:
     return file
 
 
-def answer(path: str, metrics: tuple[str, ...] = ("utilization", "memory_used"), **more: object) -> Answer:
-    question = Asked(START, START + 600, metrics, more.get("gpus"), 60, str(more.get("by", "user")))  # type: ignore[arg-type]
+def answer(path: str, metrics: tuple[str, ...] = ("utilization", "memory_used"), **more: object) -> HistoryAnswer:
+    question = HistoryRequest(START, START + 600, metrics, more.get("gpus"), 60, str(more.get("by", "user")))  # type: ignore[arg-type]
     with HistoryReader(path) as reader:
-        return Answer(reader, question)
+        return HistoryAnswer(reader, question)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,6 @@ def test_nothing_recorded_is_said(tmp_path: Path) -> None:
     file = str(tmp_path / "history.db")
     write(file, [tick(0, gpu(utilization=1.0))])
     with HistoryReader(file) as reader:
-        later = Answer(reader, Asked(START + 9000, START + 9600, ("utilization",), None, 10, "user"))
+        later = HistoryAnswer(reader, HistoryRequest(START + 9000, START + 9600, ("utilization",), None, 10, "user"))
     assert overview(later)[-1] == "nothing was recorded in this time"
     assert plots(later, 80, Theme()) == []

@@ -9,7 +9,7 @@ import pytest
 from gpulse.errors import UnknownMetric
 from gpulse.model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.query.field import Field, ProcessField, Row, SnapshotField
+from gpulse.surfaces.query.field import Field, ProcessField, QueryRow, SnapshotField
 from gpulse.surfaces.query.fields import (
     COMPUTE_APP_FIELDS,
     FIELDS,
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 
 
-def row(gpu: Gpu | None = None, process: Process | None = None) -> Row:
+def row(gpu: Gpu | None = None, process: Process | None = None) -> QueryRow:
     gpu = gpu or Gpu({})
-    return Row(Snapshot(0.0, (gpu,)), gpu, process)
+    return QueryRow(Snapshot(0.0, (gpu,)), gpu, process)
 
 
 @pytest.mark.parametrize("field", FIELDS.values(), ids=repr)

@@ -12,7 +12,7 @@ from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.sources.nvidia.readers import THROTTLE_WORDS, throttle_words
 from gpulse.surfaces.query import forms
-from gpulse.surfaces.query.own import listed, rate, short
+from gpulse.surfaces.query.catalog_fields import listed, rate, short
 
 MIB = 1 << 20
 

@@ -21,7 +21,7 @@ from gpulse.surfaces.query.views import (
     Prometheus,
     Scroll,
     ScrollProcesses,
-    Table,
+    TableView,
     View,
     wanted_of,
 )
@@ -62,8 +62,8 @@ PAIR = Snapshot(
 EVERY_VIEW = [
     Csv(gpus("index", "name", "uuid", "pstate", "throttle_reasons")),
     Csv(apps("pid", "process_name", "gpu_name"), apps=True),
-    Table(gpus("index", "name", "serial")),
-    Table(apps("pid", "process_name"), apps=True),
+    TableView(gpus("index", "name", "serial")),
+    TableView(apps("pid", "process_name"), apps=True),
     Json(gpus("name"), compact=True),
     Json(gpus("name"), compact=False),
     Prometheus(gpus("name", "energy", "power.draw", "persistence_mode")),
@@ -118,16 +118,16 @@ def starts(line: str, texts: list[str]) -> list[int]:
 def test_a_table_is_aligned_also_under_wide_characters() -> None:
     names = ["显卡显卡显卡", "x", "é" * 3, "カード"]
     found = tuple(Gpu({"index": at, "name": name, "serial": f"s{at}"}) for at, name in enumerate(names))
-    lines = Table(gpus("name", "serial")).lines(Snapshot(0.0, found))
+    lines = TableView(gpus("name", "serial")).lines(Snapshot(0.0, found))
     assert lines[0].split() == ["name", "serial"]
     assert {starts(line, [f"s{at}"])[0] for at, line in enumerate(lines[1:])} == {starts(lines[0], ["serial"])[0]}
     assert not any(line.endswith(" ") for line in lines)
 
 
 def test_numbers_in_a_table_end_together() -> None:
-    lines = Table(gpus("utilization.gpu", "name")).lines(PAIR)
+    lines = TableView(gpus("utilization.gpu", "name")).lines(PAIR)
     assert len({line.index(text) for line, text in zip(lines, ("  name", "  A", "  B"), strict=True)}) == 1
-    lines = Table(apps("pid", "gpu_name"), apps=True).lines(
+    lines = TableView(apps("pid", "gpu_name"), apps=True).lines(
         one(Gpu({"name": "A"}, processes=(Process({"pid": 1234567}), Process({"pid": 8}))))
     )
     assert len({line.rindex("  ") for line in lines}) == 1
@@ -162,13 +162,13 @@ def test_a_header_stands_over_every_twenty_lines(view: View) -> None:
     assert HEADER_EVERY == 20
 
 
-def test_a_look_is_not_cut_by_a_header() -> None:
+def test_a_sample_is_not_cut_by_a_header() -> None:
     view, eight = Scroll("u"), Snapshot(0.0, tuple(Gpu({"index": at}) for at in range(8)))
-    looks = [view.lines(eight) for _ in range(4)]
-    assert [len(lines) for lines in looks] == [10, 8, 8, 10]
+    samples = [view.lines(eight) for _ in range(4)]
+    assert [len(lines) for lines in samples] == [10, 8, 8, 10]
 
 
-def test_looks_without_lines_bring_no_second_header() -> None:
+def test_samples_without_lines_bring_no_second_header() -> None:
     view = Scroll("u")
     assert [len(view.lines(Snapshot(0.0, ()))) for _ in range(3)] == [2, 0, 0]
 

@@ -11,7 +11,7 @@ from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.codec import to_plain
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.report.account import account
-from gpulse.surfaces.report.moments import Moment
+from gpulse.surfaces.report.recorded_samples import RecordedSample
 from gpulse.surfaces.report.run import Run
 
 if TYPE_CHECKING:
@@ -34,16 +34,16 @@ def process(pid: int = 7, **values: Value) -> Process:
     return Process({"pid": pid, "name": "python", "user": "ada", "memory_used": 60 * GIB, **values})
 
 
-def look(at: float, *gpus: Gpu, **host: Value) -> Snapshot:
+def sample(at: float, *gpus: Gpu, **host: Value) -> Snapshot:
     return Snapshot(START + at, gpus or (gpu(),), Host({"name": "box", **host}), {"version": "580.1", "cuda": "13.0"})
 
 
-def looks(seconds: int, **values: Value) -> Iterator[Snapshot]:
-    return (look(at, gpu(0, **values), cpu_percent=10.0) for at in range(seconds))
+def samples(seconds: int, **values: Value) -> Iterator[Snapshot]:
+    return (sample(at, gpu(0, **values), cpu_percent=10.0) for at in range(seconds))
 
 
 def run_of(snapshots: Iterable[Snapshot], name: str = "run.ndjson") -> Run:
-    return account((Moment(snapshot) for snapshot in snapshots), name)
+    return account((RecordedSample(snapshot) for snapshot in snapshots), name)
 
 
 def write(path: Path, snapshots: Iterable[Snapshot], **extras: Any) -> Path:

@@ -12,42 +12,43 @@ from gpulse.sinks.base import Mark
 from gpulse.surfaces.report.account import account
 from gpulse.surfaces.report.html import to_html
 from gpulse.surfaces.report.markdown import to_markdown
-from gpulse.surfaces.report.moments import Moment
 from gpulse.surfaces.report.pages import run_document
 from gpulse.surfaces.report.plain import run_to_plain
+from gpulse.surfaces.report.recorded_samples import RecordedSample
 from tests.unit.snapshots import snapshots
-from tests.unit.surfaces.report.runs import GIB, START, gpu, look, looks, process, run_of
+from tests.unit.surfaces.report.runs import GIB, START, gpu, process, run_of, sample, samples
 
 
 def test_energy_is_what_the_counter_grew() -> None:
     # the counter is read every five seconds and carried on in between
-    run = run_of(look(at, gpu(energy=1000.0 + at // 5 * 5 * 300.0)) for at in range(61))
+    run = run_of(sample(at, gpu(energy=1000.0 + at // 5 * 5 * 300.0)) for at in range(61))
     assert run.summary.energy == pytest.approx(60 * 300.0)
     assert not run.estimated
 
 
 def test_energy_of_a_counter_that_was_reset_begins_anew() -> None:
     counter = [1000.0, 1300.0, 1600.0, 100.0, 400.0]
-    run = run_of(look(at, gpu(energy=joules)) for at, joules in enumerate(counter))
+    run = run_of(sample(at, gpu(energy=joules)) for at, joules in enumerate(counter))
     assert run.summary.energy == pytest.approx(900.0)
 
 
 def test_energy_without_a_counter_is_an_estimate_from_power() -> None:
-    run = run_of(looks(61))
+    run = run_of(samples(61))
     assert run.estimated
     assert run.summary.energy == pytest.approx(60 * 500.0)
 
 
 def test_energy_is_shared_among_phases_by_time() -> None:
     moments = [
-        Moment(look(at, gpu(energy=at // 10 * 10 * 100.0)), phase="a" if 0 < at <= 15 else "b") for at in range(21)
+        RecordedSample(sample(at, gpu(energy=at // 10 * 10 * 100.0)), phase="a" if 0 < at <= 15 else "b")
+        for at in range(21)
     ]
     phases = {phase.name: phase.energy for phase in account(moments, "x").summary.phases}
     assert phases == {"a": pytest.approx(1500.0), "b": pytest.approx(500.0)}
 
 
 def test_a_gap_is_told_and_not_counted() -> None:
-    run = run_of(look(at if at < 30 else at + 600) for at in range(60))
+    run = run_of(sample(at if at < 30 else at + 600) for at in range(60))
     assert run.summary.seconds == pytest.approx(59.0)
     assert run.missing == pytest.approx(600.0)
     assert [(event.kind, event.time - START, event.until) for event in run.events] == [("gap", 29.0, START + 630.0)]
@@ -56,7 +57,7 @@ def test_a_gap_is_told_and_not_counted() -> None:
 
 def test_a_process_over_its_gpus() -> None:
     one, other = process(7, sm_utilization=50.0), process(8, memory_used=10 * GIB)
-    run = run_of(look(at, gpu(0, one), gpu(1, one, other)) for at in range(3601))
+    run = run_of(sample(at, gpu(0, one), gpu(1, one, other)) for at in range(3601))
     uses = {use.process.pid: use for use in run.uses}
     assert uses[7].gpus == ["0", "1"]
     assert uses[7].hours == pytest.approx(1.5)  # a whole GPU, and half of the one that both hold
@@ -68,8 +69,8 @@ def test_a_process_over_its_gpus() -> None:
 
 def test_steps_waiting_phases_and_marks() -> None:
     moments = [
-        Moment(
-            look(at),
+        RecordedSample(
+            sample(at),
             phase="train" if at % 20 < 15 else "eval",
             step=at * 2,
             values={"train/data_wait": 25.0},
@@ -95,7 +96,7 @@ def test_nothing_is_no_run() -> None:
 
 
 def test_two_gpus_of_one_number_are_kept_apart() -> None:
-    run = run_of(look(at, gpu(0), gpu(0, uuid="GPU-other", power_draw=1.0)) for at in range(3))
+    run = run_of(sample(at, gpu(0), gpu(0, uuid="GPU-other", power_draw=1.0)) for at in range(3))
     assert len(run.labels) == len(set(run.labels)) == 2
     assert [stats.mean for stats in run.stats("power_draw")] == [pytest.approx(500.0), pytest.approx(1.0)]
 

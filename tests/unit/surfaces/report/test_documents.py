@@ -13,15 +13,15 @@ from gpulse.model.snapshot import Problem, Snapshot
 from gpulse.sinks.base import Mark
 from gpulse.surfaces.report.account import account
 from gpulse.surfaces.report.comparison import comparison_document, differences
-from gpulse.surfaces.report.document import Table
+from gpulse.surfaces.report.document import TableBlock
 from gpulse.surfaces.report.html import to_html
 from gpulse.surfaces.report.markdown import to_markdown
-from gpulse.surfaces.report.moments import Moment
 from gpulse.surfaces.report.pages import run_document
 from gpulse.surfaces.report.plain import comparison_to_plain, run_to_plain
+from gpulse.surfaces.report.recorded_samples import RecordedSample
 from gpulse.surfaces.report.run import Run
 from gpulse.surfaces.report.wording import ranges
-from tests.unit.surfaces.report.runs import GIB, HOSTILE, START, gpu, look, looks, process, run_of
+from tests.unit.surfaces.report.runs import GIB, HOSTILE, START, gpu, process, run_of, sample, samples
 
 
 class Elements(HTMLParser):
@@ -59,7 +59,7 @@ def hostile_run() -> Run:
             (Problem(text, text),),
         )
         moments.append(
-            Moment(
+            RecordedSample(
                 snapshot,
                 phase=text,
                 step=at,
@@ -84,7 +84,7 @@ def test_texts_of_others_are_shown_and_never_obeyed() -> None:
 
 
 def test_a_page_asks_for_nothing() -> None:
-    page = to_html(run_document(run_of(looks(30))))
+    page = to_html(run_document(run_of(samples(30))))
     elements = Elements(page)
     policy = dict(elements.attributes).get("http-equiv")
     assert policy == "Content-Security-Policy"
@@ -109,7 +109,7 @@ def test_a_report_says_what_happened() -> None:
         full = gpu(0, process(memory_used=138 * GIB), memory_used=138 * GIB, memory_percent=98.6, energy=0.0)
         hot = gpu(1, utilization=0.0, sm_active=0.0, throttle_reasons=("hw_thermal_slowdown",))
         ended = gpu(0, memory_used=0.0, energy=7200.0)
-        return [look(at, full if at < 30 else ended, hot) for at in range(60)]
+        return [sample(at, full if at < 30 else ended, hot) for at in range(60)]
 
     text = to_markdown(run_document(run_of(snapshots())))
     assert "probably out of memory: it held 138 GiB" in text
@@ -121,8 +121,8 @@ def test_a_report_says_what_happened() -> None:
 
 
 def test_a_column_nobody_has_is_left_out() -> None:
-    document = run_document(run_of(looks(5)))
-    table = next(block for block in document.blocks if isinstance(block, Table) and block.title == "GPUs")
+    document = run_document(run_of(samples(5)))
+    table = next(block for block in document.blocks if isinstance(block, TableBlock) and block.title == "GPUs")
     assert "Tensor" not in table.header
     assert "SM active" in table.header
 
@@ -135,20 +135,20 @@ def test_a_run_without_activity_shows_utilization() -> None:
 
 
 def test_json_has_the_figures_and_round_trips() -> None:
-    plain = json.loads(json.dumps(run_to_plain(run_of(looks(30))), allow_nan=False))
+    plain = json.loads(json.dumps(run_to_plain(run_of(samples(30))), allow_nan=False))
     assert plain["start"] == "2023-11-14T22:13:20Z"
     assert plain["summary"]["gpus"][0]["stats"]["power_draw"]["mean"] == pytest.approx(500.0)
     assert (plain["schema"], plain["energy_estimated"], plain["driver"]["cuda"]) == (1, True, "13.0")
 
 
 def test_equal_runs_do_not_differ() -> None:
-    first, second = run_of(looks(100)), run_of(looks(100))
+    first, second = run_of(samples(100)), run_of(samples(100))
     assert not [each.title for each in differences(first, second) if each.matters]
     assert "Nothing that matters" in to_markdown(comparison_document(first, second))
 
 
 def test_a_difference_that_matters_is_marked() -> None:
-    first, second = run_of(looks(100), "a"), run_of(looks(100, power_draw=300.0), "b")
+    first, second = run_of(samples(100), "a"), run_of(samples(100, power_draw=300.0), "b")
     assert {each.title for each in differences(first, second) if each.matters} == {"Power per GPU", "Energy"}
     text = to_markdown(comparison_document(first, second))
     assert "**▼ 200 W (-40 %)**" in text
@@ -158,7 +158,7 @@ def test_a_difference_that_matters_is_marked() -> None:
 
 def test_a_difference_within_what_a_run_varies_by_itself_is_not() -> None:
     def wavy(high: float) -> list[Snapshot]:
-        return [look(at, gpu(power_draw=100.0 if at // 10 % 2 else high)) for at in range(100)]
+        return [sample(at, gpu(power_draw=100.0 if at // 10 % 2 else high)) for at in range(100)]
 
     found = {each.title: each for each in differences(run_of(wavy(700.0)), run_of(wavy(600.0)))}
     assert found["Power per GPU"].before == pytest.approx(400.0, rel=0.02)
@@ -167,13 +167,13 @@ def test_a_difference_within_what_a_run_varies_by_itself_is_not() -> None:
 
 
 def test_a_comparison_as_json() -> None:
-    plain = comparison_to_plain(run_of(looks(20)), run_of(looks(40)))
+    plain = comparison_to_plain(run_of(samples(20)), run_of(samples(40)))
     (duration,) = [each for each in plain["differences"] if each["figure"] == "Duration"]
     assert (duration["a"], duration["b"], duration["matters"]) == (19.0, 39.0, True)
 
 
 def test_runs_of_different_gpus_can_be_compared() -> None:
-    one, two = run_of(looks(20)), run_of(look(at, gpu(0), gpu(1)) for at in range(20))
+    one, two = run_of(samples(20)), run_of(sample(at, gpu(0), gpu(1)) for at in range(20))
     assert "2 × `H200`" in to_markdown(comparison_document(one, two))
 
 
@@ -188,7 +188,7 @@ def test_eight_gpus_over_an_hour_stay_small() -> None:
 
     keys = {"tensor_active": 100, "dram_active": 100, "clock_sm": 1980, "pcie_rx": 5e9, "pcie_tx": 5e9}
     run = run_of(
-        look(
+        sample(
             at,
             *(
                 gpu(index, **{key: wave(at, index, high) for key, high in keys.items()}, sm_active=wave(at, index, 100))

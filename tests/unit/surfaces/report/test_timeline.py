@@ -16,7 +16,7 @@ def drawn(values: list[tuple[float, float]]) -> Timeline:
     return timeline
 
 
-def test_few_looks_are_kept_one_by_one() -> None:
+def test_few_samples_are_kept_one_by_one() -> None:
     timeline = drawn([(float(at), at * 2.0) for at in range(10)])
     trace = timeline.traces["gpu 0", "power_draw"]
     assert list(trace.means()) == [at * 2.0 for at in range(10)]

@@ -8,7 +8,7 @@ import pytest
 
 from gpulse.errors import GpulseError, RecordingError, UsageError
 from gpulse.surfaces.report.writing import form_of, write_report
-from tests.unit.surfaces.report.runs import looks, write
+from tests.unit.surfaces.report.runs import samples, write
 
 
 def test_the_name_says_the_form() -> None:
@@ -18,7 +18,7 @@ def test_the_name_says_the_form() -> None:
 
 
 def test_a_recording_becomes_a_page(tmp_path: Path) -> None:
-    recording = write(tmp_path / "run.ndjson", looks(5))
+    recording = write(tmp_path / "run.ndjson", samples(5))
     write_report(str(recording), str(tmp_path / "run.html"), "python train.py")
     assert "<h1>" in (tmp_path / "run.html").read_text()
     assert "python train.py" in (tmp_path / "run.html").read_text()
@@ -30,6 +30,6 @@ def test_what_was_there_stays_when_nothing_can_be_written(tmp_path: Path) -> Non
     with pytest.raises(RecordingError):
         write_report(str(tmp_path / "bad.ndjson"), str(tmp_path / "run.html"))
     assert (tmp_path / "run.html").read_text() == "old"
-    recording = write(tmp_path / "run.ndjson", looks(5))
+    recording = write(tmp_path / "run.ndjson", samples(5))
     with pytest.raises(GpulseError, match="cannot be written"):
         write_report(str(recording), str(tmp_path / "none" / "run.html"))

@@ -15,11 +15,11 @@ from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.layout import arrange
 from gpulse.surfaces.top.panels import charts, footer, gpus, header, host
-from gpulse.surfaces.top.settings import Settings
+from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import State
 
 NOW = 1_700_000_000.0
-LOOKS = 400
+SAMPLES = 400
 HINTS = [
     ("F1", "help"),
     ("/", "filter"),
@@ -33,39 +33,39 @@ HINTS = [
 
 @functools.cache
 def watched() -> tuple[History, Snapshot]:
-    """Return the demo machine as seen once a second for some minutes, and its last look."""
+    """Return the demo machine as seen once a second for some minutes, and its last sample."""
     clock = ManualClock(NOW)
     sampler = Sampler(SimulatedSource(clock=clock.monotonic), EVERYTHING, clock=clock).open()
     history = History(["utilization", "sm_active", "memory_percent", "power_draw", "temperature", "memory_used"])
-    look = sampler.read()
-    for _ in range(LOOKS):
+    sample = sampler.read()
+    for _ in range(SAMPLES):
         clock.sleep(1.0)
-        look = sampler.read()
-        history.add(look)
-    return history, look
+        sample = sampler.read()
+        history.add(sample)
+    return history, sample
 
 
-def screen(columns: int, rows: int, look: Snapshot | None = None, unicode: bool = True) -> State:
+def screen(columns: int, rows: int, sample: Snapshot | None = None, unicode: bool = True) -> State:
     """Return the state of a screen of this size."""
     history, newest = watched()
-    state = State(Settings(), history, Theme(0, unicode))
+    state = State(ScreenSettings(), history, Theme(0, unicode))
     state.columns, state.rows = columns, rows
-    state.live = state.shown = look or newest
+    state.live = state.shown = sample or newest
     state.now = state.live.time
     return state
 
 
 def machine(count: int) -> Snapshot:
     """Return the demo machine with that many GPUs."""
-    look = watched()[1]
-    rows = tuple(look.gpus[at % len(look.gpus)].replace(index=at) for at in range(count))
-    return Snapshot(look.time, rows, look.host, look.driver)
+    sample = watched()[1]
+    rows = tuple(sample.gpus[at % len(sample.gpus)].replace(index=at) for at in range(count))
+    return Snapshot(sample.time, rows, sample.host, sample.driver)
 
 
 def troubled() -> Snapshot:
     """Return a machine with every kind of trouble, a divided GPU and one with a fan."""
-    look = watched()[1]
-    now = look.time
+    sample = watched()[1]
+    now = sample.time
     name = "NVIDIA H100 80GB HBM3"
     parts = tuple(
         Gpu(
@@ -83,7 +83,7 @@ def troubled() -> Snapshot:
         for at, (size, used) in enumerate(((3, 21), (2, 0), (1, 10)))
     )
     gpus_ = (
-        look.gpus[0],
+        sample.gpus[0],
         Gpu({"index": 1, "name": name}, state="lost", since=now - 725),
         Gpu({"index": 2, "name": name, "xid_last": 79}, state="lost", since=now),
         Gpu({"index": 3, "name": name}, state="timeout", since=now - 45),
@@ -121,7 +121,7 @@ def troubled() -> Snapshot:
             instances=parts,
         ),
     )
-    return Snapshot(now, gpus_, look.host, look.driver)
+    return Snapshot(now, gpus_, sample.host, sample.driver)
 
 
 def painted(state: State) -> Grid:

@@ -20,18 +20,18 @@ from gpulse.surfaces.top import app as app_module
 from gpulse.surfaces.top import feed as feed_module
 from gpulse.surfaces.top.actions import ACTIONS, BY_KEY, help_table, hints
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.settings import Settings
+from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import SPANS, State
 
 
 def fresh() -> State:
     """A screen that has watched two GPUs for 100 seconds."""
-    preferences = Settings()
+    preferences = ScreenSettings()
     history = History(preferences.charts)
     for second in range(101):
         history.add(Snapshot(1000.0 + second, (Gpu({"index": 0}), Gpu({"index": 1}))))
     state = State(preferences, history)
-    state.live = state.shown = history.look_at(1100.0)
+    state.live = state.shown = history.sample_at(1100.0)
     state.selected = 7
     return state
 
@@ -200,8 +200,8 @@ class TestThePast:
         press(state, "}", "}", "}")
         assert state.back == 0.0
 
-    def test_without_a_look_nothing(self) -> None:
-        state = State(Settings(), History([]))
+    def test_without_a_sample_nothing(self) -> None:
+        state = State(ScreenSettings(), History([]))
         press(state, "[")
         assert (state.back, state.paused) == (0.0, False)
 
@@ -288,10 +288,10 @@ class _Typist:
 
 
 class _Waiting:
-    """A bus that has some looks waiting for its first reader, and then no more."""
+    """A bus that has some samples waiting for its first reader, and then no more."""
 
-    def __init__(self, *looks: Snapshot) -> None:
-        self._looks = looks
+    def __init__(self, *samples: Snapshot) -> None:
+        self._samples = samples
         self.interval = 1.0
 
     def __call__(self, sampler: Sampler, interval: float) -> _Waiting:
@@ -299,8 +299,8 @@ class _Waiting:
 
     def subscribe(self, size: int, notify: Callable[[], None]) -> Subscription:
         reader = Subscription(size)
-        for look in self._looks:
-            reader.put(look)
+        for sample in self._samples:
+            reader.put(sample)
         return reader
 
     def start(self) -> None:
@@ -319,7 +319,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tty: _Typist, bus: _Waiting) -> State:
     monkeypatch.setattr(app_module, "sys", SimpleNamespace(stdin=stream, stdout=stream))
     source = SimulatedSource(clock=lambda: 0.0)
     sampler = Sampler(source, EVERYTHING, clock=ManualClock(990.0)).open()
-    preferences = Settings()
+    preferences = ScreenSettings()
     state = State(preferences, History(preferences.charts))
     app_module.App(sampler, state).run()
     sampler.close()
@@ -327,14 +327,14 @@ def run(monkeypatch: pytest.MonkeyPatch, tty: _Typist, bus: _Waiting) -> State:
 
 
 class TestTheLoop:
-    def test_all_looks_that_wait_are_taken_at_one_wake_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_all_samples_that_wait_are_taken_at_one_wake_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Taken one at a time, the screen would stay behind for good."""
-        looks = [Snapshot(time, (Gpu({"index": 0}),)) for time in (1000.0, 1001.0)]
-        state = run(monkeypatch, _Typist(b"q"), _Waiting(*looks))
-        assert state.live == looks[-1]
+        samples = [Snapshot(time, (Gpu({"index": 0}),)) for time in (1000.0, 1001.0)]
+        state = run(monkeypatch, _Typist(b"q"), _Waiting(*samples))
+        assert state.live == samples[-1]
         assert state.history.moments() == [990.0, 1000.0, 1001.0]
 
-    def test_a_new_look_within_a_sequence_does_not_break_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_new_sample_within_a_sequence_does_not_break_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         state = run(monkeypatch, _Typist(b"\x1b", b"", b"[B", b"q"), _Waiting())
         assert state.selected is not None
         assert (state.back, state.paused) == (0.0, False)

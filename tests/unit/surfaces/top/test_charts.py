@@ -14,7 +14,7 @@ from gpulse.surfaces.top.area import Area
 from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.panels.charts import paint, value_at
-from gpulse.surfaces.top.settings import Settings
+from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import State
 from tests.unit.surfaces.top.screens import screen
 
@@ -32,18 +32,18 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def _state(values: Sequence[tuple[float | None, ...]], key: str = "utilization", start: float = 1000.0) -> State:
     history = History([key])
-    look = Snapshot(start)
+    sample = Snapshot(start)
     for at, row in enumerate(values):
         gpus = tuple(
             Gpu({"index": index} if value is None else {"index": index, key: value}) for index, value in enumerate(row)
         )
-        look = Snapshot(start + at, gpus)
-        history.add(look)
-    settings = Settings()
+        sample = Snapshot(start + at, gpus)
+        history.add(sample)
+    settings = ScreenSettings()
     settings.charts = [key]
     state = State(settings, history, Theme(0))
-    state.live = state.shown = look
-    state.now = look.time
+    state.live = state.shown = sample
+    state.now = sample.time
     return state
 
 
@@ -68,7 +68,7 @@ class TestValues:
     def test_lowest_and_highest(self) -> None:
         assert "3–90" in _text(_state([(50.0,), (90.0,), (3.0,), (50.0,)]))[0]
 
-    def test_a_spike_stays_when_many_looks_share_a_column(self) -> None:
+    def test_a_spike_stays_when_many_samples_share_a_column(self) -> None:
         values: list[tuple[float | None, ...]] = [(10.0,)] * 900
         values[450] = (100.0,)
         state = _state(values)
@@ -83,37 +83,37 @@ class TestValues:
     def test_points_are_added_as_they_come(self) -> None:
         state = _state([(10.0,)] * 5)
         _text(state)
-        look = Snapshot(1005.0, (Gpu({"index": 0, "utilization": 77.0}),))
-        state.history.add(look)
-        state.live = state.shown = look
+        sample = Snapshot(1005.0, (Gpu({"index": 0, "utilization": 77.0}),))
+        state.history.add(sample)
+        state.live = state.shown = sample
         assert "10–77" in _text(state)[0]
 
     def test_the_past_is_there_after_the_present_was_drawn(self) -> None:
         state = _state([(10.0,)] * 100 + [(90.0,)] * 100)
         assert " 90 " in _text(state)[0]
-        state.back, state.shown = 120.0, state.history.look_at(1079.0)
+        state.back, state.shown = 120.0, state.history.sample_at(1079.0)
         line = _text(state)[0]
         assert line.endswith("10 %")
         assert "10–10" in line
 
 
 class TestHoles:
-    def _looks(self, times: Sequence[float]) -> list[str]:
+    def _samples(self, times: Sequence[float]) -> list[str]:
         history = History(["utilization"])
-        look = Snapshot(0.0)
+        sample = Snapshot(0.0)
         for moment in times:
-            look = Snapshot(moment, (Gpu({"index": 0, "utilization": 100.0}),))
-            history.add(look)
-        state = State(Settings(), history, Theme(0))
-        state.settings.charts, state.shown, state.now = ["utilization"], look, look.time
+            sample = Snapshot(moment, (Gpu({"index": 0, "utilization": 100.0}),))
+            history.add(sample)
+        state = State(ScreenSettings(), history, Theme(0))
+        state.settings.charts, state.shown, state.now = ["utilization"], sample, sample.time
         return _text(state)
 
-    def test_looks_that_come_unevenly_leave_none(self) -> None:
+    def test_samples_that_come_unevenly_leave_none(self) -> None:
         times = [1000.0 + at * 1.0 + (0.3 if at % 3 else -0.4) for at in range(80)]
-        assert " " not in self._looks(times)[1][6:]
+        assert " " not in self._samples(times)[1][6:]
 
     def test_a_pause_of_the_program_is_one(self) -> None:
-        assert " " * 15 in self._looks([*range(1000, 1020), *range(1040, 1060)])[1]
+        assert " " * 15 in self._samples([*range(1000, 1020), *range(1040, 1060)])[1]
 
     def test_a_missing_value_is_one(self) -> None:
         assert " " * 5 in _text(_state([(100.0,)] * 30 + [(None,)] * 10 + [(100.0,)] * 20))[1]
@@ -122,10 +122,10 @@ class TestHoles:
 class TestScales:
     def test_power_ends_at_its_limit(self) -> None:
         history = History(["power_draw"])
-        look = Snapshot(10.0, (Gpu({"index": 0, "power_draw": 300.0, "power_limit": 700.0}),))
-        history.add(look)
-        state = State(Settings(), history)
-        state.settings.charts, state.shown = ["power_draw"], look
+        sample = Snapshot(10.0, (Gpu({"index": 0, "power_draw": 300.0, "power_limit": 700.0}),))
+        history.add(sample)
+        state = State(ScreenSettings(), history)
+        state.settings.charts, state.shown = ["power_draw"], sample
         assert _text(state)[1].startswith(" 700")
 
     def test_rates_have_a_round_scale(self) -> None:

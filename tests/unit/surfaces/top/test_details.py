@@ -15,7 +15,7 @@ from gpulse.surfaces.top.area import Area
 from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.panels import details
-from gpulse.surfaces.top.settings import Settings
+from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import State
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _LONG = "python train.py " + " ".join(f"--option-{n} {n}" for n in range(20))
 
 
 def state(command: str = _LONG, unicode: bool = True) -> State:
-    made = State(Settings(), History(()), Theme(0, unicode))
+    made = State(ScreenSettings(), History(()), Theme(0, unicode))
     values: dict[str, Value] = {"pid": 7, "user": "ada", "name": "python", "command": command, "host_memory": 3 * _G, "cpu_percent": 104.0,
               "running_time": 7260.0, "container": "0a1b2c3d4e5f", "pod": "web-0", "job": "slurm:17"}  # fmt: skip
     made.shown = Snapshot(

@@ -15,7 +15,7 @@ from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.panels import help as help_panel
 from gpulse.surfaces.top.panels import settings, sort_menu
 from gpulse.surfaces.top.panels.frame import box, shown_from
-from gpulse.surfaces.top.settings import CHARTS, COLUMNS, INTERVALS, Settings
+from gpulse.surfaces.top.settings import CHARTS, COLUMNS, INTERVALS, ScreenSettings
 from gpulse.surfaces.top.state import State
 
 _TABLE = [
@@ -35,7 +35,7 @@ _DIALOGS: dict[str, Callable[[Grid, Area, State], None]] = {
 
 
 def _state(choice: int = 0, theme: Theme | None = None) -> State:
-    state = State(Settings(), History(()), theme)
+    state = State(ScreenSettings(), History(()), theme)
     state.choice = choice
     return state
 
@@ -153,30 +153,30 @@ class TestHelp:
 
 
 def _line(label: str) -> int:
-    return [name for name, _ in settings.lines(Settings())].index(label)
+    return [name for name, _ in settings.lines(ScreenSettings())].index(label)
 
 
 class TestSettings:
     @pytest.mark.parametrize(("columns", "rows"), [(20, 5), (80, 24)])
     def test_the_chosen_line_is_highlighted_and_no_other(self, columns: int, rows: int) -> None:
         shown = set()
-        for choice, (label, value) in enumerate(settings.lines(Settings(), short=columns < 40)):
+        for choice, (label, value) in enumerate(settings.lines(ScreenSettings(), short=columns < 40)):
             grid = _painted("settings", columns, rows, choice)
             (row,) = {at for at in range(rows) if "selected" in grid.styles[at]}
             line = grid.text()[row]
             assert label[-4:] in line
             assert value in line
             shown.add(line)
-        assert len(shown) == len(settings.lines(Settings()))  # each can be told from all others
+        assert len(shown) == len(settings.lines(ScreenSettings()))  # each can be told from all others
 
     @given(choice=st.integers(-3, 90), step=st.integers(-2, 2))
     def test_a_change_keeps_the_settings_good(self, choice: int, step: int) -> None:
-        chosen = Settings()
+        chosen = ScreenSettings()
         for _ in range(3):
             settings.change(chosen, choice, step)
-            assert Settings.load(chosen.values())[1] == []
+            assert ScreenSettings.load(chosen.values())[1] == []
         changes = step != 0 and 0 <= choice < len(settings.lines(chosen))
-        assert (chosen.values() != Settings().values()) == changes
+        assert (chosen.values() != ScreenSettings().values()) == changes
 
     @pytest.mark.parametrize(
         ("start", "step", "expected"),
@@ -191,14 +191,14 @@ class TestSettings:
         ],
     )
     def test_intervals_go_round(self, start: float, step: int, expected: float) -> None:
-        chosen = Settings()
+        chosen = ScreenSettings()
         chosen.interval = start
         settings.change(chosen, _line("Interval"), step)
         assert chosen.interval == expected
         assert expected in INTERVALS
 
     def test_themes_go_round_both_ways(self) -> None:
-        chosen = Settings()
+        chosen = ScreenSettings()
         seen = []
         for _ in THEMES:
             seen.append(chosen.theme)
@@ -212,35 +212,35 @@ class TestSettings:
         [("Largest first", "falling"), ("Fahrenheit", "fahrenheit"), ("Sizes in MB, not MiB", "decimal")],
     )
     def test_flags_flip(self, label: str, name: str) -> None:
-        chosen = Settings()
+        chosen = ScreenSettings()
         before = getattr(chosen, name)
         settings.change(chosen, _line(label), -1)
         assert getattr(chosen, name) is not before
         assert settings.lines(chosen)[_line(label)][1] == ("off" if before else "on")
 
     def test_a_column_comes_before_the_command_and_goes_again(self) -> None:
-        chosen = Settings()
+        chosen = ScreenSettings()
         settings.change(chosen, _line("Column Job"), 1)
         assert chosen.columns[-2:] == ["job", "command"]
         settings.change(chosen, _line("Column Job"), 1)
-        assert chosen.columns == Settings().columns
+        assert chosen.columns == ScreenSettings().columns
 
     def test_the_last_column_and_chart_stay_but_every_panel_may_go(self) -> None:
-        chosen = Settings()
+        chosen = ScreenSettings()
         for at in range(len(settings.lines(chosen))):
             if settings.lines(chosen)[at][1] == "on":
                 settings.change(chosen, at, 1)
         assert (len(chosen.columns), len(chosen.charts), chosen.panels) == (1, 1, [])
 
     def test_panels_come_back_in_their_order(self) -> None:
-        chosen = Settings()
+        chosen = ScreenSettings()
         settings.change(chosen, _line("Panel host"), 1)
         assert chosen.panels == ["charts", "processes"]
         settings.change(chosen, _line("Panel host"), 1)
         assert chosen.panels == ["host", "charts", "processes"]
 
     def test_every_column_and_chart_metric_has_its_line(self) -> None:
-        labels = [label for label, _ in settings.lines(Settings())]
+        labels = [label for label, _ in settings.lines(ScreenSettings())]
         assert sum(label.startswith("Column ") for label in labels) == len(COLUMNS)
         assert sum(label.startswith("Chart ") for label in labels) == len(CHARTS)
         assert len(set(labels)) == len(labels)

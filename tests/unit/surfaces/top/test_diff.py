@@ -21,9 +21,9 @@ from gpulse.surfaces.top.app import App
 from gpulse.surfaces.top.diff import difference
 from gpulse.surfaces.top.grid import WIDE_REST, Grid, mend
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.keys import Event
+from gpulse.surfaces.top.keys import KeyEvent
 from gpulse.surfaces.top.painter import paint
-from gpulse.surfaces.top.settings import Settings
+from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import State
 
 pyte = pytest.importorskip("pyte")
@@ -47,7 +47,7 @@ class Display:
     def resize(self, columns: int, rows: int) -> None:
         self.screen.resize(rows, columns)
 
-    def look(self, row: int, column: int) -> tuple[Any, ...]:
+    def sample(self, row: int, column: int) -> tuple[Any, ...]:
         cell = self.screen.buffer[row][column]
         return (cell.fg, cell.bg, cell.bold, cell.reverse, cell.underscore, cell.blink)
 
@@ -55,25 +55,25 @@ class Display:
         return [[self.screen.buffer[row][column].data for column in range(grid.columns)] for row in range(grid.rows)]
 
 
-def looks_of(theme: Theme, styles: set[str]) -> dict[str, tuple[Any, ...]]:
+def samples_of(theme: Theme, styles: set[str]) -> dict[str, tuple[Any, ...]]:
     """What each style looks like on this terminal, found out one by one."""
     found = {}
     for style in styles:
         display = Display(1, 1)
         display.feed(theme.switch(style) + "x")
-        found[style] = display.look(0, 0)
+        found[style] = display.sample(0, 0)
     return found
 
 
 def check_same(display: Display, grid: Grid, theme: Theme) -> None:
     expected = [[unicodedata.normalize("NFC", char) for char in row] for row in grid.chars]
     assert display.characters(grid) == expected
-    looks = looks_of(theme, {style for row in grid.styles for style in row})
+    samples = samples_of(theme, {style for row in grid.styles for style in row})
     wrong = [
         (row, column)
         for row in range(grid.rows)
         for column in range(grid.columns)
-        if grid.chars[row][column] != WIDE_REST and display.look(row, column) != looks[grid.styles[row][column]]
+        if grid.chars[row][column] != WIDE_REST and display.sample(row, column) != samples[grid.styles[row][column]]
     ]
     assert wrong == []
 
@@ -182,10 +182,10 @@ KEYS = (*BY_KEY, "a", "ä", "漢", "x", "backspace", "left", "right", "insert", 
 class _Quiet(App):
     """The app without a terminal: what `run` does in a loop, step by step."""
 
-    def look(self, snapshot: Snapshot) -> None:
+    def sample(self, snapshot: Snapshot) -> None:
         self._take(snapshot)
 
-    def take(self, event: Event) -> None:
+    def take(self, event: KeyEvent) -> None:
         self._handle(event)
         self._over = False
 
@@ -207,22 +207,22 @@ def test_any_keys_and_clicks_are_drawn_as_they_should(
     chance = random.Random(seed)
     clock = ManualClock(1_700_000_000.0)
     sampler = Sampler(SimulatedSource(clock=clock.monotonic), EVERYTHING, clock=clock).open()
-    preferences = Settings()
+    preferences = ScreenSettings()
     state = State(preferences, History(preferences.charts), Theme(256, seed % 2 == 0))
     state.columns, state.rows = columns, rows
     app = _Quiet(sampler, state)
-    app.look(sampler.read())
+    app.sample(sampler.read())
     display, before = Display(columns, rows), None
-    done: list[Event] = []
+    done: list[KeyEvent] = []
     for step in range(120):
         if step % 5 == 0:
             clock.sleep(1.0)
-            app.look(sampler.read())
+            app.sample(sampler.read())
         if chance.random() < 0.7:
-            event = Event(chance.choice(KEYS))
+            event = KeyEvent(chance.choice(KEYS))
         else:
             kind = chance.choice(("press", "press", "release", "drag", "wheelup", "wheeldown"))
-            event = Event(mouse=kind, column=chance.randrange(columns), row=chance.randrange(rows))
+            event = KeyEvent(mouse=kind, column=chance.randrange(columns), row=chance.randrange(rows))
         done.append(event)
         if step % 40 == 39:
             state.columns, state.rows = chance.choice(((columns, rows), (columns + 7, rows + 3), (33, 9)))

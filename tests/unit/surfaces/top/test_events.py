@@ -1,4 +1,4 @@
-"""What happened between two looks, told once, the worst first."""
+"""What happened between two samples, told once, the worst first."""
 
 from __future__ import annotations
 

@@ -140,8 +140,8 @@ class TestInstances:
 class TestAnything:
     @given(snapshots(), st.integers(1, 200), st.integers(1, 50), st.booleans())
     @settings(max_examples=60, deadline=None)
-    def test_any_machine_on_any_screen(self, look: Snapshot, columns: int, rows: int, unicode: bool) -> None:
-        state = screen(columns, rows, look, unicode)
+    def test_any_machine_on_any_screen(self, sample: Snapshot, columns: int, rows: int, unicode: bool) -> None:
+        state = screen(columns, rows, sample, unicode)
         grid = painted(state)
         assert all(len(row) == columns for row in grid.chars)
         assert all(char.isprintable() for row in grid.text() for char in row)

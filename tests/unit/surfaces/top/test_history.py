@@ -15,7 +15,7 @@ from gpulse.surfaces.top import history as history_module
 from gpulse.surfaces.top.history import History
 
 
-def look(time: float, *values: float | None) -> Snapshot:
+def sample(time: float, *values: float | None) -> Snapshot:
     """A look at GPUs with these utilizations; None is a GPU that did not say."""
     return Snapshot(
         time, tuple(Gpu({"index": at} | ({} if v is None else {"utilization": v})) for at, v in enumerate(values))
@@ -26,38 +26,38 @@ def shown(values: Sequence[float]) -> list[float | None]:
     return [None if math.isnan(value) else value for value in values]
 
 
-def filled(*looks: Snapshot, keys: tuple[str, ...] = ("utilization",)) -> History:
+def filled(*samples: Snapshot, keys: tuple[str, ...] = ("utilization",)) -> History:
     history = History(keys)
-    for one in looks:
+    for one in samples:
         history.add(one)
     return history
 
 
 class TestSeries:
     def test_values_of_each_gpu_with_their_times(self) -> None:
-        history = filled(look(1, 10, 20), look(2, 11, 21))
+        history = filled(sample(1, 10, 20), sample(2, 11, 21))
         times, values = history.series(1, "utilization", 0)
         assert (list(times), shown(values)) == ([1, 2], [20, 21])
 
     def test_only_from_a_moment_on(self) -> None:
-        history = filled(look(1, 10), look(2, 11), look(3, 12))
+        history = filled(sample(1, 10), sample(2, 11), sample(3, 12))
         assert [shown(history.series(0, "utilization", since)[1]) for since in (2, 2.5, 9)] == [[11, 12], [12], []]
 
     def test_a_value_that_is_missing_is_a_hole(self) -> None:
-        history = filled(look(1, 10), look(2, None), look(3, 12))
+        history = filled(sample(1, 10), sample(2, None), sample(3, 12))
         assert shown(history.series(0, "utilization", 0)[1]) == [10, None, 12]
 
     def test_a_gpu_that_comes_later_and_one_that_goes_leave_holes(self) -> None:
-        history = filled(look(1, 10), look(2, 11, 21), look(3, 12))
+        history = filled(sample(1, 10), sample(2, 11, 21), sample(3, 12))
         assert shown(history.series(1, "utilization", 0)[1]) == [None, 21, None]
         assert shown(history.series(0, "utilization", 0)[1]) == [10, 11, 12]
 
     def test_a_metric_nobody_watched_is_all_holes(self) -> None:
-        times, values = filled(look(1, 10), look(2, 11)).series(0, "power_draw", 0)
+        times, values = filled(sample(1, 10), sample(2, 11)).series(0, "power_draw", 0)
         assert (len(times), shown(values)) == (2, [None, None])
 
     def test_a_metric_watched_from_now_on_has_holes_before(self) -> None:
-        history = filled(look(1, 10))
+        history = filled(sample(1, 10))
         history.watch(["temperature"])
         history.add(Snapshot(2, (Gpu({"index": 0, "temperature": 50, "utilization": 11}),)))
         assert shown(history.series(0, "temperature", 0)[1]) == [None, 50]
@@ -76,44 +76,44 @@ class TestSeries:
         assert len(times) == len(values) == 2
 
     @given(st.lists(st.lists(st.none() | st.integers(0, 100), max_size=3), max_size=12))
-    def test_times_and_values_are_always_as_many(self, looks: list[list[float | None]]) -> None:
-        history = filled(*(look(float(at), *values) for at, values in enumerate(looks)))
+    def test_times_and_values_are_always_as_many(self, samples: list[list[float | None]]) -> None:
+        history = filled(*(sample(float(at), *values) for at, values in enumerate(samples)))
         for gpu in range(3):
             times, values = history.series(gpu, "utilization", 0)
-            assert len(times) == len(values) == len(looks)
-            assert shown(values) == [row[gpu] if gpu < len(row) else None for row in looks]
+            assert len(times) == len(values) == len(samples)
+            assert shown(values) == [row[gpu] if gpu < len(row) else None for row in samples]
 
 
 class TestSteppingBack:
-    def test_the_newest_look_not_later_than_a_moment(self) -> None:
-        history = filled(look(1, 10), look(2, 11), look(3, 12))
-        times = {moment: (found := history.look_at(moment)) and found.time for moment in (1, 1.9, 2, 2.5, 3, 99)}
+    def test_the_newest_sample_not_later_than_a_moment(self) -> None:
+        history = filled(sample(1, 10), sample(2, 11), sample(3, 12))
+        times = {moment: (found := history.sample_at(moment)) and found.time for moment in (1, 1.9, 2, 2.5, 3, 99)}
         assert times == {1: 1, 1.9: 1, 2: 2, 2.5: 2, 3: 3, 99: 3}
 
     def test_before_all_the_oldest(self) -> None:
-        found = filled(look(5, 10), look(6, 11)).look_at(1)
+        found = filled(sample(5, 10), sample(6, 11)).sample_at(1)
         assert found is not None
         assert found.time == 5
 
     def test_without_any_nothing(self) -> None:
-        assert History([]).look_at(5) is None
+        assert History([]).sample_at(5) is None
         assert History([]).moments() == []
 
-    def test_a_look_comes_back_whole(self) -> None:
+    def test_a_sample_comes_back_whole(self) -> None:
         gpu = Gpu(
             {"index": 0, "uuid": "GPU-1", "utilization": 5},
             {"power_draw": "denied"},
             processes=(Process({"pid": 7, "name": "träin\x1b", "memory_used": 1 << 30}),),
         )
         one = Snapshot(4.25, (gpu, Gpu({"index": 1}, state="lost", since=2.0)), driver={"version": "580"})
-        assert filled(one).look_at(4.25) == one
+        assert filled(one).sample_at(4.25) == one
 
     def test_moments_are_in_order(self) -> None:
-        assert filled(look(1, 1), look(2, 1), look(3.5, 1)).moments() == [1, 2, 3.5]
+        assert filled(sample(1, 1), sample(2, 1), sample(3.5, 1)).moments() == [1, 2, 3.5]
 
 
 class TestTrimming:
-    def test_old_points_and_looks_go_and_the_rest_stays_aligned(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_old_points_and_samples_go_and_the_rest_stays_aligned(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(history_module, "_POINTS", 100)
         history = History(["utilization"])
         for at in range(100 + 3601):

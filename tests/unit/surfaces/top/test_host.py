@@ -57,13 +57,13 @@ class TestHost:
         assert "111/1024 GiB" in text
 
     def test_a_bar_for_each_core(self) -> None:
-        look = Snapshot(1.0, host=Host({"cpu_percent": 50, "cpu_per_core": (0.0, 50.0, 100.0)}))
-        assert _host(screen(80, 2, look), 2)[1] == "cores ▁▄█"
-        assert _host(screen(80, 2, look, unicode=False), 2)[1] == "cores 059"
+        sample = Snapshot(1.0, host=Host({"cpu_percent": 50, "cpu_per_core": (0.0, 50.0, 100.0)}))
+        assert _host(screen(80, 2, sample), 2)[1] == "cores ▁▄█"
+        assert _host(screen(80, 2, sample, unicode=False), 2)[1] == "cores 059"
 
     def test_more_cores_than_columns_share_bars(self) -> None:
-        look = Snapshot(1.0, host=Host({"cpu_percent": 50, "cpu_per_core": (0.0, 100.0) * 64}))
-        line = _host(screen(60, 2, look), 2)[1]
+        sample = Snapshot(1.0, host=Host({"cpu_percent": 50, "cpu_per_core": (0.0, 100.0) * 64}))
+        line = _host(screen(60, 2, sample), 2)[1]
         assert line.startswith("cores÷3")
         assert len(line) <= 60
 
@@ -82,7 +82,7 @@ class TestHeader:
     def test_the_past_is_said_aloud(self, columns: int) -> None:
         state = screen(columns, 24)
         state.back = 125.0
-        state.shown = state.history.look_at(state.now - 125)
+        state.shown = state.history.sample_at(state.now - 125)
         line, styles = _header(state)
         assert "2 min 5 s ago  22:17:55" in line
         assert "loud" in styles

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpulse.surfaces.top.keys import Event, Keyboard
+from gpulse.surfaces.top.keys import Keyboard, KeyEvent
 
 SEQUENCES = {
     b"\x1b[A": "up",
@@ -67,7 +67,7 @@ PLAIN = {
 }
 
 
-def typed(*reads: bytes) -> list[Event]:
+def typed(*reads: bytes) -> list[KeyEvent]:
     """The events of some reads and a silence after them."""
     keyboard = Keyboard()
     events = [event for read in reads for event in keyboard.feed(read)]
@@ -82,7 +82,7 @@ class TestWhole:
     @pytest.mark.parametrize(("data", "name"), [*SEQUENCES.items(), *PLAIN.items()])
     def test_each_is_one_key(self, data: bytes, name: str) -> None:
         keyboard = Keyboard()
-        assert keyboard.feed(data) == [Event(name)]
+        assert keyboard.feed(data) == [KeyEvent(name)]
         assert not keyboard.waiting
         assert keyboard.flush() == []
 
@@ -103,7 +103,7 @@ class TestInPieces:
         for at in range(1, len(data)):
             keyboard = Keyboard()
             assert keyboard.feed(data[:at]) == []
-            assert keyboard.feed(data[at:]) == [Event(name)]
+            assert keyboard.feed(data[at:]) == [KeyEvent(name)]
             assert not keyboard.waiting
 
     @pytest.mark.parametrize(("data", "name"), [*SEQUENCES.items(), *PLAIN.items()])
@@ -113,7 +113,7 @@ class TestInPieces:
     def test_a_click_cut_anywhere_is_the_same_click(self) -> None:
         data = b"\x1b[<0;120;7M"
         for at in range(1, len(data)):
-            assert typed(data[:at], data[at:]) == [Event(mouse="press", column=119, row=6)]
+            assert typed(data[:at], data[at:]) == [KeyEvent(mouse="press", column=119, row=6)]
 
     @given(st.text(st.characters(codec="utf-8", min_codepoint=32), max_size=12), st.data())
     def test_text_cut_anywhere_is_the_same_text(self, text: str, data: st.DataObject) -> None:
@@ -130,7 +130,7 @@ class TestEscape:
         keyboard = Keyboard()
         assert keyboard.feed(b"\x1b") == []
         assert keyboard.waiting
-        assert keyboard.flush() == [Event("escape")]
+        assert keyboard.flush() == [KeyEvent("escape")]
         assert not keyboard.waiting
 
     def test_with_a_letter_it_is_escape_and_the_letter(self) -> None:
@@ -145,14 +145,14 @@ class TestEscape:
         assert keys(b"\x1b", b"\x1b[A") == ["escape", "up"]
 
     def test_just_before_a_click_it_leaves_the_click_whole(self) -> None:
-        assert typed(b"\x1b\x1b[<0;1;1M") == [Event("escape"), Event(mouse="press")]
+        assert typed(b"\x1b\x1b[<0;1;1M") == [KeyEvent("escape"), KeyEvent(mouse="press")]
 
     def test_a_beginning_that_never_ends_stops_waiting(self) -> None:
         keyboard = Keyboard()
         assert keyboard.feed(b"\x1b[<0;3") == []
         keyboard.flush()
         assert not keyboard.waiting
-        assert keyboard.feed(b"q") == [Event("q")]
+        assert keyboard.feed(b"q") == [KeyEvent("q")]
 
 
 class TestMouse:
@@ -168,7 +168,7 @@ class TestMouse:
         ],
     )
     def test_what_was_done_and_where(self, data: bytes, kind: str) -> None:
-        assert typed(data) == [Event(mouse=kind, column=4, row=2)]
+        assert typed(data) == [KeyEvent(mouse=kind, column=4, row=2)]
 
     @pytest.mark.parametrize(
         "data", [b"\x1b[<1;5;3M", b"\x1b[<2;5;3M", b"\x1b[<35;5;3M", b"\x1b[<64;5;3m", b"\x1b[<3;5;3M"]
@@ -181,7 +181,7 @@ class TestMouse:
         assert keys(b"\x1b[<;;Mq") == ["q"]
 
     def test_a_number_without_end_is_no_reason_to_fail(self) -> None:
-        assert typed(b"\x1b[<0;" + b"9" * 5000 + b";1M" + b"q")[-1] == Event("q")
+        assert typed(b"\x1b[<0;" + b"9" * 5000 + b";1M" + b"q")[-1] == KeyEvent("q")
 
 
 class TestNonsense:
@@ -194,7 +194,7 @@ class TestNonsense:
             keyboard.feed(read)
         keyboard.flush()
         assert not keyboard.waiting
-        assert keyboard.feed(b"q")[-1:] == [Event("q")]
+        assert keyboard.feed(b"q")[-1:] == [KeyEvent("q")]
 
     @given(st.binary(max_size=60), st.integers(0, 60))
     def test_where_the_reads_are_cut_changes_nothing(self, data: bytes, at: int) -> None:
@@ -205,11 +205,11 @@ class TestNonsense:
         keyboard = Keyboard()
         keyboard.feed(data)
         keyboard.flush()
-        assert keyboard.feed(b"\x1b[B") == [Event("down")]
+        assert keyboard.feed(b"\x1b[B") == [KeyEvent("down")]
 
 
 def test_events_compare_by_what_they_say_and_can_be_read() -> None:
-    assert Event("a") == Event("a")
-    assert len({Event("a"), Event("a"), Event("b")}) == 2
-    assert repr(Event("up")) == "Event(up)"
-    assert repr(Event(mouse="press", column=3, row=4)) == "Event(press@3,4)"
+    assert KeyEvent("a") == KeyEvent("a")
+    assert len({KeyEvent("a"), KeyEvent("a"), KeyEvent("b")}) == 2
+    assert repr(KeyEvent("up")) == "KeyEvent(up)"
+    assert repr(KeyEvent(mouse="press", column=3, row=4)) == "KeyEvent(press@3,4)"

@@ -82,7 +82,7 @@ class TestAnySize:
         assert all(len(row) == columns for row in grid.chars)
         assert all(len(row) == columns for row in grid.styles)
 
-    def test_no_look_yet(self) -> None:
+    def test_no_sample_yet(self) -> None:
         state = screen(80, 24)
         state.live = state.shown = None
         assert "waiting for the first reading…" in "\n".join(painted(state).text())
@@ -155,7 +155,7 @@ class TestScreens:
     def test_a_moment_of_the_past(self) -> None:
         state = screen(120, 40)
         state.back, state.paused, state.span, state.cursor = 125.0, True, 1, 20
-        state.shown = state.history.look_at(state.now - 125)
+        state.shown = state.history.sample_at(state.now - 125)
         check_golden("top/past-120x40", painted(state).text())
 
     def test_old_data(self) -> None:

@@ -34,16 +34,16 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def no_processes() -> Snapshot:
-    look = watched()[1]
-    gpus = tuple(Gpu(dict(gpu.items()), dict(gpu.gaps), state=gpu.state) for gpu in look.gpus)
-    return Snapshot(look.time, gpus, look.host, look.driver)
+    sample = watched()[1]
+    gpus = tuple(Gpu(dict(gpu.items()), dict(gpu.gaps), state=gpu.state) for gpu in sample.gpus)
+    return Snapshot(sample.time, gpus, sample.host, sample.driver)
 
 
 def with_people(people: list[Process]) -> Snapshot:
-    look = watched()[1]
-    first = look.gpus[0]
+    sample = watched()[1]
+    first = sample.gpus[0]
     gpu = Gpu(dict(first.items()), dict(first.gaps), state=first.state, processes=tuple(people))
-    return Snapshot(look.time, (gpu,), look.host, look.driver)
+    return Snapshot(sample.time, (gpu,), sample.host, sample.driver)
 
 
 @functools.cache
@@ -75,7 +75,7 @@ def languages() -> Snapshot:
     )  # fmt: skip
 
 
-LOOKS: dict[str, Callable[[], Snapshot]] = {
+SAMPLES: dict[str, Callable[[], Snapshot]] = {
     "demo": lambda: watched()[1],
     "troubled": troubled,  # lost, silent, asleep, forbidden and divided ones
     "64": lambda: machine(64),
@@ -93,16 +93,16 @@ def check_whole(grid: Grid, state: State) -> None:
 
 
 def divided() -> Snapshot:
-    look = troubled()
-    return Snapshot(look.time, look.gpus[-1:], look.host, look.driver)
+    sample = troubled()
+    return Snapshot(sample.time, sample.gpus[-1:], sample.host, sample.driver)
 
 
 class TestGoldens:
     @pytest.mark.parametrize(("columns", "rows"), SIZES)
-    @pytest.mark.parametrize("name", [*LOOKS, "mig"])
+    @pytest.mark.parametrize("name", [*SAMPLES, "mig"])
     def test_as_it_was_found_right(self, name: str, columns: int, rows: int) -> None:
-        look = divided() if name == "mig" else LOOKS[name]()
-        state = screen(columns, rows, look)
+        sample = divided() if name == "mig" else SAMPLES[name]()
+        state = screen(columns, rows, sample)
         grid = paint(state)
         check_whole(grid, state)
         check_golden(f"top/screen-{name}-{columns}x{rows}", grid.text())
@@ -110,7 +110,7 @@ class TestGoldens:
     @pytest.mark.parametrize(("columns", "rows"), SIZES)
     @pytest.mark.parametrize("name", ["demo", "languages"])
     def test_in_ascii(self, name: str, columns: int, rows: int) -> None:
-        state = screen(columns, rows, LOOKS[name](), unicode=False)
+        state = screen(columns, rows, SAMPLES[name](), unicode=False)
         grid = paint(state)
         check_whole(grid, state)
         assert all(line.isascii() for line in grid.text())
@@ -149,13 +149,13 @@ class TestEvents:
 class TestThePainter:
     @pytest.mark.parametrize("size", [(0, 0), (1, 1), (2, 50), (400, 3), (7, 7)])
     @pytest.mark.parametrize("dialog", ["", "help", "settings", "sort", "signal", "details", "filter"])
-    @pytest.mark.parametrize("name", LOOKS)
+    @pytest.mark.parametrize("name", SAMPLES)
     def test_any_size_is_filled_and_never_left(self, name: str, dialog: str, size: tuple[int, int]) -> None:
-        state = screen(*size, LOOKS[name]())
+        state = screen(*size, SAMPLES[name]())
         state.dialog, state.selected = dialog, 102
         check_whole(paint(state), state)
 
-    def test_a_screen_before_the_first_look(self) -> None:
+    def test_a_screen_before_the_first_sample(self) -> None:
         state = screen(80, 24)
         state.live = state.shown = None
         check_whole(paint(state), state)

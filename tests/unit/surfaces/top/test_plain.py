@@ -1,4 +1,4 @@
-"""One line a look, where there is no screen."""
+"""One line a sample, where there is no screen."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_machine_without_gpus_is_only_a_time() -> None:
 
 
 class _Three(Sampler):
-    """A sampler with three looks."""
+    """A sampler with three samples."""
 
     def __init__(self) -> None:
         super().__init__(ScriptedSource([]), Wanted())
@@ -74,7 +74,7 @@ class _Counting(io.StringIO):
         self.flushed += 1
 
 
-def test_each_look_is_a_line_that_is_sent_at_once() -> None:
+def test_each_sample_is_a_line_that_is_sent_at_once() -> None:
     out = _Counting()
     stream_lines(_Three(), 0.001, out)
     lines = out.getvalue().splitlines()

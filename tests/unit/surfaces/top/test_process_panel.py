@@ -16,7 +16,7 @@ from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.panels import processes as panel
 from gpulse.surfaces.top.panels import signal_menu
-from gpulse.surfaces.top.settings import Settings
+from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.signals import SIGNALS
 from gpulse.surfaces.top.state import State
 
@@ -38,12 +38,12 @@ def one(pid: int, user: str = "ada", command: str = "python train.py") -> Proces
     )  # fmt: skip
 
 
-def look(*processes: Process, gaps: dict[str, Gap] | None = None) -> Snapshot:
+def sample(*processes: Process, gaps: dict[str, Gap] | None = None) -> Snapshot:
     return Snapshot(1.0, (Gpu({"index": 0}, gaps or {}, processes=processes),))
 
 
 def state(snapshot: Snapshot | None, unicode: bool = True) -> State:
-    made = State(Settings(), History(()), Theme(256, unicode))
+    made = State(ScreenSettings(), History(()), Theme(256, unicode))
     made.shown = made.live = snapshot
     return made
 
@@ -55,7 +55,7 @@ def drawn(made: State, columns: int = 100, rows: int = 8) -> Grid:
 
 
 def test_titles_and_a_row() -> None:
-    assert drawn(state(look(one(31871)))).text()[:3] == [
+    assert drawn(state(sample(one(31871)))).text()[:3] == [
         "  GPU   PID USER TYPE GPU MEM▼   SM   CPU  HOST MEM   TIME COMMAND",
         "  0   31871 ada  C    31.1 GiB 97 % 103 %  11.0 GiB 19h43m python train.py",
         "",
@@ -63,7 +63,7 @@ def test_titles_and_a_row() -> None:
 
 
 def test_the_sorted_column_is_marked() -> None:
-    made = state(look(one(1)), unicode=False)
+    made = state(sample(one(1)), unicode=False)
     assert "GPU MEMv" in drawn(made).text()[0]
     made.falling = False
     made.sort = "user"
@@ -71,13 +71,13 @@ def test_the_sorted_column_is_marked() -> None:
 
 
 def test_without_unicode_everything_is_ascii() -> None:
-    made = state(look(*(one(n, command="пуск " * 30) for n in range(1, 40))), unicode=False)
+    made = state(sample(*(one(n, command="пуск " * 30) for n in range(1, 40))), unicode=False)
     made.selected, made.tagged, made.group = 5, {5, 6}, "user"
     assert "".join(drawn(made).text()).isascii()
 
 
 def test_the_selected_row_is_highlighted_to_the_edge_and_seen_without_colours() -> None:
-    made = state(look(one(1), one(2)))
+    made = state(sample(one(1), one(2)))
     made.selected = 1
     grid = drawn(made)
     assert grid.text()[2].startswith("▸ 0")
@@ -86,13 +86,13 @@ def test_the_selected_row_is_highlighted_to_the_edge_and_seen_without_colours() 
 
 
 def test_tagged_rows_are_marked() -> None:
-    made = state(look(one(1), one(2)))
+    made = state(sample(one(1), one(2)))
     made.tagged = {2}
     assert [line[:2] for line in drawn(made).text()[1:3]] == [" ●", "  "]
 
 
 def test_other_users_are_dimmed() -> None:
-    grid = drawn(state(look(one(2, "ada"), one(1, "bob"), Process({"pid": 3}))))
+    grid = drawn(state(sample(one(2, "ada"), one(1, "bob"), Process({"pid": 3}))))
     assert set(grid.styles[2]) <= {"faint", ""}
     assert "user" in grid.styles[1]
     assert "accent" in grid.styles[3], "nobody knows whose it is"
@@ -104,7 +104,7 @@ def test_who_looks_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_heads_of_groups_are_titles_and_say_how_many() -> None:
-    made = state(look(one(1), one(2), one(3, "bob")))
+    made = state(sample(one(1), one(2), one(3, "bob")))
     made.group = "user"
     grid = drawn(made)
     assert [line[line.index("ada") :].split()[-3:] for line in grid.text() if "ada:" in line] == [
@@ -117,12 +117,12 @@ def test_heads_of_groups_are_titles_and_say_how_many() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "filter", "words"),
     [
-        (None, "", "waiting for the first look"),
-        (look(), "", "no process uses a GPU"),
-        (look(), "ada", "no process uses a GPU"),
-        (look(one(1)), "user:nobody", "nothing fits the filter"),
-        (look(one(1)), "usr:nobody", "nothing fits the filter ('usr' is no field)"),
-        (look(gaps={"processes": "unsupported"}), "", "no process uses a GPU"),
+        (None, "", "waiting for the first sample"),
+        (sample(), "", "no process uses a GPU"),
+        (sample(), "ada", "no process uses a GPU"),
+        (sample(one(1)), "user:nobody", "nothing fits the filter"),
+        (sample(one(1)), "usr:nobody", "nothing fits the filter ('usr' is no field)"),
+        (sample(gaps={"processes": "unsupported"}), "", "no process uses a GPU"),
     ],
 )
 def test_an_empty_table_says_why(snapshot: Snapshot | None, filter: str, words: str) -> None:
@@ -133,17 +133,17 @@ def test_an_empty_table_says_why(snapshot: Snapshot | None, filter: str, words: 
 
 def test_lists_that_could_not_be_read_are_said() -> None:
     words = "processes of GPU 0 not shown: no permission"
-    text = drawn(state(look(gaps={"processes": "denied"}))).text()
+    text = drawn(state(sample(gaps={"processes": "denied"}))).text()
     assert text[-1].strip() == words
     assert "no process uses a GPU" not in "".join(text)
-    both = Snapshot(1.0, (*look(gaps={"processes": "denied"}).gpus, Gpu({"index": 1}, processes=(one(7), one(8)))))
+    both = Snapshot(1.0, (*sample(gaps={"processes": "denied"}).gpus, Gpu({"index": 1}, processes=(one(7), one(8)))))
     text = drawn(state(both), rows=3).text()
     assert text[-1].strip() == words
     assert " 8 " in text[1]
 
 
 def test_the_selected_row_is_always_seen() -> None:
-    made = state(look(*(one(n) for n in range(1, 101))))
+    made = state(sample(*(one(n) for n in range(1, 101))))
     made.sort, made.falling = "pid", False
     for scrolled, selected, first in (
         (0, 3, 1),
@@ -160,14 +160,14 @@ def test_the_selected_row_is_always_seen() -> None:
 
 
 def test_more_rows_are_marked() -> None:
-    made = state(look(*(one(n) for n in range(1, 101))))
+    made = state(sample(*(one(n) for n in range(1, 101))))
     text = drawn(made).text()
     assert text[0].endswith(" 1-7 of 100")
     assert text[-1].endswith("▼")
     assert not text[1].endswith("▲")
     made.scrolled = 50
     assert drawn(made).text()[1].endswith("▲")
-    assert "of" not in drawn(state(look(one(1)))).text()[0]
+    assert "of" not in drawn(state(sample(one(1)))).text()[0]
 
 
 @pytest.mark.parametrize(
@@ -182,11 +182,11 @@ def test_more_rows_are_marked() -> None:
     ],
 )
 def test_a_narrow_screen_does_without_some_columns(columns: int, titles: str) -> None:
-    assert " ".join(drawn(state(look(one(31871))), columns).text()[0].split()) == titles
+    assert " ".join(drawn(state(sample(one(31871))), columns).text()[0].split()) == titles
 
 
 def test_columns_are_chosen_in_the_settings_and_unknown_ones_ignored() -> None:
-    made = state(look(one(1)))
+    made = state(sample(one(1)))
     made.settings.columns = ["pid", "nonsense", "command", "cpu_percent", "pid"]
     assert drawn(made, 50).text()[0].split() == ["PID", "COMMAND", "CPU"]
     made.settings.columns = []
@@ -194,7 +194,7 @@ def test_columns_are_chosen_in_the_settings_and_unknown_ones_ignored() -> None:
 
 
 def test_a_click_on_a_title_names_its_column() -> None:
-    made = state(look(one(31871)))
+    made = state(sample(one(31871)))
     area = Area(3, 5, 8, 100)
     titles = drawn(made).text()[0]
     for word, key in (
@@ -211,20 +211,20 @@ def test_a_click_on_a_title_names_its_column() -> None:
 
 
 def test_a_click_on_a_row_names_its_process() -> None:
-    made = state(look(one(1), one(2)))
+    made = state(sample(one(1), one(2)))
     made.group = "user"
     area = Area(3, 0, 8, 100)
     assert [panel.row_at(area, made, y) for y in range(2, 8)] == [None, None, None, 2, 1, None]
 
 
 def test_sizes_follow_the_settings() -> None:
-    made = state(look(one(1000)))
+    made = state(sample(one(1000)))
     made.settings.decimal = True
     assert "1.0 GB" in drawn(made).text()[1]
 
 
 def test_long_pids_are_whole() -> None:
-    assert " 4194303 " in drawn(state(look(one(4_194_303)))).text()[1]
+    assert " 4194303 " in drawn(state(sample(one(4_194_303)))).text()[1]
 
 
 _TEXT = st.text(max_size=12) | st.just(_EVIL)
@@ -251,7 +251,7 @@ _ANY = st.builds(
 def test_any_process_is_drawn_inside_any_area(
     processes: list[Process], columns: int, rows: int, unicode: bool, group: str, keys: list[str], scrolled: int
 ) -> None:
-    made = state(look(*processes), unicode)
+    made = state(sample(*processes), unicode)
     made.group, made.settings.columns, made.scrolled = group, keys, scrolled
     made.selected = int(processes[0].pid or 0) if processes else None
     grid = Grid(columns + 4, rows + 2)
@@ -271,7 +271,7 @@ def test_any_process_is_drawn_inside_any_area(
 
 
 def test_the_signal_menu_names_who_and_what() -> None:
-    made = state(look(*(one(n) for n in range(1, 9))))
+    made = state(sample(*(one(n) for n in range(1, 9))))
     made.selected, made.choice = 4, 2
     grid = Grid(60, 20)
     area = Area(0, 0, 20, 60)
@@ -289,7 +289,7 @@ def test_the_signal_menu_names_who_and_what() -> None:
 
 @pytest.mark.parametrize("rows", range(16))
 def test_a_click_in_the_signal_menu_hits_what_is_drawn(rows: int) -> None:
-    made = state(look(one(1)))
+    made = state(sample(one(1)))
     made.selected = 1
     for made.choice in (-1, 0, 4, 8, 99):
         grid = Grid(60, rows)
@@ -301,14 +301,14 @@ def test_a_click_in_the_signal_menu_hits_what_is_drawn(rows: int) -> None:
 
 
 def test_only_what_still_runs_gets_a_signal() -> None:
-    made = state(look(one(1), one(2)))
+    made = state(sample(one(1), one(2)))
     made.tagged, made.selected = {2, 9}, 1
     assert signal_menu.recipients(made) == [2]
     made.tagged = {9}
     assert signal_menu.recipients(made) == [], "the cursor is no stand-in for what was tagged"
     assert signal_menu.title(made) == "No process to signal"
     made.tagged = set()
-    made.live = look(one(1).replace(running_time=3.0))
-    assert signal_menu.recipients(made) == [], "younger than in the look on screen: another process"
+    made.live = sample(one(1).replace(running_time=3.0))
+    assert signal_menu.recipients(made) == [], "younger than in the sample on screen: another process"
     made.live = None
     assert signal_menu.recipients(made) == []

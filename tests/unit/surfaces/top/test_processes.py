@@ -13,12 +13,12 @@ from gpulse.model.catalog import PROCESS_METRICS, Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.processes import all_rows, pids, rows
-from gpulse.surfaces.top.settings import Settings
+from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import State
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
-    from gpulse.surfaces.top.processes import Row
+    from gpulse.surfaces.top.processes import ProcessRow
 
 
 def process(pid: int, **values: Value) -> Process:
@@ -32,16 +32,16 @@ def gpu(index: int, *processes: Process, instances: tuple[Gpu, ...] = ()) -> Gpu
 def state(
     sort: str = "memory_used", falling: bool = True, filter: str = "", tree: bool = False, group: str = ""
 ) -> State:
-    made = State(Settings(), History(()))
+    made = State(ScreenSettings(), History(()))
     made.sort, made.falling, made.filter, made.tree, made.group = sort, falling, filter, tree, group
     return made
 
 
-def order(found: list[Row]) -> list[int | None]:
+def order(found: list[ProcessRow]) -> list[int | None]:
     return [row.pid for row in found]
 
 
-def test_no_look_has_no_rows() -> None:
+def test_no_sample_has_no_rows() -> None:
     assert rows(None, state()) == []
 
 
@@ -59,35 +59,37 @@ def test_an_instance_is_named_after_its_gpu() -> None:
 
 @pytest.mark.parametrize("falling", [True, False])
 def test_missing_values_are_last_in_either_direction(falling: bool) -> None:
-    look = Snapshot(1.0, (gpu(0, process(1), process(2, cpu_percent=5), process(3, cpu_percent=0), process(4)),))
-    found = order(rows(look, state("cpu_percent", falling)))
+    sample = Snapshot(1.0, (gpu(0, process(1), process(2, cpu_percent=5), process(3, cpu_percent=0), process(4)),))
+    found = order(rows(sample, state("cpu_percent", falling)))
     assert found == ([2, 3, 1, 4] if falling else [3, 2, 1, 4])
 
 
 def test_equal_values_keep_the_order_of_pids() -> None:
-    look = Snapshot(1.0, (gpu(0, *(process(pid, sm_utilization=50) for pid in (9, 3, 7))),))
-    assert order(rows(look, state("sm_utilization", True))) == [3, 7, 9]
-    assert order(rows(look, state("sm_utilization", False))) == [3, 7, 9]
+    sample = Snapshot(1.0, (gpu(0, *(process(pid, sm_utilization=50) for pid in (9, 3, 7))),))
+    assert order(rows(sample, state("sm_utilization", True))) == [3, 7, 9]
+    assert order(rows(sample, state("sm_utilization", False))) == [3, 7, 9]
 
 
 def test_names_are_sorted_without_regard_to_case() -> None:
-    look = Snapshot(1.0, (gpu(0, process(1, user="bob"), process(2, user="Ada"), process(3, user="Cy")),))
-    assert order(rows(look, state("user", False))) == [2, 1, 3]
+    sample = Snapshot(1.0, (gpu(0, process(1, user="bob"), process(2, user="Ada"), process(3, user="Cy")),))
+    assert order(rows(sample, state("user", False))) == [2, 1, 3]
 
 
 @pytest.mark.parametrize("key", ["gpu", "nonsense", *PROCESS_METRICS])
 def test_every_column_can_be_sorted_by(key: str) -> None:
-    look = Snapshot(1.0, (gpu(10, process(1, user="a", cpu_percent=1)), gpu(9, process(2, job="slurm:1"), process(3))))
-    assert sorted(order(rows(look, state(key))), key=str) == [1, 2, 3]
+    sample = Snapshot(
+        1.0, (gpu(10, process(1, user="a", cpu_percent=1)), gpu(9, process(2, job="slurm:1"), process(3)))
+    )
+    assert sorted(order(rows(sample, state(key))), key=str) == [1, 2, 3]
 
 
 def test_gpus_are_sorted_as_numbers() -> None:
-    look = Snapshot(1.0, (gpu(10, process(1)), gpu(9, process(2))))
-    assert order(rows(look, state("gpu", False))) == [2, 1]
+    sample = Snapshot(1.0, (gpu(10, process(1)), gpu(9, process(2))))
+    assert order(rows(sample, state("gpu", False))) == [2, 1]
 
 
 def test_a_group_has_a_head_with_sums() -> None:
-    look = Snapshot(
+    sample = Snapshot(
         1.0,
         (
             gpu(0, process(1, user="ada", memory_used=10, sm_utilization=40, cpu_percent=100, host_memory=5)),
@@ -95,7 +97,7 @@ def test_a_group_has_a_head_with_sums() -> None:
             gpu(2, process(2, user="ada", memory_used=1), process(3, user="bob", memory_used=25)),
         ),
     )
-    found = rows(look, state(group="user"))
+    found = rows(sample, state(group="user"))
     assert order(found) == [None, 1, 1, 2, None, 3]
     head = found[0]
     assert (head.head, head.count, head.gpu, head.depth) == ("ada", 2, "0-2", 0)
@@ -108,7 +110,7 @@ def test_a_group_has_a_head_with_sums() -> None:
 
 
 def test_groups_are_in_the_order_of_their_sums() -> None:
-    look = Snapshot(
+    sample = Snapshot(
         1.0,
         (
             gpu(
@@ -119,17 +121,17 @@ def test_groups_are_in_the_order_of_their_sums() -> None:
             ),
         ),
     )
-    assert [row.head for row in rows(look, state(group="user")) if row.head] == ["b", "a", "no user"]
-    assert [row.head for row in rows(look, state(group="user", falling=False)) if row.head] == ["a", "b", "no user"]
+    assert [row.head for row in rows(sample, state(group="user")) if row.head] == ["b", "a", "no user"]
+    assert [row.head for row in rows(sample, state(group="user", falling=False)) if row.head] == ["a", "b", "no user"]
 
 
 def test_what_has_no_job_is_under_a_head_that_says_so() -> None:
-    look = Snapshot(1.0, (gpu(0, process(1, job="slurm:9"), process(2)),))
-    assert {row.head for row in rows(look, state(group="job")) if row.head} == {"slurm:9", "no job"}
+    sample = Snapshot(1.0, (gpu(0, process(1, job="slurm:9"), process(2)),))
+    assert {row.head for row in rows(sample, state(group="job")) if row.head} == {"slurm:9", "no job"}
 
 
 def test_ranks_stand_below_the_oldest() -> None:
-    look = Snapshot(
+    sample = Snapshot(
         1.0,
         (
             gpu(0, process(11, user="ada", command="python -u train.py --rank 0", memory_used=1)),
@@ -138,26 +140,26 @@ def test_ranks_stand_below_the_oldest() -> None:
             gpu(3, process(30, job="slurm:4", memory_used=3), process(31, job="slurm:4", memory_used=4)),
         ),
     )
-    found = rows(look, state(tree=True))
+    found = rows(sample, state(tree=True))
     assert [(row.pid, row.depth) for row in found] == [(11, 0), (12, 1), (20, 0), (30, 0), (31, 1)]
-    assert {row.depth for row in rows(look, state())} == {0}, "what one order did is not left on another"
+    assert {row.depth for row in rows(sample, state())} == {0}, "what one order did is not left on another"
 
 
 def test_the_filter_that_is_typed_counts() -> None:
-    look = Snapshot(1.0, (gpu(0, process(1, user="ada"), process(2, user="bob")),))
+    sample = Snapshot(1.0, (gpu(0, process(1, user="ada"), process(2, user="bob")),))
     typing = state(filter="ada")
-    assert order(rows(look, typing)) == [1]
+    assert order(rows(sample, typing)) == [1]
     typing.dialog, typing.editing = "filter", "bo"
-    assert order(rows(look, typing)) == [2]
+    assert order(rows(sample, typing)) == [2]
 
 
 def test_the_same_question_is_answered_once() -> None:
-    look = Snapshot(1.0, (gpu(0, process(1)),))
+    sample = Snapshot(1.0, (gpu(0, process(1)),))
     one = state()
-    assert rows(look, one) is rows(look, one)
+    assert rows(sample, one) is rows(sample, one)
     one.falling = False
-    first = rows(look, one)
-    assert rows(Snapshot(1.0, look.gpus), one) is not first
+    first = rows(sample, one)
+    assert rows(Snapshot(1.0, sample.gpus), one) is not first
 
 
 _PROCESSES = st.lists(
@@ -188,8 +190,8 @@ _PROCESSES = st.lists(
 def test_no_arrangement_loses_or_doubles_a_row(
     machine: list[list[Process]], sort: str, falling: bool, tree: bool, group: str
 ) -> None:
-    look = Snapshot(1.0, tuple(gpu(at, *processes) for at, processes in enumerate(machine)))
-    found = rows(look, state(sort, falling, tree=tree, group=group))
+    sample = Snapshot(1.0, tuple(gpu(at, *processes) for at, processes in enumerate(machine)))
+    found = rows(sample, state(sort, falling, tree=tree, group=group))
     expected = sorted((at, int(one.pid or 0)) for at, processes in enumerate(machine) for one in processes)
     assert sorted((row.place[0], row.pid) for row in found if row.pid is not None) == expected
 
@@ -201,8 +203,8 @@ def test_five_thousand_processes_are_quick() -> None:
     )
     took = []
     for _ in range(5):
-        look = Snapshot(1.0, many)
+        sample = Snapshot(1.0, many)
         start = time.perf_counter()
-        assert len(rows(look, state())) == 5000
+        assert len(rows(sample, state())) == 5000
         took.append(time.perf_counter() - start)
     assert min(took) < 0.05, "a few ms on a quiet machine"

@@ -16,19 +16,19 @@ from gpulse.surfaces.top.actions import ACTIONS, action_for, help_table, hints
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.panels.header import clock_text
 from gpulse.surfaces.top.replay import REPLAY, ReplayFeed
-from gpulse.surfaces.top.settings import Settings
+from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import State
 from tests.unit.recordings import frames, numbers, text_of, write
 from tests.unit.surfaces.top.screens import painted, screen
 
 
 class Shown:
-    """A recording of looks a second apart, fed to a state as the app does it."""
+    """A recording of samples a second apart, fed to a state as the app does it."""
 
     def __init__(self, path: str) -> None:
         self.sampler = Sampler(ReplaySource(f"{path}*0.1"), EVERYTHING).open()
         self.player: Player = self.sampler.source.player  # type: ignore[attr-defined]
-        self.state = State(Settings(), History(["utilization"]))
+        self.state = State(ScreenSettings(), History(["utilization"]))
         self.state.player = self.player
         self.feed = ReplayFeed(self.sampler, self.state, self.player)
 
@@ -37,10 +37,10 @@ class Shown:
             action = action_for(self.state, key)
             assert action is not None
             action.run(self.state)
-        looks = self.feed.looks()
-        for look in looks:
-            self.state.history.add(look)
-        return numbers(looks)
+        samples = self.feed.samples()
+        for sample in samples:
+            self.state.history.add(sample)
+        return numbers(samples)
 
 
 @pytest.fixture
@@ -63,12 +63,12 @@ def test_the_help_of_a_recording_has_its_keys_and_none_twice() -> None:
 
 
 def test_a_live_screen_keeps_its_keys() -> None:
-    state = State(Settings(), History(["utilization"]))
+    state = State(ScreenSettings(), History(["utilization"]))
     assert [action_for(state, action.keys[0]) for action in ACTIONS] == list(ACTIONS)
     assert action_for(state, "no such key") is None
 
 
-def test_the_same_look_is_given_once(shown: Shown) -> None:
+def test_the_same_sample_is_given_once(shown: Shown) -> None:
     assert [shown.press(), shown.press("space"), shown.press()] == [[0], [], []]
     assert shown.press(".") == [1]
     assert shown.press(",") == [0]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpulse.present.theme import THEMES
 from gpulse.store.config import read_config, write_table
-from gpulse.surfaces.top.settings import CHARTS, COLUMNS, INTERVALS, PANELS, Settings, column_title
+from gpulse.surfaces.top.settings import CHARTS, COLUMNS, INTERVALS, PANELS, ScreenSettings, column_title
 
 _ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -43,23 +43,23 @@ _GOOD = st.fixed_dictionaries(
 
 @given(values=_GOOD)
 def test_what_was_chosen_comes_back(values: dict[str, Any]) -> None:
-    settings, wrong = Settings.load(values)
+    settings, wrong = ScreenSettings.load(values)
     assert wrong == []
-    assert settings.values() == {**Settings().values(), **values}
+    assert settings.values() == {**ScreenSettings().values(), **values}
     assert settings.unknown == {}
 
 
 def test_the_defaults_are_themselves_good() -> None:
-    settings, wrong = Settings.load(Settings().values())
+    settings, wrong = ScreenSettings.load(ScreenSettings().values())
     assert wrong == []
-    assert settings.values() == Settings().values()
+    assert settings.values() == ScreenSettings().values()
     assert settings.interval in INTERVALS
 
 
-@given(values=st.dictionaries(st.sampled_from(sorted(Settings().values())), _ANYTHING))
+@given(values=st.dictionaries(st.sampled_from(sorted(ScreenSettings().values())), _ANYTHING))
 def test_anything_may_be_in_the_file(values: dict[str, Any]) -> None:
-    settings, _ = Settings.load(values)
-    again, wrong = Settings.load(settings.values())
+    settings, _ = ScreenSettings.load(values)
+    again, wrong = ScreenSettings.load(settings.values())
     assert wrong == []
     assert again.values() == settings.values()
 
@@ -84,14 +84,14 @@ def test_anything_may_be_in_the_file(values: dict[str, Any]) -> None:
     ],
 )
 def test_a_wrong_value_is_a_sentence_and_the_default(key: str, value: object, sentence: str) -> None:
-    settings, wrong = Settings.load({key: value, "fahrenheit": True})
+    settings, wrong = ScreenSettings.load({key: value, "fahrenheit": True})
     assert len(wrong) == 1
     assert wrong[0].startswith(sentence)
-    assert settings.values() == {**Settings().values(), "fahrenheit": True}
+    assert settings.values() == {**ScreenSettings().values(), "fahrenheit": True}
 
 
 def test_a_wrong_word_in_a_list_does_not_cost_the_others() -> None:
-    settings, wrong = Settings.load({"columns": ["pid", "clor", "user", "pid", 3]})
+    settings, wrong = ScreenSettings.load({"columns": ["pid", "clor", "user", "pid", 3]})
     assert settings.columns == ["pid", "user"]
     assert [sentence.split(";")[0].rstrip(".") for sentence in wrong] == [
         "columns: there is no column 'clor'",
@@ -100,33 +100,33 @@ def test_a_wrong_word_in_a_list_does_not_cost_the_others() -> None:
 
 
 def test_what_is_no_table_is_a_sentence_and_the_defaults() -> None:
-    settings, wrong = Settings.load(3)
+    settings, wrong = ScreenSettings.load(3)
     assert wrong == ["top: 3 is not a table."]
-    assert settings.values() == Settings().values()
+    assert settings.values() == ScreenSettings().values()
 
 
 def test_a_long_value_does_not_make_a_long_sentence() -> None:
-    assert len(Settings.load({"theme": "x" * 1000})[1][0]) < 100
+    assert len(ScreenSettings.load({"theme": "x" * 1000})[1][0]) < 100
 
 
 def test_keys_of_another_version_are_kept_aside() -> None:
-    settings, wrong = Settings.load({"sparkle": [1], "interval": 2})
+    settings, wrong = ScreenSettings.load({"sparkle": [1], "interval": 2})
     assert (settings.unknown, wrong) == ({"sparkle": [1]}, [])
     assert "sparkle" not in settings.values()
     assert (settings.interval, type(settings.interval)) == (2.0, float)
 
 
 def test_the_values_are_copies() -> None:
-    settings = Settings()
+    settings = ScreenSettings()
     settings.values()["columns"].clear()
-    assert settings.columns == Settings().columns
+    assert settings.columns == ScreenSettings().columns
 
 
 def test_they_fit_the_configuration_file(tmp_path: Path) -> None:
     path = str(tmp_path / "config.toml")
-    chosen, _ = Settings.load({"interval": 0.5, "columns": ["pid", "command"], "theme": "blind", "panels": []})
+    chosen, _ = ScreenSettings.load({"interval": 0.5, "columns": ["pid", "command"], "theme": "blind", "panels": []})
     write_table(path, "top", chosen.values())
-    found, wrong = Settings.load(read_config(path)["top"])
+    found, wrong = ScreenSettings.load(read_config(path)["top"])
     assert wrong == []
     assert found.values() == chosen.values()
 

@@ -12,7 +12,7 @@ from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.web.auth import Hosts
 from gpulse.surfaces.web.hub import Hub
-from gpulse.surfaces.web.server import Settings, make_app
+from gpulse.surfaces.web.server import ServerSettings, make_app
 
 TOKEN = "0123456789abcdefghijklmnop"
 START = 1_700_000_000.0
@@ -80,7 +80,7 @@ def ask(
     return Answer(started["status"], list(started["headers"]), b"".join(parts))
 
 
-def look(number: int = 0, command: str = "python train.py", name: str = "python") -> Snapshot:
+def sample(number: int = 0, command: str = "python train.py", name: str = "python") -> Snapshot:
     """Return a look at a machine with two GPUs and a process, `number` seconds after START."""
     process = Process({"pid": 42, "name": name, "user": "ada", "command": command, "memory_used": 1 << 30})
     gpus = tuple(
@@ -96,10 +96,10 @@ def look(number: int = 0, command: str = "python train.py", name: str = "python"
 
 
 def hub_of(count: int = 1, **more: Any) -> Hub:
-    """Return a hub without a sampler that has taken so many looks."""
+    """Return a hub without a sampler that has taken so many samples."""
     hub = Hub(None, 1.0, **more)
     for number in range(count):
-        hub.add(look(number))
+        hub.add(sample(number))
     return hub
 
 
@@ -108,4 +108,4 @@ def app_of(
 ) -> Callable[..., Awaitable[None]]:
     """Return an app as it is on loopback, with a token."""
     settings = {"token": TOKEN, "hosts": Hosts(["localhost", "127.0.0.1", "::1", "box"]), **more}
-    return make_app(hub or hub_of(), Settings(**settings), past=past, metrics=metrics)
+    return make_app(hub or hub_of(), ServerSettings(**settings), past=past, metrics=metrics)

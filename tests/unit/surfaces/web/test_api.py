@@ -20,7 +20,7 @@ from gpulse.store.history import HistoryWriter
 from gpulse.surfaces.web.api import POINTS, QUESTIONS
 from gpulse.surfaces.web.hub import Hub
 from gpulse.surfaces.web.past import Past
-from tests.unit.surfaces.web.asking import START, UUIDS, app_of, ask, hub_of, look
+from tests.unit.surfaces.web.asking import START, UUIDS, app_of, ask, hub_of, sample
 
 EVIL = "</script><img src=x onerror=alert(1)>\x1b[31m"
 
@@ -31,7 +31,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
     with HistoryWriter(path) as writer:
         for number in range(100):
             if not 40 <= number < 60:
-                writer.add(look(number))
+                writer.add(sample(number))
     past = Past(path)
     yield past
     past.close()
@@ -39,7 +39,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
 
 def test_the_snapshot_is_that_of_status_and_more() -> None:
     plain = ask(app_of(hub_of(2)), "/api/snapshot").json
-    assert from_plain(plain).gpus == look(1).gpus
+    assert from_plain(plain).gpus == sample(1).gpus
     assert plain["schema"] == 1
     assert plain["alerts"] == plain["verdicts"] == []
     assert set(plain["server"]) == {"version", "started", "interval", "commands", "history"}
@@ -51,7 +51,7 @@ def test_the_snapshot_follows_the_hub() -> None:
     app = app_of(hub)
     first = ask(app, "/api/snapshot").json["time"]
     assert ask(app, "/api/snapshot").json["time"] == first
-    hub.add(look(7))
+    hub.add(sample(7))
     assert ask(app, "/api/snapshot").json["time"] != first
 
 
@@ -171,7 +171,7 @@ def test_parameters_that_make_no_sense_are_named(past: Past, query: str) -> None
 
 def test_without_a_history_that_is_said_and_events_come_from_memory() -> None:
     hub = hub_of(1)
-    hub.add(look(1, name="new"))
+    hub.add(sample(1, name="new"))
     hub.events.kept.append({"time": START + 1, "uuid": "GPU-0", "kind": "xid", "text": "XID 79"})
     app = app_of(hub)
     assert ask(app, "/api/history").status == 404
@@ -214,7 +214,7 @@ def test_large_answers_are_packed_for_those_who_can_unpack() -> None:
 
 def test_text_of_processes_stays_text() -> None:
     hub = Hub(None, 1.0)
-    hub.add(look(0, command=EVIL, name=EVIL))
+    hub.add(sample(0, command=EVIL, name=EVIL))
     for path in ("/api/snapshot", "/api/processes"):
         answer = ask(app_of(hub), path)
         assert answer.headers["content-type"] == "application/json"

@@ -1,4 +1,4 @@
-"""The hub: one encoding of each look, kept for those who come back."""
+"""The hub: one encoding of each sample, kept for those who come back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.web import wire
 from gpulse.surfaces.web.hub import KEPT, REPLAYED, Hub, wanted
 from tests.unit.scripted import ScriptedDevice, sampler_of
-from tests.unit.surfaces.web.asking import START, hub_of, look
+from tests.unit.surfaces.web.asking import START, hub_of, sample
 
 
 def events_of(text: bytes) -> list[tuple[str, str, Any]]:
@@ -43,7 +43,7 @@ def test_command_lines_that_nobody_may_see_are_not_read_either() -> None:
         assert "name" in asked.process
 
 
-def test_a_look_is_encoded_once_however_many_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_is_encoded_once_however_many_listen(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded = []
     real = wire.sample
 
@@ -94,15 +94,15 @@ def test_processes_come_every_few_seconds_and_first_of_all() -> None:
 
 def test_events_and_alerts_come_before_the_sample_they_belong_to() -> None:
     class Rules:
-        def look(self, snapshot: Snapshot) -> list[dict[str, Any]]:
+        def observe(self, snapshot: Snapshot) -> list[dict[str, Any]]:
             return [{"time": snapshot.time, "rule": "hot", "uuid": "GPU-0", "state": "fire", "text": "hot"}]
 
         def active(self) -> list[dict[str, Any]]:
             return []
 
     hub = Hub(None, 1.0, alerts=Rules())
-    hub.add(look(0))
-    gone = look(1)
+    hub.add(sample(0))
+    gone = sample(1)
     hub.add(Snapshot(gone.time, gone.gpus[1:], gone.host))
     messages = events_of(hub.after(1)[0].data)
     assert [kind for _, kind, _ in messages] == ["event", "alert", "sample"]
@@ -148,7 +148,7 @@ def test_two_runs_have_different_names() -> None:
 def test_command_lines_are_taken_out_before_anybody_sees_them() -> None:
     seen: list[Snapshot] = []
     hub = Hub(None, 1.0, commands=False, watchers=[seen.append])
-    hub.add(look(0, command="python --password=hunter2"))
+    hub.add(sample(0, command="python --password=hunter2"))
     assert hub.latest is not None
     for snapshot in (seen[0], hub.latest):
         process = snapshot.gpus[0].processes[0]
@@ -165,8 +165,8 @@ def test_a_watcher_that_fails_is_told_once_and_harms_nobody() -> None:
         raise ValueError("no")
 
     hub = Hub(None, 1.0, watchers=[bad, seen.append], failed=told.append)
-    hub.add(look(0))
-    hub.add(look(1))
+    hub.add(sample(0))
+    hub.add(sample(1))
     assert [str(error) for error in told] == ["no"]
     assert len(seen) == hub.number == 2
 
@@ -174,7 +174,7 @@ def test_a_watcher_that_fails_is_told_once_and_harms_nobody() -> None:
 def test_it_is_ready_while_samples_are_fresh() -> None:
     hub = Hub(None, 1.0)
     assert not hub.ready
-    hub.add(look(0))
+    hub.add(sample(0))
     assert hub.ready
     hub._seen -= 8.1
     assert not hub.ready
@@ -203,7 +203,7 @@ def test_a_sampler_feeds_it_until_it_is_closed() -> None:
 
 def test_verdicts_are_given_after_half_a_minute() -> None:
     hub = Hub(None, 1.0)
-    idle = look(0).gpus
+    idle = sample(0).gpus
     for number in range(30):
         hub.add(Snapshot(START + number, idle))
     assert hub.verdicts.found == []
@@ -219,10 +219,10 @@ def test_memory_does_not_grow_with_time() -> None:
     tracemalloc.start()
     try:
         for number in range(400, 1200):
-            hub.add(look(number))
+            hub.add(sample(number))
         before = tracemalloc.get_traced_memory()[0]
         for number in range(1200, 3600):
-            hub.add(look(number))
+            hub.add(sample(number))
         after = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()

@@ -13,7 +13,7 @@ pytest.importorskip("starlette")
 from gpulse.surfaces.web import streams as streaming
 from gpulse.surfaces.web.hub import Hub
 from gpulse.surfaces.web.streams import LAG, MOST, Streams
-from tests.unit.surfaces.web.asking import START, app_of, ask, hub_of, look, scope_of
+from tests.unit.surfaces.web.asking import START, app_of, ask, hub_of, sample, scope_of
 from tests.unit.surfaces.web.test_hub import events_of
 
 
@@ -73,8 +73,8 @@ def test_a_new_client_is_given_the_latest_at_once_and_then_what_comes() -> None:
         client = Listener(streams)
         await client.until(lambda client: client.samples() == [2])
         assert client.text.startswith(b"retry: 2000\n\n")
-        hub.add(look(3))
-        hub.add(look(4))
+        hub.add(sample(3))
+        hub.add(sample(4))
         await client.until(lambda client: client.samples() == [2, 3, 4])
         client.leave()
         await client.task
@@ -87,7 +87,7 @@ def test_a_client_that_comes_before_the_first_sample_waits_for_it() -> None:
     async def scene(hub: Hub, streams: Streams) -> None:
         client = Listener(streams)
         await client.until(lambda client: b"retry" in client.text)
-        hub.add(look(0))
+        hub.add(sample(0))
         await client.until(lambda client: client.samples() == [0])
         client.leave()
         await client.task
@@ -101,7 +101,7 @@ def test_a_client_that_comes_back_is_given_what_it_missed() -> None:
         await client.until(lambda client: len(client.samples()) == 110)
         assert client.samples() == list(range(40, 150))
         assert b"event: hole" not in client.text
-        hub.add(look(150))
+        hub.add(sample(150))
         await client.until(lambda client: client.samples()[-1] == 150)
         client.leave()
         await client.task
@@ -130,7 +130,7 @@ def test_a_client_that_does_not_read_is_left_behind_and_harms_nobody() -> None:
         await stalled.until(lambda client: client.samples() == [2])
         stalled.reads.clear()
         for number in range(3, 5 + LAG):
-            hub.add(look(number))
+            hub.add(sample(number))
             await reading.until(lambda client, number=number: client.samples()[-1] == number)  # type: ignore[misc]
         assert not stalled.task.done()
         stalled.reads.set()
@@ -150,7 +150,7 @@ def test_a_client_that_is_only_slow_loses_nothing() -> None:
         await client.until(lambda client: client.samples() == [2])
         client.reads.clear()
         for number in range(3, 3 + LAG):
-            hub.add(look(number))
+            hub.add(sample(number))
         await asyncio.sleep(0)
         client.reads.set()
         await client.until(lambda client: client.samples() == list(range(2, 3 + LAG)))

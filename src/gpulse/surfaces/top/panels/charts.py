@@ -33,14 +33,14 @@ _NARROWEST, _LOWEST = 24, 5  # columns and rows of a chart
 _AXIS = 5  # columns of the scale at the left
 _STYLES = ("chart1", "chart2", "chart3", "chart4")
 _TRACES = 64  # kept at once: a span or a size that is gone is made anew when it comes back
-_LATE = 2.5  # times the usual step after which a look is missing, not late
+_LATE = 2.5  # times the usual step after which a sample is missing, not late
 _NAN, _NEVER = float("nan"), float("-inf")
 
 
-class Trace:
+class ChartTrace:
     """Lowest, highest and last value of a series in slots of equal time, filled as looks come in; each point is read once.
 
-    A slot between two looks that came one after the other holds the value of the first: looks are never quite even.
+    A slot between two samples that came one after the other holds the value of the first: looks are never quite even.
     """
 
     def __init__(self, gpus: tuple[int, ...], key: str, slot: float) -> None:
@@ -96,13 +96,13 @@ class _Memory:
     def __init__(self) -> None:
         self.history: History | None = None
         self.turns = 0
-        self.traces: dict[tuple[tuple[int, ...], str, float], Trace] = {}
+        self.traces: dict[tuple[tuple[int, ...], str, float], ChartTrace] = {}
 
-    def trace(self, history: History, gpus: tuple[int, ...], key: str, slot: float) -> Trace:
+    def trace(self, history: History, gpus: tuple[int, ...], key: str, slot: float) -> ChartTrace:
         if self.history is not history or self.turns != history.turns or len(self.traces) > _TRACES:
             self.history, self.turns = history, history.turns
             self.traces = {}
-        return self.traces.setdefault((gpus, key, slot), Trace(gpus, key, slot))
+        return self.traces.setdefault((gpus, key, slot), ChartTrace(gpus, key, slot))
 
 
 _memory = _Memory()
@@ -119,7 +119,7 @@ class Chart:
         self.span = float(SPANS[state.span % len(SPANS)][0])
         self.end = state.shown.time if state.shown else state.now
         dots = max(1, self.plot.columns * (2 if state.theme.unicode else 1))
-        # A slot is never shorter than the time between looks, or every other one would be a hole.
+        # A slot is never shorter than the time between samples, or every other one would be a hole.
         self.wide = max(1, -(-int(dots * state.settings.interval) // int(self.span)))
         self.count = -(-dots // self.wide)
         self.slot = self.span / dots * self.wide
@@ -260,8 +260,8 @@ def _head(grid: Grid, chart: Chart, state: State, style: str, moment: float | No
     start = end - sum(2 + width(text) for text, _ in facts) + 1
     draw(grid, row, column, theme.glyph("─", "-") * (start - column), "border")
     column = start + 1
-    for text, look in facts:
-        column = grid.put(row, column, text, look, end - column) + 2
+    for text, style in facts:
+        column = grid.put(row, column, text, style, end - column) + 2
 
 
 def _scale(grid: Grid, chart: Chart, state: State) -> None:

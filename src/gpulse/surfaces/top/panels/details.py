@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ....model.metric import Metric, Value
     from ..area import Area
     from ..grid import Grid
-    from ..processes import Row
+    from ..processes import ProcessRow
     from ..state import State
 
     Facts: TypeAlias = Callable[[int], dict[str, str]]
@@ -96,7 +96,7 @@ def lines(state: State, facts: Facts, columns: int) -> list[Line]:
 
 
 def _charts(state: State, columns: int) -> Iterator[Line]:
-    """Return a small chart of each thing the process used at the last looks, the newest at the right."""
+    """Return a small chart of each thing the process used at the last samples, the newest at the right."""
     for key in KEYS:
         seen = state.past.series(state.selected or 0, key)[-max(0, columns - _LABEL - 24) :]
         known = [value for value in seen if value is not None]
@@ -110,7 +110,7 @@ def _charts(state: State, columns: int) -> Iterator[Line]:
         yield line.add(f"  {_text(metric, min(known), state)} to {_text(metric, max(known), state)}", "label")
 
 
-def _who(found: list[Row]) -> Iterator[tuple[str, str, str]]:
+def _who(found: list[ProcessRow]) -> Iterator[tuple[str, str, str]]:
     process = found[0].process
     yield "Command", process.command or process.name or MISSING, "title"
     yield "PID", f"{found[0].pid}", ""
@@ -118,7 +118,7 @@ def _who(found: list[Row]) -> Iterator[tuple[str, str, str]]:
     yield "User", process.user or MISSING, "user"
 
 
-def _gpus(found: list[Row], state: State) -> Iterator[tuple[str, str, str]]:
+def _gpus(found: list[ProcessRow], state: State) -> Iterator[tuple[str, str, str]]:
     decimal = state.settings.decimal
     for row in found:
         held = row.process.memory_used

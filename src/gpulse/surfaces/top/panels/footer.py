@@ -55,7 +55,7 @@ def _filter(grid: Grid, area: Area, state: State) -> None:
 
 
 def _time_line(grid: Grid, area: Area, state: State) -> int:
-    """Draw from the oldest look kept to now, with a mark at the one on screen."""
+    """Draw from the oldest sample kept to now, with a mark at the one on screen."""
     moments = state.history.moments()
     newest = state.live.time if state.live else moments[-1] if moments else state.now
     oldest = min(moments[0] if moments else newest, newest - state.back)
@@ -67,7 +67,7 @@ def _time_line(grid: Grid, area: Area, state: State) -> int:
 
 
 def _recording_line(grid: Grid, area: Area, state: State, share: float) -> int:
-    """Draw the whole recording, with a mark at the look on screen; the header says the times."""
+    """Draw the whole recording, with a mark at the sample on screen; the header says the times."""
     return _rule(grid, area, area.column, state, share, max(6, min(_LONGEST_LINE, area.columns // 4)))
 
 

@@ -42,21 +42,21 @@ def paint(grid: Grid, area: Area, state: State) -> None:
     """Draw every GPU as large as the area allows; what is older than three intervals is pale and says its age."""
     if area.rows <= 0 or area.columns <= 0:
         return
-    look = state.shown
-    if look is None or not look.gpus:
-        words = "waiting for the first reading" if look is None else "no GPU"
-        grid.put(area.row, area.column, words + (state.theme.more if look is None else ""), "label", area.columns)
+    sample = state.shown
+    if sample is None or not sample.gpus:
+        words = "waiting for the first reading" if sample is None else "no GPU"
+        grid.put(area.row, area.column, words + (state.theme.more if sample is None else ""), "label", area.columns)
         return
-    shape = shape_of(look.gpus, area.columns, area.rows)
+    shape = shape_of(sample.gpus, area.columns, area.rows)
     old = stale(state)
     if shape.cards and shape.rows <= area.rows:
-        _cards(grid, area, state, look.gpus, shape.across, old)
+        _cards(grid, area, state, sample.gpus, shape.across, old)
     else:
         _lines(grid, area, state, shape.across, old)
 
 
 def stale(state: State) -> str:
-    """Return how old the newest look is, in words, when it is older than it should be; else nothing."""
+    """Return how old the newest sample is, in words, when it is older than it should be; else nothing."""
     if state.shown is None or state.back or state.paused:
         return ""
     age = state.now - state.shown.time
@@ -82,8 +82,8 @@ def _card(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> None:
 
 
 def _card_body(grid: Grid, area: Area, state: State, gpu: Gpu, below: list[tuple[str, str]]) -> None:
-    look = state.shown
-    words, style = silence(gpu, look.time if look else 0.0)
+    sample = state.shown
+    words, style = silence(gpu, sample.time if sample else 0.0)
     if words:
         grid.put(area.row + 1, area.column, fit(words, area.columns, state.theme.more), style)
         return
@@ -259,8 +259,8 @@ class _Columns:
 
 
 def _lines(grid: Grid, area: Area, state: State, across: int, old: str) -> None:
-    look = state.shown
-    gpus = look.gpus if look else ()
+    sample = state.shown
+    gpus = sample.gpus if sample else ()
     entries = [(part, part is not gpu) for gpu in gpus for part in (gpu, *gpu.instances)]
     titles = 1 if area.rows >= 3 else 0
     height = area.rows - titles

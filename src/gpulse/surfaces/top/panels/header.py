@@ -34,16 +34,16 @@ def paint(grid: Grid, area: Area, state: State) -> None:
 
 
 def _machine(grid: Grid, area: Area, state: State, room: int) -> None:
-    look = state.shown
-    if look is None or room <= 0:
+    sample = state.shown
+    if sample is None or room <= 0:
         return
     dot = state.theme.glyph(" · ", " | ")
     facts = [_gpus(state)]
-    facts += [f"driver {clean(look.driver['version'])}"] if "version" in look.driver else []
-    facts += [f"CUDA {clean(look.driver['cuda'])}"] if "cuda" in look.driver else []
+    facts += [f"driver {clean(sample.driver['version'])}"] if "version" in sample.driver else []
+    facts += [f"CUDA {clean(sample.driver['cuda'])}"] if "cuda" in sample.driver else []
     if state.readonly:
         facts.insert(0, "read only")
-    column = grid.put(area.row, area.column, clean(look.host.name or "gpulse"), "title", room)
+    column = grid.put(area.row, area.column, clean(sample.host.name or "gpulse"), "title", room)
     for fact in facts:
         if column - area.column + width(dot + fact) <= room:
             column = grid.put(area.row, column, dot, "faint")
@@ -61,8 +61,8 @@ def _gpus(state: State) -> str:
 
 def _moment(state: State) -> tuple[str, str]:
     """Return what must be said aloud about the moment shown, and the clock."""
-    look = state.shown
-    clock = time.strftime("%H:%M:%S", time.localtime(look.time if look else state.now))
+    sample = state.shown
+    clock = time.strftime("%H:%M:%S", time.localtime(sample.time if sample else state.now))
     words = _playing(state.position, state.theme.glyph("×", "x")) if state.position else []
     if state.paused:
         words.append("PAUSED")

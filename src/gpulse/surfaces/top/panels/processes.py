@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ....model.snapshot import Snapshot
     from ..area import Area
     from ..grid import Grid
-    from ..processes import Row
+    from ..processes import ProcessRow
     from ..state import State
 
 _MARKS = 2  # cells before the first column: the cursor and the tag
@@ -36,7 +36,7 @@ _WHY = {"denied": "no permission", "failed": "cannot be read", "timeout": "drive
         "skipped": "not recorded"}  # fmt: skip
 
 
-class Column:
+class ProcessColumn:
     """A column on screen: which key, where it begins in the area, and how many cells it has."""
 
     __slots__ = ("cells", "key", "right", "start", "title")
@@ -51,7 +51,7 @@ class Column:
         self.cells = max(cells, width(self.title) + (1 if self.right else 0))
 
     def __repr__(self) -> str:
-        return f"Column({self.key} at {self.start}, {self.cells} cells)"
+        return f"ProcessColumn({self.key} at {self.start}, {self.cells} cells)"
 
 
 class _Mine:
@@ -116,7 +116,7 @@ def page(area: Area, state: State) -> int:
     return max(1, _height(area, state))
 
 
-def window(found: list[Row], state: State, height: int) -> tuple[int, int]:
+def window(found: list[ProcessRow], state: State, height: int) -> tuple[int, int]:
     """Return which rows are seen, the last one not included: from `state.scrolled`, moved so that the selected one is there."""
     first = max(0, min(state.scrolled, len(found) - height))
     if state.selected is not None and height > 0:
@@ -126,29 +126,29 @@ def window(found: list[Row], state: State, height: int) -> tuple[int, int]:
     return first, min(len(found), first + max(0, height))
 
 
-class _Last:
+class _LastRows:
     """The columns made last, and what for: walking 5,000 rows for each click and frame would be felt."""
 
-    rows: list[Row] | None = None
+    rows: list[ProcessRow] | None = None
     asked: tuple[tuple[str, ...], int, bool] = ((), 0, False)
-    columns: list[Column] = []
+    columns: list[ProcessColumn] = []
 
 
-def layout(found: list[Row], state: State, columns: int) -> list[Column]:
+def layout(found: list[ProcessRow], state: State, columns: int) -> list[ProcessColumn]:
     """Return the columns that fit, placed; the last one takes what is left."""
     asked = (tuple(state.settings.columns), columns, state.settings.decimal)
-    if _Last.rows is not found or _Last.asked != asked:
-        _Last.columns = _placed(_kept(_wished(found, state), columns), columns)
-        _Last.rows, _Last.asked = found, asked
-    return _Last.columns
+    if _LastRows.rows is not found or _LastRows.asked != asked:
+        _LastRows.columns = _placed(_kept(_wished(found, state), columns), columns)
+        _LastRows.rows, _LastRows.asked = found, asked
+    return _LastRows.columns
 
 
-def _wished(found: list[Row], state: State) -> list[Column]:
+def _wished(found: list[ProcessRow], state: State) -> list[ProcessColumn]:
     keys = [key for key in dict.fromkeys(state.settings.columns) if key == "gpu" or key in PROCESS_METRICS]
-    return [Column(key, _LEAST if key == "command" else _cells(key, found)) for key in keys]
+    return [ProcessColumn(key, _LEAST if key == "command" else _cells(key, found)) for key in keys]
 
 
-def _cells(key: str, found: list[Row]) -> int:
+def _cells(key: str, found: list[ProcessRow]) -> int:
     """Return how many cells the values of a column need, up to what is sensible."""
     if key == "gpu":
         return min(_MOST["gpu"], max([0, *(len(row.gpu) for row in found)]))
@@ -165,7 +165,7 @@ def _cells(key: str, found: list[Row]) -> int:
     return min(_MOST.get(key, 20), max([0, *(width(clean(str(text))) for text in dict.fromkeys(values))]))
 
 
-def _kept(columns: list[Column], room: int) -> list[Column]:
+def _kept(columns: list[ProcessColumn], room: int) -> list[ProcessColumn]:
     for key in _DISPENSABLE:
         if len(columns) <= 1 or _MARKS + sum(column.cells + _GAP for column in columns) - _GAP <= room:
             break
@@ -173,7 +173,7 @@ def _kept(columns: list[Column], room: int) -> list[Column]:
     return columns
 
 
-def _placed(columns: list[Column], room: int) -> list[Column]:
+def _placed(columns: list[ProcessColumn], room: int) -> list[ProcessColumn]:
     at = _MARKS
     for column in columns:
         column.start = at
@@ -184,7 +184,7 @@ def _placed(columns: list[Column], room: int) -> list[Column]:
     return columns
 
 
-def _titles(grid: Grid, area: Area, state: State, columns: list[Column]) -> None:
+def _titles(grid: Grid, area: Area, state: State, columns: list[ProcessColumn]) -> None:
     grid.fill(area.row, area.column, 1, area.columns)
     mark = state.theme.glyph("▼", "v") if state.falling else state.theme.glyph("▲", "^")
     for column in columns:
@@ -194,7 +194,9 @@ def _titles(grid: Grid, area: Area, state: State, columns: list[Column]) -> None
         grid.put(area.row, area.column + column.start, title, "accent" if chosen else "label", cells)
 
 
-def _row(grid: Grid, at: int, area: Area, row: Row, columns: list[Column], state: State, mine: str | None) -> None:
+def _row(
+    grid: Grid, at: int, area: Area, row: ProcessRow, columns: list[ProcessColumn], state: State, mine: str | None
+) -> None:
     selected = row.pid is not None and row.pid == state.selected
     user = row.process.get("user")
     whole = "title" if row.head else "faint" if mine is not None and user not in (None, mine) else ""
@@ -211,7 +213,7 @@ def _row(grid: Grid, at: int, area: Area, row: Row, columns: list[Column], state
         grid.put(at, area.column + column.start, text, whole or style, column.cells)
 
 
-def _cell(row: Row, key: str, state: State) -> tuple[str, str]:
+def _cell(row: ProcessRow, key: str, state: State) -> tuple[str, str]:
     if key == "gpu":
         return row.gpu, "accent"
     if key == "command":
@@ -222,7 +224,7 @@ def _cell(row: Row, key: str, state: State) -> tuple[str, str]:
     return _text(key, value, state), "faint" if value is None else "user" if key == "user" else "calm"
 
 
-def _command(row: Row, state: State) -> str:
+def _command(row: ProcessRow, state: State) -> str:
     if row.head:
         return f"{row.head}: {row.count} process{'' if row.count == 1 else 'es'}"
     inset = "  " * (row.depth - 1) + state.theme.glyph("└ ", "- ") if row.depth else ""
@@ -244,7 +246,7 @@ def _plain_text(metric: Metric, value: Value | None) -> str:
 
 def _nothing(grid: Grid, area: Area, state: State) -> None:
     if state.shown is None:
-        words = "waiting for the first look"
+        words = "waiting for the first sample"
     elif filter_text(state).strip() and _any(state.shown):
         note = Find(filter_text(state)).note
         words = "nothing fits the filter" + (f" ({note})" if note else "")
@@ -279,7 +281,9 @@ def _height(area: Area, state: State) -> int:
     return max(0, area.rows - 1 - _notes(area, state))
 
 
-def _scroll_marks(grid: Grid, area: Area, state: State, columns: list[Column], seen: tuple[int, int, int]) -> None:
+def _scroll_marks(
+    grid: Grid, area: Area, state: State, columns: list[ProcessColumn], seen: tuple[int, int, int]
+) -> None:
     first, last, total = seen
     if last - first >= total:
         return

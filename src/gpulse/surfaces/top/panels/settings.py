@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..area import Area
     from ..grid import Grid
-    from ..settings import Settings
+    from ..settings import ScreenSettings
     from ..state import State
 
 _TITLE = "Settings"
@@ -40,7 +40,7 @@ def paint(grid: Grid, area: Area, state: State) -> None:
     choices(grid, area, state.theme, _TITLE, lines(state.settings, area.columns < _WIDE), state.choice)
 
 
-def lines(settings: Settings, short: bool = False) -> list[tuple[str, str]]:
+def lines(settings: ScreenSettings, short: bool = False) -> list[tuple[str, str]]:
     """Return the label and the value of every line, in order; how many there are never changes.
 
     `short` names metrics as the heads of columns do, for narrow screens.
@@ -48,7 +48,7 @@ def lines(settings: Settings, short: bool = False) -> list[tuple[str, str]]:
     return [_line(settings, name, word, short) for name, word in _LINES]
 
 
-def change(settings: Settings, choice: int, step: int) -> None:
+def change(settings: ScreenSettings, choice: int, step: int) -> None:
     """Change the setting of a line to the next value, or with a negative step the one before; both go round.
 
     A step of 0 and a line that is not there change nothing; the last column and the last chart stay.
@@ -68,7 +68,7 @@ def change(settings: Settings, choice: int, step: int) -> None:
         _toggle(settings, name, word)
 
 
-def move(settings: Settings, choice: int, step: int) -> str:
+def move(settings: ScreenSettings, choice: int, step: int) -> str:
     """Move the column of a line to the left or to the right; return what to tell, nothing where it is no shown column."""
     name, word = _LINES[choice] if 0 <= choice < len(_LINES) else ("", "")
     if name != "columns" or word not in settings.columns:
@@ -79,7 +79,7 @@ def move(settings: Settings, choice: int, step: int) -> str:
     return f"{column_title(word)} is column {to + 1} of {len(settings.columns)}"
 
 
-def _line(settings: Settings, name: str, word: str, short: bool) -> tuple[str, str]:
+def _line(settings: ScreenSettings, name: str, word: str, short: bool) -> tuple[str, str]:
     if name == "interval":
         return "Interval", f"{settings.interval:g} s"
     if name == "theme":
@@ -112,7 +112,7 @@ def _next_interval(interval: float, step: int) -> float:
     return next((usual for usual in reversed(INTERVALS) if usual < interval), INTERVALS[-1])
 
 
-def _toggle(settings: Settings, name: str, word: str) -> None:
+def _toggle(settings: ScreenSettings, name: str, word: str) -> None:
     listed: list[str] = getattr(settings, name)
     if word in listed:
         if len(listed) > 1 or name == "panels":

@@ -20,7 +20,7 @@ _NAMED = 4  # processes named before the rest is only counted
 def recipients(state: State) -> list[int]:
     """Return who would get a signal: the tagged processes, else the selected one, as far as they still run.
 
-    A look of the past may hold a number that another process has by now: only one that is older now than then counts.
+    A sample of the past may hold a number that another process has by now: only one that is older now than then counts.
     """
     now = _ages(state.live)
     then = _ages(state.shown)

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 
 from gpulse.analysis.alerts import BUILT_IN, Transition
+from gpulse.delivery import Alerts
+from gpulse.delivery.bell import Bell, line
+from gpulse.delivery.command import Command
+from gpulse.delivery.webhook import Webhook
 from gpulse.errors import ConfigError
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.config import read_config
-from gpulse.surfaces.alerts import Alerts
-from gpulse.surfaces.alerts.bell import Bell, line
-from gpulse.surfaces.alerts.command import Command
-from gpulse.surfaces.alerts.webhook import Webhook
-from tests.unit.surfaces.alerts.servers import server
+from tests.unit.delivery.servers import server
 
-MANUAL = Path(__file__).parents[4] / "docs" / "alerts.md"
+MANUAL = Path(__file__).parents[3] / "docs" / "alerts.md"
 
 
-def look(time: float, lost: bool) -> Snapshot:
+def sample(time: float, lost: bool) -> Snapshot:
     return Snapshot(1_700_000_000.0 + time, (Gpu({"index": 0, "uuid": "GPU-0"}, state="lost" if lost else "ok"),))
 
 
@@ -39,7 +39,7 @@ def test_from_a_snapshot_to_everybody(tmp_path: Path, monkeypatch: pytest.Monkey
         }
         alerts = Alerts(table, said.append, page=page.append, host="node7")
         for at in range(10):
-            alerts.add(look(at, lost=3 <= at < 6))
+            alerts.add(sample(at, lost=3 <= at < 6))
         assert alerts.active == ()
         assert [one.state for one in alerts.recent] == ["fire", "clear"]
         assert alerts.close(20)
@@ -57,7 +57,7 @@ def test_a_page_that_hangs_holds_up_nothing() -> None:
 
     alerts = Alerts({}, lambda _: said.set(), page=hangs)
     for at in range(2000):
-        alerts.add(look(at, lost=at % 2 == 0))
+        alerts.add(sample(at, lost=at % 2 == 0))
     assert said.wait(10)
     assert not alerts.close(0)
     gate.set()
@@ -69,8 +69,8 @@ def test_a_page_that_raises_is_said_once() -> None:
 
     said: list[str] = []
     alerts = Alerts({"log": False}, said.append, page=broken)
-    alerts.add(look(0, lost=True))
-    alerts.add(look(1, lost=False))
+    alerts.add(sample(0, lost=True))
+    alerts.add(sample(1, lost=False))
     assert alerts.close(10)
     assert said == ["alerts: page: ZeroDivisionError: by design (said once; the next alerts are tried all the same)."]
     assert alerts.deliveries[0].failed == 2
@@ -100,8 +100,8 @@ class TestBell:
         ours, theirs = pty.openpty()
         try:
             alerts = Alerts({"bell": os.ttyname(theirs), "log": False}, lambda _: None)
-            alerts.add(look(0, lost=True))
-            alerts.add(look(1, lost=False))
+            alerts.add(sample(0, lost=True))
+            alerts.add(sample(1, lost=False))
             assert alerts.close(10)
             assert os.read(ours, 10) == b"\a"
             assert [one.delivered for one in alerts.deliveries] == [1]
@@ -113,7 +113,7 @@ class TestBell:
     def test_what_is_no_terminal_is_said_and_not_written(self, path: str, why: str) -> None:
         said: list[str] = []
         alerts = Alerts({"bell": path, "log": False}, said.append)
-        alerts.add(look(0, lost=True))
+        alerts.add(sample(0, lost=True))
         assert alerts.close(10)
         assert len(said) == 1
         assert why in said[0]
@@ -142,7 +142,7 @@ class TestManual:
                 assert value is None or reader(written) == value, (name, key)
 
     def test_the_variables_are_those_of_the_command(self) -> None:
-        from gpulse.surfaces.alerts.command import variables
+        from gpulse.delivery.command import variables
 
         transition = next(iter(_fires()))
         shown = set(re.findall(r"`(GPULSE_[A-Z]+)`", MANUAL.read_text()))
@@ -151,7 +151,7 @@ class TestManual:
 
 def _fires() -> list[Transition]:
     alerts = Alerts({"log": False}, lambda _: None)
-    found = alerts.add(look(0, lost=True))
+    found = alerts.add(sample(0, lost=True))
     assert alerts.close(5)
     assert line(found[0]) == "alert fire lost: GPU 0 is lost"
     return found

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from ...analysis.alerts import Transition
+    from ..analysis.alerts import Transition
 
 _TIMEOUT = 5.0
 _RETRIES = 3

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpulse.analysis.summary import GpuSummary, Stats, Summary
-from gpulse.surfaces.run.ending import ending, headline
+from gpulse.supervision.run_summary import ending, headline
 
 GIB = float(1 << 30)
 

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from gpulse.analysis.summary import Summary
-from gpulse.callbacks import course as module
-from gpulse.callbacks.course import Arrivals, Course, harmless
+from gpulse.callbacks import training as module
+from gpulse.callbacks.training import Arrivals, Course, harmless
 from gpulse.errors import UsageError
 from gpulse.sinks import CsvSink
 from tests.unit.samples import sample

@@ -28,12 +28,12 @@ class Ending:
     def __exit__(self, *failure: object) -> None:
         self._writing = True  # what follows is short and must not be cut off by a second Ctrl-C
 
-    def until_told(self, looks: Iterator[Snapshot]) -> Iterator[Snapshot]:
+    def until_told(self, samples: Iterator[Snapshot]) -> Iterator[Snapshot]:
         """Yield looks until a signal comes."""
         while not self._told:
             try:
                 self._writing = False
-                snapshot = next(looks, None)
+                snapshot = next(samples, None)
                 self._writing = True
             except KeyboardInterrupt:
                 return

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.analysis.alerts import Fire
-from gpulse.surfaces.alerts.command import Command, variables
+from gpulse.delivery.command import Command, variables
 
 NOTE = """
 import os, sys, json

@@ -1,4 +1,4 @@
-"""A delivery: a way for alerts to reach somebody, behind a queue and a thread of its own, so that it never holds up a look."""
+"""A delivery: a way for alerts to reach somebody, behind a queue and a thread of its own, so that it never holds up a sample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ...analysis.alerts import Transition
+    from ..analysis.alerts import Transition
 
 _WAITING = 256  # transitions a delivery may be behind
 _LAST = 0.2  # seconds it gets to give up: to kill a program it still waits for

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ...analysis.alerts import Transition
+    from ..analysis.alerts import Transition
 
 
 class Bell(Delivery):

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.surfaces.run.child import Child, NotStarted, SignalsHeld, started_with
+from gpulse.supervision.child import Child, NotStarted, SignalsHeld, started_with
 
-SOURCES = str(Path(__file__).parents[4] / "src")
+SOURCES = str(Path(__file__).parents[3] / "src")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_the_status_and_the_time_are_the_commands(held: SignalsHeld) -> None:
 # in a program of their own: a signal to this one would be taken by any thread that an earlier test has left
 LET_IN = """
 import os, signal
-from gpulse.surfaces.run.child import SignalsHeld
+from gpulse.supervision.child import SignalsHeld
 held = SignalsHeld()
 came = []
 signal.signal(signal.SIGUSR1, lambda number, _: came.append(number))
@@ -47,7 +47,7 @@ assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) >= {signal.SIGINT, signal.SI
 """
 HANDED_ON = """
 import os, signal
-from gpulse.surfaces.run.child import Child, SignalsHeld
+from gpulse.supervision.child import Child, SignalsHeld
 held = SignalsHeld()
 os.kill(os.getpid(), signal.SIGUSR1)
 child = Child(["sleep", "60"], os.environ, held)
@@ -78,7 +78,7 @@ def test_the_environment_is_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None
 # a library that is taken down at an exit while a thread of ours is in it takes us with it, now and then
 ENDING = """
 import atexit, sys
-from gpulse.surfaces.run.child import end_like
+from gpulse.supervision.child import end_like
 atexit.register(print, "taken down")
 end_like(int(sys.argv[1]))
 """

@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from gpulse.errors import RecordingError, UnknownGpu, UsageError
-from gpulse.surfaces.report.moments import Moment, between, of_gpus, recorded
-from tests.unit.surfaces.report.runs import START, gpu, look, looks, write
+from gpulse.surfaces.report.recorded_samples import RecordedSample, between, of_gpus, recorded
+from tests.unit.surfaces.report.runs import START, gpu, sample, samples, write
 
 
-def times(moments: list[Moment]) -> list[float]:
+def times(moments: list[RecordedSample]) -> list[float]:
     return [moment.snapshot.time - START for moment in moments]
 
 
-def some() -> list[Moment]:
-    return [Moment(snapshot) for snapshot in looks(10)]
+def some() -> list[RecordedSample]:
+    return [RecordedSample(snapshot) for snapshot in samples(10)]
 
 
 def test_what_a_training_said_is_read(tmp_path: Path) -> None:
     path = write(
         tmp_path / "run.ndjson",
-        looks(1),
+        samples(1),
         phase="train",
         step=12,
         marks=[{"name": "epoch", "value": 3, "time": START}],
@@ -40,7 +40,7 @@ def test_what_a_training_said_is_read(tmp_path: Path) -> None:
 def test_what_has_the_wrong_type_is_left_out(tmp_path: Path) -> None:
     wrong = write(
         tmp_path / "run.ndjson",
-        looks(1),
+        samples(1),
         phase=7,
         step="many",
         marks=[1, {"name": 2}, {"name": "x", "time": "now"}, {"name": "ok", "time": 1.0, "value": [1]}],
@@ -53,13 +53,13 @@ def test_what_has_the_wrong_type_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_packed_recording_and_a_line_that_was_cut_off(tmp_path: Path) -> None:
-    whole = write(tmp_path / "run.ndjson", looks(3)).read_bytes()
+    whole = write(tmp_path / "run.ndjson", samples(3)).read_bytes()
     (tmp_path / "run.ndjson.gz").write_bytes(gzip.compress(whole + whole[:40]))
     assert times(list(recorded(str(tmp_path / "run.ndjson.gz")))) == [0, 1, 2]
 
 
 def test_a_bad_line_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path / "run.ndjson", looks(2))
+    path = write(tmp_path / "run.ndjson", samples(2))
     path.write_text(path.read_text() + "nonsense\n")
     with pytest.raises(RecordingError, match="line 3"):
         list(recorded(str(path)))
@@ -76,7 +76,7 @@ def test_between_two_times() -> None:
 
 
 def test_only_some_gpus() -> None:
-    both = [Moment(look(at, gpu(0), gpu(1))) for at in range(2)]
+    both = [RecordedSample(sample(at, gpu(0), gpu(1))) for at in range(2)]
     kept = list(of_gpus(both, ["1"], {}))
     assert [[one.index for one in moment.snapshot.gpus] for moment in kept] == [[1], [1]]
     with pytest.raises(UnknownGpu):

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gpulse.analysis.alerts import Clear, Fire
-from gpulse.surfaces.alerts.webhook import Webhook, masked, payload
-from tests.unit.surfaces.alerts.servers import server
+from gpulse.delivery.webhook import Webhook, masked, payload
+from tests.unit.delivery.servers import server
 
 HOT = Fire("hot", "GPU-1", 1_700_000_000.5, "GPU 1 is at 99 °C", {"temperature": 99.0}, gpu="1")
 COOL = Clear("hot", "GPU-1", 1_700_000_090.5, "GPU 1 has cooled down", {}, gpu="1")

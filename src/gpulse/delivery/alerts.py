@@ -6,8 +6,8 @@ import os
 import time
 from collections import deque
 
-from ...analysis.alerts import RuleBook, rules_from
-from ...errors import ConfigError
+from ..analysis.alerts import RuleBook, rules_from
+from ..errors import ConfigError
 from .bell import Callback, line
 from .settings import check_keys, deliveries_from, logs
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ...analysis.alerts import Transition
-    from ...model.select import Wanted
-    from ...model.snapshot import Snapshot
+    from ..analysis.alerts import Transition
+    from ..model.select import Wanted
+    from ..model.snapshot import Snapshot
     from .delivery import Delivery
 
 _RECENT = 200  # transitions that a page which opens later can still be shown
@@ -74,8 +74,8 @@ class Alerts:
         return tuple(self._recent.copy())
 
     def add(self, snapshot: Snapshot) -> list[Transition]:
-        """Take a look, hand on what turned and return it; never waits for a delivery and never raises."""
-        turned = self._book.look(snapshot)
+        """Take a sample, hand on what turned and return it; never waits for a delivery and never raises."""
+        turned = self._book.observe(snapshot)
         for transition in turned:
             self._recent.append(transition)
             for delivery in self.deliveries:

@@ -7,9 +7,9 @@ import os
 import signal
 import time
 
-from ...errors import GpulseError
-from ...present.text import clean
-from ...sampling.clock import SystemClock
+from ..errors import GpulseError
+from ..present.text import clean
+from ..sampling.clock import SystemClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

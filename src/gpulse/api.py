@@ -70,13 +70,13 @@ def pick(
     seconds (2 unless given), which is how long this takes. `free_memory`, in bytes or as "40GiB", is what must be left. Only GPUs that
     the environment (CUDA_VISIBLE_DEVICES) leaves this program are chosen, and none that another has claimed.
     """
-    from .analysis.free import WANTED, Asked, best, looks_for, refusal, watch
+    from .analysis.free import WANTED, Requirement, best, refusal, samples_for, watch
 
     if n < 1:
         raise UsageError(f"{n} GPUs cannot be picked;", "ask for 1 or more.")
     needed = parse_size(free_memory) if isinstance(free_memory, str) else free_memory
-    asked = Asked(n, needed, utilization)
-    interval, size = looks_for(window)
+    asked = Requirement(n, needed, utilization)
+    interval, size = samples_for(window)
     sampler = Sampler(_source(source), WANTED).open()
     try:
         words = None if gpus is None else [str(gpu) for gpu in gpus]

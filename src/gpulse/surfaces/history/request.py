@@ -14,13 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...store.history import Event, GpuIdentity, HistoryReader, Series, Usage
+    from ...store.history import Event, GpuIdentity, HistoryReader, HistorySeries, Usage
 
 METRICS = ("utilization", "sm_active", "memory_used", "power_draw", "temperature")
 _SINCE = 2 * 3600.0
 
 
-class Asked:
+class HistoryRequest:
     """A question: from `start` to `end` in seconds since 1970, these metrics, these GPUs (None: all), so many points, by owner."""
 
     def __init__(
@@ -34,10 +34,10 @@ class Asked:
         self.by = by
 
 
-class Answer:
+class HistoryAnswer:
     """What the history says: GPUs with their series by metric, the machine's CPU, who used what, and events."""
 
-    def __init__(self, reader: HistoryReader, asked: Asked) -> None:
+    def __init__(self, reader: HistoryReader, asked: HistoryRequest) -> None:
         self.asked = asked
         self.gpus = chosen(reader.gpus(asked.start, asked.end), asked.gpus)
         uuids = [gpu.uuid for gpu in self.gpus]
@@ -50,7 +50,7 @@ class Answer:
             if event.uuid is None or asked.gpus is None or event.uuid in uuids
         ]
 
-    def series(self, gpu: GpuIdentity, key: str) -> Series | None:
+    def series(self, gpu: GpuIdentity, key: str) -> HistorySeries | None:
         """Return one metric of one GPU; None when it was never recorded."""
         return self._series.get((gpu.uuid, key))
 

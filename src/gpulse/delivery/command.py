@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ...analysis.alerts import Transition
+    from ..analysis.alerts import Transition
 
 _TIMEOUT = 10.0
 _PYTHONS = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored by Python itself; a program expects them as they are

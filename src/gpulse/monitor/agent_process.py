@@ -9,7 +9,7 @@ import signal
 import sys
 
 from .agent import Agent, ParentGone, is_alive
-from .request import Birth, Greeting, Look, Request, Trouble
+from .request import AgentSample, Birth, Greeting, Request, Trouble
 from .wire import encode
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ class Pipe:
         os.set_blocking(descriptor, False)
         self.gone: Callable[[], bool] = lambda: not is_alive(parent)
 
-    def send(self, message: Birth | Greeting | Look | Trouble) -> None:
+    def send(self, message: Birth | Greeting | AgentSample | Trouble) -> None:
         """Write a message whole; raise ParentGone when there is nobody left to read it."""
         rest = memoryview(encode(message))
         while rest:

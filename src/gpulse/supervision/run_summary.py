@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import signal
 
-from ...analysis.verdict import verdict
-from ...monitor.report import summary_text
-from ...present.text import clean
-from ...units import duration_text, size_text
+from ..analysis.verdict import verdict
+from ..monitor.report import summary_text
+from ..present.text import clean
+from ..units import duration_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...analysis.summary import Summary
+    from ..analysis.summary import Summary
 
 _SHORT = 60.0
 _LONG_ENOUGH = 2.0  # seconds after which a driver that works has been seen

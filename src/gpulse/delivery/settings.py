@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...analysis.alerts import BUILT_IN
-from ...analysis.alerts.rule import duration
-from ...analysis.alerts.settings import check_name, names, read
-from ...errors import ConfigError
+from ..analysis.alerts import BUILT_IN
+from ..analysis.alerts.rule import duration
+from ..analysis.alerts.settings import check_name, names, read
+from ..errors import ConfigError
 from .bell import Bell
 from .command import Command
 from .webhook import SHAPES, Webhook

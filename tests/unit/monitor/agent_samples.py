@@ -12,7 +12,7 @@ from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor import ledger as ledgers
 from gpulse.monitor.ledger import Ledger
-from gpulse.monitor.request import Look
+from gpulse.monitor.request import AgentSample
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
@@ -21,9 +21,11 @@ UUID = "GPU-00000000-1111-2222-3333-444444444444"
 START = 1000.0
 
 
-def look(at: float, **gpu: Value) -> Look:
+def sample(at: float, **gpu: Value) -> AgentSample:
     """Return a look at one GPU, so many seconds after START."""
-    return Look(START + at, Snapshot(at, (Gpu({"uuid": UUID, "index": 0, "name": "H100", **gpu}),), Host({})), None)
+    return AgentSample(
+        START + at, Snapshot(at, (Gpu({"uuid": UUID, "index": 0, "name": "H100", **gpu}),), Host({})), None
+    )
 
 
 class Diary:
@@ -44,9 +46,9 @@ class Diary:
         self.now = START + seconds
         return self.ledger
 
-    def look(self, at: float, **gpu: Value) -> None:
+    def sample(self, at: float, **gpu: Value) -> None:
         """Take a look at this time."""
-        self.at(at).add(look(at, **gpu))
+        self.at(at).add(sample(at, **gpu))
 
     def phase(self, name: str, begin: float) -> Callable[[float], None]:
         """Begin a phase; the answer ends it."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpulse.monitor import outlets
-from gpulse.monitor.outlets import Outlet
+from gpulse.monitor import sink_workers
+from gpulse.monitor.sink_workers import Outlet
 from gpulse.sinks.base import Sample, Sink
 from tests.unit.samples import sample
 
@@ -117,7 +117,7 @@ def test_a_sink_that_fails_to_close_or_flush_is_done_all_the_same(
         def close(self) -> None:
             raise OSError("disk full")
 
-    monkeypatch.setattr(outlets, "_FLUSH", -1.0)
+    monkeypatch.setattr(sink_workers, "_FLUSH", -1.0)
     sink = Broken()
     outlet = bench.outlet(sink)
     outlet.put(numbered(1))
@@ -147,7 +147,7 @@ def test_a_sink_that_hangs_blocks_neither_the_others_nor_the_end(bench: Bench) -
 
 
 def test_a_slow_sink_loses_the_oldest_and_they_are_counted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outlets, "_WAITING", 5)
+    monkeypatch.setattr(sink_workers, "_WAITING", 5)
     entered = threading.Event()
 
     def hang_at_first(sample: Sample) -> None:

@@ -12,7 +12,7 @@ from ...model.select import choose_gpus
 from ...model.snapshot import Snapshot
 from ...sinks.base import Mark
 from ...store.recording import open_text
-from .believable import MOST
+from .plausibility import MOST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_MARKS = 1000  # of one line
 
 
-class Moment:
+class RecordedSample:
     """A snapshot and what the program said of itself: `values` by tag, as train/steps_per_second; None where it said nothing."""
 
     __slots__ = ("marks", "phase", "program", "snapshot", "step", "values")
@@ -45,7 +45,7 @@ class Moment:
         self.values = values or {}
 
 
-def recorded(path: str) -> Iterator[Moment]:
+def recorded(path: str) -> Iterator[RecordedSample]:
     """Yield the moments of a recording, in order; raise RecordingError with the number of a line that is none.
 
     A last line without its end is left out when it cannot be read, as after a crash of the writer.
@@ -59,16 +59,16 @@ def recorded(path: str) -> Iterator[Moment]:
         raise RecordingError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-def remembered(start: float, end: float, path: str | None = None) -> Iterator[Moment]:
+def remembered(start: float, end: float, path: str | None = None) -> Iterator[RecordedSample]:
     """Yield the moments of this machine's history between two times; raise HistoryError when there is none."""
     from ...store.history import HistoryReader
 
     with HistoryReader(path) as reader:
         for snapshot in reader.snapshots(start, end):
-            yield Moment(snapshot)
+            yield RecordedSample(snapshot)
 
 
-def between(moments: Iterable[Moment], start: str | None, end: str | None) -> Iterator[Moment]:
+def between(moments: Iterable[RecordedSample], start: str | None, end: str | None) -> Iterator[RecordedSample]:
     """Yield what lies between two times, each a time (2026-11-15T06:00:00Z) or how far into the recording (10m); None is no bound."""
     low = high = None
     for moment in moments:
@@ -80,7 +80,9 @@ def between(moments: Iterable[Moment], start: str | None, end: str | None) -> It
             yield moment
 
 
-def of_gpus(moments: Iterable[Moment], words: Sequence[str], environ: Mapping[str, str]) -> Iterator[Moment]:
+def of_gpus(
+    moments: Iterable[RecordedSample], words: Sequence[str], environ: Mapping[str, str]
+) -> Iterator[RecordedSample]:
     """Yield the moments with only some GPUs, named as everywhere; raise UnknownGpu when the first has none of that name."""
     kept: list[str | float | None] | None = None
     for moment in moments:
@@ -93,7 +95,7 @@ def of_gpus(moments: Iterable[Moment], words: Sequence[str], environ: Mapping[st
         yield moment
 
 
-def _moment(path: str, number: int, line: bytes) -> Moment | None:
+def _moment(path: str, number: int, line: bytes) -> RecordedSample | None:
     try:
         try:
             plain = json.loads(line.decode("utf-8", "replace"))
@@ -106,10 +108,10 @@ def _moment(path: str, number: int, line: bytes) -> Moment | None:
         raise RecordingError(f"{path}, line {number}: {error.message}", error.remedy) from None
 
 
-def _with_extras(snapshot: Snapshot, plain: Mapping[str, Any]) -> Moment:
+def _with_extras(snapshot: Snapshot, plain: Mapping[str, Any]) -> RecordedSample:
     """Take what a JsonlSink writes beside the snapshot; what has the wrong type is left out."""
     phase, step, marks, program, values = (plain.get(key) for key in ("phase", "step", "marks", "program", "values"))
-    return Moment(
+    return RecordedSample(
         snapshot,
         phase=phase if isinstance(phase, str) else "",
         step=step if _is_number(step) else None,
