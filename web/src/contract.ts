@@ -52,6 +52,8 @@ export interface Alert {
   rule: string;
   uuid?: string | null;
   state: "fire" | "clear";
+  what?: string;
+  severity?: string;
   text: string;
 }
 
@@ -60,12 +62,18 @@ export interface Verdict {
   text: string;
 }
 
+/** Something that happened; `text` is the server's sentence, `until` when it was over, `uuids` every GPU it is about. */
 export interface Happening {
   time: number;
+  until?: number;
   uuid?: string | null;
+  uuids?: string[];
   kind: string;
+  level: Level;
   text: string;
 }
+
+export type Level = "critical" | "warn" | "good" | "label";
 
 export interface Snapshot {
   time: string;

@@ -184,26 +184,24 @@ export class Machine {
   }
 
   takeEvent(event: Happening): void {
-    this.events = [event, ...this.events].slice(0, EVENTS);
+    this.takeEvents([event]);
   }
 
-  /** Take past events; those already known are not doubled. */
+  /** Take events; one that is known already is replaced, since it may have its end now. */
   takeEvents(events: Happening[]): void {
     const known = new Map(
-      [...this.events, ...events].map((event) => [`${event.time} ${event.uuid ?? ""} ${event.kind} ${event.text}`, event]),
+      [...this.events, ...events].map((event) => [`${Math.round(event.time * 1000)} ${event.uuid ?? ""} ${event.kind} ${event.text}`, event]),
     );
     this.events = [...known.values()].sort((one, other) => other.time - one.time).slice(0, EVENTS);
   }
 
   takeAlert(alert: Alert): void {
-    const others = this.alerts.filter((one) => one.rule !== alert.rule || (one.uuid ?? "") !== (alert.uuid ?? ""));
+    const name = (one: Alert) => `${one.rule} ${one.uuid ?? ""} ${one.what ?? ""}`;
+    const others = this.alerts.filter((one) => name(one) !== name(alert));
     this.alerts = alert.state === "fire" ? [...others, alert] : others;
-    this.takeEvent({
-      time: alert.time,
-      uuid: alert.uuid ?? null,
-      kind: alert.state === "fire" ? "alert" : "alert cleared",
-      text: alert.text,
-    });
+    const fires = alert.state === "fire";
+    const level = !fires ? "good" : alert.severity === "critical" ? "critical" : alert.severity === "info" ? "label" : "warn";
+    this.takeEvent({ time: alert.time, uuid: alert.uuid ?? null, kind: "alert", level, text: alert.text });
   }
 
   /** Return who uses a GPU, those in its MIG instances too. */

@@ -3,7 +3,6 @@
 import { Chart, type ChartSpec, type Mark } from "./charts.ts";
 import { h, spread } from "./elements.ts";
 import type { Page } from "./page.ts";
-import { eventLevel } from "./words.ts";
 
 const CURSOR = "gpulse"; // charts with the same name share their cursor
 const SHORTEST_ZOOM = 5; // seconds
@@ -47,7 +46,7 @@ export class Panel {
   /** Return the grave events of a window. */
   private marks([from, to]: [number, number]): Mark[] {
     return this.page.machine.events
-      .filter((event) => event.time >= from && event.time <= to && event.kind !== "alert" && eventLevel(event) === "critical")
+      .filter((event) => event.time >= from && event.time <= to && event.kind !== "alert" && event.level === "critical")
       .map((event) => ({ time: event.time, level: "critical" }));
   }
 }

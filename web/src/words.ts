@@ -1,6 +1,6 @@
 // Words for a GPU as a person reads them: its name, what is wrong with it, who uses it.
 
-import type { Gpu, Happening, Process } from "./contract.ts";
+import type { Gpu, Process } from "./contract.ts";
 import { durationText, numberOf, sizeText, textOf } from "./numbers.ts";
 
 const UNATTRIBUTED = 512 * 2 ** 20; // bytes below which the difference is the driver's own bookkeeping
@@ -94,30 +94,4 @@ export function who(processes: Process[]): string {
   const user = textOf(biggest, "user") || String(biggest.pid ?? "");
   const others = sorted.length > 1 ? ` +${sorted.length - 1}` : "";
   return `${user} ${textOf(biggest, "name")} ${sizeText(held(biggest))}${others}`.trim();
-}
-
-const EVENTS: Record<string, "critical" | "warn" | "good"> = {
-  alert: "critical",
-  lost: "critical",
-  timeout: "critical",
-  xid: "critical",
-  "memory-errors": "critical",
-  ecc: "critical",
-  "out-of-memory": "warn",
-  throttled: "warn",
-  gap: "warn",
-  removed: "warn",
-  added: "good",
-  back: "good",
-};
-
-/** Tell how bad an event is; to run into the power cap is no more than usual. */
-export function eventLevel({ kind, text }: Happening): "critical" | "warn" | "good" | "label" {
-  if (kind === "throttled" && text === "sw_power_cap") return "label";
-  return EVENTS[kind] ?? "label";
-}
-
-/** Return what an event says, reasons in words. */
-export function eventText({ kind, text }: Happening): string {
-  return kind === "throttled" ? throttleWords(text.split(/,\s*/)) : text;
 }

@@ -1,229 +1,232 @@
-"""Events: what happened to GPUs and their processes between samples, one value each, for lists and for counts."""
+"""The event detector: compares each snapshot with those before it and says what happened."""
 
 from __future__ import annotations
 
+from ..model.event import SEVERITY, Event
 from .tally import HARMLESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..model.catalog import Gpu, Process
     from ..model.snapshot import Snapshot
+    from .clock import ClockWatch
 
-# How bad each kind is; the order of the kinds is the order of events of one moment.
-SEVERITY = {
-    "lost": "critical",
-    "timeout": "critical",
-    "xid": "critical",
-    "memory-errors": "critical",
-    "out-of-memory": "warn",
-    "throttled": "warn",
-    "gap": "warn",
-    "removed": "warn",
-    "added": "good",
-    "back": "good",
-    "asleep": "label",
-    "process-end": "label",
-    "process-start": "label",
-}
-_CALM = 10.0  # seconds without a reason before a GPU counts as no longer throttled: some come and go every second
-_FULL = 97.0  # per cent of memory in use at which a process that ends has probably run out of it
-_RECENT = 5.0  # seconds before its end in which the memory of a process is looked at
-_STEEP = 0.25  # part of all the memory; a process that ends just after such a rise has probably asked for more than there was
-
-
-class Event:
-    """Something that happened at `time`; what lasts has `until`, None while it goes on.
-
-    `gpus` are the numbers of the GPUs (the position of one that has none), `process` who it is about, `reasons` why (throttling),
-    `value` an XID code, a count of errors, or the bytes a process had when its memory ran out. Texts in it are as processes and
-    drivers gave them.
-    """
-
-    __slots__ = ("gpus", "kind", "process", "reasons", "time", "until", "value")
-
-    def __init__(
-        self,
-        time: float,
-        kind: str,
-        gpus: Iterable[str] = (),
-        *,
-        process: Process | None = None,
-        reasons: Iterable[str] = (),
-        value: float | None = None,
-        until: float | None = None,
-    ) -> None:
-        self.time = time
-        self.kind = kind
-        self.gpus = tuple(gpus)
-        self.process = process
-        self.reasons = tuple(reasons)
-        self.value = value
-        self.until = until
-
-    @property
-    def severity(self) -> str:
-        """How bad it is: critical, warn, good or label."""
-        return SEVERITY[self.kind]
-
-    def __repr__(self) -> str:
-        return f"Event({self.time!r}, {self.kind!r}, {self.gpus!r})"
+_CALM = 10.0  # seconds without a reason before a GPU counts as no longer throttled: some flicker every second
+FULL = 97.0  # percent of memory in use at which a process that ends has probably run out of it
+_RECENT = 5.0  # seconds before its end in which the memory of a process is judged
+STEEP = 0.25  # part of all the memory; a process that ends right after growing this much has probably asked for more than there was
+_SLACK = 5.0  # seconds by which two readings of when a process started may differ
+_FAULTS = ("lost", "timeout")
 
 
 class EventDetector:
-    """Compares each sample with those before. A process that is there at the first sample, or with a new GPU, has not started just now."""
+    """Finds events in snapshots handed over in the order of time. For one thread.
 
-    def __init__(self) -> None:
+    Processes present in the first snapshot, or on a GPU that appears, did not start just now. An event that lasts is returned when
+    it begins and again, with the same `key` and its `until`, when it is over. With a `clock` it also finds suspends and changes
+    of the system clock, which only a live machine can tell.
+    """
+
+    def __init__(self, clock: ClockWatch | None = None) -> None:
         self._gpus: dict[str, _WatchedGpu] = {}
         self._began = False
+        self._clock = clock
 
     def observe(self, snapshot: Snapshot) -> list[Event]:
-        """Return what happened since the sample before, the worst first.
-
-        A throttling is returned when it begins and gets its `until` at a later sample.
-        """
-        found: list[Event] = []
+        """Return what happened since the snapshot before, the worst first."""
+        found: list[Event] = [] if self._clock is None else self._clock.observe(snapshot.time)
         ended: dict[float, _Ended] = {}
-        there = set()
-        for at, gpu in enumerate(snapshot.gpus):
-            name = gpu.uuid or f"at {at}"
-            there.add(name)
+        present = set()
+        for position, gpu in enumerate(snapshot.gpus):
+            name = gpu.uuid or f"at {position}"
+            present.add(name)
             if name not in self._gpus:
-                self._gpus[name] = _WatchedGpu(_label(gpu, at))
+                self._gpus[name] = _WatchedGpu(_label(gpu, position), gpu.uuid or "")
                 if self._began:
-                    found.append(Event(snapshot.time, "added", (_label(gpu, at),)))
+                    found.append(self._gpus[name].event(snapshot.time, "added"))
             found += self._gpus[name].compare(gpu, snapshot.time, ended)
-        for name in self._gpus.keys() - there:
-            found.append(Event(snapshot.time, "removed", (self._gpus.pop(name).label,)))
+        for name in self._gpus.keys() - present:
+            found.append(self._gpus.pop(name).event(snapshot.time, "removed"))
         self._began = True
         found = _joined(found) + [end.event(snapshot.time) for end in ended.values()]
         order = tuple(SEVERITY)
         return sorted(found, key=lambda event: order.index(event.kind))
 
+    def finish(self) -> list[Event]:
+        """Return the ends of throttling that was over at the last snapshot, though not for long enough to be sure."""
+        return [end for watched in self._gpus.values() if (end := watched.finish()) is not None]
+
 
 class _Ended:
-    """A process that is gone from some GPUs at one sample."""
+    """A process that is gone from some GPUs at one snapshot."""
 
-    __slots__ = ("gpus", "process", "ran_out")
+    __slots__ = ("gpus", "peak", "process", "ran_out", "uuids")
 
     def __init__(self, process: Process) -> None:
         self.process = process
         self.gpus: list[str] = []
+        self.uuids: list[str] = []
+        self.peak: float | None = None
         self.ran_out: float | None = None
 
     def event(self, time: float) -> Event:
-        kind = "process-end" if self.ran_out is None else "out-of-memory"
-        return Event(time, kind, self.gpus, process=self.process, value=self.ran_out)
+        kind, value = ("process-end", self.peak) if self.ran_out is None else ("out-of-memory", self.ran_out)
+        return Event(time, kind, self.gpus, uuids=self.uuids, process=self.process, value=value)
 
 
 class _Held:
-    """The memory of one process on one GPU in its last seconds, and how full the GPU was."""
+    """The memory of one process on one GPU: its peak, and its last seconds with how full the GPU was."""
 
-    __slots__ = ("process", "recent")
+    __slots__ = ("peak", "process", "recent", "started")
 
-    def __init__(self) -> None:
-        self.process: Process | None = None
+    def __init__(self, process: Process, time: float) -> None:
+        self.process = process
+        self.started = _started(process, time)
+        self.peak: float | None = None
         self.recent: list[tuple[float, float, float]] = []
 
     def add(self, process: Process, gpu: Gpu, time: float) -> None:
         self.process = process
         if process.memory_used is not None:
+            self.peak = max(self.peak or 0.0, process.memory_used)
             self.recent.append((time, process.memory_used, gpu.memory_percent or 0.0))
             while self.recent[0][0] < time - _RECENT:
                 del self.recent[0]
 
+    def is_other(self, process: Process, time: float) -> bool:
+        """Tell whether the PID now belongs to another process, which started later."""
+        started = _started(process, time)
+        return started is not None and self.started is not None and started > self.started + _SLACK
+
     def ran_out(self, total: float | None) -> float | None:
-        """Return the bytes it held at most when it seems to have run out of memory, else None."""
+        """Return the most bytes it held at the end if it seems to have run out of memory, else None."""
         if not self.recent:
             return None
         most = max(held for _, held, _ in self.recent)
         rise = most - self.recent[0][1]
-        full = any(percent >= _FULL for _, _, percent in self.recent)
-        return most if full or (total is not None and rise >= _STEEP * total) else None
+        full = any(percent >= FULL for _, _, percent in self.recent)
+        return most if full or (total is not None and rise >= STEEP * total) else None
 
 
 class _WatchedGpu:
-    """What the samples until now said of one GPU."""
+    """State of one GPU as of the previous snapshot."""
 
-    __slots__ = ("_errors", "_held", "_reasons_seen", "_state", "_throttling", "_xid", "label")
+    __slots__ = ("_errors", "_fault", "_held", "_label", "_reasons_seen", "_state", "_throttling", "_uuid", "_xid")
 
-    def __init__(self, label: str) -> None:
-        self.label = label
+    def __init__(self, label: str, uuid: str) -> None:
+        self._label = label
+        self._uuid = uuid
         self._state = "ok"
+        self._fault: Event | None = None
         self._xid: float | None = None
         self._errors: float | None = None
         self._throttling: Event | None = None
         self._reasons_seen = 0.0
         self._held: dict[float, _Held] | None = None
 
+    def event(
+        self,
+        time: float,
+        kind: str,
+        *,
+        value: float | None = None,
+        reasons: tuple[str, ...] = (),
+        process: Process | None = None,
+    ) -> Event:
+        """Return an event of this GPU."""
+        uuids = (self._uuid,) if self._uuid else ()
+        return Event(time, kind, (self._label,), uuids=uuids, value=value, reasons=reasons, process=process)
+
     def compare(self, gpu: Gpu, time: float, ended: dict[float, _Ended]) -> list[Event]:
-        found: list[Event] = []
-        if gpu.state != self._state:
-            self._state = gpu.state
-            found.append(Event(time, "back" if gpu.state == "ok" else gpu.state, (self.label,), value=gpu.xid_last))
+        found = self._compare_state(gpu, time)
         if gpu.xid_last is not None and gpu.xid_last != self._xid:
             self._xid = gpu.xid_last
-            found.append(Event(time, "xid", (self.label,), value=gpu.xid_last))
+            found.append(self.event(time, "xid", value=gpu.xid_last))
         if (errors := gpu.ecc_uncorrected) is not None:
             if self._errors is not None and errors > self._errors:
-                found.append(Event(time, "memory-errors", (self.label,), value=errors - self._errors))
+                found.append(self.event(time, "memory-errors", value=errors - self._errors))
             self._errors = errors
-        found += self._throttle(gpu, time)
+        if gpu.throttle_reasons is not None:
+            found += self._compare_throttling(gpu, time)
         if gpu.state == "ok" and "processes" not in gpu.gaps:
-            found += self._processes(gpu, time, ended)
+            found += self._compare_processes(gpu, time, ended)
         return found
 
-    def _throttle(self, gpu: Gpu, time: float) -> list[Event]:
-        reasons = [reason for reason in gpu.throttle_reasons or () if reason not in HARMLESS]
+    def finish(self) -> Event | None:
         event = self._throttling
-        if event is not None and not reasons:
-            event.until = self._reasons_seen
-            if not 0 <= time - self._reasons_seen < _CALM:
-                self._throttling = None
-        if not reasons:
-            return []
-        self._reasons_seen = time
-        if event is not None and self._throttling is event:
-            event.until = None
-            event.reasons = tuple(dict.fromkeys((*event.reasons, *reasons)))
-            return []
-        self._throttling = Event(time, "throttled", (self.label,), reasons=reasons)
-        return [self._throttling]
+        over = event is not None and event.until is not None
+        return event if over else None
 
-    def _processes(self, gpu: Gpu, time: float, ended: dict[float, _Ended]) -> list[Event]:
-        there = {process.pid: process for process in gpu.all_processes() if process.pid is not None}
+    def _compare_state(self, gpu: Gpu, time: float) -> list[Event]:
+        if gpu.state == self._state:
+            return []
+        self._state = gpu.state
+        found = [] if self._fault is None else [self._fault.replace(until=time)]
+        event = self.event(time, "back" if gpu.state == "ok" else gpu.state, value=gpu.xid_last)
+        self._fault = event if gpu.state in _FAULTS else None
+        return [event, *found]
+
+    def _compare_throttling(self, gpu: Gpu, time: float) -> list[Event]:
+        reasons = tuple(reason for reason in gpu.throttle_reasons or () if reason not in HARMLESS)
+        event = self._throttling
+        if not reasons:
+            if event is None:
+                return []
+            self._throttling = event = event.replace(until=self._reasons_seen)
+            if 0 <= time - self._reasons_seen < _CALM:
+                return []
+            self._throttling = None
+            return [event]
+        self._reasons_seen = time
+        if event is None:
+            self._throttling = self.event(time, "throttled", reasons=reasons)
+            return [self._throttling]
+        more = tuple(dict.fromkeys((*event.reasons, *reasons)))
+        self._throttling = event.replace(until=None, reasons=more)
+        return [] if more == event.reasons else [self._throttling]
+
+    def _compare_processes(self, gpu: Gpu, time: float, ended: dict[float, _Ended]) -> list[Event]:
+        present = {process.pid: process for process in gpu.all_processes() if process.pid is not None}
         first = self._held is None
         held = self._held = {} if self._held is None else self._held
-        for pid in held.keys() - there.keys():
+        gone_pids = {pid for pid, one in held.items() if pid not in present or one.is_other(present[pid], time)}
+        for pid in sorted(gone_pids):
             gone = held.pop(pid)
-            assert gone.process is not None
-            end = ended.setdefault(pid, _Ended(gone.process))
-            end.gpus.append(self.label)
-            end.ran_out = gone.ran_out(gpu.memory_total) if end.ran_out is None else end.ran_out
+            self._note_end(gone, ended.setdefault(pid, _Ended(gone.process)), gpu)
         found = []
-        for pid, process in there.items():
+        for pid, process in present.items():
             if pid not in held:
-                held[pid] = _Held()
+                held[pid] = _Held(process, time)
                 if not first:
-                    found.append(Event(time, "process-start", (self.label,), process=process))
+                    found.append(self.event(time, "process-start", process=process))
             held[pid].add(process, gpu, time)
         return found
+
+    def _note_end(self, gone: _Held, end: _Ended, gpu: Gpu) -> None:
+        end.gpus.append(self._label)
+        end.uuids += [self._uuid] if self._uuid else []
+        end.peak = end.peak if gone.peak is None else (end.peak or 0.0) + gone.peak
+        end.ran_out = gone.ran_out(gpu.memory_total) if end.ran_out is None else end.ran_out
 
 
 def _joined(events: list[Event]) -> list[Event]:
     """Make one event of a process that starts on several GPUs at once."""
     kept: list[Event] = []
-    started: dict[float | None, Event] = {}
+    started: dict[float | None, int] = {}
     for event in events:
         if event.kind == "process-start" and event.process is not None:
-            if (same := started.get(event.process.pid)) is not None:
-                same.gpus += event.gpus
+            if (at := started.get(event.process.pid)) is not None:
+                same = kept[at]
+                kept[at] = same.replace(gpus=same.gpus + event.gpus, uuids=same.uuids + event.uuids)
                 continue
-            started[event.process.pid] = event
+            started[event.process.pid] = len(kept)
         kept.append(event)
     return kept
 
 
-def _label(gpu: Gpu, at: int) -> str:
-    return f"{gpu.index if gpu.index is not None else at:.0f}"
+def _started(process: Process, time: float) -> float | None:
+    return None if process.running_time is None else time - process.running_time
+
+
+def _label(gpu: Gpu, position: int) -> str:
+    return f"{gpu.index if gpu.index is not None else position:.0f}"

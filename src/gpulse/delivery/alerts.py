@@ -8,7 +8,8 @@ from collections import deque
 
 from ..analysis.alerts import RuleBook, rules_from
 from ..errors import ConfigError
-from .bell import Callback, line
+from ..present.alerts import alert_line
+from .bell import Callback
 from .settings import check_keys, deliveries_from, logs
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ class Alerts:
         host = os.uname().nodename if host is None else host
         self.deliveries: list[Delivery] = deliveries_from(table, names, host)
         if logs(table):
-            self.deliveries.append(Callback(lambda transition: say(line(transition)), "log"))
+            self.deliveries.append(Callback(lambda transition: say(alert_line(transition)), "log"))
         if page is not None:
             self.deliveries.append(Callback(page))
         for delivery in self.deliveries:

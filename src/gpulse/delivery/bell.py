@@ -47,8 +47,3 @@ class Callback(Delivery):
 
     def deliver(self, transition: Transition) -> None:
         self._function(transition)
-
-
-def line(transition: Transition) -> str:
-    """Return a transition as a line of a log, without its time."""
-    return f"alert {transition.state} {transition.rule}: {transition.text}"

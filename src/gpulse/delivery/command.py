@@ -6,6 +6,7 @@ import os
 import signal
 import time
 
+from ..present.alerts import alert_text
 from .delivery import Delivery, Failed
 
 TYPE_CHECKING = False
@@ -89,7 +90,7 @@ def variables(transition: Transition, host: str) -> dict[str, str]:
         "UUID": transition.uuid,
         "WHAT": transition.what,
         "TIME": f"{transition.time:.3f}",
-        "TEXT": transition.text,
+        "TEXT": alert_text(transition),
         "HOST": host,
         "VALUE": next((_text(value) for value in transition.values.values()), ""),
     }

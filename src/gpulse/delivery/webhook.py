@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..present.alerts import alert_plain, alert_text
 from .delivery import Delivery, Failed
 
 TYPE_CHECKING = False
@@ -103,9 +104,9 @@ class Webhook(Delivery):
 def payload(transition: Transition, shape: str, host: str) -> dict[str, Any]:
     """Return what is posted: all there is to know, or Slack's one text."""
     if shape == "json":
-        return {**transition.to_plain(), "host": host}
+        return {**alert_plain(transition), "host": host}
     sign = "✅" if transition.state == "clear" else _SIGNS[transition.severity]
-    text = f"{sign} {host + ': ' if host else ''}{transition.text}"
+    text = f"{sign} {host + ': ' if host else ''}{alert_text(transition)}"
     # Slack's own rule for text that must not become a mention or a link
     return {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
 

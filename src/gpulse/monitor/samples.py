@@ -1,20 +1,23 @@
-"""From looks to samples: values by tag, with what the program said of itself in between, at the pace of the sinks."""
+"""Samples for the sinks: values by tag, with what the program said and what happened in between, at the pace of the sinks."""
 
 from __future__ import annotations
 
 from math import isfinite
 
+from ..analysis.clock import ClockWatch
+from ..analysis.events import EventDetector
 from ..sinks.base import Sample
 from .tags import Tags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..model.event import Event
     from .ledger import Ledger
     from .request import AgentSample
 
 
 class Samples:
-    """Makes samples of samples that are at least `apart` seconds from each other; those in between are for summaries only."""
+    """Makes sink samples at least `apart` seconds from each other; what the agent sent in between is for summaries only."""
 
     def __init__(self, ledger: Ledger, apart: float, keys: list[str] | None) -> None:
         self._ledger = ledger
@@ -22,15 +25,19 @@ class Samples:
         self._keys = keys
         self._tags = Tags(None, keys)
         self._at = float("-inf")
+        self._detector = EventDetector(ClockWatch())
+        self._events: list[Event] = []
 
     def greet(self, uuids: list[str] | None) -> None:
         """Learn the order of the GPUs from an agent."""
         self._tags = Tags(uuids, self._keys)
 
     def due(self, taken: AgentSample) -> Sample | None:
-        """Return the sample of a sample; None when it comes too soon after the one before."""
+        """Return the sample for the sinks; None when it comes too soon after the one before."""
+        self._events += self._detector.observe(taken.snapshot)
         if taken.at - self._at < self._apart:
             return None
+        events, self._events = tuple(self._events), []
         ledger = self._ledger
         since = taken.at - max(self._at, ledger.started)
         self._at = taken.at
@@ -54,4 +61,5 @@ class Samples:
             marks=marks,
             program=taken.program,
             texts=self._tags.texts,
+            events=events,
         )

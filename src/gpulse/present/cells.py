@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from ..model.catalog import Gpu
 from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT, duration_text, size_text
-from .text import clean
+from .text import Untrusted, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..model.metric import Metric, Reading, Value
 
 MISSING = "-"
@@ -83,8 +85,16 @@ def _heat(gpu: Gpu) -> str:
 
 
 def throttle_text(gpu: Gpu) -> str:
-    """Return in words why the clocks are held down, or nothing; being idle is no reason."""
-    words = [word for word in gpu.throttle_reasons or () if word != "gpu_idle"]
+    """Return why a GPU is throttled, or an empty text; being idle is no reason."""
+    return "".join(map(clean, throttle_words(gpu.throttle_reasons or ())))
+
+
+def throttle_words(reasons: Iterable[str]) -> tuple[str, ...]:
+    """Return throttle reasons in words with commas between, each once; a reason that is not known is Untrusted."""
+    words = [word for word in reasons if word != "gpu_idle"]
     if "hw_thermal_slowdown" in words or "hw_power_brake_slowdown" in words:
         words = [word for word in words if word != "hw_slowdown"]  # the bit that is set with either of them
-    return ", ".join(dict.fromkeys(THROTTLE.get(word, clean(word)) for word in words))
+    parts: list[str] = []
+    for word in dict.fromkeys(THROTTLE.get(word, Untrusted(word)) for word in words):
+        parts += [", ", word] if parts else [word]
+    return tuple(parts)

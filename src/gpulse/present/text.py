@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 
+class Untrusted(str):
+    """Text that a process, a driver or a training program chose: shown as it is, never interpreted as markup."""
+
+    __slots__ = ()
+
+
 def clean(text: str) -> str:
     """Return text with every control, format and bidirectional character written out, so that a name cannot act on a terminal."""
     if text.isascii() and text.isprintable():

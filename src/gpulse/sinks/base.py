@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..model.catalog import Process
+    from ..model.event import Event
     from ..model.snapshot import Snapshot
 
 
@@ -29,9 +30,10 @@ class Sample:
     grows from sample to sample. `step` counts the program's steps and never goes back; None while it has counted none.
     `phase` is the innermost phase, empty outside of all. `marks` are those since the sample before. `texts` says, by tag,
     what a value is and of which GPU. `snapshot` is all that was read; `program` is the monitored process with its descendants.
+    `events` are what happened to the GPUs since the sample before.
     """
 
-    __slots__ = ("elapsed", "marks", "phase", "program", "snapshot", "step", "texts", "time", "values")
+    __slots__ = ("elapsed", "events", "marks", "phase", "program", "snapshot", "step", "texts", "time", "values")
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class Sample:
         marks: tuple[Mark, ...] = (),
         program: Process | None = None,
         texts: Mapping[str, str] | None = None,
+        events: tuple[Event, ...] = (),
     ) -> None:
         self.time = time
         self.elapsed = elapsed
@@ -55,6 +58,7 @@ class Sample:
         self.marks = marks
         self.program = program
         self.texts = texts or {}
+        self.events = events
 
 
 class Sink:

@@ -38,7 +38,7 @@ class HistorySink(Sink):
 
     def write(self, sample: Sample) -> None:
         if self._recorder is not None:
-            self._recorder.put(sample.snapshot)
+            self._recorder.put(sample.snapshot, sample.events)
 
     def close(self) -> None:
         if self._recorder is not None:

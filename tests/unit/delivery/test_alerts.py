@@ -13,12 +13,13 @@ import pytest
 
 from gpulse.analysis.alerts import BUILT_IN, Transition
 from gpulse.delivery import Alerts
-from gpulse.delivery.bell import Bell, line
+from gpulse.delivery.bell import Bell
 from gpulse.delivery.command import Command
 from gpulse.delivery.webhook import Webhook
 from gpulse.errors import ConfigError
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
+from gpulse.present.alerts import alert_line
 from gpulse.store.config import read_config
 from tests.unit.delivery.servers import server
 
@@ -45,7 +46,7 @@ def test_from_a_snapshot_to_everybody(tmp_path: Path, monkeypatch: pytest.Monkey
         assert alerts.close(20)
     assert [body["state"] for body in taken.bodies] == ["fire", "clear"]
     assert note.read_text() == "fire node7\nclear node7\n"
-    assert said == ["alert fire lost: GPU 0 is lost", "alert clear lost: GPU 0 is back"]
+    assert said == ["alert fire lost: GPU 0 is lost (fell off the bus)", "alert clear lost: GPU 0 is responding again"]
     assert page == list(alerts.recent)
 
 
@@ -153,7 +154,7 @@ def _fires() -> list[Transition]:
     alerts = Alerts({"log": False}, lambda _: None)
     found = alerts.add(sample(0, lost=True))
     assert alerts.close(5)
-    assert line(found[0]) == "alert fire lost: GPU 0 is lost"
+    assert alert_line(found[0]) == "alert fire lost: GPU 0 is lost (fell off the bus)"
     return found
 
 

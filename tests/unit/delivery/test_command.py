@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.analysis.alerts import Fire
+from gpulse.analysis.alerts import Transition
 from gpulse.delivery.command import Command, variables
+from tests.unit.delivery import transitions
 
 NOTE = """
 import os, sys, json
@@ -22,14 +23,14 @@ with open(sys.argv[1], "a") as file:
 """
 
 
-def fire(text: str = "GPU 1 is hot", **values: float | str) -> Fire:
-    return Fire("hot", "GPU-1", 1_700_000_000.0, text, values or {"temperature": 99.5}, gpu="1", what="42")
+def fire(text: str = "GPU 1 is hot", **values: float | str) -> Transition:
+    return transitions.fire("hot", "GPU-1", 1_700_000_000.0, text, values or {"temperature": 99.5}, gpu="1", what="42")
 
 
-def run(command: Command, *transitions: Fire) -> list[str]:
+def run(command: Command, *given: Transition) -> list[str]:
     said: list[str] = []
     command.start(said.append)
-    for transition in transitions:
+    for transition in given:
         command.put(transition)
     command.close()
     assert command.join(time.monotonic() + 30)
@@ -79,16 +80,20 @@ def test_a_name_that_would_be_a_command_is_only_text(tmp_path: Path, name: str) 
     (seen,) = noted(note)
     env = seen["env"]
     assert isinstance(env, dict)
-    assert env["GPULSE_TEXT"] == name.format(trap).replace("\n", "?")
+    assert env["GPULSE_TEXT"] == name.format(trap).replace("\n", r"\x0a")
 
 
 def test_control_characters_nul_and_lone_surrogates_never_reach_it(tmp_path: Path) -> None:
     note = tmp_path / "note"
-    odd = Fire("hot", "GPU\0-1", 1.0, "a\0b\x1b[2J\ud800\u202e", {"user": "x\0y\n"})
+    odd = transitions.fire("hot", "GPU\0-1", 1.0, "a\0b\x1b[2J\ud800\u202e", {"user": "x\0y\n"})
     assert run(Command([sys.executable, "-c", NOTE, str(note)]), odd) == []
     env = noted(note)[0]["env"]
     assert isinstance(env, dict)
-    assert (env["GPULSE_TEXT"], env["GPULSE_UUID"], env["GPULSE_VALUE_USER"]) == ("a?b?[2J??", "GPU?-1", "x?y?")
+    assert (env["GPULSE_TEXT"], env["GPULSE_UUID"], env["GPULSE_VALUE_USER"]) == (
+        r"a\x00b\x1b[2J\ud800\u202e",
+        "GPU?-1",
+        "x?y?",
+    )
 
 
 def test_one_that_hangs_is_killed_with_all_it_started(tmp_path: Path) -> None:

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.analysis.alerts import Clear, Fire
+from gpulse.analysis.alerts import Transition
 from gpulse.delivery.webhook import Webhook, masked, payload
+from gpulse.present.alerts import alert_plain
 from tests.unit.delivery.servers import server
+from tests.unit.delivery.transitions import fire, turned
 
-HOT = Fire("hot", "GPU-1", 1_700_000_000.5, "GPU 1 is at 99 °C", {"temperature": 99.0}, gpu="1")
-COOL = Clear("hot", "GPU-1", 1_700_000_090.5, "GPU 1 has cooled down", {}, gpu="1")
+HOT = fire("hot", "GPU-1", 1_700_000_000.5, "GPU 1 is at 99 °C", {"temperature": 99.0}, gpu="1")
+COOL = turned("clear", "hot", "GPU-1", 1_700_000_090.5, "GPU 1 has cooled down", {}, gpu="1")
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +27,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
 
 
-def run(hook: Webhook, *transitions: Fire | Clear) -> list[str]:
+def run(hook: Webhook, *transitions: Transition) -> list[str]:
     """Deliver, wait until all is done and return what was said."""
     said: list[str] = []
     hook.start(said.append)
@@ -41,7 +43,7 @@ def test_json_is_all_there_is_to_know() -> None:
         hook = Webhook(taken.url, headers={"Authorization": "Bearer abc"}, host="node7")
         assert run(hook, HOT, COOL) == []
     assert [body["state"] for body in taken.bodies] == ["fire", "clear"]
-    assert taken.bodies[0] == {**HOT.to_plain(), "host": "node7"}
+    assert taken.bodies[0] == {**alert_plain(HOT), "host": "node7"}
     assert taken.headers[0]["Authorization"] == "Bearer abc"
     assert taken.headers[0]["Content-Type"] == "application/json"
     assert (hook.delivered, hook.failed) == (2, 0)
@@ -49,17 +51,17 @@ def test_json_is_all_there_is_to_know() -> None:
 
 def test_slack_gets_one_text_in_which_nothing_is_a_mention() -> None:
     with server() as taken:
-        evil = Fire("job_finished", "GPU-1", 1.0, "<!channel> & <https://a|b> ended", {})
+        evil = fire("job_finished", "GPU-1", 1.0, "<!channel> & <https://a|b> ended", {})
         run(Webhook(taken.url, "slack", host="node7"), evil, COOL)
     assert taken.bodies == [
         {"text": "🟠 node7: &lt;!channel&gt; &amp; &lt;https://a|b&gt; ended"},
-        {"text": "✅ node7: GPU 1 has cooled down"},
+        {"text": "✅ node7: resolved: GPU 1 has cooled down"},
     ]
 
 
 @pytest.mark.parametrize("severity", ["info", "warn", "critical"])
 def test_every_severity_has_a_sign(severity: str) -> None:
-    text = payload(Fire("a", "", 1.0, "b", {}, severity=severity), "slack", "")["text"]
+    text = payload(fire("a", "", 1.0, "b", {}, severity=severity), "slack", "")["text"]
     assert text.endswith(" b")
 
 
@@ -139,7 +141,7 @@ def test_handing_over_never_waits_and_the_oldest_go() -> None:
         hook.put(HOT)
         assert taken.asked.wait(10)
         for at in range(300):  # returns although the one before is still on its way
-            hook.put(Fire("hot", "GPU-1", float(at), "hot", {}))
+            hook.put(fire("hot", "GPU-1", float(at), "hot", {}))
         assert hook.dropped == 300 - 256
         taken.gate.set()
         hook.close()

@@ -3,23 +3,25 @@
 import type { Happening } from "../contract.ts";
 import type { Table } from "../download.ts";
 import { h } from "../elements.ts";
-import { momentText } from "../numbers.ts";
+import { durationText, momentText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
 import { Problems } from "../problems.ts";
 import { SortedTable, type ColumnSpec } from "../tables.ts";
-import { eventLevel, eventText, label } from "../words.ts";
+import { label } from "../words.ts";
 
 /** Return the columns of a list of events. */
 export function eventColumns(page: Page): ColumnSpec<Happening>[] {
-  const name = (event: Happening) => {
-    const gpu = event.uuid ? page.machine.gpu(event.uuid) : undefined;
-    return gpu ? label(gpu) : event.uuid ? event.uuid.slice(0, 12) : "";
+  const called = (uuid: string) => {
+    const gpu = page.machine.gpu(uuid);
+    return gpu ? label(gpu) : uuid.slice(0, 12);
   };
+  const name = (event: Happening) => (event.uuids ?? (event.uuid ? [event.uuid] : [])).map(called).join(", ");
   return [
     { key: "time", title: "Time", text: (event) => momentText(event.time), rank: (event) => event.time },
     { key: "gpu", title: "GPU", text: name },
-    { key: "kind", title: "Kind", text: (event) => event.kind, level: eventLevel },
-    { key: "text", title: "What happened", wide: true, text: eventText },
+    { key: "lasted", title: "Lasted", text: (event) => (event.until ? durationText(event.until - event.time) : "") },
+    { key: "kind", title: "Kind", text: (event) => event.kind, level: (event) => event.level },
+    { key: "text", title: "What happened", wide: true, text: (event) => event.text },
   ];
 }
 
@@ -42,7 +44,7 @@ export function events(page: Page): View {
     const others = new Set(page.machine.gpus.filter((gpu) => !page.chosen().includes(gpu)).map((gpu) => gpu.uuid));
     return page.machine.events.filter(
       (event) =>
-        !others.has(event.uuid ?? "") &&
+        !(event.uuids ?? [event.uuid ?? ""]).every((uuid) => others.has(uuid)) &&
         (!kinds.value || event.kind === kinds.value) &&
         `${event.kind} ${event.text}`.toLowerCase().includes(word),
     );

@@ -79,11 +79,14 @@ test("alerts fire once and clear once, and are events as well", () => {
   one.takeAlert({ ...alert, state: "fire" });
   one.takeAlert({ ...alert, state: "fire" });
   assert.equal(one.alerts.length, 1);
-  one.takeAlert({ ...alert, state: "clear" });
+  one.takeAlert({ ...alert, time: TIME + 9, state: "clear", text: "cooled down" });
   assert.equal(one.alerts.length, 0);
   assert.deepEqual(
-    one.events.map((event) => event.kind),
-    ["alert cleared", "alert", "alert"],
+    one.events.map((event) => [event.kind, event.level, event.text]),
+    [
+      ["alert", "good", "cooled down"],
+      ["alert", "warn", "hot"],
+    ],
   );
 });
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .book import RuleBook
 from .settings import BUILT_IN, rules_from
-from .transition import Clear, Fire, Transition
+from .transition import Transition
 
-__all__ = ["BUILT_IN", "Clear", "Fire", "RuleBook", "Transition", "rules_from"]
+__all__ = ["BUILT_IN", "RuleBook", "Transition", "rules_from"]

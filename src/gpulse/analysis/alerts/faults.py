@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...model.catalog import Gpu
+from ...model.event import Event
 from ...model.select import Wanted
-from .rule import Finding, Lasting, duration, label, number, number_of
+from .rule import Finding, Lasting, duration, number, number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,31 +13,8 @@ if TYPE_CHECKING:
 
     from .rule import RuleInput
 
-_SLOWED = {
-    "hw_thermal_slowdown": "too hot",
-    "sw_thermal_slowdown": "too hot",
-    "hw_power_brake_slowdown": "power brake",
-    "hw_slowdown": "hardware slowdown",
-}
-_XID_OF_PROGRAMS = (13, 31, 43, 45, 94)  # end a program and leave the GPU as good as before
-_XID_ADVICE = {
-    13: "the program failed; restart it",
-    31: "the program failed; restart it",
-    43: "the program was stopped",
-    45: "the program was ended",
-    48: "memory error that could not be corrected",
-    62: "reset the GPU",
-    64: "reset the GPU",
-    74: "NVLink error",
-    79: "it fell off the bus; the machine must be restarted",
-    94: "the program failed; restart it",
-    95: "reset the GPU",
-    109: "reset the GPU",
-    119: "reset the GPU",
-    120: "reset the GPU",
-    140: "reset the GPU",
-    143: "reset the GPU",
-}
+_SLOWED = ("hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown", "hw_slowdown")
+_PROGRAM_XIDS = (13, 31, 43, 45, 94)  # end a program and leave the GPU as good as before
 
 
 class Lost(Lasting):
@@ -53,16 +31,15 @@ class Lost(Lasting):
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         for uuid, gpu in sample.gpus.items():
             self._known[uuid] = number_of(gpu)
-            code = {} if gpu.xid_last is None else {"xid_last": gpu.xid_last}
-            xid = "" if gpu.xid_last is None else f" (XID {gpu.xid_last:.0f})"
+            values = {} if gpu.xid_last is None else {"xid_last": gpu.xid_last}
             lost = gpu.state == "lost"
-            text = f"{label(gpu)} is lost{xid}" if lost else f"the driver does not answer for {label(gpu)}"
+            kind = "timeout" if gpu.state == "timeout" else "lost"
+            event = sample.event(kind, uuid, gpu, value=gpu.xid_last if lost else None, values=values)
             # a driver may be slow for a moment, but lost is lost
-            patience = 0.0 if lost else None
-            holds, well = lost or gpu.state == "timeout", f"{label(gpu)} is back"
-            yield Finding(uuid, holds, text=text, well=well, gpu=number_of(gpu), values=code, patience=patience)
+            yield Finding(uuid, lost or kind == "timeout", event=event, patience=0.0 if lost else None)
         for uuid in self._known.keys() - sample.gpus.keys():
-            yield Finding(uuid, True, text=f"GPU {self._known[uuid] or '?'} is no longer there", gpu=self._known[uuid])
+            event = Event(sample.snapshot.time, "removed", (self._known[uuid] or "?",), uuids=(uuid,))
+            yield Finding(uuid, True, event=event)
 
 
 class Xid(Lasting):
@@ -88,17 +65,12 @@ class Xid(Lasting):
             known = self._codes.setdefault(uuid, set())
             known.add(code)
             # the last code stays for ever: calm is that it did not come anew, for a while
-            yield from (self._finding(uuid, gpu, one, fresh and one == code) for one in sorted(known))
+            yield from (self._finding(sample, uuid, gpu, one, fresh and one == code) for one in sorted(known))
 
-    def _finding(self, uuid: str, gpu: Gpu, code: int, fresh: bool) -> Finding:
-        advice = _XID_ADVICE.get(code)
-        text = f"{label(gpu)} reported XID {code}" + (f": {advice}" if advice else "")
-        severity = "warn" if code in _XID_OF_PROGRAMS else "critical"
-        well = f"{label(gpu)} has reported no new XID since XID {code}"
-        what, number = str(code), number_of(gpu)
-        return Finding(
-            uuid, fresh, text=text, well=well, gpu=number, what=what, values={"xid_last": code}, severity=severity
-        )
+    def _finding(self, sample: RuleInput, uuid: str, gpu: Gpu, code: int, fresh: bool) -> Finding:
+        event = sample.event("xid", uuid, gpu, value=float(code), values={"xid_last": code})
+        severity = "warn" if code in _PROGRAM_XIDS else "critical"
+        return Finding(uuid, fresh, event=event, what=str(code), severity=severity)
 
 
 class Ecc(Lasting):
@@ -120,10 +92,8 @@ class Ecc(Lasting):
                 continue
             rise = count - self._counts.get(uuid, count)  # a driver that was loaded again counts from 0
             self._counts[uuid] = count
-            text = f"{label(gpu)} had {rise:.0f} memory errors that could not be corrected ({count:.0f} in all)"
-            well = f"{label(gpu)} has no new memory errors ({count:.0f} in all)"
             values = {"ecc_uncorrected": count, "rise": rise}
-            yield Finding(uuid, rise > 0, text=text, well=well, gpu=number_of(gpu), values=values)
+            yield Finding(uuid, rise > 0, event=sample.event("memory-errors", uuid, gpu, value=rise, values=values))
 
 
 class Throttled(Lasting):
@@ -138,17 +108,14 @@ class Throttled(Lasting):
         for uuid, gpu in sample.gpus.items():
             if gpu.throttle_reasons is None:
                 continue
-            reasons = [word for word in _SLOWED if word in gpu.throttle_reasons]
-            why = ", ".join(
-                dict.fromkeys(_SLOWED[word] for word in reasons if len(reasons) == 1 or word != "hw_slowdown")
-            )
-            at = "" if gpu.clock_sm is None else f" to {gpu.clock_sm:.0f} MHz"
+            reasons = [word for word in gpu.throttle_reasons if word in _SLOWED]
             values: dict[str, float | str] = {"throttle_reasons": " ".join(reasons)}
             values |= {
                 key: value for key in ("clock_sm", "temperature") if isinstance(value := gpu.get(key), (int, float))
             }
-            text, well = f"{label(gpu)} slows down{at}: {why}", f"{label(gpu)} is no longer slowed down"
-            yield Finding(uuid, bool(reasons), text=text, well=well, gpu=number_of(gpu), values=values)
+            yield Finding(
+                uuid, bool(reasons), event=sample.event("throttled", uuid, gpu, reasons=reasons, values=values)
+            )
 
 
 class Hot(Lasting):
@@ -168,14 +135,12 @@ class Hot(Lasting):
             above, limit = self.given("above"), gpu.temperature_limit or Gpu.temperature.critical or 90.0
             if (degrees := gpu.temperature) is not None:
                 # a degree early, since at the limit itself it is already slow and no longer gets hotter
-                yield self._finding(uuid, gpu, "temperature", degrees, limit - 1 if above is None else above)
+                yield self._finding(sample, uuid, gpu, "temperature", degrees, limit - 1 if above is None else above)
             if (degrees := gpu.memory_temperature) is not None:
-                yield self._finding(uuid, gpu, "memory_temperature", degrees, Gpu.memory_temperature.critical or 100.0)
+                above = Gpu.memory_temperature.critical or 100.0
+                yield self._finding(sample, uuid, gpu, "memory_temperature", degrees, above)
 
-    def _finding(self, uuid: str, gpu: Gpu, key: str, degrees: float, above: float) -> Finding:
-        memory = key == "memory_temperature"
-        who = f"the memory of {label(gpu)}" if memory else label(gpu)
-        text, well = f"{who} is at {degrees:.0f} °C", f"{who} has cooled down to {degrees:.0f} °C"
-        holds, calm = degrees >= above, degrees <= above - self.value("margin")
-        values, what = {key: degrees, "above": above}, "memory" if memory else ""
-        return Finding(uuid, holds, calm, text=text, well=well, gpu=number_of(gpu), what=what, values=values)
+    def _finding(self, sample: RuleInput, uuid: str, gpu: Gpu, key: str, degrees: float, above: float) -> Finding:
+        what = "memory" if key == "memory_temperature" else ""
+        event = sample.event("hot", uuid, gpu, value=degrees, values={key: degrees, "above": above}, note=what)
+        return Finding(uuid, degrees >= above, degrees <= above - self.value("margin"), event=event, what=what)

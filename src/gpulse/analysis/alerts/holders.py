@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .transition import printable
+from ...model.event import Event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from ...model.catalog import Gpu, Process
 
@@ -23,13 +24,13 @@ _GONE = 2  # looks without a process after which it has ended: a list of the dri
 class Holder:
     """One process on one GPU, `uuid`, or on the instance of it that `gpu` is. `since` is the watched time of its first sample.
 
-    `most` is the most bytes it held, `place` and `number` what the GPU is called, `missed` counts looks without it. `ahead` tells
+    `most` is the most bytes it held, `number` what the GPU is called, `missed` counts looks without it. `ahead` tells
     whether it took its memory ahead of need, so that a full GPU says nothing. `cpu` is its share of a core, or that of it and all its
     workers, over the last minute or so.
     """
 
     __slots__ = (
-        "_base", "_looked", "_seen", "ahead", "cpu", "gpu", "held", "missed", "most", "number", "pid", "place", "process", "since", "uuid",
+        "_base", "_looked", "_seen", "ahead", "cpu", "gpu", "held", "missed", "most", "number", "pid", "process", "since", "uuid",
     )  # fmt: skip
 
     def __init__(self, uuid: str, whole: Gpu, gpu: Gpu, process: Process, now: float) -> None:
@@ -48,7 +49,6 @@ class Holder:
     def see(self, whole: Gpu, gpu: Gpu, process: Process, now: float) -> None:
         """Take one more sample of it; a sample that does not say what it holds leaves that as it was."""
         self.number = "" if whole.index is None else f"{whole.index:.0f}"
-        self.place = f"GPU {self.number or '?'}"
         self.gpu, self.process, self.missed = gpu, process, 0
         self._smooth(process, now)
         held, total = process.memory_used, gpu.memory_total
@@ -76,11 +76,9 @@ class Holder:
         words = f"{self.process.name or ''} {self.process.command or ''}".lower()
         return self.ahead or any(word in words for word in _SERVERS)
 
-    @property
-    def text(self) -> str:
-        """Who it is, in words: python (4242, alice)."""
-        who = f", {printable(self.process.user, 40)}" if self.process.user else ""
-        return f"{printable(self.process.name or 'a process', 60)} ({self.pid}{who})"
+    def event(self, time: float, kind: str, **fields: Any) -> Event:
+        """Return an event of this process."""
+        return Event(time, kind, (self.number or "?",), uuids=(self.uuid,), process=self.process, **fields)
 
 
 class Holders:

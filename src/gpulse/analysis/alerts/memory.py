@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ...model.derive import memory_percent
+from ...model.event import Event
 from ...model.select import Wanted
-from ...units import duration_text, size_text
 from .rule import Finding, Lasting, duration, number, size
 
 TYPE_CHECKING = False
@@ -49,11 +49,17 @@ class MemoryNearlyFull(Lasting):
                 continue
             holders = sample.holders.on(gpu)
             ahead = bool(holders) and holders[0].takes_ahead
-            most = f"; {holders[0].text} holds {size_text(holders[0].held or 0)}" if holders else ""
-            text = f"the memory of {name} is {share:.0f} % full{most}; peaks between samples can be higher"
-            well = f"the memory of {name} is {share:.0f} % full"
-            holds, calm = share >= above and not ahead, share <= clear or ahead
-            yield Finding(uuid, holds, calm, text=text, well=well, gpu=at, values={"memory_percent": share})
+            event = Event(
+                sample.snapshot.time,
+                "memory-nearly-full",
+                (at or "?",),
+                uuids=(uuid,),
+                value=share,
+                values={"memory_percent": share},
+                process=holders[0].process if holders else None,
+                note=name if uuid in sample.instances else "",
+            )
+            yield Finding(uuid, share >= above and not ahead, share <= clear or ahead, event=event)
 
 
 class Leak(Lasting):
@@ -70,9 +76,8 @@ class Leak(Lasting):
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         for ended in sample.holders.ended:
             if self._growths.pop((ended.uuid, ended.pid), None) is not None:
-                yield Finding(
-                    ended.uuid, None, gpu=ended.number, what=ended.pid, over=True, well=f"{ended.text} has ended"
-                )
+                event = ended.event(sample.snapshot.time, "process-end", value=ended.most)
+                yield Finding(ended.uuid, None, what=ended.pid, over=True, event=event)
         for holder in sample.holders.present():
             if holder.held is None:
                 continue
@@ -81,30 +86,18 @@ class Leak(Lasting):
             if sample.now - holder.since < _START and (holder.process.running_time or 0.0) < _START:
                 continue
             if growth.add(holder.held, sample.now):
-                yield self._finding(holder, growth)
+                yield self._finding(holder, growth, sample.snapshot.time)
 
-    def _finding(self, holder: Holder, growth: _Growth) -> Finding:
+    def _finding(self, holder: Holder, growth: _Growth, time: float) -> Finding:
         slope = growth.slope()
         holds = slope is not None and growth.rise >= self.value("rise") and not holder.takes_ahead
         values: dict[str, float | str] = {"memory_used": holder.held or 0.0}
-        text = ""
         if slope is not None:
             low, middle, high = slope
-            values["bytes_per_second"] = middle
-            text = f"{holder.text} on {holder.place} grows by {size_text(60 * middle)} a minute{_end(holder.gpu, low, high)}"
-        well = f"{holder.text} on {holder.place} no longer grows"
+            values |= {"bytes_per_second": middle, **_full_in(holder.gpu, low, high)}
+        event = holder.event(time, "memory-growth", value=None if slope is None else slope[1], values=values)
         calm = growth.flat or holder.takes_ahead
-        return Finding(
-            holder.uuid,
-            holds,
-            calm,
-            text=text,
-            well=well,
-            gpu=holder.number,
-            what=holder.pid,
-            values=values,
-            patience=0.0,
-        )
+        return Finding(holder.uuid, holds, calm, event=event, what=holder.pid, patience=0.0)
 
 
 class _Growth:
@@ -170,14 +163,13 @@ def _longest_rest(rising: Sequence[bool]) -> int:
     return longest
 
 
-def _end(gpu: Gpu, low: float, high: float) -> str:
-    """Say when the memory is full, from the fastest to the slowest growth that fits."""
+def _full_in(gpu: Gpu, low: float, high: float) -> dict[str, float]:
+    """Return in how many seconds the memory is full, with the fastest and the slowest growth that fits."""
     used, total = gpu.memory_used, gpu.memory_total
     if used is None or total is None:
-        return ""
+        return {}
     left = max(0.0, total - (gpu.memory_reserved or 0.0) - used)
-    first, last = duration_text(left / high), duration_text(left / low)
-    return f"; the memory is full in {first} to {last}" if first != last else f"; the memory is full in {first}"
+    return {"full_in_low": left / high, "full_in_high": left / low}
 
 
 def _share(gpu: Gpu) -> float | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ...model.event import Event
 from ...model.select import Wanted
 from ...units import parse_duration, parse_size
 from .latch import Latch
-from .transition import Clear, Fire
+from .transition import Transition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from ...model.catalog import Gpu
     from ...model.snapshot import Snapshot
     from .holders import Holders
-    from .transition import Transition
 
     Setting: TypeAlias = "tuple[Callable[[Any], float], float | None]"
 
@@ -58,6 +58,10 @@ class RuleInput:
             for part, instance in enumerate(gpu.instances):
                 self.instances.setdefault(instance.uuid or f"{uuid}/{part}", (uuid, instance))
 
+    def event(self, kind: str, uuid: str, gpu: Gpu, **fields: Any) -> Event:
+        """Return an event of a GPU at the time of this sample."""
+        return Event(self.snapshot.time, kind, (number_of(gpu) or "?",), uuids=(uuid,), **fields)
+
     def all(self) -> Iterator[tuple[str, str, str, Gpu]]:
         """Walk whole GPUs and instances: UUID, what it is called, the number of the GPU, values."""
         for uuid, gpu in self.gpus.items():
@@ -79,12 +83,13 @@ def label(gpu: Gpu) -> str:
 
 
 class Finding:
-    """What one sample shows of one thing: whether the alert's condition holds and whether all is well; None where nobody knows.
+    """What one sample shows of one thing: whether the alert's condition holds and whether all is well; None if unknown.
 
-    `over` ends the alert at once: the thing itself is gone. `patience` stands in place of the rule's own.
+    `event` describes the condition as it is now. `over` ends the alert at once: the thing itself is gone. `patience` replaces the
+    rule's own.
     """
 
-    __slots__ = ("calm", "gpu", "holds", "over", "patience", "severity", "text", "uuid", "values", "well", "what")
+    __slots__ = ("calm", "event", "holds", "over", "patience", "severity", "uuid", "what")
 
     def __init__(
         self,
@@ -92,11 +97,8 @@ class Finding:
         holds: bool | None,
         calm: bool | None = None,
         *,
-        text: str = "",
-        well: str = "",
-        gpu: str = "",
+        event: Event | None = None,
         what: str = "",
-        values: Mapping[str, float | str] | None = None,
         severity: str = "",
         patience: float | None = None,
         over: bool = False,
@@ -104,11 +106,8 @@ class Finding:
         self.uuid = uuid
         self.holds = holds
         self.calm = calm if calm is not None or holds is None else not holds
-        self.text = text
-        self.well = well
-        self.gpu = gpu
+        self.event = event
         self.what = what
-        self.values = values or {}
         self.severity = severity
         self.patience = patience
         self.over = over
@@ -137,8 +136,12 @@ class Rule:
         return self._set.get(key) or 0.0
 
     def observe(self, sample: RuleInput) -> Iterable[Transition]:
-        """Take a sample and give what turned."""
+        """Take a sample and return what turned."""
         raise NotImplementedError
+
+    def turned(self, event: Event, state: str, severity: str, what: str = "", once: bool = False) -> Transition:
+        """Return the transition that an event makes of this rule's alert."""
+        return Transition(event.replace(rule=self.name, alert=state, severity=severity), what, once)
 
 
 class Lasting(Rule):
@@ -167,15 +170,9 @@ class Lasting(Rule):
                 patience = self.value("for") if finding.patience is None else finding.patience
                 calm_for = self.value("clear_for")
                 turn = latch.step(sample.now, finding.holds, finding.calm, patience, calm_for, self.slack)
-            if turn is not None:
-                yield self._turned(turn, finding, sample.snapshot.time)
-
-    def _turned(self, fires: bool, finding: Finding, time: float) -> Transition:
-        kind, text = (Fire, finding.text) if fires else (Clear, finding.well or f"over: {finding.text}")
-        severity = finding.severity or self.severity
-        return kind(
-            self.name, finding.uuid, time, text, finding.values, gpu=finding.gpu, what=finding.what, severity=severity
-        )
+            if turn is not None and finding.event is not None:
+                severity = finding.severity or self.severity
+                yield self.turned(finding.event, "fire" if turn else "clear", severity, finding.what)
 
     def _dissolved(self, sample: RuleInput) -> list[Finding]:
         """Find MIG instances that are no more although their GPU is there: nothing will ever be said of them again."""
@@ -183,7 +180,9 @@ class Lasting(Rule):
         self._parents = {uuid: whole for uuid, whole in self._parents.items() if uuid not in gone}
         self._parents.update((uuid, whole) for uuid, (whole, _) in sample.instances.items())
         return [
-            Finding(uuid, None, what=what, over=True, well="the MIG instance is no more")
+            Finding(
+                uuid, None, what=what, over=True, event=Event(sample.snapshot.time, "instance-removed", uuids=(uuid,))
+            )
             for uuid, what in list(self._latches)
             if uuid in gone
         ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...model.event import Event
 from ...model.select import Wanted, short_bus_id
-from ...units import BYTES, BYTES_PER_SECOND, size_text
 from .rule import Finding, Lasting
 
 TYPE_CHECKING = False
@@ -48,33 +48,26 @@ class Threshold(Lasting):
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         if self._host:
-            yield self._finding("", "the machine", "", sample.snapshot.host.get(self._metric.key))
+            yield self._finding(sample, "", "", "", sample.snapshot.host.get(self._metric.key))
             return
         for uuid, name, number, gpu in sample.all():
             if uuid not in self._chosen:
                 whole = sample.gpus[sample.instances[uuid][0]] if uuid in sample.instances else gpu
                 self._chosen[uuid] = not self._words or any(_is_called(one, self._words) for one in (gpu, whole))
             if self._chosen[uuid]:
-                yield self._finding(uuid, name, number, gpu.get(self._metric.key))
+                yield self._finding(sample, uuid, name, number, gpu.get(self._metric.key))
 
-    def _finding(self, uuid: str, name: str, number: str, value: object) -> Finding:
+    def _finding(self, sample: RuleInput, uuid: str, name: str, number: str, value: object) -> Finding:
         if not isinstance(value, (int, float)):
             return Finding(uuid, None)
-        key = self._metric.key
         holds = value > self._bound if self._above else value < self._bound
         calm = not holds
         if self._clear is not None:
             calm = value <= self._clear if self._above else value >= self._clear
-        side = "above" if self._above else "below"
-        is_now = f"{self._metric.title} of {name} is {self._text(value)}"
-        text = f"{is_now}, {side} {self._text(self._bound)}"
-        return Finding(uuid, holds, calm, text=text, well=is_now, gpu=number, values={key: value, side: self._bound})
-
-    def _text(self, value: float) -> str:
-        unit = self._metric.unit
-        if unit is BYTES or unit is BYTES_PER_SECOND:
-            return size_text(value) + ("/s" if unit is BYTES_PER_SECOND else "")
-        return f"{value:.6g} {unit.symbol}".rstrip()
+        values = {self._metric.key: value, "above" if self._above else "below": self._bound, "metric": self._metric.key}
+        gpus, uuids = ((number or "?",), (uuid,)) if uuid else ((), ())
+        event = Event(sample.snapshot.time, "threshold", gpus, uuids=uuids, value=value, values=values, note=name)
+        return Finding(uuid, holds, calm, event=event)
 
 
 def _is_called(gpu: Gpu, words: Sequence[str]) -> bool:

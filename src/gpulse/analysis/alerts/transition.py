@@ -1,76 +1,67 @@
-"""Transitions: an alert that begins and an alert that is over."""
+"""Transitions: an alert that fires and an alert that clears."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+
+    from ...model.event import Event
 
 
 class Transition:
-    """One turn of one alert, which is known by (rule, uuid, what); `state` is fire or clear.
+    """One turn of one alert, which is known by (rule, uuid, what).
 
-    `uuid` is empty for the machine itself. `what` tells alerts of one rule on one GPU apart: a PID, an XID code. `gpu` is the number
-    people call the GPU by at that moment. `time` is in seconds since 1970. `values` holds numbers and words by name, in stored
-    units. `once` is true for what has happened rather than lasts: no clear follows. Texts hold no control characters.
+    `event` is what happened, with `rule` and `alert` ("fire" or "clear") set. `what` tells alerts of one rule on one GPU apart: a PID,
+    an XID code. `once` is true for something that happened rather than lasts: no clear follows.
     """
 
-    __slots__ = ("gpu", "once", "rule", "severity", "text", "time", "uuid", "values", "what")
-    state = ""
+    __slots__ = ("event", "once", "what")
 
-    def __init__(
-        self,
-        rule: str,
-        uuid: str,
-        time: float,
-        text: str,
-        values: Mapping[str, float | str],
-        *,
-        gpu: str = "",
-        what: str = "",
-        severity: str = "warn",
-        once: bool = False,
-    ) -> None:
-        self.rule = rule
-        self.uuid = uuid
-        self.time = time
-        self.text = printable(text, 1000)
-        self.values = {key: printable(value) if isinstance(value, str) else value for key, value in values.items()}
-        self.gpu = gpu
+    def __init__(self, event: Event, what: str = "", once: bool = False) -> None:
+        self.event = event
         self.what = what
-        self.severity = severity
         self.once = once
+
+    @property
+    def rule(self) -> str:
+        """The rule that turned."""
+        return self.event.rule
+
+    @property
+    def state(self) -> str:
+        """fire or clear."""
+        return self.event.alert
+
+    @property
+    def severity(self) -> str:
+        """info, warn or critical."""
+        return self.event.severity
+
+    @property
+    def uuid(self) -> str:
+        """The GPU it is about; empty for the machine itself."""
+        return self.event.uuids[0] if self.event.uuids else ""
+
+    @property
+    def gpu(self) -> str:
+        """The number people call the GPU by; empty where it has none."""
+        return self.event.gpus[0] if self.event.gpus and self.event.gpus[0] != "?" else ""
+
+    @property
+    def time(self) -> float:
+        """Seconds since 1970."""
+        return self.event.time
+
+    @property
+    def values(self) -> Mapping[str, float | str]:
+        """Numbers and texts by name, in stored units."""
+        return self.event.values
 
     @property
     def key(self) -> tuple[str, str, str]:
         """What the alert is known by."""
         return self.rule, self.uuid, self.what
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return it as JSON takes it."""
-        words = ("time", "rule", "state", "severity", "gpu", "uuid", "what", "text", "values", "once")
-        return {word: getattr(self, word) for word in words}
-
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.rule!r}, {self.uuid!r}, {self.time!r}, {self.text!r})"
-
-
-class Fire(Transition):
-    """An alert that begins, or with `once` something that has happened."""
-
-    __slots__ = ()
-    state = "fire"
-
-
-class Clear(Transition):
-    """An alert that is over."""
-
-    __slots__ = ()
-    state = "clear"
-
-
-def printable(text: str, most: int = 120) -> str:
-    """Return a text, part of which others chose, without what could act on a terminal or break a line."""
-    text = text[:most]
-    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
+        return f"Transition({self.event!r}, {self.what!r})"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ...model.event import Event
 from ...model.select import Wanted
-from ...units import duration_text, size_text
+from ..events import FULL
 from .latch import Latch
 from .rule import Finding, Lasting, Rule, duration, number, size
-from .transition import Fire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from ...model.catalog import Gpu
     from .holders import Holder
     from .rule import RuleInput
+    from .transition import Transition
 
 _UNLISTED = 512 << 20  # bytes that no process accounts for and that may be the driver's
 _BUSY = 5.0  # per cent of utilization from which a GPU counts as used by somebody, listed or not
-_FULL = 97.0
 
 
 class IdleAllocation(Lasting):
@@ -46,20 +46,20 @@ class IdleAllocation(Lasting):
     )
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        time = sample.snapshot.time
         for ended in sample.holders.ended:
-            yield Finding(ended.uuid, None, gpu=ended.number, what=ended.pid, over=True, well=f"{ended.text} has ended")
+            event = ended.event(time, "process-end", value=ended.most)
+            yield Finding(ended.uuid, None, what=ended.pid, over=True, event=event)
         for holder in sample.holders.present():
             if holder.held is None or holder.process.type == "G":
                 continue
             idle = self._idle(holder)
             holds = holder.held >= self.value("memory") and idle if idle is not None else None
-            quiet = duration_text(self.value("for"))
-            held = size_text(holder.held)
-            text = f"{holder.text} holds {held} of {holder.place} and has not worked for {quiet}"
-            well = f"{holder.text} works again" if idle is False else f"{holder.text} holds {held} of {holder.place}"
             values: dict[str, float | str] = {"memory_used": holder.held, "pid": holder.process.pid or 0}
             values |= {"user": holder.process.user} if holder.process.user else {}
-            yield Finding(holder.uuid, holds, text=text, well=well, gpu=holder.number, what=holder.pid, values=values)
+            values["idle"] = self.value("for")
+            event = holder.event(time, "idle-allocation", value=holder.held, values=values)
+            yield Finding(holder.uuid, holds, event=event, what=holder.pid)
 
     def _idle(self, holder: Holder) -> bool | None:
         process, gpu = holder.process, holder.gpu
@@ -85,7 +85,7 @@ class JobFinished(Rule):
     settings = {"memory": (size, float(1 << 30)), "for": (duration, 300.0)}
     wanted = Wanted(gpu=("memory_percent",), process=("pid", "name", "user", "memory_used", "running_time"))
 
-    def observe(self, sample: RuleInput) -> Iterator[Fire]:
+    def observe(self, sample: RuleInput) -> Iterator[Transition]:
         jobs: dict[tuple[str | None, str | None], list[Holder]] = {}
         ended = {holder.pid for holder in sample.holders.ended} - {holder.pid for holder in sample.holders.present()}
         for holder in sample.holders.ended:
@@ -95,31 +95,17 @@ class JobFinished(Rule):
         for holders in jobs.values():
             yield self._fire(holders, sample)
 
-    def _fire(self, holders: list[Holder], sample: RuleInput) -> Fire:
+    def _fire(self, holders: list[Holder], sample: RuleInput) -> Transition:
         first, pids = holders[0], list(dict.fromkeys(holder.pid for holder in holders))
         seconds = max(holder.process.running_time or sample.now - holder.since for holder in holders)
-        gpus = ", ".join(dict.fromkeys(holder.number or "?" for holder in holders))
-        more = f" and {len(pids) - 1} more" if len(pids) > 1 else ""
-        full = any((holder.gpu.memory_percent or 0.0) >= _FULL for holder in holders)
-        hint = "; the memory was nearly full when it ended" if full else ""
-        text = f"{first.text}{more} on GPU {gpus} ended after {duration_text(seconds)}{hint}"
-        values: dict[str, float | str] = {
-            "seconds": seconds,
-            "memory_used": sum(holder.most for holder in holders),
-            "pids": " ".join(pids),
-            "gpus": gpus,
-        }
-        return Fire(
-            self.name,
-            first.uuid,
-            sample.snapshot.time,
-            text,
-            values,
-            gpu=first.number,
-            what=first.pid,
-            severity="warn" if full else self.severity,
-            once=True,
-        )
+        gpus = list(dict.fromkeys(holder.number or "?" for holder in holders))
+        full = any((holder.gpu.memory_percent or 0.0) >= FULL for holder in holders)
+        held = sum(holder.most for holder in holders)
+        values: dict[str, float | str] = {"seconds": seconds, "memory_used": held, "pids": " ".join(pids)}
+        values |= {"gpus": ", ".join(gpus), "more": len(pids) - 1}
+        event = first.event(sample.snapshot.time, "out-of-memory" if full else "process-end", value=held, values=values)
+        event = event.replace(gpus=gpus, uuids=list(dict.fromkeys(holder.uuid for holder in holders)))
+        return self.turned(event, "fire", "warn" if full else self.severity, first.pid, once=True)
 
 
 class GpuFree(Rule):
@@ -134,7 +120,7 @@ class GpuFree(Rule):
         super().__init__(given)
         self._uses: dict[str, Latch] = {}
 
-    def observe(self, sample: RuleInput) -> Iterator[Fire]:
+    def observe(self, sample: RuleInput) -> Iterator[Transition]:
         for uuid, name, at, gpu in sample.all():
             if gpu.instances:
                 continue
@@ -143,12 +129,18 @@ class GpuFree(Rule):
             free = None if used is None else not used
             latch = self._uses.setdefault(uuid, Latch())
             if latch.step(sample.now, used, free, self.value("used"), self.value("for")) is False:
-                total = "" if gpu.memory_total is None else f" ({size_text(gpu.memory_total)})"
                 values = {} if gpu.memory_total is None else {"memory_total": gpu.memory_total}
-                text = f"{name}{total} is free"
-                yield Fire(
-                    self.name, uuid, sample.snapshot.time, text, values, gpu=at, severity=self.severity, once=True
+                note = name if uuid in sample.instances else ""
+                event = Event(
+                    sample.snapshot.time,
+                    "gpu-free",
+                    (at or "?",),
+                    uuids=(uuid,),
+                    value=gpu.memory_total,
+                    values=values,
+                    note=note,
                 )
+                yield self.turned(event, "fire", self.severity, once=True)
 
 
 def _in_use(gpu: Gpu, whole: Gpu) -> bool | None:

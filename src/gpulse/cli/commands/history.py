@@ -63,7 +63,7 @@ def _text(answer: HistoryAnswer, arguments: Arguments) -> list[str]:
     from ...surfaces.history.tables import events_list, overview, usage_table
 
     if arguments.events:
-        return events_list(answer.events, answer.gpus) if answer.events else ["nothing happened in this time"]
+        return events_list(answer.events, answer.asked.end) if answer.events else ["nothing happened in this time"]
     if arguments.usage:
         return usage_table(answer.usage, arguments.usage) if answer.usage else ["nobody used a GPU in this time"]
     return overview(answer)

@@ -106,15 +106,20 @@ def _without_processes(snapshot: Snapshot) -> Snapshot:
 
 def _to_history(sampler: Sampler, arguments: Arguments) -> None:
     """Keep the history of this machine; raise HistoryBusy, with who it is, while another does."""
+    import os
+
+    from ...analysis.watch import MachineWatch
+    from ...store.config import config_path, read_config
     from ...store.history import Recorder
 
+    watch = MachineWatch(read_config(config_path(os.environ)).get("alerts", {}))
     recorder = Recorder(arguments.history or None)
     sys.stderr.write(f"gpulse: keeping the history of this machine in {recorder.path}; Ctrl-C ends it.\n")
     told: set[str] = set()
     try:
         with Ending() as ending:
             for snapshot in ending.until_told(_samples(sampler, arguments)):
-                recorder.put(snapshot)
+                recorder.put(snapshot, watch.observe(snapshot))
                 for problem in recorder.problems:
                     if problem.message not in told:
                         told.add(problem.message)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from ...delivery.alerts import Alerts
     from ...model.snapshot import Snapshot
     from ...store.history import Recorder
     from ...surfaces.web.past import Past
@@ -148,10 +147,10 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
             commands=not arguments.no_commands,
             watchers=[
                 lambda snapshot: exporter.add(snapshot, hub.took),
-                *([recorder.put] if recorder else []),
                 *([push] if push else []),
             ],
-            alerts=_Rules(alerts),
+            alerts=alerts,
+            keep=recorder.put if recorder else None,
             failed=lambda error: _say(f"a sample failed: {error!r}."),
         )
         metrics = _metrics(exporter, arguments.processes_metrics, arguments.dcgm_names)
@@ -221,21 +220,6 @@ def _history(arguments: Arguments, ends: Any) -> tuple[Recorder | None, Past | N
     past = Past(path)
     ends.callback(past.close)
     return recorder, past
-
-
-class _Rules:
-    """Alerts as the hub wants them: plain data."""
-
-    def __init__(self, alerts: Alerts) -> None:
-        self._alerts = alerts
-
-    def observe(self, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """Take a snapshot; return what turned."""
-        return [transition.to_plain() for transition in self._alerts.add(snapshot)]
-
-    def active(self) -> list[dict[str, Any]]:
-        """Return the alerts that last."""
-        return [transition.to_plain() for transition in self._alerts.active]
 
 
 def _metrics(exporter: Any, processes: bool, dcgm: bool) -> Callable[[str], tuple[bytes, str]]:

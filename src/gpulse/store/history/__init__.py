@@ -6,7 +6,7 @@ May import: model, units, errors. Never here: where the snapshots come from, or 
 
 from __future__ import annotations
 
-from .answers import Event, GpuIdentity, HistorySeries, ProcessUse, Usage
+from .answers import GpuIdentity, HistorySeries, ProcessUse, Usage
 from .failure import HistoryBusy, HistoryError
 from .lock import holder
 from .place import default_path, existing_path
@@ -15,6 +15,6 @@ from .recorder import Recorder
 from .writer import HistoryWriter
 
 __all__ = [
-    "Recorder", "HistoryWriter", "HistoryReader", "HistorySeries", "GpuIdentity", "Usage", "ProcessUse", "Event",
+    "Recorder", "HistoryWriter", "HistoryReader", "HistorySeries", "GpuIdentity", "Usage", "ProcessUse",
     "default_path", "existing_path", "holder", "HistoryError", "HistoryBusy",
 ]  # fmt: skip

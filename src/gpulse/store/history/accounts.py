@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from ...model.catalog import Gpu, Process
     from ...model.snapshot import Snapshot
-    from .events import Events
     from .slots import Slots, Statement
 
 _LONGEST = 30.0  # seconds between two samples that still count as use; beyond, nobody saw
@@ -33,11 +32,10 @@ energy = ifnull(energy + excluded.energy, ifnull(energy, excluded.energy))
 class Account:
     """What one process has used of one GPU since it was last written down; None where nothing was known."""
 
-    __slots__ = ("busy", "energy", "first", "held", "id", "label", "last", "memory", "most", "seconds", "started")
+    __slots__ = ("busy", "energy", "first", "held", "id", "last", "memory", "most", "seconds", "started")
 
-    def __init__(self, id: int, started: float | None, time: float, label: str) -> None:
+    def __init__(self, id: int, started: float | None, time: float) -> None:
         self.id = id
-        self.label = label  # what it is called in events
         self.started = started
         self.last = time
         self.clear()
@@ -75,11 +73,10 @@ class Account:
 class Accounts:
     """All processes seen on the last sample; `news` is what the database has to learn of new ones, in order."""
 
-    def __init__(self, connection: sqlite3.Connection, slots: Slots, events: Events) -> None:
+    def __init__(self, connection: sqlite3.Connection, slots: Slots) -> None:
         self.news: list[Statement] = []
         self._connection = connection
         self._slots = slots
-        self._events = events
         self._live: dict[tuple[str, float], Account] = {}
         self._last = connection.execute("SELECT ifnull(max(id), 0) FROM process").fetchone()[0]
         self._seen: float | None = None
@@ -106,7 +103,6 @@ class Accounts:
                     live[uuid, pid] = account  # nobody can say that it has ended
                 else:
                     self.news.append(account.taken())
-                    self._events.add(time, uuid, "process-end", account.label)
         self._live, self._seen = live, time
 
     def taken(self) -> list[Statement]:
@@ -125,18 +121,14 @@ class Accounts:
                     known.first = time
                 return known
             self.news.append(known.taken())
-            self._events.add(time, uuid, "process-end", known.label)
-        label = f"{pid:.0f} {process.name or ''} ({process.user or '?'})"
         gpu = self._slots.gpu(uuid)
         if self._seen is None and (before := self._before(gpu, pid, started)) is not None:
-            return Account(before, started, time, label)
+            return Account(before, started, time)
         self._last += 1
         texts = (process.user, process.name, (process.command or "")[:_TEXT] or None)
         owner = (process.job, process.container, process.pod)
         self.news.append((_INSERT, (self._last, gpu, pid, started, *map(_sound, texts + owner))))
-        if self._seen is not None:  # one that is there at the first sample has been there before
-            self._events.add(time, uuid, "process-start", label)
-        account = Account(self._last, started, time, label)
+        account = Account(self._last, started, time)
         self.news.append(account.taken())  # a process without use is taken for one whose time is over
         return account
 

@@ -84,18 +84,6 @@ class ProcessUse:
         self.energy: float | None = None
 
 
-class Event:
-    """Something that happened to a GPU, or to the machine when `uuid` is None; the kinds are listed in events.py."""
-
-    __slots__ = ("kind", "text", "time", "uuid")
-
-    def __init__(self, time: float, uuid: str | None, kind: str, text: str) -> None:
-        self.time = time
-        self.uuid = uuid
-        self.kind = kind
-        self.text = text
-
-
 def latest_facts(connection: sqlite3.Connection, end: float) -> list[tuple[int, str, dict[str, Any]]]:
     """Return number, UUID and facts of each GPU as last told before a moment, or first told when that was later."""
     import json

@@ -8,7 +8,7 @@ import time
 
 from .failure import HistoryError
 
-FORMAT = 1  # of the tables; a file with a higher one is refused
+FORMAT = 2  # of the tables; a file with a higher one is refused
 _APPLICATION = 0x67707568  # "gpuh": tells our files from other SQLite databases
 
 # A tick is one row of float64, all values of a moment in the order of its layout, until its ten minutes are over; then they
@@ -32,7 +32,8 @@ CREATE TABLE usage(process INTEGER NOT NULL, hour INTEGER NOT NULL, first REAL N
     seconds REAL NOT NULL, held REAL NOT NULL, memory_most REAL, memory_seconds REAL, busy_seconds REAL, energy REAL,
     PRIMARY KEY(process, hour)) WITHOUT ROWID;
 CREATE INDEX usage_when ON usage(last);
-CREATE TABLE event(id INTEGER PRIMARY KEY, time REAL NOT NULL, gpu INTEGER, kind TEXT NOT NULL, text TEXT NOT NULL);
+CREATE TABLE event(id INTEGER PRIMARY KEY, time REAL NOT NULL, gpu INTEGER, kind TEXT NOT NULL, text TEXT NOT NULL,
+    until REAL, data TEXT);
 CREATE INDEX event_when ON event(time);
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);
 INSERT INTO gpu VALUES(0, '');
@@ -57,6 +58,13 @@ def open_to_write(path: str, mode: int) -> sqlite3.Connection:
             connection.executescript(
                 f"PRAGMA auto_vacuum=NONE; PRAGMA journal_mode=WAL; BEGIN; {_TABLES} "
                 f"PRAGMA application_id={_APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
+            )
+        elif (
+            connection.execute("PRAGMA user_version").fetchone()[0] == 1
+        ):  # format 1 kept a text for each event, no values
+            connection.executescript(
+                "BEGIN; ALTER TABLE event ADD COLUMN until REAL; ALTER TABLE event ADD COLUMN data TEXT; "
+                f"PRAGMA user_version={FORMAT}; COMMIT;"
             )
         connection.execute("PRAGMA journal_mode=WAL").fetchone()
         connection.execute("PRAGMA synchronous=NORMAL")

@@ -8,8 +8,9 @@ import threading
 from contextlib import contextmanager
 
 from ...errors import UsageError
-from .answers import TEXTS, Event, GpuIdentity, HistorySeries, ProcessUse, Usage, latest_facts
+from .answers import TEXTS, GpuIdentity, HistorySeries, ProcessUse, Usage, latest_facts
 from .database import open_to_read
+from .event_rows import read_events
 from .failure import HistoryError
 from .fetching import TimeGrid, fetch
 from .place import default_path, existing_path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from ...model.event import Event
     from ...model.snapshot import Snapshot
 
 _OWNERS = {"user", "job", "container", "pod", "name", "gpu"}
@@ -164,14 +166,15 @@ class HistoryReader:
         return sorted(totals.values(), key=lambda total: -total.gpu_hours)
 
     def events(self, start: float, end: float, kinds: Collection[str] | None = None) -> list[Event]:
-        """Return what happened, in the order of time; all kinds with None."""
+        """Return what happened, in the order of time, and what began earlier and still lasted; all kinds with None.
+
+        The kind `alert` is every alert, whatever it was about.
+        """
         with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT time, uuid, kind, text FROM event LEFT JOIN gpu ON gpu.id = event.gpu "
-                "WHERE time >= ? AND time < ? ORDER BY time, event.id",
-                (start, end),
-            ).fetchall()
-        return [Event(*row) for row in rows if kinds is None or row[2] in kinds]
+            labels = {
+                uuid: f"{facts['index']:.0f}" for _, uuid, facts in latest_facts(connection, end) if "index" in facts
+            }
+            return read_events(connection, start, end, kinds, labels)
 
     def snapshots(self, start: float, end: float) -> Iterator[Snapshot]:
         """Yield snapshots rebuilt from the finest rows there are, means where the ticks themselves are gone.

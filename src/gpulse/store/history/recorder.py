@@ -10,6 +10,9 @@ from .writer import HistoryWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...model.event import Event
     from ...model.snapshot import Snapshot
 
 _IDLE = 1.0  # seconds after which what waits is written even when no tick follows
@@ -22,7 +25,7 @@ class Recorder:
         """Open the history; at most `size` snapshots wait for the disk."""
         self._writer = HistoryWriter(path)
         self.path = self._writer.path
-        self._waiting: deque[Snapshot] = deque(maxlen=size)
+        self._waiting: deque[tuple[Snapshot, tuple[Event, ...]]] = deque(maxlen=size)
         self._changed = threading.Condition()
         self._closing = False
         self._failure: Problem | None = None
@@ -35,11 +38,14 @@ class Recorder:
         """What is wrong with the history now."""
         return (*self._writer.problems, self._failure) if self._failure else self._writer.problems
 
-    def put(self, snapshot: Snapshot) -> None:
-        """Hand over a snapshot, pushing out the oldest when the disk is behind; never waits. Any thread may call it."""
+    def put(self, snapshot: Snapshot, events: Iterable[Event] = ()) -> None:
+        """Hand over a snapshot and its events, pushing out the oldest when the disk is behind; never waits. Any thread may call it."""
         with self._changed:
-            self.dropped += len(self._waiting) == self._waiting.maxlen
-            self._waiting.append(snapshot)
+            kept = tuple(events)
+            if len(self._waiting) == self._waiting.maxlen:
+                self.dropped += 1
+                kept = self._waiting.popleft()[1] + kept  # a snapshot may go, what happened must not
+            self._waiting.append((snapshot, kept))
             self._changed.notify()
 
     def close(self, patience: float = 5.0) -> None:
@@ -53,7 +59,7 @@ class Recorder:
         while not self._over():
             try:
                 if self._waiting:
-                    self._writer.add(self._waiting.popleft())
+                    self._writer.add(*self._waiting.popleft())
                 else:
                     self._writer.flush()
             except Exception as error:  # noqa: BLE001  # one bad snapshot must not end all that follow

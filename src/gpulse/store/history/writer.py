@@ -7,10 +7,11 @@ import sqlite3
 import time
 from collections import deque
 
+from ...model.event import Event
 from ...model.snapshot import Problem
 from .accounts import Accounts
 from .database import is_damage, open_to_write, set_aside
-from .events import Events
+from .event_rows import EventRows
 from .failure import DamagedBlock, HistoryError
 from .lock import WriterLock
 from .place import default_path, prepare
@@ -19,7 +20,7 @@ from .slots import Slots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
 
     from typing_extensions import Self
@@ -31,20 +32,14 @@ _COMMIT_EVERY = 0.9  # seconds; a kill -9 costs at most this and one tick
 _ACCOUNTS_EVERY = 10.0
 _RETRY_EVERY = 5.0
 _MOST_WAITING = 3600  # ticks kept in memory while the disk is full
-_LEAP = 5.0  # seconds by which wall clock and monotonic clock must part to be worth an event
 
 
 class Clock:
-    """The clocks that cannot be set, in seconds."""
+    """The clock that decides when to write, in seconds."""
 
     def monotonic(self) -> float:
         """Return seconds that never go back."""
         return time.monotonic()
-
-    def asleep(self) -> float:
-        """Return the seconds this machine has spent suspended since it booted."""
-        boot = getattr(time, "CLOCK_BOOTTIME", None)
-        return 0.0 if boot is None else time.clock_gettime(boot) - time.monotonic()
 
 
 class HistoryWriter:
@@ -68,7 +63,7 @@ class HistoryWriter:
         self._retry = self._committed = self._accounted = -1e9
         self._window: float | None = None
         self._hour: float | None = None
-        self._before: tuple[float, float, float] | None = None  # time, monotonic and asleep at the last tick
+        self._last: float | None = None  # the time of the last tick
         self._statements: list[Statement] = []
         self._connection: sqlite3.Connection | None = None
         try:
@@ -82,15 +77,18 @@ class HistoryWriter:
         """What is wrong now, and files that had to be set aside since the start."""
         return (*self._damage, self._trouble) if self._trouble else tuple(self._damage)
 
-    def add(self, snapshot: Snapshot) -> None:
-        """Take one tick."""
+    def add(self, snapshot: Snapshot, events: Iterable[Event] = ()) -> None:
+        """Keep one snapshot, and the events that were found at it."""
         now = self._clock.monotonic()
-        self._watch_clock(snapshot.time, now)
+        if self._last is None:
+            self._note_start(snapshot.time)
+        self._last = snapshot.time
         layout, data = self._slots.row(snapshot)
         self._lost += len(self._ticks) == _MOST_WAITING
         self._ticks.append((snapshot.time, layout, data))
-        self._events.observe(snapshot)
         self._accounts.add(snapshot)
+        for event in events:
+            self._events.add(event)
         if now - self._committed >= _COMMIT_EVERY:
             self.flush()
 
@@ -103,8 +101,8 @@ class HistoryWriter:
     def close(self) -> None:
         """Write what waits, and let others write; safe to call twice."""
         if self._connection is not None:
-            if self._before is not None:
-                self._events.add(self._before[0], None, "stop", f"process {os.getpid()}")
+            if self._last is not None:
+                self._events.add(Event(self._last, "stop", note=f"pid {os.getpid()}"))
             self._accounted = -1e9
             self._attempt(self._clock.monotonic())
         if self._connection is not None:
@@ -136,8 +134,9 @@ class HistoryWriter:
         self._connection = connection
         try:
             self._slots = Slots(connection)
-            self._events = Events(self._slots)
-            self._accounts = Accounts(connection, self._slots, self._events)
+            self._events = EventRows(self._slots)
+            self._events.close_open(connection)
+            self._accounts = Accounts(connection, self._slots)
             known = connection.execute("SELECT value FROM meta WHERE key = 'boot'").fetchone()
             connection.execute("SELECT max(id), max(stop) FROM block").fetchone()
         except BaseException:  # whatever it was, nothing of it stays held
@@ -145,7 +144,7 @@ class HistoryWriter:
             raise
         self._inode = os.stat(self.path).st_ino
         self._known_boot: str | None = known[0] if known else None
-        self._before = None
+        self._last = None
         self._chores: Iterator[object] | None = None
 
     def _set_aside(self, error: Exception) -> None:
@@ -157,17 +156,17 @@ class HistoryWriter:
         try:
             self._write(now)
             self._trouble, self._retry = None, -1e9
-            if self._lost and self._before is not None:
-                self._events.add(self._before[0], None, "dropped", f"{self._lost} ticks while the disk was full")
+            if self._lost and self._last is not None:
+                self._events.add(Event(self._last, "dropped", value=float(self._lost)))
                 self._lost = 0
         except FileNotFoundError:
             self._start_over(None)
         except DamagedBlock as error:
             self._start_over(error)
         except (sqlite3.InterfaceError, sqlite3.ProgrammingError, OverflowError, ValueError) as error:
-            moment = self._before[0] if self._before else time.time()
+            moment = time.time() if self._last is None else self._last
             self._start_over(None)  # something that SQLite will never take: without it, the next can be kept
-            self._events.add(moment, None, "dropped", f"a tick: {error}")
+            self._events.add(Event(moment, "dropped", note=str(error)))
         except (sqlite3.Error, OSError) as error:
             if isinstance(error, sqlite3.Error) and is_damage(error):
                 self._start_over(error)
@@ -234,24 +233,11 @@ class HistoryWriter:
             self._trouble = Problem("history", f"{self.path} cannot be begun anew: {again}")
             self._retry = self._clock.monotonic() + _RETRY_EVERY
 
-    def _say_start(self, moment: float) -> None:
+    def _note_start(self, moment: float) -> None:
         if (boot := _boot_id()) and boot != self._known_boot:
             self._statements.append(("REPLACE INTO meta VALUES('boot', ?)", (boot,)))
-            self._events.add(moment, None, "boot", boot)
-        self._events.add(moment, None, "start", f"process {os.getpid()}")
-
-    def _watch_clock(self, moment: float, now: float) -> None:
-        asleep = self._clock.asleep()
-        if self._before is None:
-            self._say_start(moment)
-        else:
-            passed, elapsed, slept = moment - self._before[0], now - self._before[1], asleep - self._before[2]
-            if slept > _LEAP:
-                self._events.add(moment, None, "suspend", f"{slept:.0f} s")
-            if abs(leap := passed - elapsed - slept) > _LEAP:
-                way = "forward" if leap > 0 else "back"
-                self._events.add(moment, None, "clock", f"it was set {abs(leap):.0f} s {way}")
-        self._before = (moment, now, asleep)
+            self._events.add(Event(moment, "boot", note=boot))
+        self._events.add(Event(moment, "start", note=f"pid {os.getpid()}"))
 
 
 def _boot_id() -> str:

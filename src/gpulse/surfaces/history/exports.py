@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...errors import GpulseError
 from ...model.codec import parse_time, time_text
+from ...present.events import event_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,12 @@ def to_plain(answer: HistoryAnswer) -> dict[str, Any]:
             for use in answer.usage
         ],
         "events": [
-            {"time": time_text(event.time), "uuid": event.uuid, "kind": event.kind, "text": event.text}
+            {
+                **event.to_plain(),
+                "time": time_text(event.time),
+                "until": None if event.until is None else time_text(event.until),
+                "text": event_text(event),
+            }
             for event in answer.events
         ],
     }

@@ -14,7 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...store.history import Event, GpuIdentity, HistoryReader, HistorySeries, Usage
+    from ...model.event import Event
+    from ...store.history import GpuIdentity, HistoryReader, HistorySeries, Usage
 
 METRICS = ("utilization", "sm_active", "memory_used", "power_draw", "temperature")
 _SINCE = 2 * 3600.0
@@ -47,7 +48,7 @@ class HistoryAnswer:
         self.events: list[Event] = [
             event
             for event in reader.events(asked.start, asked.end)
-            if event.uuid is None or asked.gpus is None or event.uuid in uuids
+            if not event.uuids or asked.gpus is None or not set(uuids).isdisjoint(event.uuids)
         ]
 
     def series(self, gpu: GpuIdentity, key: str) -> HistorySeries | None:

@@ -6,6 +6,7 @@ import time
 
 from ...model.catalog import GPU_METRICS
 from ...present.cells import value_text
+from ...present.events import event_text, lasted_text
 from ...present.text import clean, pad, width
 from ...units import duration_text, size_text
 from .statistics import over_time
@@ -14,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ...store.history import Event, GpuIdentity, Usage
+    from ...model.event import Event
+    from ...store.history import GpuIdentity, Usage
     from .request import HistoryAnswer
 
 _LAST_EVENTS = 12
@@ -30,7 +32,7 @@ def overview(answer: HistoryAnswer) -> list[str]:
     if answer.usage:
         lines += ["", *usage_table(answer.usage, asked.by)]
     if answer.events:
-        lines += ["", *events_list(answer.events[-_LAST_EVENTS:], answer.gpus)]
+        lines += ["", *events_list(answer.events[-_LAST_EVENTS:], asked.end)]
         if len(answer.events) > _LAST_EVENTS:
             lines.append(f"{len(answer.events) - _LAST_EVENTS} earlier events: --events shows all")
     return lines
@@ -71,16 +73,11 @@ def _used(use: Usage) -> tuple[str, ...]:
     )
 
 
-def events_list(events: Sequence[Event], gpus: Sequence[GpuIdentity]) -> list[str]:
-    """Return what happened, a line each."""
-    names = {gpu.uuid: f"GPU {label(gpu)}" for gpu in gpus}
-    rows: list[Sequence[str]] = [("TIME", "WHERE", "WHAT")]
-    for event in events:
-        where = "machine" if event.uuid is None else names.get(event.uuid, event.uuid)
-        rows.append(
-            (when(event.time), clean(where), clean(f"{event.kind}: {event.text}" if event.text else event.kind))
-        )
-    return table(rows, left=3)
+def events_list(events: Sequence[Event], now: float) -> list[str]:
+    """Return what happened, one line per event."""
+    rows: list[Sequence[str]] = [("TIME", "KIND", "LASTED", "WHAT")]
+    rows += [(when(event.time), event.category, lasted_text(event, now), event_text(event)) for event in events]
+    return table(rows, left=4)
 
 
 def label(gpu: GpuIdentity) -> str:

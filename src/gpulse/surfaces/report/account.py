@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-
-from ...analysis.events import Event, EventDetector
+from ...analysis.cadence import Cadence
+from ...analysis.events import EventDetector
 from ...analysis.tally import Tally
 from ...errors import RecordingError
+from ...model.event import Event
 from .energy import Meter
 from .plausibility import believed
 from .processes import Uses
@@ -52,32 +52,6 @@ def account(moments: Iterable[RecordedSample], name: str) -> Run:
     return adding.run(name)
 
 
-class _Rhythm:
-    """How often looks come, and which come late: after a gap, a sample stands for the usual time only."""
-
-    __slots__ = ("_intervals", "_last", "usual")
-
-    def __init__(self) -> None:
-        self._intervals: deque[float] = deque(maxlen=15)
-        self._last: float | None = None
-        self.usual = 0.0
-
-    def next(self, time: float) -> tuple[float, bool]:
-        """Return the seconds a sample stands for, and whether it comes after a gap."""
-        passed = 0.0 if self._last is None else max(0.0, time - self._last)
-        self._last = time
-        if self.usual and passed > max(5 * self.usual, 5.0):
-            self._intervals.append(passed)  # a history grows coarser with age: a new rhythm is a gap once or twice
-            seconds, late = self.usual, True
-        else:
-            seconds, late = passed, False
-            if passed:
-                self._intervals.append(passed)
-        if self._intervals:
-            self.usual = sorted(self._intervals)[len(self._intervals) // 2]
-        return seconds, late
-
-
 class _Phase:
     __slots__ = ("calls", "seconds", "tally")
 
@@ -92,14 +66,14 @@ class _Account:
         self.first: Snapshot | None = None
         self.last: Snapshot | None = None
         self.timeline = Timeline()
-        self.events: list[Event] = []
+        self._events: dict[tuple[object, ...], Event] = {}
         self.uses = Uses()
         self.marks: list[Mark] = []
         self.bands: list[tuple[float, float, str]] = []
         self.problems: dict[tuple[str, str], None] = {}
         self.missing = 0.0
-        self._rhythm = _Rhythm()
-        self._watch = EventDetector()
+        self._cadence = Cadence()
+        self._detector = EventDetector()
         self._whole = Tally()
         self._phases: dict[str, _Phase] = {}
         self._phase = ""
@@ -110,13 +84,13 @@ class _Account:
 
     def add(self, moment: RecordedSample) -> None:
         moment.snapshot = snapshot = believed(moment.snapshot)
-        seconds, late = self._rhythm.next(snapshot.time)
+        seconds, late = self._cadence.next(snapshot.time)
         if late and self.last is not None:
             self.missing += snapshot.time - self.last.time - seconds
-            self._tell([Event(self.last.time, "gap", until=snapshot.time)])
+            self._note([Event(self.last.time, "gap", until=snapshot.time)])
         gpus = [(self._label(at, gpu), gpu) for at, gpu in enumerate(snapshot.gpus)]
         self._draw(moment, gpus, late)
-        self._tell(self._watch.observe(snapshot))
+        self._note(self._detector.observe(snapshot) if moment.events is None else moment.events)
         self.uses.add(gpus, snapshot.time, seconds)
         self._enter(moment, late)
         for tally in self._tallies(moment.phase):
@@ -135,6 +109,7 @@ class _Account:
         if self.first is None or self.last is None:
             raise RecordingError(f"{name} holds no snapshot for this time.", "Name another time, or another file.")
         start, end = self.first.time, self.last.time
+        self._note(self._detector.finish())
         for uuid, meter in self._meters.items():
             for phase, joules in (meter.estimate() or {}).items():
                 for tally in self._tallies(phase):
@@ -144,13 +119,13 @@ class _Account:
             self.first,
             self.last,
             summary=self._summary(),
-            events=self.events,
+            events=[*self._events.values()],
             uses=self.uses.sorted(),
             timeline=self.timeline,
             labels=list(self._labels.values()),
             bands=self.bands,
             marks=[mark for mark in self.marks if start - _NEAR <= mark.time <= end + _NEAR],
-            interval=self._rhythm.usual,
+            interval=self._cadence.usual,
             missing=self.missing,
             problems=list(self.problems),
             estimated=any(meter.estimate() for meter in self._meters.values()),
@@ -179,8 +154,11 @@ class _Account:
             self._labels[name] = label if label not in taken else f"{label} ({len(taken)})"
         return self._labels[name]
 
-    def _tell(self, events: list[Event]) -> None:
-        self.events += events[: _MOST_EVENTS - len(self.events)]
+    def _note(self, events: Iterable[Event]) -> None:
+        """Keep events; one that comes again with its end replaces itself."""
+        for event in events:
+            if event.key in self._events or len(self._events) < _MOST_EVENTS:
+                self._events[event.key] = event
 
     def _draw(self, moment: RecordedSample, gpus: list[tuple[str, Gpu]], late: bool) -> None:
         timeline, host = self.timeline, moment.snapshot.host

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from ...analysis.events import Event
+    from ...model.event import Event
     from .run import Run
 
 _STEPS = 1000  # of a chart's height; a pixel is more
@@ -216,4 +216,4 @@ def _top(runs: Iterable[Run], key: str) -> float | None:
 def _end(event: Event, end: float) -> float:
     if event.until is not None:
         return event.until
-    return end if event.kind == "throttled" else event.time
+    return end if event.kind in ("throttled", "lost", "timeout") else event.time

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ...analysis.events import SEVERITY
+from ...model.event import SEVERITY
+from ...present.text import Untrusted
 from ...present.words import short_name
 from ...units import duration_text, size_text
 from .charts import both_charts
-from .document import MISSING, Charts, Document, Lines, Loud, Raw, TableBlock
+from .document import MISSING, Charts, Document, Lines, Loud, TableBlock
 from .pages import idle_share, peak_of, subtitle
 from .wording import energy_text, number, time_text, value_in
 
@@ -105,9 +106,20 @@ def comparison_document(first: Run, second: Run, title: str = "") -> Document:
         _gpu_pairs(first, second),
         TableBlock("Machines", ("What", "A", "B"), _machines(first, second), wide=("A", "B")),
     ]
-    about = ("A: ", Raw(first.name), " · ", *subtitle(first), " | B: ", Raw(second.name), " · ", *subtitle(second))
+    about = (
+        "A: ",
+        Untrusted(first.name),
+        " · ",
+        *subtitle(first),
+        " | B: ",
+        Untrusted(second.name),
+        " · ",
+        *subtitle(second),
+    )
     there = [block for block in blocks if not isinstance(block, TableBlock) or block.rows]
-    return Document(Raw(title) if title else ("Two runs: ", Raw(first.name), ", ", Raw(second.name)), about, there)
+    return Document(
+        Untrusted(title) if title else ("Two runs: ", Untrusted(first.name), ", ", Untrusted(second.name)), about, there
+    )
 
 
 def differences(first: Run, second: Run) -> list[Difference]:
@@ -175,7 +187,7 @@ def _headline(telling: Sequence[Difference]) -> list[Cell]:
 def _runs_row(runs: tuple[Run, Run]) -> list[Cell]:
     def gpus(run: Run) -> Cell:
         names = ", ".join(dict.fromkeys(short_name(gpu) for gpu in run.last.gpus))
-        return (f"{len(run.summary.gpus)} × ", Raw(names))
+        return (f"{len(run.summary.gpus)} × ", Untrusted(names))
 
     return ["GPUs", gpus(runs[0]), gpus(runs[1]), ""]
 
@@ -204,10 +216,12 @@ def _gpu_pairs(first: Run, second: Run) -> TableBlock:
 def _machines(first: Run, second: Run) -> list[list[Cell]]:
     keys = dict.fromkeys([*first.last.driver, *second.last.driver])
     names = {"version": "Driver", "cuda": "CUDA"}
-    rows: list[list[Cell]] = [["Machine", Raw(first.last.host.name or MISSING), Raw(second.last.host.name or MISSING)]]
+    rows: list[list[Cell]] = [
+        ["Machine", Untrusted(first.last.host.name or MISSING), Untrusted(second.last.host.name or MISSING)]
+    ]
     for key in keys:
-        pair = (Raw(first.last.driver.get(key, MISSING)), Raw(second.last.driver.get(key, MISSING)))
-        rows.append([names.get(key, Raw(key)), *pair])
+        pair = (Untrusted(first.last.driver.get(key, MISSING)), Untrusted(second.last.driver.get(key, MISSING)))
+        rows.append([names.get(key, Untrusted(key)), *pair])
     return rows
 
 

@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     Block: TypeAlias = "Tiles | Lines | TableBlock | Charts"
 
 
-class Raw(str):
-    """Text that a process, a driver or a training chose: shown as it is and never obeyed."""
-
-    __slots__ = ()
-
-
 class Loud(str):
     """Text that matters more than its neighbours."""
 

@@ -7,9 +7,10 @@ import pkgutil
 from html import escape
 
 from ..._version import __version__
-from ...present.text import clean
-from .document import Charts, Lines, Loud, Raw, TableBlock, Tiles, plain
-from .wording import event_text, mark_text
+from ...present.events import event_style, event_text
+from ...present.text import Untrusted, clean
+from .document import Charts, Lines, Loud, TableBlock, Tiles, plain
+from .wording import mark_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,9 +157,9 @@ def _run(run: Run) -> dict[str, Any]:
 def _notes(run: Run) -> list[tuple[float, str, str]]:
     """Return what is said of moments: events with their severity, and marks."""
     found: list[tuple[float, str, str]] = [
-        (round(event.time - run.start, 2), event.severity, clean(plain(event_text(event, run.end))))
+        (round(event.time - run.start, 2), event_style(event), event_text(event))
         for event in run.events
-        if event.severity != "label"
+        if event.severity != "info"
     ]
     found += [(round(mark.time - run.start, 2), "mark", clean(plain(mark_text(mark)))) for mark in run.marks]
     return sorted(found, key=lambda note: note[0])[:_MOST_NOTES]
@@ -177,7 +178,7 @@ def _inline(cell: Cell) -> str:
 def _part(text: str) -> str:
     if isinstance(text, Loud):
         return f"<strong>{_text(text)}</strong>"
-    return f'<span class="raw">{_text(text)}</span>' if isinstance(text, Raw) else _text(text)
+    return f'<span class="raw">{_text(text)}</span>' if isinstance(text, Untrusted) else _text(text)
 
 
 def _text(text: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...present.text import clean, pad, width
-from .document import Charts, Lines, Loud, Raw, TableBlock, Tiles
+from ...present.text import Untrusted, clean, pad, width
+from .document import Charts, Lines, Loud, TableBlock, Tiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _inline(cell: Cell) -> str:
 
 def _part(text: str) -> str:
     """Return a part of a sentence; what others chose goes between backticks, where nothing of it is obeyed."""
-    if isinstance(text, Raw):
+    if isinstance(text, Untrusted):
         shown = clean(text).replace("`", "'").replace("|", "¦").strip()
         return f"`{shown}`" if shown else ""
     return f"**{text}**" if isinstance(text, Loud) else text

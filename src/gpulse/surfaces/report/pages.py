@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from ...present.events import event_parts, event_style, lasted_text, ranges
+from ...present.text import Untrusted
 from ...present.words import short_name
 from ...units import duration_text, size_text
 from .charts import run_charts, run_strips
-from .document import MISSING, Charts, Document, Lines, Raw, TableBlock, Tiles, plain
+from .document import MISSING, Charts, Document, Lines, TableBlock, Tiles, plain
 from .wording import (
     clock_text,
     date_text,
     elapsed_text,
     energy_text,
-    event_text,
     mark_text,
     number,
-    ranges,
     throttled_text,
     time_text,
     value_in,
@@ -59,12 +59,12 @@ def run_document(run: Run, title: str = "") -> Document:
         machine_table(run),
     ]
     there = [block for block in blocks if not isinstance(block, (TableBlock, Lines)) or _has_content(block)]
-    return Document(Raw(title) if title else Raw(run.name), subtitle(run), there)
+    return Document(Untrusted(title) if title else Untrusted(run.name), subtitle(run), there)
 
 
 def subtitle(run: Run) -> Cell:
     """Return where and when it was."""
-    host = (Raw(run.last.host.name), " · ") if run.last.host.name else ()
+    host = (Untrusted(run.last.host.name), " · ") if run.last.host.name else ()
     return (*host, f"{date_text(run.start)} to {clock_text(run.end)}")
 
 
@@ -77,7 +77,7 @@ def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
     use = run.mean("utilization")
     found: list[tuple[str, Cell, Cell]] = [
         ("Duration", time_text(summary.seconds), samples + lost),
-        ("GPUs", str(len(summary.gpus)), Raw(", ".join(dict.fromkeys(short_name(gpu) for gpu in run.last.gpus)))),
+        ("GPUs", str(len(summary.gpus)), Untrusted(", ".join(dict.fromkeys(short_name(gpu) for gpu in run.last.gpus)))),
         (
             f"{_ACTIVITY[run.activity]}, mean",
             number(busy, "%"),
@@ -146,7 +146,7 @@ def _phase_table(summary: Summary) -> TableBlock:
         peak = peak_of(phase)
         rows.append(
             [
-                Raw(phase.name),
+                Untrusted(phase.name),
                 str(phase.calls),
                 time_text(phase.seconds),
                 number(100 * phase.seconds / max(summary.seconds, 1e-9), "%"),
@@ -182,16 +182,16 @@ def _process_table(run: Run) -> TableBlock:
         owner = process.job or process.pod or process.container
         rows.append(
             [
-                Raw(process.user) if process.user else MISSING,
-                Raw(process.name or "?"),
+                Untrusted(process.user) if process.user else MISSING,
+                Untrusted(process.name or "?"),
                 MISSING if process.pid is None else f"{process.pid:.0f}",
                 ranges(use.gpus),
                 f"{elapsed_text(use.first - run.start)} to {elapsed_text(use.last - run.start)}",
                 MISSING if use.peak is None else size_text(use.peak),
                 number(use.share, "%"),
                 f"{use.hours:.2f}" if use.hours >= 0.1 else f"{use.hours:.4f}",
-                Raw(owner) if owner else MISSING,
-                Raw(_cut(process.command)) if process.command else MISSING,
+                Untrusted(owner) if owner else MISSING,
+                Untrusted(_cut(process.command)) if process.command else MISSING,
             ]
         )
     header = ("User", "Program", "PID", "GPU", "Seen", "Peak memory", "SM share", "GPU-hours", "Job", "Command")
@@ -208,22 +208,24 @@ def _process_table(run: Run) -> TableBlock:
 
 
 def _event_table(run: Run) -> TableBlock:
-    found: list[tuple[float, str, Cell]] = [
-        (event.time, event.severity, event_text(event, run.end)) for event in run.events
+    found: list[tuple[float, str, str, Cell]] = [
+        (event.time, event_style(event), lasted_text(event, run.end), event_parts(event)) for event in run.events
     ]
-    found += [(mark.time, "label", mark_text(mark)) for mark in run.marks]
+    found += [(mark.time, "label", "", mark_text(mark)) for mark in run.marks]
     found.sort(key=lambda one: one[0])
     kept = found[:_MOST_ROWS]
-    rows: list[list[Cell]] = [[elapsed_text(time - run.start), clock_text(time), text] for time, _, text in kept]
+    rows: list[list[Cell]] = [
+        [elapsed_text(time - run.start), clock_text(time), lasted, text] for time, _, lasted, text in kept
+    ]
     more = len(found) - len(kept)
     return TableBlock(
         "Events",
-        ("Into the run", "Clock (UTC)", "What happened"),
+        ("Into the run", "Clock (UTC)", "Lasted", "What happened"),
         rows,
         caption=_counts(run) + (f" {more:,} more are left out." if more > 0 else ""),
         words=2,
-        wide=("What happened",),
-        styles={at: severity for at, (_, severity, _) in enumerate(kept) if severity != "label"},
+        wide=("Lasted", "What happened"),
+        styles={at: style for at, (_, style, _, _) in enumerate(kept) if style != "label"},
     )
 
 
@@ -237,16 +239,21 @@ def machine_table(run: Run) -> TableBlock:
     host, driver = run.last.host, run.last.driver
     rows: list[list[Cell]] = []
     if host.name:
-        rows.append(["Machine", Raw(host.name)])
+        rows.append(["Machine", Untrusted(host.name)])
     if host.cpu_count is not None:
         rows.append(["CPUs", f"{host.cpu_count:.0f}"])
     if host.memory_total is not None:
         rows.append(["Host memory", size_text(host.memory_total)])
-    rows += [[{"version": "Driver", "cuda": "CUDA"}.get(key, Raw(key)), Raw(value)] for key, value in driver.items()]
+    rows += [
+        [{"version": "Driver", "cuda": "CUDA"}.get(key, Untrusted(key)), Untrusted(value)]
+        for key, value in driver.items()
+    ]
     for label, gpu in zip(run.labels, run.summary.gpus, strict=True):
         size = () if gpu.memory_total is None else (f", {size_text(gpu.memory_total)}",)
-        rows.append([f"GPU {label}", (Raw(gpu.name or "unknown"), *size, " · ", Raw(gpu.uuid or "no UUID"))])
-    rows += [["Problem", (Raw(source), ": ", Raw(message))] for source, message in run.problems]
+        rows.append(
+            [f"GPU {label}", (Untrusted(gpu.name or "unknown"), *size, " · ", Untrusted(gpu.uuid or "no UUID"))]
+        )
+    rows += [["Problem", (Untrusted(source), ": ", Untrusted(message))] for source, message in run.problems]
     return TableBlock("Machine", ("What", "Is"), rows, wide=("Is",))
 
 
@@ -274,7 +281,7 @@ def _throttled(run: Run) -> tuple[Cell, Cell]:
         return "none", "by heat or hardware"
     several = sum(seconds >= 1 for seconds, _, _ in held)
     reason = plain(throttled_text(worst[2])).partition("(")[2].rstrip(")")
-    return duration_text(worst[0]), (f"GPU {worst[1]}: ", Raw(reason), f"; {several} GPUs" if several > 1 else "")
+    return duration_text(worst[0]), (f"GPU {worst[1]}: ", Untrusted(reason), f"; {several} GPUs" if several > 1 else "")
 
 
 def _mean(summary: Summary, key: str) -> float | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ...model.codec import time_text
+from ...present.events import event_text
 from .comparison import differences
-from .document import plain
-from .wording import event_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def run_to_plain(run: Run) -> dict[str, Any]:
                 "severity": event.severity,
                 "gpus": list(event.gpus),
                 "pid": None if event.process is None else event.process.pid,
-                "text": plain(event_text(event, run.end)),
+                "text": event_text(event),
             }
             for event in run.events
         ],

@@ -19,13 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from ...model.event import Event
+
 _MOST_MARKS = 1000  # of one line
 
 
 class RecordedSample:
-    """A snapshot and what the program said of itself: `values` by tag, as train/steps_per_second; None where it said nothing."""
+    """A snapshot and what the program said of itself: `values` by tag, as train/steps_per_second; None where it said nothing.
 
-    __slots__ = ("marks", "phase", "program", "snapshot", "step", "values")
+    `events` are what happened up to this snapshot, from the history; None where nobody has looked for events yet.
+    """
+
+    __slots__ = ("events", "marks", "phase", "program", "snapshot", "step", "values")
 
     def __init__(
         self,
@@ -36,8 +41,10 @@ class RecordedSample:
         marks: Sequence[Mark] = (),
         program: Process | None = None,
         values: Mapping[str, float] | None = None,
+        events: Sequence[Event] | None = None,
     ) -> None:
         self.snapshot = snapshot
+        self.events = events
         self.phase = phase
         self.step = step
         self.marks = marks
@@ -64,8 +71,11 @@ def remembered(start: float, end: float, path: str | None = None) -> Iterator[Re
     from ...store.history import HistoryReader
 
     with HistoryReader(path) as reader:
+        waiting = reader.events(start, end)
         for snapshot in reader.snapshots(start, end):
-            yield RecordedSample(snapshot)
+            due = [event for event in waiting if event.time <= snapshot.time]
+            del waiting[: len(due)]
+            yield RecordedSample(snapshot, events=due)
 
 
 def between(moments: Iterable[RecordedSample], start: str | None, end: str | None) -> Iterator[RecordedSample]:
@@ -92,6 +102,10 @@ def of_gpus(
         old = moment.snapshot
         chosen = tuple(gpu for gpu in gpus if (gpu.uuid or gpu.index) in kept)
         moment.snapshot = Snapshot(old.time, chosen, old.host, old.driver, old.problems)
+        if moment.events is not None:
+            moment.events = [
+                event for event in moment.events if not event.uuids or not set(kept).isdisjoint(event.uuids)
+            ]
         yield moment
 
 

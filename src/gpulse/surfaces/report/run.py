@@ -8,8 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...analysis.events import Event
     from ...analysis.summary import Stats, Summary
+    from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...sinks.base import Mark
     from .processes import Use

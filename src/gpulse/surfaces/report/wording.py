@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import time as clock
 
-from ...present.cells import THROTTLE
+from ...present.cells import throttle_words
+from ...present.text import Untrusted
 from ...units import duration_text, size_text
-from .document import MISSING, Raw
+from .document import MISSING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ...analysis.events import Event
     from ...analysis.summary import GpuSummary
-    from ...model.catalog import Process
     from ...sinks.base import Mark
     from .document import Cell
-
-_STATES = {"lost": "was lost", "timeout": "stopped answering", "asleep": "fell asleep", "back": "answers again"}
 
 
 def date_text(time: float) -> str:
@@ -67,76 +62,16 @@ def value_in(unit: str, value: float | None) -> str:
     return f"{value:.0f} {unit}" if unit else f"{value:.3g}"
 
 
-def reasons_text(reasons: Iterable[str]) -> Cell:
-    """Return in words why clocks are held down."""
-    words = list(reasons)
-    if "hw_thermal_slowdown" in words or "hw_power_brake_slowdown" in words:
-        words = [word for word in words if word != "hw_slowdown"]  # the bit that is set with either of them
-    parts: list[str] = []
-    for word in dict.fromkeys(THROTTLE.get(word, Raw(word)) for word in words):
-        parts += [", ", word] if parts else [word]
-    return tuple(parts)
-
-
 def throttled_text(gpu: GpuSummary) -> Cell:
-    """Return how long and why a GPU was held down."""
+    """Return how long and why a GPU was throttled."""
     if gpu.throttled_seconds < 1:
         return MISSING
-    return (f"{duration_text(gpu.throttled_seconds)} (", *reasons_text(gpu.throttled), ")")
-
-
-def gpus_text(labels: Sequence[str]) -> str:
-    """Return numbers of GPUs, ranges where they follow: GPU 0, GPUs 0-3."""
-    return f"GPU{'s' if len(labels) > 1 else ''} {ranges(labels)}"
-
-
-def ranges(labels: Sequence[str]) -> str:
-    """Return labels with a dash for three or more numbers in a row: 0-3, 7."""
-    parts: list[list[str]] = []
-    for label in labels:
-        follows = parts and label.isdecimal() and parts[-1][-1].isdecimal() and int(label) == int(parts[-1][-1]) + 1
-        if follows:
-            parts[-1].append(label)
-        else:
-            parts.append([label])
-    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(part) for part in parts)
-
-
-def event_text(event: Event, end: float) -> Cell:
-    """Return an event as a sentence; `end` is when the run ended, for what goes on until then."""
-    gpus = gpus_text(event.gpus)
-    code = "" if event.value is None else f"{event.value:.0f}"
-    if event.kind in _STATES:
-        return f"{gpus} {_STATES[event.kind]}{f' (XID {code})' if code and event.kind == 'lost' else ''}"
-    if event.kind == "throttled":
-        lasted = "to the end" if event.until is None else f"for {time_text(max(1.0, event.until - event.time))}"
-        return (f"{gpus} held down {lasted}: ", *reasons_text(event.reasons))
-    if event.kind == "gap":
-        return f"nothing recorded for {time_text((event.until or end) - event.time)}"
-    if event.kind in ("added", "removed"):
-        return f"{gpus} {'appeared' if event.kind == 'added' else 'is no longer there'}"
-    if event.kind == "xid":
-        return f"{gpus} reported XID {code}"
-    if event.kind == "memory-errors":
-        return f"{gpus}: {code} memory errors that could not be corrected"
-    who = called(event.process)
-    if event.kind == "out-of-memory":
-        return (*who, f" ended on {gpus}, probably out of memory: it held {size_text(event.value or 0.0)}")
-    return (*who, f" {'started' if event.kind == 'process-start' else 'ended'} on {gpus}")
+    return (f"{duration_text(gpu.throttled_seconds)} (", *throttle_words(gpu.throttled), ")")
 
 
 def mark_text(mark: Mark) -> Cell:
     """Return what a program noted."""
     if mark.value is None:
-        return ("mark ", Raw(mark.name))
-    value = Raw(mark.value) if isinstance(mark.value, str) else f"{mark.value:g}"
-    return ("mark ", Raw(mark.name), ": ", value)
-
-
-def called(process: Process | None) -> tuple[str, ...]:
-    """Return whose process it is and how it is called."""
-    if process is None:
-        return ("a process",)
-    pid = () if process.pid is None else (f" (pid {process.pid:.0f})",)
-    owner = (Raw(process.user), "'s ") if process.user else ()
-    return (*owner, Raw(process.name or "process"), *pid)
+        return ("mark ", Untrusted(mark.name))
+    value = Untrusted(mark.value) if isinstance(mark.value, str) else f"{mark.value:g}"
+    return ("mark ", Untrusted(mark.name), ": ", value)

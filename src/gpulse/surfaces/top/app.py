@@ -6,11 +6,11 @@ import signal
 import sys
 import time
 
+from ...analysis.events import EventDetector
 from ...model.select import Wanted
 from .actions import action_for
 from .area import Area
 from .diff import difference
-from .events import happenings
 from .feed import LiveFeed
 from .keys import Keyboard
 from .layout import arrange
@@ -18,11 +18,15 @@ from .painter import paint
 from .panels import processes as process_panel
 from .past import ProcessPast
 from .processes import pids, rows
+from .recall import Recall
 from .settings import PANELS
 from .tty import Tty
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
     from .grid import Grid
@@ -35,7 +39,7 @@ _ESCAPE = 0.03  # seconds after which an Esc is a key and not the start of a seq
 _IN_DIALOGS = frozenset(
     ("up", "down", "left", "right", "pageup", "pagedown", "enter", "space", "j", "k", "<", ">")
 )  # keys that a dialog takes before the table of keys does
-_EVENTS = 4  # how many of the last happenings are kept
+_EVENTS = 4  # how many of the last events are kept
 _ALWAYS = (
     *(
         "utilization",
@@ -52,6 +56,7 @@ _ALWAYS = (
         "clock_sm",
         "throttle_reasons",
         "xid_last",
+        "ecc_uncorrected",
         "sm_active",
         "tensor_active",
         "dram_active",
@@ -82,6 +87,8 @@ class App:
         self._save = save
         self._keyboard = Keyboard()
         self._drawn: Grid | None = None
+        self._detector = EventDetector()
+        self._past: Recall | None = None
         self._wanted = wanted(state)
         self._over = False
         self._typed = 0.0
@@ -103,15 +110,18 @@ class App:
                     self._handle(event)
                 for fresh in feed.samples():
                     self._take(fresh)
+                self._recall()
                 self._signals(tty)
                 self._ask_for_what_is_shown()
                 self._draw(tty)
         feed.close()
 
     def _feed(self, tty: Tty) -> LiveFeed | ReplayFeed:
-        """Return where looks come from: the driver, or the recording that the source plays."""
+        """Return where samples come from: the driver, or the recording that the source plays."""
         player = getattr(self._sampler.source, "player", None)
         if player is None:
+            if self._sampler.source.machine.real:
+                self._past = Recall(self._state.history.keys, tty.wake)
             return LiveFeed(self._sampler, self._state, tty.wake)
         from .replay import ReplayFeed
 
@@ -130,14 +140,31 @@ class App:
         state = self._state
         if state.live is not None and snapshot.time < state.live.time:  # a recording that was moved back
             state.events, state.past = [], ProcessPast()
-        elif state.live is not None:
-            found = happenings(state.live, snapshot)
-            state.events = [*found, *state.events][:_EVENTS]
-            if state.back:
-                state.back += snapshot.time - state.live.time  # the moment on screen stays the same one
+            self._detector = EventDetector()
+        elif state.live is not None and state.back:
+            state.back += snapshot.time - state.live.time  # the moment on screen stays the same one
+        self._note(self._detector.observe(snapshot))
         state.live = snapshot
         state.history.add(snapshot)
         state.past.add(snapshot)
+
+    def _note(self, events: Iterable[Event]) -> None:
+        """Keep the last events, newest first; one that comes again with its end replaces itself."""
+        found = {event.key: event for event in (*reversed(self._state.events), *events)}
+        self._state.events = sorted(found.values(), key=lambda event: -event.time)[:_EVENTS]
+
+    def _recall(self) -> None:
+        """Put the past of the history before what was seen, once it has been read."""
+        recall, live = self._past, self._state.live
+        if recall is None or not recall.ready or live is None:
+            return
+        self._past = None
+        numbers = {gpu.uuid: int(gpu.index) for gpu in live.gpus if gpu.uuid and gpu.index is not None}
+        for times, series in reversed(recall.series):
+            known = {(numbers[uuid], key): values for (uuid, key), values in series.items() if uuid in numbers}
+            self._state.history.prepend(times, known)
+        seen = {event.key for event in self._state.events}
+        self._note(event for event in recall.events if event.key not in seen and event.severity != "info")
 
     def _show(self) -> None:
         state = self._state

@@ -7,7 +7,7 @@ from collections import deque
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ...model.snapshot import Snapshot
 
@@ -50,6 +50,20 @@ class History:
                 series.append(_NAN)  # a GPU that is gone leaves a hole
         self._trim()
         self._packed.append((snapshot.time, _pack(snapshot)))
+
+    def prepend(self, times: Sequence[float], series: Mapping[tuple[int, str], Sequence[float]]) -> None:
+        """Put points before those that were seen, as far as they are older; what is drawn from the old times is void."""
+        from bisect import bisect_left
+
+        count = len(times) if not self.times else bisect_left(times, self.times[0])
+        if not count:
+            return
+        hole = array("f", [_NAN]) * count
+        for name in {*self._series, *series}:
+            before = array("f", series[name][:count]) if name in series else hole
+            self._series[name] = before + self._series.get(name, array("f", [_NAN]) * len(self.times))
+        self.times = array("d", times[:count]) + self.times
+        self.turns += 1
 
     def series(self, gpu: int, key: str, since: float) -> tuple[Sequence[float], Sequence[float]]:
         """Return times and values of a metric from a moment on; a missing value is NaN."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...present.events import event_style, event_text
+from ...units import duration_text
 from .actions import help_table, hints
 from .area import Area
 from .grid import Grid, mend
@@ -40,10 +42,10 @@ def paint(state: State, facts: Facts = lambda pid: {}) -> Grid:
 
 def _events(grid: Grid, area: Area, state: State) -> None:
     column = area.column
-    for happening in state.events:
-        age = f"{max(0, state.now - happening.time):.0f} s ago "
+    for event in state.events:
+        age = f"{duration_text(state.now - event.time)} ago "
         column = grid.put(area.row, column, age, "faint", area.columns - column)
-        column = grid.put(area.row, column, f"{happening.text}   ", happening.style, area.columns - column)
+        column = grid.put(area.row, column, f"{event_text(event)}   ", event_style(event), area.columns - column)
 
 
 def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:

@@ -7,9 +7,9 @@ from .past import ProcessPast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...sources.replay.player import Player, Position
-    from .events import Happening
     from .history import History
     from .settings import ScreenSettings
 
@@ -38,7 +38,7 @@ class State:
         # what is in front
         self.dialog = ""  # "", help, filter, sort, signal, details, settings
         self.enlarged = ""  # "", gpus, charts, processes: the panel that has the whole screen
-        self.events: list[Happening] = []  # what happened last, newest first
+        self.events: list[Event] = []  # what happened last, newest first
         self.message = ""  # one line for the user, gone at the next key
         # the processes
         self.sort = settings.sort

@@ -7,6 +7,7 @@ import time
 from ..._version import __version__
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.codec import to_plain
+from ...present.alerts import alert_plain
 from . import wire
 from .answers import Refusal
 from .parameters import count, moment, words
@@ -75,7 +76,7 @@ class ApiRequest:
                 "commands": hub.commands,
                 "history": self.past is not None,
             }
-            alerts = [] if hub.alerts is None else hub.alerts.active()
+            alerts = [] if hub.alerts is None else [alert_plain(alert) for alert in hub.alerts.active]
             plain = {**to_plain(snapshot), "alerts": alerts, "verdicts": hub.verdicts.found, "server": server}
             self._snapshot = (number, wire.compact(plain))
         return self._snapshot[1]
@@ -102,8 +103,8 @@ def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     if asked.past is not None:
         found = asked.past.events(start, end, kinds)
     else:
-        kept = [*asked.hub.events.kept]
-        found = [event for event in kept if start <= event["time"] < end and (kinds is None or event["kind"] in kinds)]
+        kept = asked.hub.events.between(start, end)
+        found = [wire.event(event) for event in kept if kinds is None or event.category in kinds]
     return wire.compact({"events": found})
 
 
@@ -158,7 +159,7 @@ QUESTIONS = (
              ), (404, 422, 503)),
     Question("/api/processes", "Every process on a GPU now; with `from` or `to`, as `uses`, who was there in that time.", _processes,
              "Processes", (_FROM, _TO), (404, 422, 503)),
-    Question("/api/events", "What happened: throttling, faults, processes that came and went.", _events, "Events",
+    Question("/api/events", "What happened: faults, throttling, alerts, processes that started and ended.", _events, "Events",
              (_FROM, _TO, words("kinds", "Only these kinds.", _NAME, _is_name)), (422, 503)),
     Question("/api/metrics-catalog", "Every metric, its unit and meaning.", _catalog, "Catalog"),
     Question("/api/openapi.json", "This document.", _openapi, "OpenAPI"),

@@ -8,27 +8,21 @@ import time
 from collections import deque
 
 from ...model.select import EVERYTHING, Wanted
+from ...present.alerts import alert_plain
 from ...sampling.bus import Bus
 from . import wire
-from .events import StreamEvents
+from .events import EventLog
 from .verdicts import Verdicts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, Protocol
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
+    from ...delivery.alerts import Alerts
+    from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
-
-    class Alerts(Protocol):
-        """Rules over snapshots. `observe` is called with each by the hub's thread; `active` by any thread.
-
-        Both give plain data: {"time", "rule", "uuid", "state": "fire" or "clear", "text"}.
-        """
-
-        def observe(self, snapshot: Snapshot) -> list[dict[str, Any]]: ...
-        def active(self) -> list[dict[str, Any]]: ...
 
 
 REPLAYED = 120  # samples that a client which comes back is given again
@@ -59,7 +53,8 @@ class StreamEntry:
 class Hub:
     """One sampler for all clients. Started and closed by whoever made it, who also closes the sampler.
 
-    `watchers` are called with every snapshot in the hub's own thread; one that raises is told to `failed`, once for each message.
+    `watchers` are called with every snapshot in the hub's own thread, `keep` with every snapshot and what happened at it; one that
+    raises is told to `failed`, once for each message.
     `latest`, `after` and `greeting` may be called by any thread and never wait for a driver or a disk.
     """
 
@@ -71,6 +66,7 @@ class Hub:
         commands: bool = True,
         watchers: Iterable[Callable[[Snapshot], None]] = (),
         alerts: Alerts | None = None,
+        keep: Callable[[Snapshot, Sequence[Event]], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
     ) -> None:
         self.run = secrets.token_hex(4)
@@ -78,7 +74,8 @@ class Hub:
         self.interval = interval
         self.commands = commands
         self.alerts = alerts
-        self.events = StreamEvents()
+        self._keep = keep
+        self.events = EventLog()
         self.verdicts = Verdicts()
         self.latest: Snapshot | None = None
         self.number = 0
@@ -136,9 +133,13 @@ class Hub:
             snapshot = wire.without_commands(snapshot)
         for watcher in self._watchers:
             self._guarded(watcher, snapshot)
-        text = [wire.message("event", event) for event in self.events.observe(snapshot)]
-        if self.alerts is not None:
-            text += [wire.message("alert", alert) for alert in self._guarded(self.alerts.observe, snapshot) or ()]
+        events = self.events.observe(snapshot)
+        turned = [] if self.alerts is None else self._guarded(self.alerts.add, snapshot) or []
+        self.events.keep(alert.event for alert in turned)
+        if self._keep is not None:
+            self._keep(snapshot, [*events, *(alert.event for alert in turned)])
+        text = [wire.message("event", wire.event(event)) for event in events]
+        text += [wire.message("alert", alert_plain(alert)) for alert in turned]
         if not 0 <= snapshot.time - self._processes_at < _PROCESSES_EVERY:
             self._processes_at = snapshot.time
             self._processes = wire.message("processes", wire.processes(snapshot))

@@ -92,7 +92,16 @@ def _reading(thing: str) -> dict[str, Any]:
 
 
 _LINES = {"text/plain": {"schema": _TEXT}}
-_EVENT = _object({"time": _NUMBER, "uuid": _TEXT, "kind": _TEXT, "text": _TEXT})
+_EVENT = _object(
+    {
+        "time": _NUMBER,
+        "uuid": _TEXT,
+        "uuids": {"type": "array", "items": _TEXT},
+        "kind": _TEXT,
+        "level": _TEXT,
+        "text": _TEXT,
+    }
+)
 _SCHEMAS: dict[str, Any] = {
     "Problem": _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
     "Snapshot": _object({

@@ -6,6 +6,7 @@ import threading
 from contextlib import contextmanager
 
 from ...store.history import HistoryError, HistoryReader
+from . import wire
 from .answers import Refusal
 from .wire import compact
 
@@ -57,10 +58,7 @@ class Past:
         """Return what happened, the oldest first; of very much the newest."""
         with self._asking() as reader:
             found = reader.events(start, end, kinds)
-        return [
-            {"time": event.time, "uuid": event.uuid or "", "kind": event.kind, "text": event.text}
-            for event in found[-_MOST_EVENTS:]
-        ]
+        return [wire.event(event) for event in found[-_MOST_EVENTS:]]
 
     def uses(self, start: float, end: float, commands: bool) -> list[dict[str, Any]]:
         """Return who used which GPU and when, the one that came first at the head; of very many the newest."""

@@ -6,12 +6,14 @@ import json
 
 from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu
 from ...model.snapshot import Snapshot
+from ...present.events import event_style, event_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from ...model.event import Event
     from ...model.metric import Metric, Reading, Value
 
 _ENDLESS = 1e300  # the catalog's word for no upper bound
@@ -30,6 +32,23 @@ def message(event: str, plain: object, id: str = "") -> bytes:
     """Return one event of a stream."""
     head = f"id: {id}\n" if id else ""
     return f"{head}event: {event}\ndata: ".encode() + compact(plain) + b"\n\n"
+
+
+def event(event: Event) -> dict[str, Any]:
+    """Return an event as pages show it: its sentence, how bad it is, and from when to when."""
+    plain: dict[str, Any] = {
+        "time": round(event.time, 3),
+        "uuid": event.uuids[0] if event.uuids else "",
+        "uuids": list(event.uuids),
+        "kind": event.category,
+        "level": event_style(event),
+        "text": event_text(event),
+    }
+    if event.until is not None:
+        plain["until"] = round(event.until, 3)
+    if event.rule:
+        plain |= {"rule": event.rule, "state": event.alert}
+    return plain
 
 
 def sample(snapshot: Snapshot) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from gpulse.analysis.alerts import RuleBook, Transition, rules_from
 from gpulse.analysis.alerts.rule import Rule, RuleInput
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from gpulse.model.snapshot import Snapshot
+from gpulse.present.alerts import alert_plain, alert_text
 from gpulse.store.recording import read_recording
 from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, process, turns, watch
 from tests.unit.snapshots import snapshots
@@ -69,7 +70,7 @@ class TestBook:
         active: set[tuple[str, str, str]] = set()
         for sample in samples:
             for one in rules.observe(sample):
-                assert one.text.isprintable()
+                assert alert_text(one).isprintable()
                 assert one.time == sample.time
                 if one.once:
                     continue
@@ -131,13 +132,15 @@ class TestBook:
     def test_names_cannot_act_on_a_terminal(self) -> None:
         evil = process(held=20 * GIB, name="a\x1b]0;x\x07\n\u202eb", user="\r\ud800")
         found = watch(book("job_finished"), lambda at: gpu(processes=[evil] if at < 400 else []), 500)
-        assert [one.text for one in found] == ["a?]0;x???b (42, ??) on GPU 0 ended after 6m41s"]
+        assert [alert_text(one) for one in found] == [
+            "\\x0d\\ud800's a\\x1b]0;x\\x07\\x0a\\u202eb (pid 42) ended on GPU 0, peak memory 20.0 GiB"
+        ]
 
     def test_plain_is_all_there_is_to_know(self) -> None:
         import json
 
         found = watch(book("hot"), lambda at: gpu(3, temperature=99), 60)
-        assert json.loads(json.dumps(found[0].to_plain())) == {
+        assert json.loads(json.dumps(alert_plain(found[0]))) == {
             "time": START + 30,
             "rule": "hot",
             "state": "fire",
@@ -145,7 +148,7 @@ class TestBook:
             "gpu": "3",
             "uuid": "GPU-3",
             "what": "",
-            "text": "GPU 3 is at 99 °C",
+            "text": "GPU 3 is at 99 °C (limit 89 °C)",
             "values": {"temperature": 99, "above": 89},
             "once": False,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpulse.model.catalog import Gpu
+from gpulse.present.alerts import alert_text
 from tests.unit.analysis.alerts.machines import book, gpu, turns, watch
 
 
@@ -12,7 +13,7 @@ class TestLost:
     def test_a_lost_gpu_fires_at_once_and_clears_when_it_is_back(self) -> None:
         found = watch(book("lost"), lambda at: gpu(2, state="lost" if 5 <= at < 9 else "ok", xid_last=79), 20)
         assert turns(found) == [("lost", "fire", 5.0), ("lost", "clear", 9.0)]
-        assert found[0].text == "GPU 2 is lost (XID 79)"
+        assert alert_text(found[0]) == "GPU 2 is lost (fell off the bus, XID 79)"
         assert (found[0].severity, found[0].gpu, found[0].uuid) == ("critical", "2", "GPU-2")
 
     def test_a_driver_that_is_slow_for_a_moment_fires_nothing(self) -> None:
@@ -48,7 +49,7 @@ class TestXid:
             ("31", "clear", "warn"),
             ("79", "clear", "critical"),
         ]
-        assert "fell off the bus" in found[1].text
+        assert "GPU has fallen off the bus" in alert_text(found[1])
 
     def test_two_codes_in_turn_do_not_storm(self) -> None:
         found = watch(book("xid"), lambda at: gpu(xid_last=31 if at % 2 else 43), 300)
@@ -107,7 +108,7 @@ class TestThrottled:
 
         found = watch(book("throttled"), flickers, 300)
         assert [one.state for one in found] == ["fire", "clear"]
-        assert found[0].text == f"GPU 0 slows down to 345 MHz: {words}"
+        assert alert_text(found[0]) == f"GPU 0 throttled: {words}"
         assert found[1].time - found[0].time > 120
 
     def test_one_blip_fires_nothing(self) -> None:
@@ -132,7 +133,9 @@ class TestHot:
 
     def test_memory_is_an_alert_of_its_own(self) -> None:
         found = watch(book("hot"), lambda at: gpu(temperature=50, memory_temperature=101), 60)
-        assert [(one.what, one.text) for one in found] == [("memory", "the memory of GPU 0 is at 101 °C")]
+        assert [(one.what, alert_text(one)) for one in found] == [
+            ("memory", "GPU 0 memory is at 101 °C (limit 100 °C)")
+        ]
 
     def test_a_missing_temperature_leaves_it_as_it_is(self) -> None:
         found = watch(book("hot"), lambda at: gpu(temperature=95 if at < 60 else None, memory_temperature=40), 500)

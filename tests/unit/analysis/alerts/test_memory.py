@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpulse.model.catalog import Gpu
+from gpulse.present.alerts import alert_text
 from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, process, turns, watch
 
 MINUTE = 60.0
@@ -21,7 +22,7 @@ class TestMemory:
     def test_growth_to_the_brim_fires_once_and_room_clears(self) -> None:
         found = watch(book("memory"), lambda at: holding(min(96, 20 + at) if at < 200 else 50), 300)
         assert turns(found) == [("memory", "fire", 85.0), ("memory", "clear", 230.0)]
-        assert found[0].text.startswith("the memory of GPU 0 is 96 % full; python (42, ada) holds")
+        assert alert_text(found[0]).startswith("GPU 0 memory is 96 % full; ada's python (pid 42) holds")
 
     def test_hovering_is_one_alert(self) -> None:
         found = watch(book("memory"), lambda at: holding(min(20 + at, 94 + at % 3)), 900)
@@ -66,7 +67,7 @@ class TestMemory:
 
         found = watch(book("memory"), divided, 100)
         assert [(one.uuid, one.state, one.gpu) for one in found] == [("MIG-1", "fire", "0"), ("MIG-1", "clear", "")]
-        assert found[0].text.startswith("the memory of GPU 0 1g.10gb is 99 % full")
+        assert alert_text(found[0]).startswith("GPU 0 1g.10gb memory is 99 % full")
 
     def test_a_threshold_of_zero_is_a_threshold(self) -> None:
         found = watch(book("memory", memory={"clear": 0, "for": 0}), lambda at: holding(99 - at, name="a"), 120)
@@ -82,7 +83,9 @@ class TestLeak:
         found = watch(book("leak"), lambda at: holding(10 + at / 60, running_time=at), 40 * MINUTE)
         assert [one.state for one in found] == ["fire"]
         assert 12 * MINUTE <= found[0].time - START <= 14 * MINUTE  # ten minutes after the two of its start
-        assert found[0].text.startswith("python (42, ada) on GPU 0 grows by 1.0 GiB a minute; the memory is full in 1h")
+        assert alert_text(found[0]).startswith(
+            "ada's python (pid 42) on GPU 0 grows by 1.0 GiB per minute; memory will be full in 1h"
+        )
         assert found[0].values["bytes_per_second"] == pytest.approx(GIB / 60, rel=0.05)
 
     def test_peaks_count_not_what_lies_between(self) -> None:
@@ -94,7 +97,7 @@ class TestLeak:
     def test_it_is_over_with_the_growth(self) -> None:
         found = watch(book("leak"), lambda at: holding(10 + min(at, 20 * MINUTE) / 60), 60 * MINUTE)
         assert [one.state for one in found] == ["fire", "clear"]
-        assert found[1].text == "python (42, ada) on GPU 0 no longer grows"
+        assert alert_text(found[1]) == "ada's python (pid 42) on GPU 0 no longer grows"
 
     def test_it_is_over_with_the_process(self) -> None:
         def ends(at: float) -> Gpu:
@@ -102,7 +105,7 @@ class TestLeak:
 
         found = watch(book("leak"), ends, 30 * MINUTE)
         assert turns(found)[1:] == [("leak", "clear", 20 * MINUTE + 1)]
-        assert found[1].text == "python (42, ada) has ended"
+        assert alert_text(found[1]) == "ada's python (pid 42) ended on GPU 0, peak memory 30.0 GiB"
 
     def test_first_epochs_fire_nothing(self) -> None:
         """Compiling, the first epoch, the first evaluation, a longer batch: each a new peak, then rest."""

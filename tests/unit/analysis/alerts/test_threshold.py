@@ -12,6 +12,7 @@ from gpulse.analysis.alerts import BUILT_IN, RuleBook, rules_from
 from gpulse.errors import ConfigError
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
+from gpulse.present.alerts import alert_text
 from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, turns, watch
 
 BUSY = {"name": "busy", "metric": "utilization", "above": 95, "clear": 90, "for": "10m"}
@@ -25,9 +26,9 @@ class TestThreshold:
     def test_above_for_a_while_fires_and_below_clear_is_over(self) -> None:
         found = watch(own(clear_for=0), lambda at: gpu(utilization=99 if at < 1000 else 91 if at < 1200 else 90), 1500)
         assert turns(found) == [("busy", "fire", 600.0), ("busy", "clear", 1200.0)]
-        assert [one.text for one in found] == [
-            "Utilization of GPU 0 is 99 %, above 95 %",
-            "Utilization of GPU 0 is 90 %",
+        assert [alert_text(one) for one in found] == [
+            "GPU 0: Utilization is 99 %, above 95 %",
+            "GPU 0: Utilization is 90 %",
         ]
 
     def test_below_is_the_mirror(self) -> None:
@@ -39,7 +40,7 @@ class TestThreshold:
         found = watch(
             book(rule=[{"name": "off", "metric": "utilization", "below": 1}]), lambda at: gpu(utilization=0), 3
         )
-        assert [one.values for one in found] == [{"utilization": 0, "below": 1.0}]
+        assert [one.values for one in found] == [{"utilization": 0, "below": 1.0, "metric": "utilization"}]
 
     def test_a_missing_value_neither_fires_nor_clears(self) -> None:
         values = [99, None, None, 99, 99, None, 99]
@@ -59,8 +60,8 @@ class TestThreshold:
     def test_the_machine_has_metrics_too(self) -> None:
         rules = book(rule=[{"name": "full", "metric": "host.memory_used", "above": "120GiB", "severity": "critical"}])
         found = rules.observe(Snapshot(START, (gpu(),), Host({"memory_used": 121 * GIB})))
-        assert [(one.uuid, one.text, one.severity) for one in found] == [
-            ("", "Memory used of the machine is 121 GiB, above 120 GiB", "critical")
+        assert [(one.uuid, alert_text(one), one.severity) for one in found] == [
+            ("", "host: Memory used is 121 GiB, above 120 GiB", "critical")
         ]
         assert rules.wanted.host == frozenset({"memory_used"})
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpulse.model.catalog import Gpu, Process
+from gpulse.present.alerts import alert_text
 from tests.unit.analysis.alerts.machines import GIB, book, gpu, process, turns, watch
 
 MINUTE = 60.0
@@ -20,7 +21,7 @@ class TestIdleAllocation:
     def test_a_forgotten_notebook_fires_once_and_clears_when_it_works(self) -> None:
         found = watch(book("idle_allocation"), lambda at: self.holds(90 if at >= 1500 else 0, cpu_percent=1), 1600)
         assert turns(found) == [("idle_allocation", "fire", 900.0), ("idle_allocation", "clear", 1500.0)]
-        assert found[0].text == "python (42, ada) holds 80.0 GiB of GPU 0 and has not worked for 15m00s"
+        assert alert_text(found[0]) == "ada's python (pid 42) holds 80.0 GiB on GPU 0 but has been idle for 15m00s"
         assert (found[0].values["user"], found[0].what) == ("ada", "42")
 
     def test_an_idle_gpu_in_p0_that_nobody_holds_fires_nothing(self) -> None:
@@ -70,7 +71,7 @@ class TestIdleAllocation:
 
     def test_its_end_clears(self) -> None:
         found = watch(book("idle_allocation"), lambda at: self.holds() if at < 1000 else gpu(utilization=0), 1100)
-        assert [one.text for one in found][1:] == ["python (42, ada) has ended"]
+        assert [alert_text(one) for one in found][1:] == ["ada's python (pid 42) ended on GPU 0, peak memory 80.0 GiB"]
 
 
 class TestJobFinished:
@@ -83,7 +84,7 @@ class TestJobFinished:
         assert turns(found) == [("job_finished", "fire", 601.0)]
         assert found[0].once
         assert rules.active == ()
-        assert found[0].text == "python (42, ada) on GPU 0 ended after 1h09m"
+        assert alert_text(found[0]) == "ada's python (pid 42) ended on GPU 0 after 1h09m, peak memory 20.0 GiB"
 
     @pytest.mark.parametrize(("held", "until"), [(20 * GIB, 200), (GIB // 2, 900)], ids=["short", "small"])
     def test_small_and_short_ones_are_not_told(self, held: float, until: float) -> None:
@@ -109,8 +110,8 @@ class TestJobFinished:
             return tuple(gpu(at_, processes=[process(100 + at_, 20 * GIB)] if at < 600 else []) for at_ in range(8))
 
         found = watch(book("job_finished"), ranks, 700)
-        assert [one.text for one in found] == [
-            "python (100, ada) and 7 more on GPU 0, 1, 2, 3, 4, 5, 6, 7 ended after 10m01s"
+        assert [alert_text(one) for one in found] == [
+            "ada's python (pid 100) and 7 more ended on GPUs 0-7, peak memory 160 GiB"
         ]
 
     def test_one_process_on_two_gpus_ends_when_it_has_left_both(self) -> None:
@@ -125,7 +126,7 @@ class TestJobFinished:
             return gpu(processes=[process(held=99 * GIB)], memory_percent=99) if at < 600 else gpu()
 
         found = watch(book("job_finished"), full, 700)
-        assert found[0].text.endswith("; the memory was nearly full when it ended")
+        assert alert_text(found[0]).endswith("probably out of memory: it held 99.0 GiB")
         assert found[0].severity == "warn"
 
 
@@ -137,7 +138,7 @@ class TestGpuFree:
 
         found = watch(book("gpu_free"), used, 1200)
         assert turns(found) == [("gpu_free", "fire", 330.0), ("gpu_free", "fire", 930.0)]
-        assert found[0].text == "GPU 0 (100 GiB) is free"
+        assert alert_text(found[0]) == "GPU 0 (100 GiB) is free"
         assert all(one.once for one in found)
 
     def test_pauses_and_glances_are_not_told(self) -> None:

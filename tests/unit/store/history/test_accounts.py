@@ -9,6 +9,7 @@ import pytest
 from gpulse.errors import UsageError
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
+from gpulse.present.events import event_text
 from gpulse.store.history import HistoryReader, HistoryWriter
 from tests.unit.store.history.ticks import START, TurnedClock, gpu, tick, write
 
@@ -22,7 +23,8 @@ def process(pid: int, user: str, time: float = 0.0, **values: float | str) -> Pr
 def kinds(path: str) -> list[tuple[str, str]]:
     with HistoryReader(path) as reader:
         left = {"start", "stop", "boot"}
-        return [(event.kind, event.text) for event in reader.events(START - 1, START + 1e6) if event.kind not in left]
+        found = reader.events(START - 1, START + 1e6)
+        return [(event.kind, event_text(event)) for event in found if event.kind not in left]
 
 
 def test_two_who_share_a_gpu_share_its_hours_and_its_energy_by_what_they_ran(tmp_path: Path) -> None:
@@ -96,8 +98,10 @@ def test_processes_come_and_go_and_a_pid_is_used_again(tmp_path: Path) -> None:
         tick(21, gpu(processes=(young,))), tick(22, Gpu({"uuid": "GPU-a", "index": 0}, {"processes": "denied"})), tick(23, gpu()),
     ])  # fmt: skip
     assert kinds(path) == [
-        ("process-start", "1 python (ada)"), ("process-end", "1 python (ada)"), ("process-start", "1 fresh (bob)"),
-        ("process-end", "1 fresh (bob)"),
+        ("process-start", "ada's python (pid 1) started on GPU 0"),
+        ("process-end", "ada's python (pid 1) ended on GPU 0 after 1m59s"),
+        ("process-start", "bob's fresh (pid 1) started on GPU 0"),
+        ("process-end", "bob's fresh (pid 1) ended on GPU 0 after 1s"),
     ]  # fmt: skip
 
 
@@ -114,8 +118,10 @@ def test_states_errors_and_throttling_are_told_once(tmp_path: Path) -> None:
     ]
     write(path, ticks)
     assert kinds(path) == [
-        ("throttled", "sw_thermal_slowdown"), ("unthrottled", "sw_thermal_slowdown"), ("xid", "XID 79"), ("lost", "was ok"),
-        ("back", "was lost"),
+        ("throttled", "GPU 0 throttled: too hot"),
+        ("xid", "GPU 0 reported XID 79 (GPU has fallen off the bus): restart the machine; check power and slot if this comes back"),
+        ("lost", "GPU 0 is lost (fell off the bus)"),
+        ("back", "GPU 0 is responding again"),
     ]  # fmt: skip
 
 

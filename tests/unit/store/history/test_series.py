@@ -116,8 +116,8 @@ def test_a_renumbered_gpu_keeps_its_series_and_a_new_one_gets_its_own(tmp_path: 
         assert [one.uuid for one in reader.gpus(START + 1300, START + 1400)] == ["GPU-b", "GPU-c"]
         (named, *_) = reader.gpus(START, START + 1400)
         assert (named.name, named.memory_total) == ("H100", 80 << 30)
-        kinds = [(event.uuid, event.kind) for event in reader.events(START, START + 1400, {"added", "removed"})]
-        assert kinds == [("GPU-c", "added"), ("GPU-a", "removed")]
+        kinds = [(event.uuids, event.kind) for event in reader.events(START, START + 1400, {"added", "removed"})]
+        assert kinds == [(("GPU-a",), "removed"), (("GPU-c",), "added")]
 
 
 def test_a_metric_that_comes_later_begins_later(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_metric_this_version_does_not_know_is_ignored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("leap", [-1800, -7, 5000])
-def test_a_clock_that_is_set_loses_nothing_and_is_told(tmp_path: Path, leap: int) -> None:
+def test_a_clock_that_is_set_loses_nothing(tmp_path: Path, leap: int) -> None:
     path = str(tmp_path / "h.db")
     clock = TurnedClock()
     with HistoryWriter(path, clock=clock) as writer:
@@ -159,21 +159,15 @@ def test_a_clock_that_is_set_loses_nothing_and_is_told(tmp_path: Path, leap: int
     assert found.times == sorted(found.times)
     coarse = series(path, "power_draw", -10_000, 20_000, 100)
     assert (min(known(coarse.min)), max(known(coarse.max))) == (0.0, 3999.0)
-    with HistoryReader(path) as reader:
-        (event,) = reader.events(START - 10_000, START + 20_000, {"clock"})
-    assert event.text == f"it was set {abs(leap)} s {'back' if leap < 0 else 'forward'}"
 
 
-def test_a_suspend_is_a_gap_and_told(tmp_path: Path) -> None:
+def test_a_suspend_is_a_gap(tmp_path: Path) -> None:
     path = str(tmp_path / "h.db")
     clock = TurnedClock()
     with HistoryWriter(path, clock=clock) as writer:
         for at in range(100):
             clock.now = float(at)
-            clock.slept = 900.0 if at >= 50 else 0.0
-            writer.add(tick(at + clock.slept, gpu(utilization=50)))
-    with HistoryReader(path) as reader:
-        assert [event.text for event in reader.events(START, START + 1000, {"suspend", "clock"})] == ["900 s"]
+            writer.add(tick(at + (900.0 if at >= 50 else 0.0), gpu(utilization=50)))
     assert sum(map(math.isnan, series(path, "utilization", 0, 1000).mean)) == 1
 
 

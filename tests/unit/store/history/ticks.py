@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gpulse.analysis.events import EventDetector
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryReader, HistorySeries, HistoryWriter
@@ -21,13 +22,9 @@ class TurnedClock(Clock):
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.slept = 0.0
 
     def monotonic(self) -> float:
         return self.now
-
-    def asleep(self) -> float:
-        return self.slept
 
 
 def gpu(uuid: str = "GPU-a", processes: tuple[Process, ...] = (), **values: Value) -> Gpu:
@@ -44,12 +41,13 @@ def tick(time: float, *gpus: Gpu, **host: Value) -> Snapshot:
 def write(path: str, snapshots: Iterable[Snapshot]) -> None:
     """Write snapshots as if they came in real time."""
     clock = TurnedClock()
+    detector = EventDetector()
     first: float | None = None
     with HistoryWriter(path, clock=clock) as writer:
         for snapshot in snapshots:
             first = snapshot.time if first is None else first
             clock.now = max(clock.now, snapshot.time - first)
-            writer.add(snapshot)
+            writer.add(snapshot, detector.observe(snapshot))
         assert writer.problems == ()
 
 

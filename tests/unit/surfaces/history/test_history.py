@@ -103,7 +103,7 @@ def test_a_spike_of_one_second_is_in_the_figures(path: str) -> None:
 
 def test_the_tables_hold_no_control_characters(path: str) -> None:
     found = answer(path)
-    text = "\n".join([*overview(found), *events_list(found.events, found.gpus)])
+    text = "\n".join([*overview(found), *events_list(found.events, NOW)])
     assert "\x1b" not in text
     assert "ada" in text
 

@@ -10,6 +10,7 @@ import pytest
 
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Problem, Snapshot
+from gpulse.present.events import ranges
 from gpulse.sinks.base import Mark
 from gpulse.surfaces.report.account import account
 from gpulse.surfaces.report.comparison import comparison_document, differences
@@ -20,7 +21,6 @@ from gpulse.surfaces.report.pages import run_document
 from gpulse.surfaces.report.plain import comparison_to_plain, run_to_plain
 from gpulse.surfaces.report.recorded_samples import RecordedSample
 from gpulse.surfaces.report.run import Run
-from gpulse.surfaces.report.wording import ranges
 from tests.unit.surfaces.report.runs import GIB, HOSTILE, START, gpu, process, run_of, sample, samples
 
 
@@ -113,7 +113,7 @@ def test_a_report_says_what_happened() -> None:
 
     text = to_markdown(run_document(run_of(snapshots())))
     assert "probably out of memory: it held 138 GiB" in text
-    assert re.search(r"GPU 1 held down to the end: too hot", text)
+    assert re.search(r"59s so far +\| GPU 1 throttled: too hot", text)
     assert re.search(r"Peak memory +\| +138/140 GiB \| 99 % of GPU 0", text)
     assert re.search(r"Idle +\| +50 %", text)
     assert "`ada`" in text

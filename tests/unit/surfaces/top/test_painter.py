@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gpulse.model.catalog import Gpu, Process
+from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.text import width
 from gpulse.surfaces.top import painter
-from gpulse.surfaces.top.events import Happening
 from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.painter import paint
 from gpulse.surfaces.top.panels import processes as process_panel
@@ -130,20 +130,20 @@ class TestEvents:
     def test_they_stand_above_the_last_row_newest_first_with_their_age(self) -> None:
         state = screen(120, 40)
         now = state.now
-        state.events = [Happening(now - 3, "GPU 2 was lost", "critical"), Happening(now - 40, "it started")]
+        state.events = [Event(now - 3, "lost", ("2",)), Event(now - 40, "asleep", ("1",))]
         grid = paint(state)
-        assert grid.text()[-2] == "3 s ago GPU 2 was lost   40 s ago it started"
+        assert grid.text()[-2] == "3s ago GPU 2 is lost (fell off the bus)   40s ago GPU 1 is asleep"
         assert grid.styles[-2][10] == "critical"
 
     def test_what_does_not_fit_is_cut_at_the_edge(self) -> None:
         state = screen(80, 24)
-        state.events = [Happening(state.now, "x" * 200)]
-        assert paint(state).text()[-2] == "0 s ago " + "x" * 72
+        state.events = [Event(state.now, "test", note="x" * 200)]
+        assert paint(state).text()[-2] == "0s ago " + "x" * 73
 
     def test_one_from_the_future_is_now(self) -> None:
         state = screen(80, 24)
-        state.events = [Happening(state.now + 5, "it started")]
-        assert "0 s ago it started" in paint(state).text()[-2]
+        state.events = [Event(state.now + 5, "boot")]
+        assert "0s ago the machine booted" in paint(state).text()[-2]
 
 
 class TestThePainter:

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, Gpu, Process
 from gpulse.model.codec import from_plain
+from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryWriter
 from gpulse.surfaces.web.api import POINTS, QUESTIONS
@@ -172,7 +173,7 @@ def test_parameters_that_make_no_sense_are_named(past: Past, query: str) -> None
 def test_without_a_history_that_is_said_and_events_come_from_memory() -> None:
     hub = hub_of(1)
     hub.add(sample(1, name="new"))
-    hub.events.kept.append({"time": START + 1, "uuid": "GPU-0", "kind": "xid", "text": "XID 79"})
+    hub.events.keep([Event(START + 1, "xid", ("0",), uuids=("GPU-0",), value=79.0)])
     app = app_of(hub)
     assert ask(app, "/api/history").status == 404
     query = f"from={START}&to={START + 10}"
@@ -185,7 +186,7 @@ def test_events_come_from_the_history(past: Past) -> None:
     app = app_of(past=past)
     events = ask(app, f"/api/events?from={START - 10}&to={START + 200}").json["events"]
     assert {"start", "stop"} <= {event["kind"] for event in events}
-    assert all(set(event) == {"time", "uuid", "kind", "text"} for event in events)
+    assert all(set(event) == {"time", "uuid", "uuids", "kind", "level", "text"} for event in events)
     only = ask(app, f"/api/events?from={START - 10}&to={START + 200}&kinds=stop").json["events"]
     assert {event["kind"] for event in only} == {"stop"}
 

@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("starlette")
 
+from gpulse.delivery.alerts import Alerts
+from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.web import wire
 from gpulse.surfaces.web.hub import KEPT, REPLAYED, Hub, wanted
@@ -93,22 +95,23 @@ def test_processes_come_every_few_seconds_and_first_of_all() -> None:
 
 
 def test_events_and_alerts_come_before_the_sample_they_belong_to() -> None:
-    class Rules:
-        def observe(self, snapshot: Snapshot) -> list[dict[str, Any]]:
-            return [{"time": snapshot.time, "rule": "hot", "uuid": "GPU-0", "state": "fire", "text": "hot"}]
-
-        def active(self) -> list[dict[str, Any]]:
-            return []
-
-    hub = Hub(None, 1.0, alerts=Rules())
+    kept: list[Event] = []
+    alerts = Alerts({"enable": ["lost"], "lost": {"for": 0}}, lambda _: None)
+    hub = Hub(None, 1.0, alerts=alerts, keep=lambda _, events: kept.extend(events))
     hub.add(sample(0))
     gone = sample(1)
     hub.add(Snapshot(gone.time, gone.gpus[1:], gone.host))
     messages = events_of(hub.after(1)[0].data)
     assert [kind for _, kind, _ in messages] == ["event", "alert", "sample"]
-    assert messages[0][2] == {"time": START + 1, "uuid": "GPU-0", "kind": "removed", "text": "removed"}
+    text = "GPU 0 disappeared"
+    assert messages[0][2] == {
+        "time": START + 1, "uuid": "GPU-0", "uuids": ["GPU-0"], "kind": "removed", "level": "warn", "text": text,
+    }  # fmt: skip
+    assert (messages[1][2]["text"], messages[1][2]["rule"], messages[1][2]["state"]) == (text, "lost", "fire")
     assert [id for id, _, _ in messages] == ["", "", f"{hub.run}-2"]
-    assert [*hub.events.kept] == [messages[0][2]]
+    assert [(event.category, event.alert) for event in kept] == [("removed", ""), ("alert", "fire")]
+    assert hub.events.between(START, START + 10) == kept
+    alerts.close()
 
 
 def test_the_last_minutes_are_kept_and_no_more() -> None:

@@ -1,0 +1,246 @@
+"""Events as sentences: the same words in the live screen, the page, the history, reports, alerts and training logs."""
+
+from __future__ import annotations
+
+from ..model.catalog import GPU_METRICS, HOST_METRICS
+from ..units import duration_text, size_text
+from .cells import throttle_words, value_text
+from .text import Untrusted, clean
+from .xid import xid_remedy, xid_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    from ..model.catalog import Process
+    from ..model.event import Event
+
+    Parts: TypeAlias = "tuple[str, ...]"
+
+_STYLES = {"info": "label"}  # other severities are styles of their own
+
+
+def event_text(event: Event) -> str:
+    """Return an event as one sentence that is safe to print: "GPU 3 throttled: too hot". How long it lasted is told apart."""
+    return "".join(clean(part) if isinstance(part, Untrusted) else part for part in event_parts(event))
+
+
+def event_parts(event: Event) -> Parts:
+    """Return the sentence in parts; what processes and drivers chose is Untrusted, for documents that have markup of their own."""
+    table = _CLEARED if event.alert == "clear" else _SENTENCES
+    sentence = table.get(event.kind) or _SENTENCES.get(event.kind)
+    parts = (Untrusted(event.note or event.kind),) if sentence is None else sentence(event)
+    return ("resolved: ", *parts) if event.alert == "clear" and event.kind not in _CLEARED else parts
+
+
+def event_style(event: Event) -> str:
+    """Return the style that a terminal or page shows an event in: critical, warn, good or label."""
+    return "good" if event.alert == "clear" else _STYLES.get(event.severity, event.severity)
+
+
+def lasted_text(event: Event, now: float) -> str:
+    """Return how long an event has lasted: 12m05s, or 12m05s so far; empty for one that does not last."""
+    if event.kind not in ("lost", "timeout", "throttled", "gap") or event.rule:
+        return ""
+    end = now if event.until is None else event.until
+    return f"{duration_text(max(1.0, end - event.time))}{' so far' if event.until is None else ''}"
+
+
+def gpus_text(labels: Sequence[str]) -> str:
+    """Return the numbers of GPUs with ranges: GPU 0, GPUs 0-3, 7."""
+    return f"GPU{'s' if len(labels) > 1 else ''} {ranges(labels) or '?'}"
+
+
+def ranges(labels: Sequence[str]) -> str:
+    """Return labels with a dash for three or more consecutive numbers: 0-3, 7."""
+    parts: list[list[str]] = []
+    for label in labels:
+        follows = parts and label.isdecimal() and parts[-1][-1].isdecimal() and int(label) == int(parts[-1][-1]) + 1
+        if follows:
+            parts[-1].append(label)
+        else:
+            parts.append([label])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(part) for part in parts)
+
+
+def process_parts(process: Process | None) -> Parts:
+    """Return whose process it is and what it is called: ada's python3 (pid 1224)."""
+    if process is None:
+        return ("a process",)
+    pid = () if process.pid is None else (f" (pid {process.pid:.0f})",)
+    owner = (Untrusted(process.user), "'s ") if process.user else ()
+    return (*owner, Untrusted(process.name or "process"), *pid)
+
+
+def _number(event: Event, key: str = "") -> float:
+    value = event.values.get(key) if key else event.value
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _of_gpu(words: str) -> Callable[[Event], Parts]:
+    return lambda event: (f"{gpus_text(event.gpus)} {words}",)
+
+
+def _fixed(words: str) -> Callable[[Event], Parts]:
+    return lambda event: (words,)
+
+
+def _lost(event: Event) -> Parts:
+    code = f", XID {event.value:.0f}" if event.value is not None else ""
+    return (f"{gpus_text(event.gpus)} is lost (fell off the bus{code})",)
+
+
+def _xid(event: Event) -> Parts:
+    remedy = xid_remedy(_number(event))
+    return (f"{gpus_text(event.gpus)} reported {xid_text(_number(event))}{f': {remedy}' if remedy else ''}",)
+
+
+def _memory_errors(event: Event) -> Parts:
+    plural = "" if event.value == 1 else "s"
+    return (f"{gpus_text(event.gpus)}: {_number(event):.0f} new uncorrected memory error{plural}",)
+
+
+def _throttled(event: Event) -> Parts:
+    return (f"{gpus_text(event.gpus)} throttled: ", *throttle_words(event.reasons))
+
+
+def _out_of_memory(event: Event) -> Parts:
+    held = f": it held {size_text(_number(event))}" if event.value is not None else ""
+    return (*process_parts(event.process), f" ended on {gpus_text(event.gpus)}, probably out of memory{held}")
+
+
+def _started(event: Event) -> Parts:
+    return (*process_parts(event.process), f" started on {gpus_text(event.gpus)}")
+
+
+def _ended(event: Event) -> Parts:
+    ran = event.process.running_time if event.process is not None else None
+    after = "" if ran is None else f" after {duration_text(ran)}"
+    peak = "" if event.value is None else f", peak memory {size_text(event.value)}"
+    more = _number(event, "more")
+    others = f" and {more:.0f} more" if more else ""
+    return (*process_parts(event.process), f"{others} ended on {gpus_text(event.gpus)}{after}{peak}")
+
+
+def _hot(event: Event) -> Parts:
+    where = f"{gpus_text(event.gpus)} memory" if event.note == "memory" else gpus_text(event.gpus)
+    return (f"{where} is at {_number(event):.0f} °C (limit {_number(event, 'above'):.0f} °C)",)
+
+
+def _cooled(event: Event) -> Parts:
+    where = f"{gpus_text(event.gpus)} memory" if event.note == "memory" else gpus_text(event.gpus)
+    return (f"{where} has cooled down to {_number(event):.0f} °C",)
+
+
+def _nearly_full(event: Event) -> Parts:
+    full = f"{event.note or gpus_text(event.gpus)} memory is {_number(event):.0f} % full"
+    if event.process is None:
+        return (full,)
+    return (f"{full}; ", *process_parts(event.process), f" holds {size_text(event.process.memory_used or 0.0)}")
+
+
+def _has_room(event: Event) -> Parts:
+    return (f"{event.note or gpus_text(event.gpus)} memory is down to {_number(event):.0f} %",)
+
+
+def _growing(event: Event) -> Parts:
+    rate = f" on {gpus_text(event.gpus)} grows by {size_text(60 * _number(event))} per minute"
+    if "full_in_low" not in event.values:
+        return (*process_parts(event.process), rate)
+    first, last = (duration_text(_number(event, key)) for key in ("full_in_low", "full_in_high"))
+    full = f"; memory will be full in {first}" + (f" to {last}" if last != first else "")
+    return (*process_parts(event.process), rate + full)
+
+
+def _no_longer_growing(event: Event) -> Parts:
+    return (*process_parts(event.process), f" on {gpus_text(event.gpus)} no longer grows")
+
+
+def _idle(event: Event) -> Parts:
+    held = f" holds {size_text(_number(event))} on {gpus_text(event.gpus)}"
+    return (*process_parts(event.process), f"{held} but has been idle for {duration_text(_number(event, 'idle'))}")
+
+
+def _no_longer_idle(event: Event) -> Parts:
+    return (*process_parts(event.process), f" on {gpus_text(event.gpus)} is no longer idle")
+
+
+def _free(event: Event) -> Parts:
+    total = "" if event.value is None else f" ({size_text(event.value)})"
+    return (f"{event.note or gpus_text(event.gpus)}{total} is free",)
+
+
+def _threshold(event: Event, cleared: bool = False) -> Parts:
+    key = str(event.values.get("metric", ""))
+    metric = (GPU_METRICS if event.gpus else HOST_METRICS).get(key)
+    if metric is None:
+        return (Untrusted(key or "a metric"), " passed its threshold")
+    now = f"{event.note or gpus_text(event.gpus) if event.gpus else 'host'}: {metric.title} is {value_text(metric, event.value)}"
+    side = "above" if "above" in event.values else "below"
+    return (now,) if cleared else (f"{now}, {side} {value_text(metric, _number(event, side))}",)
+
+
+def _gap(event: Event) -> Parts:
+    lasted = 0.0 if event.until is None else event.until - event.time
+    return (f"no samples for {duration_text(max(1.0, lasted))}",)
+
+
+def _clock(event: Event) -> Parts:
+    way = "forward" if _number(event) > 0 else "back"
+    return (f"the system clock was set {way} by {duration_text(abs(_number(event)))}",)
+
+
+def _verdict(event: Event) -> Parts:
+    return (f"{gpus_text(event.gpus)}: ", Untrusted(event.note))
+
+
+def _dropped(event: Event) -> Parts:
+    if event.note:
+        return ("a sample could not be kept: ", Untrusted(event.note))
+    return (f"{_number(event):.0f} samples were lost while the disk was full",)
+
+
+_SENTENCES: dict[str, Callable[[Event], Parts]] = {
+    "lost": _lost,
+    "timeout": _of_gpu("is not responding"),
+    "xid": _xid,
+    "memory-errors": _memory_errors,
+    "out-of-memory": _out_of_memory,
+    "throttled": _throttled,
+    "hot": _hot,
+    "memory-nearly-full": _nearly_full,
+    "memory-growth": _growing,
+    "idle-allocation": _idle,
+    "threshold": _threshold,
+    "verdict": _verdict,
+    "gap": _gap,
+    "dropped": _dropped,
+    "removed": _of_gpu("disappeared"),
+    "added": _of_gpu("appeared"),
+    "back": _of_gpu("is responding again"),
+    "gpu-free": _free,
+    "instance-removed": _fixed("the MIG instance was removed"),
+    "asleep": _of_gpu("is asleep"),
+    "process-end": _ended,
+    "process-start": _started,
+    "suspend": lambda event: (f"the machine was suspended for {duration_text(_number(event))}",),
+    "clock": _clock,
+    "boot": _fixed("the machine booted"),
+    "start": _fixed("recording started"),
+    "stop": _fixed("recording stopped"),
+}
+_CLEARED: dict[str, Callable[[Event], Parts]] = {
+    "lost": _of_gpu("is responding again"),
+    "timeout": _of_gpu("is responding again"),
+    "removed": _of_gpu("is responding again"),
+    "xid": lambda event: (f"{gpus_text(event.gpus)}: no new XID since XID {_number(event):.0f}",),
+    "memory-errors": _of_gpu("has no new memory errors"),
+    "throttled": _of_gpu("is no longer throttled"),
+    "hot": _cooled,
+    "memory-nearly-full": _has_room,
+    "memory-growth": _no_longer_growing,
+    "idle-allocation": _no_longer_idle,
+    "process-end": _ended,
+    "threshold": lambda event: _threshold(event, cleared=True),
+}
