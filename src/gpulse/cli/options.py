@@ -125,14 +125,17 @@ SOURCES = ("auto", "nvidia", "demo", "replay:")
 COLORS = ("auto", "always", "never")
 
 GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=some_words, complete="gpus",
-             help="GPUs to use: index, range (0-3), UUID prefix, PCI bus id, or `visible` for CUDA_VISIBLE_DEVICES (default: all)")  # fmt: skip
+             help="GPUs to use: index, range (0-3), UUID prefix, PCI bus id, or `visible` for CUDA_VISIBLE_DEVICES "
+                  "(default: all)")  # fmt: skip
 SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
-                help="Where to read from: auto, nvidia, demo or replay:FILE[@START][*SPEED] (default: $GPULSE_SOURCE, else auto)")  # fmt: skip
+                help="Where to read from: auto, nvidia, demo or replay:FILE[@START][*SPEED] (default: $GPULSE_SOURCE, "
+                     "else auto)")  # fmt: skip
 DEMO = Option("--demo", default=False, help="Use a simulated machine with 8 GPUs; same as --source demo")
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
                help="When to use color: auto, always or never; auto honors NO_COLOR and FORCE_COLOR (default: auto)")  # fmt: skip
 THEME = Option("--theme", value="THEME", complete=("dark", "light", "contrast", "blind", "mono"),
-               help="Color theme: dark, light, contrast (high contrast), blind (color-blind safe) or mono (default: the saved setting, else dark)")  # fmt: skip
+               help="Color theme: dark, light, contrast (high contrast), blind (color-blind safe) or mono (default: "
+                    "the saved setting, else dark)")  # fmt: skip
 HELP = Option("--help", "-h", default=False, help="Show this help and exit")
 COMMON = (GPU, SOURCE, DEMO, COLOR, HELP)
 

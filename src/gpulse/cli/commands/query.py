@@ -154,7 +154,8 @@ VERB = Verb(
     (
         Option("--query-gpu", value="FIELDS", parse=some_words, complete="metrics",
                help="GPU fields to print, by nvidia-smi name or gpulse key, separated by commas"),
-        Option("--query-compute-apps", value="FIELDS", parse=some_words, help="Fields to print for each compute process, separated by commas"),
+        Option("--query-compute-apps", value="FIELDS", parse=some_words,
+               help="Fields to print for each compute process, separated by commas"),
         Option("--format", value="FORMAT", complete=FORMATS, open=True,
                help="Output format: csv[,noheader][,nounits], json, ndjson, prometheus or table (default: csv)"),
         Option("--loop", "-l", value="SECONDS", parse=seconds("--loop", 0.001, 86400), optional=5.0,
@@ -170,8 +171,10 @@ VERB = Verb(
         Option("--display", "-d", value="SECTIONS", help="Print only these sections of -q, for example MEMORY,UTILIZATION"),
         Option("-x", default=False, help="Print -q as XML"),
         Option("--scroll", value="GROUPS", optional="puc",
-               help="Print scrolling columns like dmon: p=power, u=utilization, c=clocks, m=memory, e=errors, t=PCIe, a=activity (default: puc)"),
-        Option("--scroll-processes", value="GROUPS", optional="u", help="Print scrolling columns like pmon: u=utilization, m=memory (default: u)"),
+               help="Print scrolling columns like dmon: p=power, u=utilization, c=clocks, m=memory, e=errors, t=PCIe, "
+                    "a=activity (default: puc)"),
+        Option("--scroll-processes", value="GROUPS", optional="u",
+               help="Print scrolling columns like pmon: u=utilization, m=memory (default: u)"),
         Option("--help-query-gpu", default=False, help="List all fields of --query-gpu and exit"),
         Option("--help-query-compute-apps", default=False, help="List all fields of --query-compute-apps and exit"),
         Option("--unsupported", default=False, help="List the nvidia-smi fields for which gpulse always prints [N/A], and exit"),
