@@ -54,7 +54,13 @@ def _faults() -> list[Alert]:
             "The driver reported an error. NVIDIA's list of XIDs tells whether the program or the board is at fault.",
         ),
         Alert(
-            *("GpulseEccUncorrected", f"increase({errors}[1h]) > 0", "0m", "critical", f"{WHO} has uncorrected memory errors"),
+            *(
+                "GpulseEccUncorrected",
+                f"increase({errors}[1h]) > 0",
+                "0m",
+                "critical",
+                f"{WHO} has uncorrected memory errors",
+            ),
             "{{ $value }} uncorrected errors in the last hour; results of programs on this GPU may be wrong.",
         ),
         Alert(

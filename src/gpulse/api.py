@@ -73,7 +73,7 @@ def pick(
     from .analysis.free import WANTED, Requirement, best, refusal, samples_for, watch
 
     if n < 1:
-        raise UsageError(f"{n} GPUs cannot be picked;", "ask for 1 or more.")
+        raise UsageError(f"cannot pick {n} GPUs;", "ask for 1 or more.")
     needed = parse_size(free_memory) if isinstance(free_memory, str) else free_memory
     asked = Requirement(n, needed, utilization)
     interval, size = samples_for(window)

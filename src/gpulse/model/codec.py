@@ -57,10 +57,10 @@ def to_plain(snapshot: Snapshot) -> dict[str, Any]:
 def from_plain(plain: Any) -> Snapshot:
     """Build a snapshot from plain data; raise RecordingError when the schema is not one this version reads."""
     if not isinstance(plain, dict):
-        raise RecordingError("this line is not a snapshot: it holds no JSON object.")
+        raise RecordingError("this line is not a snapshot: it is not a JSON object.")
     if plain.get("schema") != SCHEMA:
         raise RecordingError(
-            f"this line has schema {plain.get('schema')!r} and this version reads {SCHEMA};",
+            f"this line has schema {plain.get('schema')!r}, but this version reads schema {SCHEMA};",
             "use the version of gpulse that wrote it.",
         )
     return Snapshot(

@@ -158,10 +158,10 @@ class Reading:
         object.__setattr__(self, "gaps", gaps)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} is a value and cannot be changed; use replace({name}=...)")
+        raise AttributeError(f"a {type(self).__name__} is immutable; use replace({name}=...)")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a {type(self).__name__} is a value and cannot be changed")
+        raise AttributeError(f"a {type(self).__name__} is immutable")
 
     def get(self, key: str) -> Value | None:
         """Return the value of a catalog key, or None."""

@@ -29,7 +29,7 @@ _POLL = 0.01
 _SHORTEST = 0.001  # seconds between two samples: below, only looking would be left
 _FOREIGN = Problem(
     "processes",
-    "the driver's process ids belong to the host, so names and users cannot be shown here.",
+    "the driver reports process ids of the host, so process names and users cannot be shown in this container.",
     "Start the container with --pid=host (hostPID: true in Kubernetes) to see them.",
 )
 
@@ -70,8 +70,8 @@ class Sampler:
         results = self._lanes.run([("source", self.source.open)])
         if "source" not in results:
             raise DriverTimeout(
-                f"{self.source.name}: the driver does not answer.",
-                "It may hang: `dmesg | tail` may say why; a reset of the GPU or a reboot is the usual cure.",
+                f"{self.source.name}: the driver does not respond.",
+                "It may hang: check `dmesg | tail`; resetting the GPU or rebooting usually helps.",
             )
         if isinstance(results["source"], Exception):
             raise results["source"]
@@ -229,7 +229,7 @@ class Sampler:
     def _know(self, answer: Any, problems: list[Problem]) -> tuple[dict[int, Facts], Facts | None]:
         """Return what the machine knows of the processes, and of itself; either may be missing, with a problem."""
         if answer is None:
-            problems.append(Problem("machine", "the kernel does not answer about processes or the machine."))
+            problems.append(Problem("machine", "the kernel does not respond to reads of process and host information."))
         if not isinstance(answer, SourceAnswer):
             return {}, None
         if answer.foreign:
