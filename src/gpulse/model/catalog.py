@@ -48,7 +48,7 @@ class Process(Reading):
 
 
 class Host(Reading):
-    """The machine around the GPUs."""
+    """The host that the GPUs are in."""
 
     __slots__ = ()
 
@@ -124,7 +124,7 @@ class Gpu(Reading):
     bar1_used = Number("BAR1 used", "Used part of the window through which the CPU accesses GPU memory.", unit=BYTES, cost="slow", group="memory", short="BAR1", high=2**60)
     bar1_total = Number("BAR1 total", "Size of the window through which the CPU accesses GPU memory.", unit=BYTES, cost="slow", group="memory", short="BAR1 TOTAL", high=2**60)
 
-    # heat and power
+    # temperature and power
     temperature = Number("Temperature", "Temperature of the chip.", unit=CELSIUS, group="thermal", short="TEMP", smi=("temperature.gpu",), dcgm="DCGM_FI_DEV_GPU_TEMP", otel="hw.temperature", low=-50, high=200, warn=80, critical=90)
     memory_temperature = Number("Memory temperature", "Temperature of the memory.", unit=CELSIUS, group="thermal", short="MEM TEMP", smi=("temperature.memory",), dcgm="DCGM_FI_DEV_MEMORY_TEMP", low=-50, high=200, warn=90, critical=100)
     temperature_limit = Number("Temperature limit", "Temperature at which the GPU is throttled.", unit=CELSIUS, cost="static", group="thermal", short="LIMIT", low=1, high=200)
