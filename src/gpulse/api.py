@@ -1,4 +1,4 @@
-"""Looking from Python: once, again and again, as the program's own devices, or for free ones."""
+"""The Python API: one snapshot, a stream of them, the GPUs a program can see, and free GPUs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def snapshot(
     metrics: Sequence[str] | None = None, *, gpus: Sequence[str | int] | None = None, source: str | None = None
 ) -> Snapshot:
-    """Return one look at this machine: all metrics, or only those named; all GPUs, or only those named.
+    """Return one snapshot of this machine, with all metrics and GPUs or only those named.
 
-    Raises SourceUnavailable when there is no GPU to read. Takes about 0.1 s where activity (SM, tensor, DRAM) is asked.
+    Raises SourceUnavailable if no GPU can be read. Takes about 0.1 s if it includes activity (SM, tensor, DRAM).
     """
     sampler = _open(metrics, gpus, source)
     try:
@@ -36,16 +36,16 @@ def snapshot(
 
 
 def gpus(metrics: Sequence[str] | None = None, *, source: str | None = None) -> tuple[Gpu, ...]:
-    """Return the GPUs of this machine as they are now."""
+    """Return the GPUs of this machine with their current values."""
     return snapshot(metrics, source=source).gpus
 
 
 def visible_gpus(metrics: Sequence[str] | None = None, *, source: str | None = None) -> tuple[Gpu, ...]:
-    """Return the GPUs that this program sees, in its own order: the one at place 0 is cuda:0.
+    """Return the GPUs that this program can see, in its own order: index 0 is cuda:0.
 
-    Where torch has started CUDA, torch says which; else the environment does (CUDA_VISIBLE_DEVICES and other vendors').
-    A MIG instance stands there as itself. GPUs of different kinds are taken to be counted by bus, which CUDA does only
-    with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    If torch has initialized CUDA, torch provides the mapping; otherwise the environment does (CUDA_VISIBLE_DEVICES and the
+    variables of other vendors). A MIG instance is returned as itself. Different GPU models are assumed to be in PCI bus order,
+    which CUDA uses only with CUDA_DEVICE_ORDER=PCI_BUS_ID.
     """
     from .model.visible import by_uuid, visible
 
@@ -64,16 +64,16 @@ def pick(
     gpus: Sequence[str | int] | None = None,
     source: str | None = None,
 ) -> tuple[Gpu, ...]:
-    """Return `n` free GPUs, the best first; raise NoFreeGpu, which says of each why it is not free, when there are fewer.
+    """Return `n` free GPUs, best first; raise NoFreeGpu with the reasons if there are fewer.
 
-    Free is a GPU without compute processes or memory in use, and idle (at most `utilization` per cent) over `window`
-    seconds (2 unless given), which is how long this takes. `free_memory`, in bytes or as "40GiB", is what must be left. Only GPUs that
-    the environment (CUDA_VISIBLE_DEVICES) leaves this program are chosen, and none that another has claimed.
+    A GPU is free if it has no compute process, no memory in use, and at most `utilization` percent utilization during `window`
+    seconds (default: 2), which is also how long the call takes. `free_memory` is the minimum free memory, in bytes or as "40GiB".
+    Only GPUs that the environment (CUDA_VISIBLE_DEVICES) leaves to this program are selected, and none that is claimed.
     """
     from .analysis.free import WANTED, Requirement, best, refusal, samples_for, watch
 
     if n < 1:
-        raise UsageError(f"{n} GPUs cannot be picked;", "ask for 1 or more.")
+        raise UsageError(f"cannot pick {n} GPUs;", "ask for 1 or more.")
     needed = parse_size(free_memory) if isinstance(free_memory, str) else free_memory
     asked = Requirement(n, needed, utilization)
     interval, size = samples_for(window)
@@ -95,7 +95,7 @@ def stream(
     gpus: Sequence[str | int] | None = None,
     source: str | None = None,
 ) -> Iterator[Snapshot]:
-    """Yield a snapshot every `interval` seconds until the caller stops; the driver is let go when the iterator is closed."""
+    """Yield a snapshot every `interval` seconds until the caller stops; closing the iterator releases the driver."""
     sampler = _open(metrics, gpus, source)
     try:
         sampler.settle()

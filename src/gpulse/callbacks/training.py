@@ -215,6 +215,6 @@ def _complain(where: str, what: str) -> None:
     if where not in _told:
         _told.add(where)
         try:
-            sys.stderr.write(f"gpulse: {what} (said once; the training goes on).\n")
+            sys.stderr.write(f"gpulse: {what} (reported once; training continues).\n")
         except (OSError, ValueError, AttributeError):
             pass  # closed, or none

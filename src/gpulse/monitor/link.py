@@ -45,7 +45,7 @@ class Link:
                 return
             self.restarts += 1
             if self.restarts > _TRIES:
-                self._say("the sampler ended again and again; this program goes on without it.")
+                self._say("the sampling process died repeatedly; this program continues without monitoring.")
                 return
             time.sleep(min(5.0, 0.2 * 4 ** (self.restarts - 1)))
             if self._stopping:

@@ -65,7 +65,10 @@ class Monitor:
         if not 0.1 <= interval <= 3600:
             raise UsageError(f"an interval of {interval} s is not between 0.1 and 3600;", "try interval=1.")
         if mode not in ("process", "thread") or ranks not in ("one", "all"):
-            raise UsageError("mode is process or thread, ranks is one or all;", "choose one of these.")
+            raise UsageError(
+                f"invalid mode {mode!r} or ranks {ranks!r};",
+                'mode must be "process" or "thread", and ranks "one" or "all".',
+            )
         self.interval = interval
         self.errors = 0
         self._sinks = [*sinks] if hasattr(sinks, "__iter__") else [sinks]
@@ -224,7 +227,7 @@ class Monitor:
             self._listener = threading.Thread(target=self._listen, name="gpulse-monitor", daemon=True)
             self._listener.start()
         except Exception as error:  # noqa: BLE001  # no process or thread to be had, or the interpreter is ending
-            self._say(f"no sampler could be started ({error}); this program goes on without one.")
+            self._say(f"sampling could not be started ({error}); this program continues without monitoring.")
             self._link = None  # an agent that did start sees the end of its pipe
 
     def _is_ours(self) -> bool:
@@ -256,7 +259,9 @@ class Monitor:
             try:
                 sink.open()
             except Exception as error:  # noqa: BLE001  # a missing logger must not keep a training from starting
-                self._say(f"{sink.name}: {str(error) or type(error).__name__} (this program goes on without it).")
+                self._say(
+                    f"{sink.name}: {str(error) or type(error).__name__} (this program continues without this sink)."
+                )
                 continue
             outlet = Outlet(sink, self._say)
             outlet.start()
@@ -285,7 +290,7 @@ class Monitor:
                     for outlet in self._outlets:
                         outlet.put(sample)
         except Exception as error:  # noqa: BLE001  # our own mistake ends the monitoring, never the training
-            self._say(f"{type(error).__name__}: {error}; this program goes on without a monitor.")
+            self._say(f"{type(error).__name__}: {error}; this program continues without monitoring.")
         finally:
             ledger.unwatched()
             over.set()
@@ -293,16 +298,16 @@ class Monitor:
     def _doubt(self, greeting: Greeting) -> None:
         if not greeting.certain:
             self._say(
-                "GPUs of several kinds are in this machine, and CUDA numbers the fastest first: gpu0 may be another one "
-                "here. Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or start the monitor after CUDA."
+                "this machine has different GPU models, and CUDA puts the fastest first: gpu0 may not be cuda:0. "
+                "Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or start the monitor after initializing CUDA."
             )
         from .ranks import local_size
 
         size = local_size(os.environ)
         if not self._every_rank and greeting.uuids is not None and max(1, len(greeting.uuids)) < size:
             self._say(
-                f"this process sees {len(greeting.uuids)} GPU(s) and samples for the {size} of its job "
-                'here. Use Monitor(gpus="all") or ranks="all" to see the others.'
+                f"this process sees {len(greeting.uuids)} GPU(s) and samples for all {size} processes of its job on this "
+                'machine. Use Monitor(gpus="all") or ranks="all" to see the others.'
             )
 
     def _relax(self, ledger: Ledger) -> None:
@@ -387,5 +392,5 @@ def _checked(metrics: Sequence[str]) -> list[str]:
 def _listed(gpus: str | Sequence[str | int]) -> list[str]:
     words = gpus.split(",") if isinstance(gpus, str) else [str(gpu) for gpu in gpus]
     if not words:
-        raise UsageError("gpus names nothing;", "write it as gpus=[0, 2], or visible, or all.")
+        raise UsageError("gpus is empty;", 'write it as gpus=[0, 2], "visible" or "all".')
     return words

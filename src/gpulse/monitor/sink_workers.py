@@ -74,5 +74,5 @@ class Outlet:
             self.failed += 1
             if self.failed == 1:
                 self._say(
-                    f"{self.sink.name}: {str(error) or type(error).__name__} (said once; its other samples go on)."
+                    f"{self.sink.name}: {str(error) or type(error).__name__} (reported once; other samples are still written)."
                 )

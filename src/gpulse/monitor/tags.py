@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from .request import AgentSample
 
 TRAINING = {
-    "train/steps_per_second": "Steps of the program a second.",
-    "train/items_per_second": "Items the program counted a second.",
-    "train/data_wait": "Share of the time the program waited for data, in %.",
+    "train/steps_per_second": "Steps of the program per second.",
+    "train/items_per_second": "Items processed by the program per second.",
+    "train/data_wait": "Share of time the program waited for data, in percent.",
 }
 _PROGRAM = {key for key in PROCESS_METRICS if key not in ("pid", "running_time", "memory_used")}
 

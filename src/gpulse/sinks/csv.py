@@ -42,7 +42,7 @@ class CsvSink(Sink):
 
             self._columns = next(reader([header]), [])
             if tuple(self._columns[: len(FIXED)]) != FIXED:
-                raise GpulseError(f"{self.path} is there and was not written by a CsvSink.", "Choose another name.")
+                raise GpulseError(f"{self.path} exists and was not written by a CsvSink.", "Choose another name.")
         self._file = KeptLines(self.path)
         self._file.cut()
 
@@ -94,7 +94,7 @@ class CsvSink(Sink):
         except OSError as error:
             if os.path.exists(draft):
                 os.unlink(draft)
-            raise GpulseError(f"{self.path} cannot get another column: {error.strerror}.") from None
+            raise GpulseError(f"{self.path} cannot be extended by a column: {error.strerror}.") from None
         self._file.reopen()
         self._columns = columns
 

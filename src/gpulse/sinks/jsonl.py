@@ -37,7 +37,7 @@ class JsonlSink(Sink):
             try:
                 from_line(line)
             except RecordingError:
-                raise GpulseError(f"{self.path} is there and is not a recording.", "Choose another name.") from None
+                raise GpulseError(f"{self.path} exists and is not a recording.", "Choose another name.") from None
         self._file = KeptLines(self.path)
         self._file.cut()
 

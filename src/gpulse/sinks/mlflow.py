@@ -44,7 +44,7 @@ class MlflowSink(Sink):
             run = mlflow.active_run()  # of this thread: in another one there is none, and logging would begin a new run
             if run is None:
                 raise GpulseError(
-                    "no MLflow run is active.", "Call mlflow.start_run() first, or give MlflowSink(run_id)."
+                    "no MLflow run is active.", "Call mlflow.start_run() first, or pass MlflowSink(run_id)."
                 )
             run_id = run.info.run_id
         self._run_id = run_id

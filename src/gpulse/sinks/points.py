@@ -50,7 +50,7 @@ class Points:
 
     def __init__(self, axis: Axis) -> None:
         if axis not in ("seconds", "train"):
-            raise UsageError(f"step={axis!r} is not known;", 'choose "seconds" or "train".')
+            raise UsageError(f"unknown step={axis!r};", 'choose "seconds" or "train".')
         self._by_second = axis == "seconds"
         self._base = 0
         self._step = -1

@@ -162,6 +162,6 @@ def _fresh_directory(logdir: str) -> str:
             number += 1
             path = os.path.join(logdir, f"gpulse-{number}")
         except OSError as error:
-            raise GpulseError(f"{path} cannot be made: {error.strerror}.") from None
+            raise GpulseError(f"{path} cannot be created: {error.strerror}.") from None
         else:
             return path

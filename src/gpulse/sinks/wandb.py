@@ -36,7 +36,7 @@ class WandbSink(Sink):
     def open(self) -> None:
         run = load("wandb", "wandb").run if self._given is None else self._given
         if run is None:
-            raise GpulseError("no W&B run is active.", "Call wandb.init() first, or give WandbSink(run).")
+            raise GpulseError("no W&B run is active.", "Call wandb.init() first, or pass WandbSink(run).")
         run.define_metric(under(self._prefix, "*"), step_metric=under(self._prefix, "elapsed"))
         self._run, self._row = run, -1
 

@@ -150,7 +150,7 @@ def _spawned(command: Sequence[str], environ: Mapping[str, str], mask: set[int |
 
 def _not_started(program: str, error: OSError) -> NotStarted:
     missing = isinstance(error, FileNotFoundError)
-    cure = "Is it spelled right, and in PATH?" if missing else "Is it a program, and may you run it?"
+    cure = "Check its spelling and PATH." if missing else "Check that it is an executable program."
     found = NotStarted(f"'{clean(program)}' cannot be started: {error.strerror}.", cure)
     if missing:
         found.exit_code = 127

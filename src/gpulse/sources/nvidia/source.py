@@ -60,8 +60,8 @@ class NvidiaSource(Source):
         if not self.devices:
             self.close()
             raise SourceUnavailable(
-                "NVIDIA: the driver runs but lists no GPU.",
-                "In a container, give it devices with `--gpus all`; else `lspci | grep -i nvidia` says what the bus has.",
+                "NVIDIA: the driver is running but lists no GPU.",
+                "In a container, add devices with `--gpus all`; otherwise check `lspci | grep -i nvidia`.",
             )
         if self._staying:
             self.stay()
