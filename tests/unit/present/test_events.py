@@ -179,7 +179,7 @@ def test_whatever_processes_call_themselves_a_sentence_is_safe_and_one_line(
     kind: str, name: str, user: str, value: float | None
 ) -> None:
     process = Process({"pid": 1, "name": name, "user": user})
-    values = {"metric": name, "above": 1.0, "full_in_low": 1.0, "full_in_high": 2.0}
+    values: dict[str, float | str] = {"metric": name, "above": 1.0, "full_in_low": 1.0, "full_in_high": 2.0}
     event = Event(1.0, kind, ("0",), process=process, reasons=(name,), value=value, values=values, note=user)
     assert event_text(event).isprintable()
     trusted = "".join(part for part in event_parts(event) if not isinstance(part, Untrusted))
