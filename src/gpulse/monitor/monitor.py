@@ -1,4 +1,4 @@
-"""Monitor: one line in the training code, and everything else happens beside it."""
+"""Monitor: sample GPUs in the background of a training program."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_GOODBYE = 2.5  # seconds that stopping may take, whatever hangs
-_HASTE = 0.1  # seconds between samples while something is measured: the activity counters latch no faster
-_LINGER = 2.0  # seconds it stays so, since what is measured once is often measured again
+_GOODBYE = 2.5  # maximum seconds for stopping, whatever hangs
+_HASTE = 0.1  # seconds between samples while something is measured: the activity counters do not latch faster
+_LINGER = 2.0  # seconds to keep that rate, since measurements are often repeated
 _PUNCTUAL = 0.9  # share of the interval after which a sample counts as the next one for sinks
 
-running: list[Monitor] = []  # those of this process, the one started last at the end
+running: list[Monitor] = []  # the monitors of this process, the most recently started last
 forked = False  # whether this process was forked from one with a monitor
 
 
 class Monitor:
-    """Watches the GPUs this program can see, in the background, and hands every sample to its sinks.
+    """Samples the GPUs this program can see in the background and passes every sample to its sinks.
 
-    Use it in a `with`, or `start()` and `stop()`; it also stops when the program ends, however that comes. Nothing in it raises
-    into the program once it is made, and nothing waits for a GPU: an error is said once on stderr and counted. In a forked child
-    it does nothing. Under torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every one), the
-    others only count their steps. `gpus` is visible, all, or names as in `--gpu`. `mode="thread"` samples in a thread of the
-    program instead of a process. `report=True` prints the summary at the end.
+    Use it in a `with`, or call `start()` and `stop()`; it also stops when the program ends. Once created, it never raises into the
+    program and never waits for a GPU: an error is printed once to stderr and counted. In a forked child it does nothing. Under
+    torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the others only count their
+    steps. `gpus` is "visible", "all", or names as in `--gpu`. `mode="thread"` samples in a thread of the program instead of a
+    separate process. `report=True` prints the summary at the end.
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class Monitor:
         self._hasty_until = 0.0
         self._told_at = 0.0
 
-    # --- life
+    # --- start and end
 
     def start(self) -> Self:
-        """Begin; returns at once. Starting one that runs does nothing."""
+        """Start sampling and return immediately. Does nothing if it is already running."""
         if self._is_ours():
             return self
         self._pid = os.getpid()
@@ -110,9 +110,9 @@ class Monitor:
         return self
 
     def stop(self) -> Summary | None:
-        """Take a last sample, finish the sinks and return the summary; at most some seconds, also when a driver or a sink hangs.
+        """Take a last sample, close the sinks and return the summary; takes a few seconds at most, even if a driver or a sink hangs.
 
-        None when it was not started here.
+        Returns None if it was not started in this process.
         """
         if not self._is_ours() or self._ledger is None:
             return None
@@ -142,7 +142,10 @@ class Monitor:
         return self.start()
 
     def __reduce__(self) -> tuple[type[Monitor], tuple[()]]:
-        return Monitor, ()  # what carries one to another process, as a data set may, finds one there that does nothing
+        return (
+            Monitor,
+            (),
+        )  # a monitor that is pickled to another process, for example with a data set, does nothing there
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -151,29 +154,29 @@ class Monitor:
             self.mark("failed", type(error).__name__)
         self.stop()
 
-    # --- what the program says
+    # --- reported by the program
 
     def phase(self, name: str) -> PhaseContext:
-        """Return a context that names what the program does inside it: train, eval, save. Phases nest, and repeat."""
+        """Return a context manager for a phase of the program: train, eval, save. Phases can be nested and repeated."""
         return PhaseContext(self, str(name))
 
     def mark(self, name: str, value: float | str | None = None) -> None:
-        """Note a moment: `mark("epoch", 3)`. A number is logged as mark/epoch."""
+        """Record a mark: `mark("epoch", 3)`. A number is logged as mark/epoch."""
         if self._is_ours() and self._ledger is not None:
             self._ledger.mark(str(name), value)
 
     def step(self, count: int = 1, items: float = 0) -> None:
-        """Count a step, and with `items` what it worked on (samples, tokens): makes throughput, and the steps of sinks."""
+        """Count a step and, with `items`, what it processed (samples, tokens), for throughput and the steps of sinks."""
         if self._is_ours() and self._ledger is not None:
             self._ledger.step(count, items)
 
     def waited(self, seconds: float) -> None:
-        """Add time that the program spent waiting for data; callbacks and `batches` call it by themselves."""
+        """Add time that the program spent waiting for data; callbacks and `batches` do this automatically."""
         if self._is_ours() and self._ledger is not None:
             self._ledger.waited(seconds)
 
     def batches(self, loader: Iterable[T]) -> Iterator[T]:
-        """Yield what a loader yields, noting how long each took to come and counting each as a step."""
+        """Yield the batches of a loader; measure how long each took to load, and count each as a step."""
         batches = iter(loader)
         while True:
             began = time.perf_counter()
@@ -185,7 +188,7 @@ class Monitor:
             yield batch
             self.step()
 
-    # --- what is known
+    # --- results
 
     @property
     def latest(self) -> Snapshot | None:
@@ -194,32 +197,32 @@ class Monitor:
         return None if latest is None else latest.snapshot
 
     def summary(self) -> Summary | None:
-        """Return the figures until now, of the whole and of each phase; None before the start."""
+        """Return the statistics of the run and of each phase so far; None before the start."""
         return None if self._ledger is None else self._ledger.summary()
 
     @property
     def ledger(self) -> Ledger | None:
-        """What measurements write their windows into; None when not running in this process."""
+        """The ledger for the windows of measurements; None if not running in this process."""
         return self._ledger if self._is_ours() else None
 
     @property
     def samples(self) -> bool:
-        """Whether a sampler belongs to this monitor: not on other ranks, not after a fork, not when it could not start."""
+        """Whether this monitor has a sampler: not on other ranks, not after a fork, not if it could not start."""
         return self._is_ours() and self._link is not None
 
     @property
     def agent_pid(self) -> int | None:
-        """The process that samples, to be looked at; None where there is none."""
+        """The PID of the sampling process, or None."""
         return None if self._link is None else self._link.agent_pid
 
     def hasten(self) -> None:
-        """Look ten times a second while something is measured and shortly after; sinks keep their interval."""
+        """Sample ten times per second while something is measured and shortly after; sinks keep their interval."""
         self._hasty_until = time.monotonic() + _LINGER
         if not self._hasty and self._link is not None:
             self._hasty = True
             self._link.tell(f"pace {min(self.interval, _HASTE)}")
 
-    # --- within
+    # --- internal
 
     def _begin(self) -> None:
         try:
@@ -228,7 +231,7 @@ class Monitor:
             self._listener.start()
         except Exception as error:  # noqa: BLE001  # no process or thread to be had, or the interpreter is ending
             self._say(f"sampling could not be started ({error}); this program continues without monitoring.")
-            self._link = None  # an agent that did start sees the end of its pipe
+            self._link = None  # an agent that did start notices the end of its pipe
 
     def _is_ours(self) -> bool:
         return self._pid == os.getpid()
@@ -281,7 +284,7 @@ class Monitor:
                     samples.greet(message.uuids)
                     ledger.ordinals = {uuid: at for at, uuid in enumerate(message.uuids or ())}
                     self._doubt(message)
-                    if self._hasty:  # an agent that replaces another knows only the usual pace
+                    if self._hasty:  # an agent that replaces another only knows the default interval
                         link.tell(f"pace {min(self.interval, _HASTE)}")
                     continue
                 ledger.add(message)  # type: ignore[arg-type]
@@ -317,18 +320,18 @@ class Monitor:
 
     def _sample_now(self) -> None:
         now = time.monotonic()
-        if self._link is not None and now - self._told_at > _HASTE / 2:  # a sample that was just asked for will do
+        if self._link is not None and now - self._told_at > _HASTE / 2:  # a sample was requested just before
             self._told_at = now
             self._link.tell("sample")
 
     def _disown(self) -> None:
-        """In a forked child: let go of everything that is the parent's."""
+        """In a forked child: release everything that belongs to the parent."""
         if self._link is not None:
             self._link.disown()
         self._link, self._outlets, self._ledger, self._pid = None, [], None, 0
 
     def _say(self, sentence: str) -> None:
-        """Say something once, and count it."""
+        """Print a message once, and count it as an error."""
         self.errors += 1
         if sentence not in self._told:
             self._told.add(sentence)
@@ -340,11 +343,11 @@ class Monitor:
             stream.write(f"{text}\n")
             stream.flush()
         except (OSError, ValueError, AttributeError):
-            pass  # closed, or none: nobody is there to be told
+            pass  # stderr is closed or was never opened
 
 
 class PhaseContext:
-    """A stretch of the program with a name."""
+    """A named phase of the program."""
 
     __slots__ = ("_entered", "_monitor", "_name")
 
@@ -360,7 +363,7 @@ class PhaseContext:
     def __exit__(self, *error: object) -> None:
         if self._entered:
             phase, window = self._entered.pop()
-            if phase.ledger is self._monitor.ledger:  # not after a stop, nor in a forked child
+            if phase.ledger is self._monitor.ledger:  # not after a stop, and not in a forked child
                 phase.ledger.leave(phase, window)
 
 
@@ -368,7 +371,7 @@ _watches_forks = False
 
 
 def _at_fork() -> None:
-    """Have forked children let go of every monitor; once a process."""
+    """Register the release of all monitors in forked children, once per process."""
     global _watches_forks
     if not _watches_forks:
         _watches_forks = True

@@ -1,4 +1,4 @@
-"""Outlets: each sink behind a queue and a thread of its own, so that one that fails or hangs costs only its own samples."""
+"""Sink workers: each sink has its own queue and thread, so that one that fails or hangs loses only its own samples."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     from ..sinks.base import Sample, Sink
 
-_WAITING = 600  # samples a slow sink may be behind, ten minutes at one a second
-_FLUSH = 10.0  # seconds after which what a sink holds back is handed on
+_WAITING = 600  # samples that a slow sink may be behind: ten minutes at one per second
+_FLUSH = 10.0  # seconds between flushes
 
 
 class Outlet:
-    """One sink at work. `dropped` counts the samples it was too slow for, `failed` those it refused; `say` is told the first time."""
+    """The worker of one sink. `dropped` counts samples it was too slow for, `failed` those that raised; `say` reports the first."""
 
     def __init__(self, sink: Sink, say: Callable[[str], None]) -> None:
         self.sink = sink
@@ -32,11 +32,11 @@ class Outlet:
         self._thread = threading.Thread(target=self._run, name=f"gpulse-{sink.name}", daemon=True)
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start writing."""
         self._thread.start()
 
     def put(self, sample: Sample) -> None:
-        """Hand over a sample without waiting."""
+        """Add a sample without blocking."""
         with self._changed:
             if len(self._samples) == _WAITING:
                 self.dropped += 1
@@ -44,13 +44,13 @@ class Outlet:
             self._changed.notify()
 
     def close(self) -> None:
-        """Tell the sink that no more will come; returns at once."""
+        """Tell the worker that there will be no more samples; returns immediately."""
         with self._changed:
             self._closing = True
             self._changed.notify()
 
     def join(self, seconds: float) -> bool:
-        """Wait until everything is written; return False when that takes longer."""
+        """Wait until everything is written; return False on timeout."""
         return self._done.wait(max(0.0, seconds))
 
     def _run(self) -> None:

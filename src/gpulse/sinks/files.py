@@ -1,4 +1,4 @@
-"""Files that go on where an earlier run ended."""
+"""Files that continue where an earlier run ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..store.lines import LineFile
 
 
 class KeptLines(LineFile):
-    """A LineFile that keeps the lines it finds, and stays whole when a write fails half way."""
+    """A LineFile that keeps existing lines, and stays intact if a write fails half way."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -21,11 +21,11 @@ class KeptLines(LineFile):
             super().write(line)
         except GpulseError:
             if self._handle >= 0:
-                os.ftruncate(self._handle, end)  # half a line would spoil the next one
+                os.ftruncate(self._handle, end)  # half a line would corrupt the next one
             raise
 
     def cut(self) -> None:
-        """Drop a last line that has no end, as a writer that was killed leaves it."""
+        """Drop an incomplete last line, as left by a killed writer."""
         with open(self.path, "rb") as found:
             size = end = found.seek(0, os.SEEK_END)
             while end:
@@ -40,7 +40,7 @@ class KeptLines(LineFile):
 
 
 def first_line(path: str) -> str | None:
-    """Make the directories of a path and return the file's first line without its end; None when it has none yet."""
+    """Create the directories of a path and return the file's first line without the newline; None if it has none yet."""
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with open(path, "rb") as found:

@@ -1,4 +1,4 @@
-"""What is said of a command when it has ended: a few lines."""
+"""The summary of a command that has ended."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from ..analysis.summary import Summary
 
 _SHORT = 60.0
-_LONG_ENOUGH = 2.0  # seconds after which a driver that works has been seen
+_LONG_ENOUGH = 2.0  # seconds after which a working driver has responded
 _UNSEEN = "none of its processes used a GPU"
 _BLIND = "process ids are hidden in this container, so these are all GPUs the command could see:"
 
 
 def headline(command: str, status: int, seconds: float) -> str:
-    """Return the first line: what ran, how long, and how it ended."""
+    """Return the first line: the command, its duration, and how it ended."""
     took = f"{seconds:.1f}s" if seconds < _SHORT else duration_text(seconds)
     return f"gpulse: {_short(command)} · {took} · {_how(status)}"
 
 
 def ending(summary: Summary, used: Mapping[str, float | None], problem: str = "", blind: bool = False) -> list[str]:
-    """Return the other lines: each of its GPUs, its CPU and memory, what limited it; see Watch for the words."""
+    """Return the other lines: each of its GPUs, its CPU and memory, and what limited it; see CommandWatch for the arguments."""
     if not summary.samples and not problem and summary.seconds >= _LONG_ENOUGH:
         problem = "the driver did not respond."
     if not summary.samples:

@@ -1,4 +1,4 @@
-"""Kinds of calls: what a call fills, and how that becomes values or gaps; buffers are made once and used again."""
+"""Kinds of NVML calls: what a call fills in, and how that becomes values or gaps. Buffers are allocated once and reused."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def word_of(words: tuple[str | None, ...]) -> Callable[[int], str | None]:
-    """Return what takes a number to its word; a number NVML added later is shown as it is."""
+    """Return a function that maps a number to its name; a number that NVML added later is shown as it is."""
     return lambda value: words[value] if value < len(words) else str(value)
 
 
 def numbers(function: str, keys: Mapping[str, Callable[[int], Value | None]]) -> Reader:
-    """A call that fills several unsigned ints, one a key; an empty key is passed over."""
+    """A call that fills several unsigned ints, one per key; an empty key is skipped."""
     names = tuple(key for key in keys if key)
 
     def bind(nvml: Nvml, handle: Any) -> Bound:
@@ -51,7 +51,7 @@ def numbers(function: str, keys: Mapping[str, Callable[[int], Value | None]]) ->
 
 
 def record(kind: type[Structure], function: str, keys: Mapping[str, str | Take], version: int = 0) -> Reader:
-    """A call that fills a structure, which carries its size and `version` where it has one; a key takes a field or a function of it."""
+    """A call that fills a structure, with its size and `version` if it has one; each key is a field or a function of the structure."""
     names = tuple(keys)
 
     def bind(nvml: Nvml, handle: Any) -> Bound:
@@ -73,7 +73,7 @@ def record(kind: type[Structure], function: str, keys: Mapping[str, str | Take],
 
 
 def field(key: str, identifier: int, take: Take, scope: int = 0) -> Reader:
-    """A value NVML answers by a field number, 32 or 64 bits wide as it says itself."""
+    """A value that NVML returns by field id, 32 or 64 bits wide as NVML reports."""
 
     def bind(nvml: Nvml, handle: Any) -> Bound:
         call = nvml.function("nvmlDeviceGetFieldValues")
@@ -95,7 +95,7 @@ def field(key: str, identifier: int, take: Take, scope: int = 0) -> Reader:
 
 
 def text(key: str, function: str, *before: int) -> Reader:
-    """A call that fills a text of 64 bytes; an empty one is no answer."""
+    """A call that fills a text of 64 bytes; an empty text counts as missing."""
 
     def bind(nvml: Nvml, handle: Any) -> Bound:
         call = nvml.function(function)
@@ -114,7 +114,7 @@ def text(key: str, function: str, *before: int) -> Reader:
 
 
 def settle(facts: Facts, key: str, code: int, value: Value | None) -> None:
-    """File the value, or the gap that the return code or an empty answer means."""
+    """Store the value, or the gap for the return code or an empty answer."""
     if code:
         facts.gaps[key] = gap_of(code)
     else:
@@ -122,7 +122,7 @@ def settle(facts: Facts, key: str, code: int, value: Value | None) -> None:
 
 
 def versioned(kind: type[Structure], version: int) -> Any:
-    """Return a structure that says its own size and version, as NVML asks of the newer ones."""
+    """Return a structure with its size and version set, as NVML requires for newer structures."""
     out: Any = kind()
     if version:
         out.version = sizeof(kind) | version << 24
@@ -130,5 +130,5 @@ def versioned(kind: type[Structure], version: int) -> Any:
 
 
 def decoded(raw: bytes) -> str:
-    """Return a text of the driver's; bytes that are not UTF-8 are shown as such."""
+    """Return a text from the driver; bytes that are not UTF-8 are escaped."""
     return raw.decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""What a doctor looks at before asking the driver anything: card, kernel driver, library, device files, namespace."""
+"""Checks of `gpulse doctor` that do not use the driver: GPU, kernel driver, library, device files, namespace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def examine(machine: LinuxMachine, root: str = "") -> list[Check]:
-    """Return what was found of NVIDIA's on this machine, without waking a GPU."""
+    """Return what was found of NVIDIA's driver and GPUs on this machine, without waking a GPU."""
     return [_card(root), _kernel(root), _library(root), *_device_files(root), *_asleep(root), *_namespace(machine)]
 
 

@@ -1,4 +1,4 @@
-"""Why the NVIDIA driver cannot be used, and what to do about it, in one sentence each."""
+"""Why the NVIDIA driver cannot be used, and what to do about it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def no_library(root: str = "") -> SourceUnavailable:
 
 
 def failed_start(code: int, root: str = "") -> SourceUnavailable:
-    """Explain a library that loads but does not start."""
+    """Explain a library that loads but cannot be initialized."""
     if code == DRIVER_NOT_LOADED:
         return SourceUnavailable(
             "NVIDIA: the driver is installed but not loaded.",
@@ -55,7 +55,7 @@ def failed_start(code: int, root: str = "") -> SourceUnavailable:
 
 
 def kernel_version(root: str = "") -> str:
-    """Return the version of the loaded kernel driver, or nothing."""
+    """Return the version of the loaded kernel driver, or an empty text."""
     for word in (read_text(f"{root}/proc/driver/nvidia/version") or "").split():
         if word[:1].isdecimal() and word.count(".") >= 1:
             return word
@@ -63,7 +63,7 @@ def kernel_version(root: str = "") -> str:
 
 
 def library_version(root: str = "") -> str:
-    """Return the version in the library's file name, or nothing."""
+    """Return the version in the library's file name, or an empty text."""
     for place in _PLACES:
         for name in names(f"{root}{place}"):
             version = name.removeprefix("libnvidia-ml.so.")
@@ -73,7 +73,7 @@ def library_version(root: str = "") -> str:
 
 
 def has_nvidia_card(root: str = "") -> bool:
-    """Tell whether the PCI bus has a display or 3D controller of NVIDIA's."""
+    """Return whether the PCI bus has an NVIDIA display or 3D controller."""
     folder = f"{root}/sys/bus/pci/devices"
     return any(
         read_text(f"{folder}/{slot}/vendor") == "0x10de"

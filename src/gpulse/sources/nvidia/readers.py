@@ -1,7 +1,7 @@
-"""What NVML can say of a GPU: one line a call, from the function's name to the catalog's keys.
+"""Readers of a GPU's metrics: one line per NVML call, from the function's name to the catalog keys.
 
-A reader is bound once to a library and a handle; bound, it is a function that makes one call into buffers of its own,
-files the values or the gaps, and returns the code. That costs half of what a general binding does.
+A reader is bound once to a library and a handle. A bound reader is a function that makes one call with its own buffers,
+stores the values or gaps, and returns the code. That costs half as much as a general binding.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ THROTTLE_WORDS = {
 
 
 class Reader:
-    """One call and the catalog keys it answers."""
+    """One call and the catalog keys it provides."""
 
     __slots__ = ("bind", "keys")
 
@@ -69,7 +69,7 @@ def number(
     to: Callable[[int], Value | None] | None = None,
     bits: int = 32,
 ) -> Reader:
-    """A call that fills one unsigned number, then `after` more that are ignored; `before` stand between handle and result."""
+    """A call that fills one unsigned number, then `after` more that are ignored; `before` are arguments between handle and result."""
     kind, missing = (c_uint, ALL_ONES) if bits == 32 else (c_ulonglong, ALL_ONES_64)
 
     def bind(nvml: Nvml, handle: Any) -> Bound:
@@ -98,7 +98,7 @@ def number(
 
 
 def structure(kind: type[Structure], names: Mapping[str, str], *functions: str) -> Reader:
-    """A call that fills a structure; `names` takes its fields to keys."""
+    """A call that fills a structure; `names` maps its fields to keys."""
     keys = tuple(names.values())
 
     def bind(nvml: Nvml, handle: Any) -> Bound:
@@ -124,7 +124,7 @@ def structure(kind: type[Structure], names: Mapping[str, str], *functions: str) 
 
 
 def file(facts: Facts, key: str, value: Value | None) -> None:
-    """File a value, or the gap where the driver's answer means that there is none."""
+    """Store a value, or a gap if the driver's answer means that there is none."""
     if value is None or value in (ALL_ONES, ALL_ONES_64):
         facts.gaps[key] = "unsupported"
     else:
@@ -132,7 +132,7 @@ def file(facts: Facts, key: str, value: Value | None) -> None:
 
 
 def throttle_words(bits: int) -> tuple[str, ...]:
-    """Return the reasons a bit mask holds, in words; a bit NVML added later is shown by its number."""
+    """Return the reasons in a bit mask as words; a bit that NVML added later is shown by its number."""
     known = [word for bit, word in THROTTLE_WORDS.items() if bits & bit]
     rest = bits & ~sum(THROTTLE_WORDS)
     return (*known, f"0x{rest:x}") if rest else tuple(known)
@@ -153,7 +153,7 @@ def _bind_memory(nvml: Nvml, handle: Any) -> Bound:
             values["memory_total"], values["memory_used"] = out.total, out.used
             values["memory_free"], values["memory_reserved"] = out.free, out.reserved
             return code
-        # only where v2 does not exist: v1 counts what the driver reserves as used
+        # only if v2 does not exist: v1 counts memory reserved by the driver as used
         if first is not None and gap_of(code) == "unsupported" and (code := first(handle, old_reference)) == SUCCESS:
             values["memory_total"], values["memory_used"], values["memory_free"] = old.total, old.used, old.free
             facts.gaps["memory_reserved"] = "unsupported"
@@ -179,7 +179,7 @@ def _bind_temperature(nvml: Nvml, handle: Any) -> Bound:
         if code:
             facts.gaps["temperature"] = gap_of(code)
         elif degrees == -1:
-            facts.gaps["temperature"] = "unsupported"  # all ones: a sensor that is not there
+            facts.gaps["temperature"] = "unsupported"  # all ones: the sensor does not exist
         else:
             facts.values["temperature"] = degrees
         return code
@@ -226,7 +226,7 @@ def _bind_remapped_rows(nvml: Nvml, handle: Any) -> Bound:
 
 
 def field(key: str, identifier: int) -> Reader:
-    """A value NVML answers by a field number instead of a function."""
+    """A value that NVML returns by field id instead of by a function."""
 
     def bind(nvml: Nvml, handle: Any) -> Bound:
         function = nvml.function("nvmlDeviceGetFieldValues")
