@@ -42,26 +42,37 @@ class Evidence(_Value):
     """One number of a verdict.
 
     `metric` is a catalog key or one of the figures that the diagnosis derives (see docs/diagnosis.md). `threshold` is the limit
-    that decided, None where there is none; `side` says on which side of it the value lies, `seen` for a plain fact.
+    that decided, None where there is none; `side` says on which side of it the value lies, `seen` for a plain fact. `text` is the
+    number in words, empty until `present.verdicts.worded` adds it.
     """
 
-    __slots__ = ("metric", "side", "threshold", "value")
+    __slots__ = ("metric", "side", "text", "threshold", "value")
     metric: str
     value: Plain
     threshold: float | None
     side: Side
+    text: str
 
-    def __init__(self, metric: str, value: Plain, threshold: float | None = None, side: Side = "seen") -> None:
+    def __init__(
+        self, metric: str, value: Plain, threshold: float | None = None, side: Side = "seen", text: str = ""
+    ) -> None:
         assign = object.__setattr__
         assign(self, "metric", metric)
         assign(self, "value", value)
         assign(self, "threshold", threshold)
         assign(self, "side", side)
+        assign(self, "text", text)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the number as plain data."""
         value = list(self.value) if isinstance(self.value, tuple) else self.value
-        return {"metric": self.metric, "value": value, "threshold": self.threshold, "side": self.side}
+        return {
+            "metric": self.metric,
+            "value": value,
+            "threshold": self.threshold,
+            "side": self.side,
+            "text": self.text,
+        }
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Evidence:
@@ -73,6 +84,7 @@ class Evidence(_Value):
             _frozen(plain.get("value")),
             threshold if isinstance(threshold, (int, float)) else None,
             side if side in SIDES else "seen",
+            str(plain.get("text") or ""),
         )
 
 
@@ -132,12 +144,15 @@ class Verdict(_Value):
 
     `key` names the cause, `share` is the part of the judged time (0–1) in which it applied, `values` holds further numbers such as
     a period or an estimated time until memory is full. `also` lists what else was seen, the most important first. `advice` holds
-    keys; texts for everything come from `gpulse.present.verdicts`.
+    keys. `title` and `remedies` are verdict and advice in words, empty until `present.verdicts.worded` adds them.
     """
 
     __slots__ = (
-        "advice", "also", "confidence", "end", "evidence", "index", "key", "processes", "share", "start", "uuid", "values",
+        "advice", "also", "confidence", "end", "evidence", "index", "key", "processes", "remedies", "share", "start", "title",
+        "uuid", "values",
     )  # fmt: skip
+    title: str
+    remedies: tuple[str, ...]
     key: str
     confidence: Confidence
     evidence: tuple[Evidence, ...]
@@ -166,8 +181,12 @@ class Verdict(_Value):
         end: float = 0.0,
         share: float = 1.0,
         values: Mapping[str, Plain] = MappingProxyType({}),
+        title: str = "",
+        remedies: Sequence[str] = (),
     ) -> None:
         assign = object.__setattr__
+        assign(self, "title", title)
+        assign(self, "remedies", tuple(remedies))
         assign(self, "key", key)
         assign(self, "confidence", confidence)
         assign(self, "evidence", tuple(evidence))
@@ -187,17 +206,19 @@ class Verdict(_Value):
         return Verdict(fields.pop("key"), fields.pop("confidence"), fields.pop("evidence"), **fields)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the verdict as plain data, ready for JSON; texts are added by `present.verdicts.to_plain`."""
+        """Return the verdict as plain data, ready for JSON."""
         from .codec import time_text
 
         return {
             "index": self.index,
             "uuid": self.uuid,
             "verdict": self.key,
+            "title": self.title,
             "confidence": self.confidence,
             "share": round(self.share, 4),
             "evidence": [one.to_plain() for one in self.evidence],
-            "advice": list(self.advice),
+            "advice": list(self.remedies),
+            "advice_keys": list(self.advice),
             "processes": [one.to_plain() for one in self.processes],
             "values": {key: list(value) if isinstance(value, tuple) else value for key, value in self.values.items()},
             "window": {"from": time_text(self.start), "to": time_text(self.end)},
@@ -213,7 +234,9 @@ class Verdict(_Value):
             str(plain.get("verdict", "unknown")),
             confidence if confidence in CONFIDENCES else "low",
             [Evidence.from_plain(one) for one in _objects(plain.get("evidence"))],
-            advice=[str(one.get("key")) if isinstance(one, dict) else str(one) for one in plain.get("advice") or ()],
+            advice=_texts(plain.get("advice_keys")),
+            title=str(plain.get("title") or ""),
+            remedies=_texts(plain.get("advice")),
             also=[cls.from_plain(one) for one in _objects(plain.get("also"))],
             index=int(index) if isinstance(index, (int, float)) else None,
             uuid=plain["uuid"] if isinstance(plain.get("uuid"), str) else None,
@@ -278,6 +301,10 @@ class Diagnosis(_Value):
 
 def _objects(plain: Any) -> list[Mapping[str, Any]]:
     return [entry for entry in plain if isinstance(entry, dict)] if isinstance(plain, (list, tuple)) else []
+
+
+def _texts(plain: Any) -> list[str]:
+    return [text for text in plain if isinstance(text, str)] if isinstance(plain, (list, tuple)) else []
 
 
 def _frozen(value: Any) -> Plain:

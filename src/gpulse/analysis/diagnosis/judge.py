@@ -74,7 +74,7 @@ class Workload:
             weight = part.seconds / self.seconds if self.seconds > 0 else 1.0
             for verdict in (matches or [_told(_UNKNOWN.judge(case))])[:1]:
                 _merge(merged, verdict, weight)
-        return [one for one in merged.values() if one.values.get("time", 1.0) or True]
+        return list(merged.values())
 
 
 def _merge(merged: dict[str, Verdict], verdict: Verdict, weight: float) -> None:
@@ -91,7 +91,7 @@ def _merge(merged: dict[str, Verdict], verdict: Verdict, weight: float) -> None:
 
 def _covered(found: Sequence[Verdict]) -> bool:
     """Tell whether the findings leave nothing to say about what the GPU computes."""
-    return any(one.key in ("idle_allocation", "idle", "hang") or (one.key == "orphaned_memory") for one in found)
+    return any(one.key in ("idle_allocation", "idle", "hang", "orphaned_memory") for one in found)
 
 
 def _ranked(found: Sequence[Verdict]) -> Verdict:

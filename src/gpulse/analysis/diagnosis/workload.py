@@ -21,6 +21,7 @@ _YOUNG = 30.0  # seconds of running time at which a process may still be startin
 _LONG = 2.0  # seconds without work before or after the rest that count as start-up or end
 _AHEAD = 2.0  # seconds looked at to tell steady work from a first kernel
 _WARM_UP = 1.5  # seconds after the first steady work in which clocks and caches settle
+_SHORTEST = 3.0  # seconds left by trimming
 _CHUNK = 4.0  # seconds of the pieces that phases are made of
 _APART = 25.0  # points of activity by which two phases differ
 
@@ -77,7 +78,13 @@ def trim(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> tuple[
         head = first
     if end == len(gpu) and gpu.times[end - 1] - gpu.times[tail] <= max(_LONG, 2.0 * inner):
         tail = end - 1
-    return head, max(head + 1, tail + 1)
+    return (head, max(head + 1, tail + 1)) if _enough(gpu, head, tail, first, end) else (first, end)
+
+
+def _enough(gpu: GpuWindow, head: int, tail: int, first: int, end: int) -> bool:
+    """Tell whether what is left is worth judging on its own; a single burst in a long pause is not."""
+    left, whole = gpu.times[tail] - gpu.times[head], gpu.times[end - 1] - gpu.times[first]
+    return tail - head >= 2 and left >= min(_SHORTEST, 0.25 * whole)
 
 
 def _starts(gpu: GpuWindow, first: int) -> bool:

@@ -25,7 +25,7 @@ def _judge(case: Case) -> Verdict | None:
         return None
     sure = [track for track in load.tracks if _uses(track, load)]
     likely = [track for track in load.tracks if track not in sure and _may_use(track, load)]
-    if len(sure) + len(likely) < 2 or not sure:
+    if len(sure) + len(likely) < 2:
         return None
     both = [*sure, *likely]
     together = _overlap(both, load)
