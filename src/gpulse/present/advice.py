@@ -61,7 +61,7 @@ ADVICE: dict[str, str] = {
     "run_lock": "Start jobs with `gpulse run`: it waits for a free GPU and claims it.",
     "close_notebook": "Shut the notebook kernel or the process down if it is not needed any more.",
     "release_memory": "Or free the memory between uses: del tensors, torch.cuda.empty_cache().",
-    "idle_alert": "`gpulse serve` can alert when memory is held without work (rule `idle-memory`).",
+    "idle_alert": "`gpulse serve` can alert when memory is held without work (rule `idle_allocation`).",
     "find_holders": "List who has the device open: sudo fuser -v /dev/nvidia*.",
     "zombie": "End left-over workers of a dead job; a process in state D waits for a dead mount.",
     "gpu_reset": "If nobody holds it: nvidia-smi --gpu-reset.",

@@ -21,8 +21,6 @@ def _marks(load: Load) -> Iterator[Hashable]:
     """Yield what identifies the job of a GPU: the process itself, its batch job, or its parent and command."""
     for track in load.tracks:
         process = track.process
-        if process is None:
-            continue
         yield ("pid", track.pid)
         if process.job:
             yield ("job", process.job)

@@ -7,6 +7,7 @@ from .jobs import peers
 from .load import Load
 from .rule import GROUPS, Case
 from .rules import BY_KEY, ORDER, RULES
+from .rules.stalls import stall_gaps
 from .window import windows_of
 from .workload import held_spans, phases, trim, working
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 _WINDOW_RULES = tuple(rule for rule in RULES if rule.scope == "window")
 _JOB_RULES = tuple(rule for rule in RULES if rule.scope == "job")
-_PHASE_RULES = tuple(rule for rule in RULES if rule.scope == "phase" and rule.key != "unknown")
-_UNKNOWN = BY_KEY["unknown"]
+_PHASE_RULES = tuple(rule for rule in RULES if rule.scope == "phase" and rule.key not in ("unknown", "stalls"))
+_STALLS, _UNKNOWN = BY_KEY["stalls"], BY_KEY["unknown"]
 _GROUP = {rule.key: GROUPS.index(rule.group) for rule in RULES}
 _WORTH_TELLING = 0.10  # of the time that a second phase must last
 _CALM = frozenset({"idle", "unknown", "healthy"})
@@ -49,10 +50,10 @@ class Workload:
         self.worked = any(active[at] for first, end in spans for at in range(first, end))
         if self.worked:
             spans = [span for span in spans if any(active[at] for at in range(*span))]
-        self.parts = [Load(gpu, low, high, active) for span in spans for low, high in phases(gpu, *span)]
+        self.spans = [Load(gpu, *span, active) for span in spans]
         longest = max(spans, key=lambda span: sum(gpu.weights[span[0] : span[1]]), default=(0, len(gpu)))
         self.whole = Load(gpu, *longest, active)
-        self.seconds = sum(part.seconds for part in self.parts)
+        self.seconds = sum(span.seconds for span in self.spans)
 
     def verdict(self, others: Sequence[Load]) -> Verdict:
         """Return the ranked verdict of this GPU."""
@@ -67,14 +68,36 @@ class Workload:
     def _phases(self) -> list[Verdict]:
         """Return the verdicts of all phases, the same verdict of several phases as one, its share added up."""
         merged: dict[str, Verdict] = {}
-        for part in self.parts:
-            active = any(part.active[at] for at in range(part.first, part.end))
-            case = Case(self.gpu, part, active)
-            matches = [verdict for rule in _PHASE_RULES if (verdict := rule.judge(case)) is not None]
-            weight = part.seconds / self.seconds if self.seconds > 0 else 1.0
-            for verdict in (matches or [_told(_UNKNOWN.judge(case))])[:1]:
-                _merge(merged, verdict, weight)
+        for span in self.spans:
+            stalled = _STALLS.judge(Case(self.gpu, span, self.worked))
+            if stalled is not None:
+                _merge(merged, stalled, self._weight(span))
+                _merge(merged, _phase(_between_gaps(span)), 0.999 * self._weight(span))
+                continue
+            for low, high in phases(self.gpu, span.first, span.end):
+                part = Load(self.gpu, low, high, span.active)
+                _merge(merged, _phase(part), self._weight(part))
         return list(merged.values())
+
+    def _weight(self, load: Load) -> float:
+        return load.seconds / self.seconds if self.seconds > 0 else 1.0
+
+
+def _phase(load: Load) -> Verdict:
+    """Return the first verdict that fits a phase."""
+    case = Case(load.gpu, load, any(load.active[load.first : load.end]))
+    for rule in _PHASE_RULES:
+        if (verdict := rule.judge(case)) is not None:
+            return verdict
+    return _told(_UNKNOWN.judge(case))
+
+
+def _between_gaps(span: Load) -> Load:
+    """Return the longest stretch of a span that no pause interrupts."""
+    edges = [span.first, *(place for gap in stall_gaps(span) for place in gap), span.end]
+    stretches = list(zip(edges[::2], edges[1::2], strict=True))
+    first, end = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
+    return Load(span.gpu, first, max(first + 1, end), span.active)
 
 
 def _merge(merged: dict[str, Verdict], verdict: Verdict, weight: float) -> None:

@@ -27,6 +27,10 @@ class Load:
         self.seconds = sum(self.weights)
         self._means: dict[str, float | None] = {}
         self._chosen: set[int] | None = None
+        self._idle: float | None = None
+        self._busy: float | None = None
+        self._busy_known = False
+        self._tracks: list[Track] | None = None
         self._main: Track | None = None
         self._main_known = False
 
@@ -80,6 +84,11 @@ class Load:
     @property
     def busy(self) -> float | None:
         """Share of the time in which at least one kernel ran."""
+        if not self._busy_known:
+            self._busy_known, self._busy = True, self._busy_share()
+        return self._busy
+
+    def _busy_share(self) -> float | None:
         engine, sm, utilization = self.mean("graphics_active"), self.mean("sm_active"), self.mean("utilization")
         if engine is not None and self._fresh("graphics_active"):
             return max(engine, sm or 0.0)
@@ -104,9 +113,11 @@ class Load:
     @property
     def idle_share(self) -> float:
         """Share of the time (0–1) in samples without any kernel."""
-        sm, use = self.values("sm_active"), self.values("utilization")
-        idle = sum(weight for a, b, weight in zip(sm, use, self.weights, strict=True) if _is_idle(a, b))
-        return idle / self.seconds if self.seconds > 0 else 0.0
+        if self._idle is None:
+            sm, use = self.values("sm_active"), self.values("utilization")
+            idle = sum(weight for a, b, weight in zip(sm, use, self.weights, strict=True) if _is_idle(a, b))
+            self._idle = idle / self.seconds if self.seconds > 0 else 0.0
+        return self._idle
 
     @property
     def power_share(self) -> float | None:
@@ -134,8 +145,10 @@ class Load:
     @property
     def tracks(self) -> list[Track]:
         """The processes of this stretch, the one that holds the most memory first."""
-        here = [track for track in self.gpu.tracks.values() if track.at[0] < self.end and track.at[-1] >= self.first]
-        return sorted(here, key=lambda track: -max(track.known("memory_used"), default=0.0))
+        if self._tracks is None:
+            here = [track for track in self.gpu.tracks.values() if track.at[0] < self.end and track.at[-1] >= self.first]
+            self._tracks = sorted(here, key=lambda track: -max(track.known("memory_used"), default=0.0))
+        return self._tracks
 
     @property
     def main(self) -> Track | None:
@@ -220,8 +233,8 @@ def holder_of(track: Track) -> Holder:
 
     process = track.process
     held = track.known("memory_used")
-    job = "" if process is None else process.job or process.pod or process.container or ""
-    texts = ("", "", "") if process is None else (process.name or "", process.user or "", process.command or "")
+    job = process.job or process.pod or process.container or ""
+    texts = (process.name or "", process.user or "", process.command or "")
     return Holder(track.pid, *texts, job=job, memory=held[-1] if held else None)
 
 

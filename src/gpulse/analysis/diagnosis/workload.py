@@ -91,7 +91,7 @@ def _starts(gpu: GpuWindow, first: int) -> bool:
     """Tell whether the holder arrived at this place rather than before the window."""
     if first > 0:
         return True
-    ages = [process.running_time for process in gpu.rows[first].processes or ()]
+    ages = [process.running_time for process, _ in gpu.rows[first].processes or ()]
     return any(age is not None and age < _YOUNG for age in ages)
 
 

@@ -18,7 +18,7 @@ def _judge(case: Case) -> Verdict | None:
     share = load.memory_share
     if share is None or share < NEAR or not case.worked:
         return None
-    command = " ".join((track.process.command or "") + (track.process.name or "") for track in load.tracks if track.process)
+    command = " ".join((track.process.command or "") + (track.process.name or "") for track in load.tracks)
     if any(word in command.lower() for word in _POOLS):
         return None
     evidence = [above("memory_percent", share, NEAR), seen("memory_used", load.high("memory_used"))]

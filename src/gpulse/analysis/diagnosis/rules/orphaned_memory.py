@@ -33,7 +33,7 @@ def _unowned(case: Case) -> float | None:
         if row.processes is None or used is None:
             continue
         known = gpu.columns["memory_unattributed"][at]
-        owned = sum(process.memory_used or 0.0 for process in row.processes)
+        owned = sum(process.memory_used or 0.0 for process, _ in row.processes)
         left.append(known if known is not None else max(0.0, used - owned))
     return min(left) if len(left) >= 2 else None
 

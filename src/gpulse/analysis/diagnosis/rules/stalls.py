@@ -20,7 +20,7 @@ WRITE = 20e6  # bytes per second
 
 def _judge(case: Case) -> Verdict | None:
     load = case.load
-    gaps = load.gaps(max(GAP, 1.5 * load.interval))
+    gaps = stall_gaps(load)
     inner = [gap for gap in gaps if gap[0] > load.first and gap[1] < load.end]
     weights = load.gpu.weights
     lost = sum(sum(weights[first:end]) for first, end in gaps)
@@ -39,6 +39,11 @@ def _judge(case: Case) -> Verdict | None:
     return _verdict(load, gaps, share, inside if writes else None)
 
 
+def stall_gaps(load: Load) -> list[tuple[int, int]]:
+    """Return the pauses that count, as pairs of first place and place after the last."""
+    return load.gaps(max(GAP, 1.5 * load.interval))
+
+
 def _verdict(load: Load, gaps: list[tuple[int, int]], share: float, written: float | None) -> Verdict:
     weights, times = load.gpu.weights, load.gpu.times
     lengths = sorted(sum(weights[first:end]) for first, end in gaps)
@@ -55,7 +60,7 @@ def _verdict(load: Load, gaps: list[tuple[int, int]], share: float, written: flo
     kind = "checkpoint" if written is not None else "pause"
     sure: Confidence = "high" if written is not None and len(gaps) >= 2 else "medium"
     advice = ("async_checkpoint", "local_checkpoint", "checkpoint_less") if written is not None else RULE.advice
-    return found(load, "stalls", sure, evidence, advice=advice, share=share, period=period, kind=kind, lost=3600 * share)
+    return found(load, "stalls", sure, evidence, advice=advice, period=period, kind=kind, lost=share)
 
 
 def _between(load: Load, gaps: list[tuple[int, int]]) -> float:
