@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Confidence: TypeAlias = Literal["high", "medium", "low"]
     Side: TypeAlias = Literal["above", "below", "seen"]
-    Plain: TypeAlias = "float | int | str | None | tuple[float, ...] | tuple[str, ...]"
+    Plain: TypeAlias = "float | int | str | tuple[float, ...] | tuple[str, ...] | None"
 
 CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
 SIDES: tuple[Side, ...] = ("above", "below", "seen")
@@ -20,7 +20,7 @@ SIDES: tuple[Side, ...] = ("above", "below", "seen")
 class _Value:
     """Base of the immutable values of this module: equal when all fields are equal."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a {type(self).__name__} is a value and cannot be changed")
@@ -131,12 +131,9 @@ class Holder(_Value):
     def from_plain(cls, plain: Mapping[str, Any]) -> Holder:
         """Build it from plain data."""
         pid, memory = plain.get("pid"), plain.get("memory_used")
-        texts = [str(plain.get(key) or "") for key in ("name", "user", "command", "job")]
-        return cls(
-            int(pid) if isinstance(pid, (int, float)) else None,
-            *texts,
-            memory=memory if isinstance(memory, (int, float)) else None,
-        )
+        name, user, command, job = (str(plain.get(key) or "") for key in ("name", "user", "command", "job"))
+        held = memory if isinstance(memory, (int, float)) else None
+        return cls(int(pid) if isinstance(pid, (int, float)) else None, name, user, command, job, held)
 
 
 class Verdict(_Value):
@@ -257,7 +254,9 @@ class Diagnosis(_Value):
     end: float
     samples: int
 
-    def __init__(self, verdicts: Sequence[Verdict] = (), start: float = 0.0, end: float = 0.0, samples: int = 0) -> None:
+    def __init__(
+        self, verdicts: Sequence[Verdict] = (), start: float = 0.0, end: float = 0.0, samples: int = 0
+    ) -> None:
         assign = object.__setattr__
         assign(self, "verdicts", tuple(verdicts))
         assign(self, "start", start)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 FIGURES: dict[str, tuple[str, str]] = {
     "busy": ("kernels ran for", "percent"),
     "idle_share": ("time without any kernel", "percent"),
-    "fill": ("part of the chip at work while a kernel runs", "percent"),
+    "fill": ("chip filled while a kernel runs", "percent"),
     "cpu_main": ("CPU of the process", "cores"),
-    "cpu_tree": ("CPU of the process and its children", "cores"),
+    "cpu_tree": ("CPU of process and children", "cores"),
     "cpu_per_worker": ("CPU per worker", "cores"),
     "workers": ("child processes", "count"),
     "host_cpu": ("all CPUs of the machine", "percent"),
@@ -65,11 +65,11 @@ def figure_name(metric: str) -> str:
     return label or (known.title if known is not None else metric.replace("_", " "))
 
 
-def limit_text(evidence: Evidence) -> str:
+def limit_text(evidence: Evidence, above: str = "at least", below: str = "below") -> str:
     """Return the threshold that a number passed: "at least 80 %"; empty where there is none."""
     if evidence.threshold is None or evidence.side == "seen":
         return ""
-    return f"{'at least' if evidence.side == 'above' else 'below'} {figure_text(evidence.metric, evidence.threshold)}"
+    return f"{above if evidence.side == 'above' else below} {figure_text(evidence.metric, evidence.threshold)}"
 
 
 def figure_text(metric: str, value: Plain) -> str:

@@ -142,7 +142,10 @@ def _bandwidth(verdict: Verdict) -> str:
 def _launch(verdict: Verdict) -> str:
     if not _figure(verdict, "fill"):
         return "Probably launch-bound: one CPU thread is busy and the GPU is never idle for long (no GPM counters to confirm it)."
-    return f"Launch-bound: kernels are too small, so one CPU thread spends its time launching them and the SMs are {_figure(verdict, 'sm_active')} active."
+    return (
+        f"Launch-bound: kernels are too small, so one CPU thread spends its time launching them and the "
+        f"SMs are {_figure(verdict, 'sm_active')} active."
+    )
 
 
 def _single(verdict: Verdict) -> str:
@@ -162,19 +165,27 @@ def _cpus(verdict: Verdict) -> str:
 def _io(verdict: Verdict) -> str:
     rate = _number(verdict, "rate")
     speed = "" if not rate or rate < 1e6 else f" ({figure_text('read_rate', rate)})"
-    return f"Input-bound: the GPU waits while data is read from {'the network' if verdict.values.get('kind') == 'network' else 'storage'}{speed}."
+    place = "the network" if verdict.values.get("kind") == "network" else "storage"
+    return f"Input-bound: the GPU waits while data is read from {place}{speed}."
 
 
 def _transfer(verdict: Verdict) -> str:
     way = "host-to-device" if verdict.values.get("direction") == "h2d" else "device-to-host"
     memory = {"pageable": " from pageable memory" if way == "host-to-device" else " to pageable memory", "pinned": ""}
     rate = _number(verdict, "rate") or 0.0
-    return f"Transfer-bound: {way} copies{memory.get(str(verdict.values.get('memory')), '')} take the time ({figure_text('pcie_rx', rate)})."
+    return (
+        f"Transfer-bound: {way} copies{memory.get(str(verdict.values.get('memory')), '')} take the time "
+        f"({figure_text('pcie_rx', rate)})."
+    )
 
 
 def _stalls(verdict: Verdict) -> str:
     period = _number(verdict, "period")
-    cause = "checkpoints (data is written meanwhile)" if verdict.values.get("kind") == "checkpoint" else "evaluation, logging or waits"
+    cause = (
+        "checkpoints (data is written meanwhile)"
+        if verdict.values.get("kind") == "checkpoint"
+        else "evaluation, logging or waits"
+    )
     every = "" if period is None else f" about every {figure_text('period', period)}"
     return f"Interrupted{every}: pauses for {cause} take {_figure(verdict, 'gap_share')} of the time."
 
@@ -186,15 +197,22 @@ def _communication(verdict: Verdict) -> str:
 
 def _straggler(verdict: Verdict) -> str:
     if verdict.values.get("kind") == "clock":
-        return f"Straggler: it runs at {_figure(verdict, 'clock_sm')} while the other GPUs of the job run at {_figure(verdict, 'peer_clock')} and wait for it."
+        return (
+            f"Straggler: it runs at {_figure(verdict, 'clock_sm')} while the other GPUs of the job run "
+            f"at {_figure(verdict, 'peer_clock')} and wait for it."
+        )
     return "Straggler: it computes less than the other GPUs of the job, which wait for it inside a collective."
 
 
 def _hang(verdict: Verdict) -> str:
     stuck = verdict.values.get("stuck")
-    names = ", ".join(f"{one:.0f}" for one in stuck if isinstance(one, (int, float))) if isinstance(stuck, tuple) else ""
+    names = (
+        ", ".join(f"{one:.0f}" for one in stuck if isinstance(one, (int, float))) if isinstance(stuck, tuple) else ""
+    )
     hint = f"; GPU {names} does nothing and may be the cause" if names else ""
-    return f"The job hangs: its {_number(verdict, 'gpus') or 0:.0f} GPUs spin without computing or exchanging data{hint}."
+    return (
+        f"The job hangs: its {_number(verdict, 'gpus') or 0:.0f} GPUs spin without computing or exchanging data{hint}."
+    )
 
 
 def _idle_allocation(verdict: Verdict) -> str:
@@ -217,18 +235,24 @@ def _contention(verdict: Verdict) -> str:
 
 
 def _power(verdict: Verdict) -> str:
-    return f"Power-throttled: the limit of {_figure(verdict, 'power_limit')} holds the clocks down for {_figure(verdict, 'power_capped_share')} of the time."
+    share = _figure(verdict, "power_capped_share")
+    return f"Power-throttled: the limit of {_figure(verdict, 'power_limit')} holds the clocks down for {share} of the time."
 
 
 def _thermal(verdict: Verdict) -> str:
-    return f"Thermally throttled for {_figure(verdict, 'throttled_share')} of the time: {_figure(verdict, 'temperature')}, clocks at {_figure(verdict, 'clock_sm')}."
+    return (
+        f"Thermally throttled for {_figure(verdict, 'throttled_share')} of the time: {_figure(verdict, 'temperature')}, "
+        f"clocks at {_figure(verdict, 'clock_sm')}."
+    )
 
 
 def _pcie(verdict: Verdict) -> str:
     width = next((one for one in verdict.evidence if one.metric == "pcie_width"), None)
     gen = next((one for one in verdict.evidence if one.metric == "pcie_gen"), None)
     parts = [f"x{width.value:.0f} of x{width.threshold:.0f}"] if width and isinstance(width.value, (int, float)) else []
-    parts += [f"generation {gen.value:.0f} of {gen.threshold:.0f}"] if gen and isinstance(gen.value, (int, float)) else []
+    parts += (
+        [f"generation {gen.value:.0f} of {gen.threshold:.0f}"] if gen and isinstance(gen.value, (int, float)) else []
+    )
     return f"The PCIe link is degraded under load: {', '.join(parts)}."
 
 
@@ -276,15 +300,18 @@ def _unknown(verdict: Verdict) -> str:
 TITLES: dict[str, Callable[[Verdict], str]] = {
     "healthy": _healthy,
     "fp32_no_tensor": lambda verdict: (
-        f"Compute-bound without tensor cores: FP32 pipes busy {_figure(verdict, 'fp32_active')}, tensor cores {_figure(verdict, 'tensor_active')}."
+        f"Compute-bound without tensor cores: FP32 pipes busy {_figure(verdict, 'fp32_active')}, tensor "
+        f"cores {_figure(verdict, 'tensor_active')}."
     ),
     "memory_bandwidth": _bandwidth,
     "memory_latency": lambda verdict: (
-        f"Limited by memory latency: the SMs are {_figure(verdict, 'sm_active')} occupied but wait; DRAM is busy only {_figure(verdict, 'dram_active')}."
+        f"Limited by memory latency: the SMs are {_figure(verdict, 'sm_active')} occupied but wait; DRAM "
+        f"is busy only {_figure(verdict, 'dram_active')}."
     ),
     "launch_bound": _launch,
     "small_batch": lambda verdict: (
-        f"Too little work per kernel: kernels run all the time but use {_figure(verdict, 'sm_active')} of the SMs; the batch is small for this GPU."
+        f"Too little work per kernel: kernels run all the time but use {_figure(verdict, 'sm_active')} "
+        f"of the SMs; the batch is small for this GPU."
     ),
     "input_bound_cpu": _cpus,
     "input_bound_single_core": _single,
@@ -304,7 +331,8 @@ TITLES: dict[str, Callable[[Verdict], str]] = {
         f"Slowed down by the hardware for {_figure(verdict, 'throttled_share')} of the time ({_figure(verdict, 'throttle_reasons')})."
     ),
     "clocks_locked": lambda verdict: (
-        f"Clocks are locked low: {_figure(verdict, 'clock_sm')} of {_figure(verdict, 'clock_sm_max')} under load, without heat or power as a reason."
+        f"Clocks are locked low: {_figure(verdict, 'clock_sm')} of {_figure(verdict, 'clock_sm_max')} "
+        f"under load, without heat or power as a reason."
     ),
     "pcie_degraded": _pcie,
     "memory_pressure": lambda verdict: (

@@ -52,7 +52,9 @@ def test_a_verdict_cannot_be_changed() -> None:
     assert hash(_verdict()) == hash(_verdict())
 
 
-@pytest.mark.parametrize("plain", [{}, {"gpus": None}, {"gpus": [{"evidence": 3, "also": [1], "values": None}]}, {"window": {"from": 5}}])
+@pytest.mark.parametrize(
+    "plain", [{}, {"gpus": None}, {"gpus": [{"evidence": 3, "also": [1], "values": None}]}, {"window": {"from": 5}}]
+)
 def test_wrong_data_is_read_as_far_as_it_goes(plain: dict[str, object]) -> None:
     assert isinstance(Diagnosis.from_plain(plain), Diagnosis)
 

@@ -47,7 +47,9 @@ def test_a_number_stands_beside_its_threshold() -> None:
 
 
 def test_figures_have_kinds_that_can_be_written() -> None:
-    assert all(evidence_text(Evidence(name, 5.0, 4.0, "above")).startswith(label) for name, (label, _) in FIGURES.items())
+    assert all(
+        evidence_text(Evidence(name, 5.0, 4.0, "above")).startswith(label) for name, (label, _) in FIGURES.items()
+    )
 
 
 def test_an_xid_comes_with_the_action_of_nvidia() -> None:
@@ -58,7 +60,9 @@ def test_an_xid_comes_with_the_action_of_nvidia() -> None:
 
 
 def test_the_name_of_a_process_cannot_act_on_a_terminal() -> None:
-    verdict = Verdict("idle_allocation", processes=[Holder(1, "\x1b[31mevil", "\x07", memory=1.0)], values={"held": 1.0})
+    verdict = Verdict(
+        "idle_allocation", processes=[Holder(1, "\x1b[31mevil", "\x07", memory=1.0)], values={"held": 1.0}
+    )
     assert "\x1b" not in line(verdict)
     assert "\x07" not in line(verdict)
 

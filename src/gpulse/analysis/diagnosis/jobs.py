@@ -13,7 +13,8 @@ def peers(loads: Sequence[Load]) -> list[list[Load]]:
     """Return for each load those of the other GPUs of the same job."""
     marks = [set(_marks(load)) for load in loads]
     return [
-        [other for place, other in enumerate(loads) if place != at and marks[at] & marks[place]] for at in range(len(loads))
+        [other for place, other in enumerate(loads) if place != at and marks[at] & marks[place]]
+        for at in range(len(loads))
     ]
 
 

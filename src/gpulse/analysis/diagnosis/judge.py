@@ -121,7 +121,7 @@ def _ranked(found: Sequence[Verdict]) -> Verdict:
     """Return the first verdict, with the others beside it; short phases are left out unless nothing else was found."""
     ordered = sorted(found, key=_importance)
     first = ordered[0]
-    rest = [one for one in ordered[1:] if one.key not in _CALM and one.share >= _WORTH_TELLING or _GROUP[one.key] < 3]
+    rest = [one for one in ordered[1:] if (one.key not in _CALM and one.share >= _WORTH_TELLING) or _GROUP[one.key] < 3]
     if first.key not in _CALM and (good := next((one for one in ordered[1:] if one.key == "healthy"), None)):
         rest.append(good)
     return first.replace(also=rest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from .workload import BUSY_SM, BUSY_UTILIZATION
 
 TYPE_CHECKING = False
@@ -11,7 +13,15 @@ if TYPE_CHECKING:
     from ...model.verdict import Holder
     from .window import GpuWindow, Track
 
-_LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9, 7: 15.125e9}  # bytes/s per lane and direction
+_LANE = {
+    1: 0.25e9,
+    2: 0.5e9,
+    3: 0.985e9,
+    4: 1.969e9,
+    5: 3.938e9,
+    6: 7.563e9,
+    7: 15.125e9,
+}  # bytes/s per lane and direction
 _FRESH = 3  # samples for each new value of a metric before it counts as kept from an earlier one
 
 
@@ -72,7 +82,9 @@ class Load:
 
     def share_of(self, key: str, least: float) -> float:
         """Return the share of the known time (0–1) in which a metric was at least so high."""
-        known = [(value, weight) for value, weight in zip(self.values(key), self.weights, strict=True) if value is not None]
+        known = [
+            (value, weight) for value, weight in zip(self.values(key), self.weights, strict=True) if value is not None
+        ]
         total = sum(weight for _, weight in known)
         return sum(weight for value, weight in known if value >= least) / total if total > 0 else 0.0
 
@@ -101,7 +113,7 @@ class Load:
     def _fresh(self, key: str) -> bool:
         """Tell whether a metric is read at most samples rather than kept for seconds."""
         known = [value for value in self.values(key) if value is not None]
-        changes = sum(1 for one, other in zip(known, known[1:], strict=False) if one != other)
+        changes = sum(1 for one, other in itertools.pairwise(known) if one != other)
         return len(known) < 2 * _FRESH or changes * _FRESH >= len(known) or len(set(known)) <= 2
 
     @property
@@ -146,7 +158,9 @@ class Load:
     def tracks(self) -> list[Track]:
         """The processes of this stretch, the one that holds the most memory first."""
         if self._tracks is None:
-            here = [track for track in self.gpu.tracks.values() if track.at[0] < self.end and track.at[-1] >= self.first]
+            here = [
+                track for track in self.gpu.tracks.values() if track.at[0] < self.end and track.at[-1] >= self.first
+            ]
             self._tracks = sorted(here, key=lambda track: -max(track.known("memory_used"), default=0.0))
         return self._tracks
 

@@ -6,6 +6,8 @@ ended. Everything here returns places of samples; nothing is judged.
 
 from __future__ import annotations
 
+import itertools
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +122,7 @@ def _later(gpu: GpuWindow, at: int, seconds: float, last: int) -> int:
 def _longest_gap(gpu: GpuWindow, places: Sequence[int]) -> float:
     """Return the longest time between two samples with work."""
     times = [gpu.times[at] for at in places]
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
     return max(gaps, default=0.0)
 
 
@@ -149,7 +151,7 @@ def phases(gpu: GpuWindow, first: int, end: int) -> list[tuple[int, int]]:
         if at - cuts[-1] >= 2 and _differs(before, features[at]) and _differs(before, features[at + 1]):
             cuts.append(at)
     edges = [chunks[cut][0] for cut in cuts] + [end]
-    return list(zip(edges, edges[1:], strict=False))
+    return list(itertools.pairwise(edges))
 
 
 def _chunks(gpu: GpuWindow, first: int, end: int) -> list[tuple[int, int]]:

@@ -94,14 +94,14 @@ def _recorded(spec: str, long: float | None) -> Iterator[Snapshot]:
             yield snapshot
 
 
-def _remembered(since: str) -> Iterator[Snapshot]:
+def _remembered(since: float) -> Iterator[Snapshot]:
     import time
 
     from ...store.history import HistoryReader
 
     now = time.time()
     with HistoryReader(None) as reader:
-        yield from reader.snapshots(now - parse_duration(since), now)
+        yield from reader.snapshots(now - since, now)
 
 
 def _chosen(arguments: Arguments, samples: Iterator[Snapshot]) -> Iterator[Snapshot]:
@@ -124,7 +124,9 @@ def _pid(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"why: {text!r} is not a process id;", "write it as gpulse why 4242, or name GPUs with --gpu 0.")
+        raise UsageError(
+            f"why: {text!r} is not a process id;", "write it as gpulse why 4242, or name GPUs with --gpu 0."
+        )
     return int(text)
 
 
@@ -135,7 +137,9 @@ def _about(diagnosis: Diagnosis, pid: int) -> Diagnosis:
     family = _family(pid)
     found = [one for one in diagnosis if any(holder.pid in family for holder in one.processes)]
     if not found:
-        raise UsageError(f"why: process {pid} was not seen on a GPU;", "`gpulse status --processes` lists those that are.")
+        raise UsageError(
+            f"why: process {pid} was not seen on a GPU;", "`gpulse status --processes` lists those that are."
+        )
     return Diagnosis(found, diagnosis.start, diagnosis.end, diagnosis.samples)
 
 
@@ -176,8 +180,10 @@ VERB = Verb(
     VERBS["why"],
     (
         Option("pid", value="PID", help="Only the GPUs that this process or its children are on"),
-        Option("--for", value="TIME", parse=seconds("--for", 2, 86400), help="How long to watch (default: 30s); with replay:FILE, how much of it to judge"),
-        Option("--since", value="TIME", help="Judge the recorded history of this machine instead, the last 2h for instance"),
+        Option("--for", value="TIME", parse=seconds("--for", 2, 86400),
+               help="How long to watch (default: 30s); with replay:FILE, how much of it to judge"),
+        Option("--since", value="TIME", parse=parse_duration,
+               help="Judge the recorded history of this machine instead, the last 2h for instance"),
         Option("--interval", "-n", value="SECONDS", default=_INTERVAL, parse=seconds("--interval", 0.1, 60),
                help="Time between samples (default: 0.25)"),
         Option("--json", default=False, help="Print the diagnosis as one JSON object"),

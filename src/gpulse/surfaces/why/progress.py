@@ -26,7 +26,9 @@ class Progress:
             return
         theme = self._theme
         done = min(_CELLS, int(_CELLS * passed / self._seconds)) if self._seconds > 0 else _CELLS
-        bar = theme.paint(theme.glyph("█", "#") * done, "busy") + theme.paint(theme.glyph("░", ".") * (_CELLS - done), "track")
+        bar = theme.paint(theme.glyph("█", "#") * done, "busy") + theme.paint(
+            theme.glyph("░", ".") * (_CELLS - done), "track"
+        )
         left = max(0.0, self._seconds - passed)
         text = f"watching {gpus} GPU{'' if gpus == 1 else 's'}  {bar}  {left:.0f} s left"
         self._stream.write(f"\r\x1b[K{text}  {theme.paint('Ctrl-C: judge what was seen', 'faint')}")

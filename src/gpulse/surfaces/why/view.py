@@ -59,8 +59,8 @@ def _block(group: Sequence[Verdict], name: str, theme: Theme, room: int) -> list
     lines = [heading.add(f"  {clean(name)}", "label") if name else heading]
     for at, text in enumerate(wrapped(title(verdict), room - 4)):
         lines.append(Line().add(f"{glyph} " if at == 0 else "  ", look).add(text, "title"))
-    lines.append(_subject(verdict))
-    lines += _evidence(verdict.evidence, room)
+    lines.append(_subject(verdict, title(verdict)))
+    lines += _evidence(verdict.evidence, theme, room)
     lines += _also(verdict, room)
     return lines + _advice(verdict, room)
 
@@ -74,17 +74,19 @@ def _numbers(group: Sequence[Verdict]) -> str:
     return "GPU " + ", ".join(str(index) for index in indexes)
 
 
-def _subject(verdict: Verdict) -> Line:
+def _subject(verdict: Verdict, said: str) -> Line:
+    """Return the line with the confidence, and the processes that the sentence does not name."""
     line = Line().add("  ").add("confidence ", "label").add(verdict.confidence)
-    names = ", ".join(who(one) for one in verdict.processes[:2])
-    more = len(verdict.processes) - 2
+    names = [who(one) for one in verdict.processes if who(one) not in said]
     if names:
-        line.add("  ·  ", "faint").add(names + (f" and {more} more" if more > 0 else ""), "user")
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        line.add("  ·  ", "faint").add(names[0] + more, "user")
     return line
 
 
-def _evidence(numbers: Sequence[Evidence], room: int) -> list[Line]:
-    rows = [(figure_name(one.metric), figure_text(one.metric, one.value), limit_text(one)) for one in numbers]
+def _evidence(numbers: Sequence[Evidence], theme: Theme, room: int) -> list[Line]:
+    sides = (theme.glyph("≥", ">="), "<")
+    rows = [(figure_name(one.metric), figure_text(one.metric, one.value), limit_text(one, *sides)) for one in numbers]
     widest = min(max((width(name) for name, _, _ in rows), default=0), room - _LABEL - 30)
     value = max((width(text) for _, text, _ in rows), default=0)
     lines = []

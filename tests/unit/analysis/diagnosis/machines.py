@@ -69,7 +69,9 @@ def samples(
             values = {key: value for key, value in given.items() if key not in ("processes", "state")}
             state = given.get("state", "ok")
             built.append(
-                gpu_at(second, index, values, given.get("processes", ({},)), state(second) if callable(state) else state)
+                gpu_at(
+                    second, index, values, given.get("processes", ({},)), state(second) if callable(state) else state
+                )
             )
         found.append(Snapshot(START + second, tuple(built), Host(now({**HOST, **(host or {})}, second))))
     return found

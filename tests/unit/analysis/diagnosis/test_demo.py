@@ -32,6 +32,12 @@ def test_each_story_gets_its_verdict(seconds: float, interval: float) -> None:
 
 
 def test_an_idle_machine_is_silent() -> None:
-    empty = QUIET | {"processes": (), "memory_used": 0, "throttle_reasons": ("gpu_idle",), "clock_sm": 345, "pcie_gen": 1}
+    empty = QUIET | {
+        "processes": (),
+        "memory_used": 0,
+        "throttle_reasons": ("gpu_idle",),
+        "clock_sm": 345,
+        "pcie_gen": 1,
+    }
     found = diagnose(samples(*([empty] * 8), seconds=60, interval=1.0))
     assert [keys(verdict) for verdict in found] == [["idle"]] * 8

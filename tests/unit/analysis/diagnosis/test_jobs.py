@@ -62,7 +62,9 @@ def test_equal_ranks_have_no_straggler() -> None:
 
 def test_exchange_takes_the_time() -> None:
     busy = {"tensor_active": 14, "nvlink_rx": 150e9, "nvlink_tx": 150e9, "dram_active": 30, "power_draw": 350}
-    assert {one.key for one in diagnose(samples(*(rank(number, **busy) for number in range(4))))} == {"communication_bound"}
+    assert {one.key for one in diagnose(samples(*(rank(number, **busy) for number in range(4))))} == {
+        "communication_bound"
+    }
     over_pcie = busy | {"nvlink_rx": 0, "nvlink_tx": 0, "pcie_rx": 22e9, "pcie_tx": 21e9}
     assert judged(*(rank(number, **over_pcie) for number in range(2))).key == "communication_bound"
 

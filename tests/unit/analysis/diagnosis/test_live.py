@@ -27,7 +27,10 @@ def test_what_is_older_than_a_minute_is_forgotten() -> None:
     live = LiveDiagnosis()
     for one in samples(
         {key: (lambda second, calm=calm: calm if second > 70 else 95.0) for key, calm in QUIET.items()}
-        | {"processes": lambda second: ({},) if second < 70 else (), "memory_used": lambda second: 20e9 if second < 70 else 0.0},
+        | {
+            "processes": lambda second: ({},) if second < 70 else (),
+            "memory_used": lambda second: 20e9 if second < 70 else 0.0,
+        },
         seconds=160,
         interval=1.0,
     ):

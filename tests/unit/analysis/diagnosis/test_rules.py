@@ -21,7 +21,7 @@ def working(period: float, length: float, sm: float = 80.0) -> dict[str, Any]:
     }  # fmt: skip
 
 
-DEVICE = {
+DEVICE: dict[str, dict[str, Any]] = {
     "healthy": {},
     "healthy fp64": {"tensor_active": 0, "fp64_active": 60},
     "fp32_no_tensor": {"tensor_active": 0, "fp32_active": 76, "dram_active": 5},
@@ -40,7 +40,14 @@ def test_what_the_chip_does(name: str) -> None:
 
 
 def test_kernels_too_small_for_their_launches() -> None:
-    chip = {"utilization": 28, "graphics_active": 28, "sm_active": 2, "tensor_active": 0, "dram_active": 1, "power_draw": 125}
+    chip = {
+        "utilization": 28,
+        "graphics_active": 28,
+        "sm_active": 2,
+        "tensor_active": 0,
+        "dram_active": 1,
+        "power_draw": 125,
+    }
     assert judged(chip).key == "launch_bound"
     assert judged(chip).confidence == "high"
     blind = judged(chip | dict.fromkeys(COUNTERS))
@@ -71,7 +78,15 @@ def test_storage_is_waited_for() -> None:
 
 
 def test_copies_out_of_pageable_memory() -> None:
-    chip = {"utilization": 20, "graphics_active": 4, "sm_active": 4, "tensor_active": 0, "dram_active": 1, "pcie_rx": 8e9, "power_draw": 145}
+    chip = {
+        "utilization": 20,
+        "graphics_active": 4,
+        "sm_active": 4,
+        "tensor_active": 0,
+        "dram_active": 1,
+        "pcie_rx": 8e9,
+        "power_draw": 145,
+    }
     verdict = judged(chip)
     assert verdict.key == "transfer_bound"
     assert (verdict.values["direction"], verdict.values["memory"]) == ("h2d", "pageable")
@@ -79,7 +94,15 @@ def test_copies_out_of_pageable_memory() -> None:
 
 
 def test_pinned_copies_to_the_host() -> None:
-    chip = {"utilization": 96, "graphics_active": 4, "sm_active": 4, "tensor_active": 0, "dram_active": 2, "pcie_tx": 45e9, "power_draw": 170}
+    chip = {
+        "utilization": 96,
+        "graphics_active": 4,
+        "sm_active": 4,
+        "tensor_active": 0,
+        "dram_active": 2,
+        "pcie_tx": 45e9,
+        "power_draw": 170,
+    }
     verdict = judged(chip)
     assert (verdict.key, verdict.values["direction"], verdict.values["memory"]) == ("transfer_bound", "d2h", "pinned")
 
@@ -93,7 +116,12 @@ def test_checkpoints_interrupt_training() -> None:
         "processes": ({"cpu_percent": 95.0, "tree_write": burst(10.0, 2.0, 600e6)},),
         **{
             key: (lambda second, high=high: 0.0 if second % 10.0 < 2.0 else high)
-            for key, high in {"utilization": 100.0, "graphics_active": 100.0, "sm_active": 94.0, "tensor_active": 50.0}.items()
+            for key, high in {
+                "utilization": 100.0,
+                "graphics_active": 100.0,
+                "sm_active": 94.0,
+                "tensor_active": 50.0,
+            }.items()
         },
         "dram_active": lambda second: 0.0 if second % 10.0 < 2.0 else 33.0,
     }
@@ -130,15 +158,19 @@ def test_two_processes_compute() -> None:
 
 
 def test_a_second_process_that_only_holds_memory_is_no_contention() -> None:
-    assert judged({"processes": ({"sm_utilization": 95.0}, {"pid": 4343, "sm_utilization": 0.0, "cpu_percent": 0.5})}).key == "healthy"
+    assert (
+        judged({"processes": ({"sm_utilization": 95.0}, {"pid": 4343, "sm_utilization": 0.0, "cpu_percent": 0.5})}).key
+        == "healthy"
+    )
 
 
 def test_memory_that_grows_names_process_and_time() -> None:
     grown = lambda second: 20 * GIB + second * 0.5 * GIB  # noqa: E731
     verdict = judged({"memory_used": grown, "processes": ({"memory_used": grown},)}, seconds=60)
     assert keys(verdict) == ["memory_leak", "healthy"]
-    low, high = verdict.values["eta"]  # type: ignore[misc]
-    assert float(low) < (139 - 50) / 0.5 < float(high)  # type: ignore[arg-type]
+    eta = verdict.values["eta"]
+    assert isinstance(eta, tuple)
+    assert float(eta[0]) < (139 - 50) / 0.5 < float(eta[1])
 
 
 def test_memory_that_has_settled_is_no_leak() -> None:
@@ -148,24 +180,37 @@ def test_memory_that_has_settled_is_no_leak() -> None:
 
 def test_loading_weights_is_no_leak() -> None:
     grown = lambda second: (2 + second) * GIB  # noqa: E731
-    loading = QUIET | {"utilization": 10, "pcie_rx": 1.1 * GIB, "memory_used": grown, "processes": ({"memory_used": grown},)}
+    loading = QUIET | {
+        "utilization": 10,
+        "pcie_rx": 1.1 * GIB,
+        "memory_used": grown,
+        "processes": ({"memory_used": grown},),
+    }
     assert "memory_leak" not in keys(judged(loading))
 
 
 def test_a_process_that_ends_at_a_full_gpu_ran_out_of_memory() -> None:
-    held = lambda second: min(138.0, 60 + 4 * second) * GIB  # noqa: E731
-    there = lambda second: ({"memory_used": held},) if second < 22 else ()  # noqa: E731
-    used = lambda second: held(second) if second < 22 else 0  # noqa: E731
+    def held(second: float) -> float:
+        return min(138.0, 60 + 4 * second) * GIB
+
+    def used(second: float) -> float:
+        return held(second) if second < 22 else 0.0
+
+    def there(second: float) -> tuple[dict[str, Any], ...]:
+        return ({"memory_used": held},) if second < 22 else ()
+
     verdict = judged({"memory_used": used, "processes": there})
     assert (verdict.key, verdict.confidence, verdict.processes[0].pid) == ("out_of_memory", "high", 4242)
 
 
 def test_a_job_that_ends_normally_did_not_run_out_of_memory() -> None:
-    there = lambda second: ({},) if second < 22 else ()  # noqa: E731
+    def there(second: float) -> tuple[dict[str, Any], ...]:
+        return ({},) if second < 22 else ()
+
     assert judged({"memory_used": lambda second: 20 * GIB if second < 22 else 0, "processes": there}).key == "healthy"
 
 
-LIMITS = {
+LIMITS: dict[str, dict[str, Any]] = {
     "thermal_throttled": {"throttle_reasons": ("sw_thermal_slowdown",), "temperature": 88, "clock_sm": 1300},
     "thermal_throttled forced": {"throttle_reasons": ("hw_slowdown", "hw_thermal_slowdown"), "temperature": 92},
     "hw_slowdown": {"throttle_reasons": ("hw_slowdown", "hw_power_brake_slowdown"), "clock_sm": 900},
@@ -190,7 +235,12 @@ def test_a_link_that_saves_power_when_idle_is_fine() -> None:
 
 
 def test_a_lost_gpu_is_told_even_when_it_came_back() -> None:
-    verdict = judged({"state": lambda second: "lost" if 5 <= second < 9 else "ok", "xid_last": lambda second: 79 if second >= 5 else None})
+    verdict = judged(
+        {
+            "state": lambda second: "lost" if 5 <= second < 9 else "ok",
+            "xid_last": lambda second: 79 if second >= 5 else None,
+        }
+    )
     assert verdict.key == "fault"
     assert verdict.values["kind"] == "lost"
     assert verdict.values["end_time"] is not None
@@ -212,13 +262,23 @@ def test_a_driver_that_does_not_answer() -> None:
 
 
 def test_nearly_full_memory_is_told_beside_the_verdict() -> None:
-    assert keys(judged({"memory_used": 137 * GIB, "processes": ({"memory_used": 136 * GIB},)})) == ["healthy", "memory_pressure"]
+    assert keys(judged({"memory_used": 137 * GIB, "processes": ({"memory_used": 136 * GIB},)})) == [
+        "healthy",
+        "memory_pressure",
+    ]
     pool = {"memory_used": 137 * GIB, "processes": ({"memory_used": 136 * GIB, "command": "vllm serve x"},)}
     assert keys(judged(pool)) == ["healthy"]
 
 
 def test_what_nothing_explains_is_unknown() -> None:
-    odd = {"utilization": 55, "graphics_active": 55, "sm_active": 30, "tensor_active": 8, "dram_active": 12, "power_draw": 250}
+    odd = {
+        "utilization": 55,
+        "graphics_active": 55,
+        "sm_active": 30,
+        "tensor_active": 8,
+        "dram_active": 12,
+        "power_draw": 250,
+    }
     verdict = judged(odd | {"processes": ({"cpu_percent": 30.0, "tree_cpu_percent": 30.0},)})
     assert (verdict.key, verdict.confidence) == ("unknown", "low")
     assert verdict.advice

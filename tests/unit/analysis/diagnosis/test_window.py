@@ -25,7 +25,7 @@ def test_a_hole_counts_as_one_interval() -> None:
 
 
 def test_means_are_weighted_by_time() -> None:
-    busy = [one for one in samples({"sm_active": lambda second: 100.0 if second < 10 else 0.0}, seconds=20, interval=0.5)]
+    busy = list(samples({"sm_active": lambda second: 100.0 if second < 10 else 0.0}, seconds=20, interval=0.5))
     uneven = [one for at, one in enumerate(busy) if at < 20 or at % 2]  # every half second first, every second then
     load = Workload(windows_of(uneven).windows()[0]).whole
     assert load.mean("sm_active") == pytest.approx(50.0, abs=4.0)
@@ -73,9 +73,7 @@ def test_no_snapshot_makes_it_fail(seen: list[Snapshot]) -> None:
 @settings(max_examples=60, deadline=None)
 @given(seen=st.lists(snapshots(believable=True), min_size=2, max_size=4), times=st.integers(2, 8))
 def test_no_believable_series_makes_it_fail(seen: list[Snapshot], times: int) -> None:
-    series = [
-        Snapshot(1e9 + at, one.gpus, one.host, one.driver, one.problems) for at, one in enumerate(seen * times)
-    ]
+    series = [Snapshot(1e9 + at, one.gpus, one.host, one.driver, one.problems) for at, one in enumerate(seen * times)]
     assert len(worded(diagnose(series))) >= 0
     live = LiveDiagnosis(every=1.0)
     for one in series:

@@ -50,7 +50,8 @@ RULE = Rule(
     _judge,
     needs=("clock_sm", "clock_sm_max", "utilization"),
     signature=(
-        f"While utilization is {BUSY:.0f} % or more, the SM clock stays below {100 * SLOW:.0f} % of its maximum without a thermal or power reason and "
+        f"While utilization is {BUSY:.0f} % or more, the SM clock stays below {100 * SLOW:.0f} % of its "
+        f"maximum without a thermal or power reason and "
         f"with power below {100 * POWER:.0f} % of the limit."
     ),
     blind="Some boards advertise a maximum clock that only a single busy SM reaches; then this is harmless.",

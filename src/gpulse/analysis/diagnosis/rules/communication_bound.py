@@ -54,10 +54,17 @@ RULE = Rule(
     _judge,
     needs=("nvlink_rx", "nvlink_tx", "pcie_rx", "pcie_tx", "processes"),
     signature=(
-        f"All GPUs of one job move {NVLINK / 1e9:.0f} GB/s or more both ways over NVLink, or {100 * PCIE:.0f} % of the PCIe link both ways, while their tensor "
+        f"All GPUs of one job move {NVLINK / 1e9:.0f} GB/s or more both ways over NVLink, or {100 * PCIE:.0f} "
+        f"% of the PCIe link both ways, while their tensor "
         f"cores stay below {TENSOR:.0f} %."
     ),
-    blind="Traffic between machines passes a network card that gpulse cannot assign to a GPU. Overlap of computing and exchange is not visible.",
-    sources=("PyTorch profiler TensorBoard plugin: communication over 10 % of the step", "ICSE 2024 study: data exchange, 7.1 % of the issues"),
+    blind=(
+        "Traffic between machines passes a network card that gpulse cannot assign to a GPU. Overlap of "
+        "computing and exchange is not visible."
+    ),
+    sources=(
+        "PyTorch profiler TensorBoard plugin: communication over 10 % of the step",
+        "ICSE 2024 study: data exchange, 7.1 % of the issues",
+    ),
     advice=("accumulate_gradients", "overlap", "nccl_transport"),
 )

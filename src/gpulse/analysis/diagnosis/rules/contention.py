@@ -7,7 +7,7 @@ from ..rule import Rule, above, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ....model.verdict import Evidence, Verdict
+    from ....model.verdict import Confidence, Evidence, Verdict
     from ..load import Load
     from ..rule import Case
     from ..window import Track
@@ -34,7 +34,7 @@ def _judge(case: Case) -> Verdict | None:
     evidence: list[Evidence | None] = [above("computing_processes", float(len(both)), 2.0)]
     evidence += [above("process_sm", _mean(track, load), SHARE) for track in sure[:3]]
     evidence += [seen("sm_active", load.mean("sm_active")), seen("utilization", load.mean("utilization"))]
-    confidence = "high" if len(sure) >= 2 else "low"
+    confidence: Confidence = "high" if len(sure) >= 2 else "low"
     holders = [holder_of(track) for track in both]
     return found(
         load, "contention", confidence, evidence, advice=RULE.advice, processes=holders, share=together, count=len(both)
@@ -79,7 +79,8 @@ RULE = Rule(
     _judge,
     needs=("processes", "sm_utilization"),
     signature=(
-        f"At least two processes use {SHARE:.0f} % of the SM time or more each, together for {100 * _TOGETHER:.0f} % of the time; or a second "
+        f"At least two processes use {SHARE:.0f} % of the SM time or more each, together for {100 * _TOGETHER:.0f} "
+        f"% of the time; or a second "
         "process holds memory and keeps a CPU busy beside one that fills the GPU."
     ),
     blind=(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from ..rule import Rule, found, seen
 
 TYPE_CHECKING = False
@@ -53,7 +55,7 @@ def _changes(column: Column) -> list[int]:
 
 def _rise(column: Column) -> float:
     known = [value for value in column if value is not None]
-    return sum(max(0.0, later - earlier) for earlier, later in zip(known, known[1:], strict=False))
+    return sum(max(0.0, later - earlier) for earlier, later in itertools.pairwise(known))
 
 
 def _advice(lost: bool, xids: list[int], errors: float) -> list[str]:

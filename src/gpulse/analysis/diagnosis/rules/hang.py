@@ -30,7 +30,9 @@ def _judge(case: Case) -> Verdict | None:
     stuck = [one for one in everyone if one not in spinning]
     evidence = [
         above("spinning_gpus", float(len(spinning)), 2.0) if len(spinning) >= 2 else seen("spinning_gpus", 1.0),
-        above("utilization", load.mean("utilization"), SPINNING) if load in spinning else seen("utilization", load.mean("utilization")),
+        above("utilization", load.mean("utilization"), SPINNING)
+        if load in spinning
+        else seen("utilization", load.mean("utilization")),
         below("tensor_active", load.mean("tensor_active"), TENSOR),
         below("dram_active", load.mean("dram_active"), DRAM),
         below("power_share", None if load.power_share is None else 100 * load.power_share, 100 * POWER),
@@ -64,10 +66,14 @@ RULE = Rule(
     _judge,
     needs=("utilization", "power_draw", "processes"),
     signature=(
-        f"Of the GPUs of one job at least one, in a job of more than two at least two, read {SPINNING:.0f} % utilization without a break at less than "
+        f"Of the GPUs of one job at least one, in a job of more than two at least two, read {SPINNING:.0f} "
+        f"% utilization without a break at less than "
         f"{100 * POWER:.0f} % of their power, and none computes or moves data, for {_SHORTEST:.0f} s or more."
     ),
-    blind="Needs GPUs of the same job on this machine. A kernel that polls on purpose looks the same; so does a job that waits for another node.",
+    blind=(
+        "Needs GPUs of the same job on this machine. A kernel that polls on purpose looks the same; so "
+        "does a job that waits for another node."
+    ),
     sources=("stas00/ml-engineering: debugging multi-GPU hangs", "simulated: a stuck rank cannot be had on one GPU"),
     advice=("py_spy", "nccl_debug", "check_peers"),
 )

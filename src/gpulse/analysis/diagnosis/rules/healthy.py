@@ -53,8 +53,10 @@ RULE = Rule(
     _judge,
     needs=("sm_active", "tensor_active"),
     signature=(
-        f"SM activity is {SM:.0f} % or more with tensor cores at {TENSOR:.0f} % or more (sure from {SURE:.0f} %) or FP64 pipes at {FP64:.0f} % or more, and DRAM does not "
-        f"lead by 25 points. Without GPM: utilization {UTILIZATION:.0f} % and power {100 * POWER:.0f} % of the limit, as a guess that cannot tell "
+        f"SM activity is {SM:.0f} % or more with tensor cores at {TENSOR:.0f} % or more (sure from {SURE:.0f} "
+        f"%) or FP64 pipes at {FP64:.0f} % or more, and DRAM does not "
+        f"lead by 25 points. Without GPM: utilization {UTILIZATION:.0f} % and power {100 * POWER:.0f} "
+        f"% of the limit, as a guess that cannot tell "
         "tensor cores from FP32."
     ),
     blind="Says that the hardware is busy with useful pipes, not that the program is: recomputation and padding count as work.",

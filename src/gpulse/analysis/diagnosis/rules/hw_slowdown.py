@@ -35,7 +35,10 @@ RULE = Rule(
     "window",
     _judge,
     needs=("throttle_reasons",),
-    signature=f"The hardware slowdown or power brake reason is set for {100 * LEAST:g} % of the workload or more, and heat does not explain it.",
+    signature=(
+        f"The hardware slowdown or power brake reason is set for {100 * LEAST:g} % of the workload or "
+        f"more, and heat does not explain it."
+    ),
     blind="Slowdowns shorter than the sampling interval are seen only by chance.",
     sources=("NVML clocks event reasons", "leptonai gpud hardware-slowdown rule"),
     advice=("power_cables", "kernel_log"),

@@ -32,7 +32,11 @@ def _judge(case: Case) -> Verdict | None:
         return None
     sure: Confidence = "high" if kind == "all_cores" and busy < 60 else "medium"
     evidence += [below("busy", busy, BUSY), seen("cpu_tree", tree), seen("idle_share", 100 * load.idle_share)]
-    advice = ("gpu_transforms", "precompute", "more_cores") if kind != "all_workers" else ("more_workers", "gpu_transforms", "precompute")
+    advice = (
+        ("gpu_transforms", "precompute", "more_cores")
+        if kind != "all_workers"
+        else ("more_workers", "gpu_transforms", "precompute")
+    )
     return found(load, "input_bound_cpu", sure, evidence, advice=advice, kind=kind, workers=load.workers, cores=cores)
 
 
@@ -43,7 +47,8 @@ RULE = Rule(
     _judge,
     needs=("tree_cpu_percent", "utilization"),
     signature=(
-        f"Kernels run less than {BUSY:.0f} % of the time while the program and its workers use {CPUS:.0f} % of all CPUs, or each of two or more "
+        f"Kernels run less than {BUSY:.0f} % of the time while the program and its workers use {CPUS:.0f} "
+        f"% of all CPUs, or each of two or more "
         f"workers uses {WORKER:g} cores or more."
     ),
     blind=(

@@ -53,11 +53,13 @@ RULE = Rule(
     _judge,
     needs=("iowait", "tree_read or disk_read", "utilization"),
     signature=(
-        f"Kernels run less than {BUSY:.0f} % of the time, the main process and its workers use less than {CPU:g} cores each, and {WAITING:g} cores or "
+        f"Kernels run less than {BUSY:.0f} % of the time, the main process and its workers use less than "
+        f"{CPU:g} cores each, and {WAITING:g} cores or "
         f"more wait for disks or the program reads more than {READ / 1e6:.0f} MB/s from storage or network."
     ),
     blind=(
-        "Data in the page cache costs no disk read, so a second epoch looks different. Network file systems do not always count as I/O wait "
+        "Data in the page cache costs no disk read, so a second epoch looks different. Network file systems "
+        "do not always count as I/O wait "
         "or as reads of the process."
     ),
     sources=(

@@ -49,8 +49,10 @@ RULE = Rule(
     _judge,
     needs=("cpu_percent", "utilization"),
     signature=(
-        f"Kernels run less than {BUSY:.0f} % of the time while the process itself keeps {CPU:g} cores or more busy, and either {100 * GAPS:.0f} % of the "
-        f"samples show no kernel at all or the kernels that run fill {100 * FILL:.0f} % of the chip: large work with pauses, not small kernels."
+        f"Kernels run less than {BUSY:.0f} % of the time while the process itself keeps {CPU:g} cores "
+        f"or more busy, and either {100 * GAPS:.0f} % of the "
+        f"samples show no kernel at all or the kernels that run fill {100 * FILL:.0f} % of the chip: "
+        f"large work with pauses, not small kernels."
     ),
     blind=(
         "What the core does is not visible: decoding, tokenizing, collating, logging or any other Python code. Pauses shorter than the "

@@ -40,7 +40,8 @@ RULE = Rule(
     _judge,
     needs=("cpu_percent", "utilization"),
     signature=(
-        f"The process keeps {CPU:g} cores or more busy, kernels run less than {BUSY:.0f} % of the time without pauses that a sample could see, and "
+        f"The process keeps {CPU:g} cores or more busy, kernels run less than {BUSY:.0f} % of the time "
+        f"without pauses that a sample could see, and "
         f"those that run fill less than {100 * FILL:.0f} % of the chip."
     ),
     blind=(

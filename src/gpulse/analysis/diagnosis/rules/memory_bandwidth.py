@@ -48,7 +48,9 @@ def _without_counters(load: Load) -> Verdict | None:
         below("power_share", None if power is None else 100 * power, 85.0),
         above("utilization", load.mean("utilization"), BUSY),
     ]
-    return found(load, "memory_bandwidth", "medium" if use >= 85 else "low", evidence, advice=RULE.advice, guess="power")
+    return found(
+        load, "memory_bandwidth", "medium" if use >= 85 else "low", evidence, advice=RULE.advice, guess="power"
+    )
 
 
 RULE = Rule(
@@ -58,10 +60,15 @@ RULE = Rule(
     _judge,
     needs=("dram_active", "tensor_active"),
     signature=(
-        f"DRAM activity is {DRAM:.0f} % or more (sure from {SURE:.0f} %) and exceeds the activity of the tensor and FP64 pipes. Without GPM: memory "
+        f"DRAM activity is {DRAM:.0f} % or more (sure from {SURE:.0f} %) and exceeds the activity of "
+        f"the tensor and FP64 pipes. Without GPM: memory "
         f"utilization of {UTILIZATION:.0f} % with power below 85 % of the limit, as a guess."
     ),
     blind="SM activity says nothing here: warps that wait for memory count as active.",
-    sources=("DCGM guide: DRAM activity, practical maximum about 80 %", "KempnerPulse memory-bound class", "gpulse H200 trace `elementwise`"),
+    sources=(
+        "DCGM guide: DRAM activity, practical maximum about 80 %",
+        "KempnerPulse memory-bound class",
+        "gpulse H200 trace `elementwise`",
+    ),
     advice=("fuse", "attention", "half_precision", "decode_batch"),
 )

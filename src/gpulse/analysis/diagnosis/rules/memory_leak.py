@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from ..load import holder_of
 from ..rule import Rule, above, found, seen
 
@@ -45,7 +47,7 @@ def _grows(case: Case, track: Track, points: Sequence[tuple[float, float]]) -> V
     if len(points) < 6 or points[-1][0] - points[0][0] < _SHORTEST:
         return None
     peaks = _peaks(points)
-    rises = [later - earlier for earlier, later in zip(peaks, peaks[1:], strict=False)]
+    rises = [later - earlier for earlier, later in itertools.pairwise(peaks)]
     grown = points[-1][1] - points[0][1]
     steady = sum(rise > 0 for rise in rises) >= min(RISING, len(rises)) and min(rises) >= -0.02 * grown
     if grown < _LEAST or not steady or max(rises) > 0.5 * grown or min(rises[-2:]) <= 0:
@@ -117,13 +119,18 @@ RULE = Rule(
     _judge,
     needs=("processes", "memory_used"),
     signature=(
-        f"The peaks of a process's memory rise in at least {RISING} of the {BINS - 1} steps between {BINS} equal parts of the workload, still "
+        f"The peaks of a process's memory rise in at least {RISING} of the {BINS - 1} steps between {BINS} "
+        f"equal parts of the workload, still "
         "in the last two, without a single large jump, and the bytes do not arrive over PCIe as weights do."
     ),
     blind=(
         "A caching allocator that still grows in the first minutes (longer sequences, first evaluation) looks the same in a short window; "
         "frameworks that allocate everything at the start (JAX, TensorFlow, vLLM) hide leaks inside their pool."
     ),
-    sources=("PyTorch FAQ: memory that is not freed", "SageMaker Debugger GPUMemoryIncrease", "gpulse H200 trace `leak`"),
+    sources=(
+        "PyTorch FAQ: memory that is not freed",
+        "SageMaker Debugger GPUMemoryIncrease",
+        "gpulse H200 trace `leak`",
+    ),
     advice=("detach_loss", "eval_no_grad", "memory_snapshot"),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from ..load import holder_of
 from ..rule import Rule, above, found, seen
 
@@ -9,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Verdict
     from ..rule import Case
-    from ..window import GpuWindow, Track
+    from ..window import Track
 
 FULL = 97.0  # per cent of memory in use at the end of a process
 STEEP = 0.15  # of the whole memory, gained in steps by a process until its end
@@ -20,7 +22,11 @@ _RISES = 2  # steps, each of at least a fifth of what was held before
 
 def _judge(case: Case) -> Verdict | None:
     gpu = case.gpu
-    ended = [track for track in gpu.tracks.values() if track.at[-1] < len(gpu) - 1 and gpu.rows[track.at[-1] + 1].state == "ok"]
+    ended = [
+        track
+        for track in gpu.tracks.values()
+        if track.at[-1] < len(gpu) - 1 and gpu.rows[track.at[-1] + 1].state == "ok"
+    ]
     for track in sorted(ended, key=lambda one: -one.at[-1]):
         if (verdict := _ran_out(case, track)) is not None:
             return verdict
@@ -66,7 +72,7 @@ def _climbs(held: list[tuple[float, float]]) -> bool:
     """Tell whether memory rose in large steps up to the end: work that asks for more each time, not a job that ends normally."""
     steps = [
         (time, later - earlier)
-        for (_, earlier), (time, later) in zip(held, held[1:], strict=False)
+        for (_, earlier), (time, later) in itertools.pairwise(held)
         if later >= 1.2 * earlier and later - earlier >= (256 << 20)
     ]
     return len(steps) >= _RISES and held[-1][0] - steps[-1][0] <= _LAST_RISE

@@ -55,7 +55,8 @@ RULE = Rule(
     _judge,
     needs=("pcie_width", "pcie_width_max", "pcie_gen", "pcie_gen_max"),
     signature=(
-        f"In at least {_SAMPLES} samples under load (utilization 50 % or traffic over {TRAFFIC / 1e9:g} GB/s) the link never reaches the width or "
+        f"In at least {_SAMPLES} samples under load (utilization 50 % or traffic over {TRAFFIC / 1e9:g} "
+        f"GB/s) the link never reaches the width or "
         "generation that GPU and slot have in common."
     ),
     blind="Idle links slow down to save power and are not judged. Whether the loss matters depends on how much the program copies.",

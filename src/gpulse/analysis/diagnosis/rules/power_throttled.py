@@ -27,7 +27,9 @@ def _judge(case: Case) -> Verdict | None:
         above("power_capped_share", 100 * share, 100 * CAPPED),
         below("power_limit", limit, LOWERED * (default or 0.0)) if lowered else seen("power_limit", limit),
         seen("power_draw", load.mean("power_draw")),
-        below("clock_share", 100 * speed, 100 * SLOW) if speed is not None and speed < SLOW else seen("clock_sm", clock),
+        below("clock_share", 100 * speed, 100 * SLOW)
+        if speed is not None and speed < SLOW
+        else seen("clock_sm", clock),
     ]
     return found(load, "power_throttled", "high", evidence, advice=RULE.advice, share=share)
 
@@ -39,10 +41,14 @@ RULE = Rule(
     _judge,
     needs=("throttle_reasons", "power_limit", "power_default_limit"),
     signature=(
-        f"The power cap holds the clocks down for {100 * CAPPED:.0f} % of the workload or more, and the limit is below {100 * LOWERED:.0f} % of the "
+        f"The power cap holds the clocks down for {100 * CAPPED:.0f} % of the workload or more, and the "
+        f"limit is below {100 * LOWERED:.0f} % of the "
         f"board's default or the clock below {100 * SLOW:.0f} % of its maximum."
     ),
     blind="A GPU at its default limit under full load is capped too; that is how it should run, and no finding.",
-    sources=("NVML clocks event reasons", "gpulse H200 traces: 690 of 700 W at 1500 of 1980 MHz is normal for bf16 products"),
+    sources=(
+        "NVML clocks event reasons",
+        "gpulse H200 traces: 690 of 700 W at 1500 of 1980 MHz is normal for bf16 products",
+    ),
     advice=("raise_power_limit",),
 )

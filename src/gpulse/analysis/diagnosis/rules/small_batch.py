@@ -44,10 +44,14 @@ RULE = Rule(
     _judge,
     needs=("graphics_active", "sm_active", "tensor_active", "dram_active"),
     signature=(
-        f"Kernels run {BUSY:.0f} % of the time or more but fill less than {100 * FILL:.0f} % of the chip, with every pipe below {PIPES:.0f} % and DRAM "
+        f"Kernels run {BUSY:.0f} % of the time or more but fill less than {100 * FILL:.0f} % of the chip, "
+        f"with every pipe below {PIPES:.0f} % and DRAM "
         f"below {DRAM:.0f} %."
     ),
     blind="Whether the batch can be made larger is a property of the program. Needs GPM; without it nothing is said.",
-    sources=("ICSE 2024 study: improper batch size, 25.6 % of the issues", "DCGM guide: SM activity below 50 % is likely ineffective"),
+    sources=(
+        "ICSE 2024 study: improper batch size, 25.6 % of the issues",
+        "DCGM guide: SM activity below 50 % is likely ineffective",
+    ),
     advice=("larger_batch", "pack_sequences", "several_processes"),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from ..rule import Rule, above, found, seen
 
 TYPE_CHECKING = False
@@ -48,7 +50,7 @@ def _verdict(load: Load, gaps: list[tuple[int, int]], share: float, written: flo
     weights, times = load.gpu.weights, load.gpu.times
     lengths = sorted(sum(weights[first:end]) for first, end in gaps)
     starts = [times[first] for first, _ in gaps]
-    periods = sorted(later - earlier for earlier, later in zip(starts, starts[1:], strict=False))
+    periods = sorted(later - earlier for earlier, later in itertools.pairwise(starts))
     period = periods[len(periods) // 2] if periods else None
     evidence = [
         above("gap_share", 100 * share, 100 * LOST),
@@ -112,8 +114,10 @@ RULE = Rule(
     _judge,
     needs=("utilization",),
     signature=(
-        f"Pauses of {GAP:g} s or more without any kernel or copy take {100 * LOST:.0f} to {100 * MOST:.0f} % of the time, at least twice or with writes to "
-        f"storage of {WRITE / 1e6:.0f} MB/s, while the stretches between them last {STRETCH:g} s or more and keep the GPU {WORKING:.0f} % busy."
+        f"Pauses of {GAP:g} s or more without any kernel or copy take {100 * LOST:.0f} to {100 * MOST:.0f} "
+        f"% of the time, at least twice or with writes to "
+        f"storage of {WRITE / 1e6:.0f} MB/s, while the stretches between them last {STRETCH:g} s or more "
+        f"and keep the GPU {WORKING:.0f} % busy."
     ),
     blind=(
         "Pauses shorter than two samples are not seen. Without writes in the pauses, evaluation on the CPU, logging, data loading between "

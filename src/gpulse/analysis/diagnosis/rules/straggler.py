@@ -58,7 +58,8 @@ RULE = Rule(
     _judge,
     needs=("clock_sm", "utilization", "processes"),
     signature=(
-        f"Among the GPUs of one job, this one's SM clock is below {100 * CLOCK:.0f} % of the median of the others under load, or its kernels run less than "
+        f"Among the GPUs of one job, this one's SM clock is below {100 * CLOCK:.0f} % of the median of "
+        f"the others under load, or its kernels run less than "
         f"{100 * WORK:.0f} % as long while the others, which wait inside a collective, read {_SPINNING:.0f} % or more."
     ),
     blind=(

@@ -22,7 +22,9 @@ def _judge(case: Case) -> Verdict | None:
     hot = load.high("temperature")
     evidence = [
         above("throttled_share", 100 * share, 100 * LEAST),
-        above("temperature", hot, limit) if limit is not None and hot is not None and hot >= limit else seen("temperature", hot),
+        above("temperature", hot, limit)
+        if limit is not None and hot is not None and hot >= limit
+        else seen("temperature", hot),
         seen("clock_sm", load.mean("clock_sm")),
         seen("clock_sm_max", case.gpu.last("clock_sm_max")),
     ]

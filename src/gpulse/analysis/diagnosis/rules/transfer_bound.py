@@ -36,7 +36,9 @@ def _judge(case: Case) -> Verdict | None:
         return None
     high = load.high(key) or 0.0
     memory = "pageable" if link is None or high <= _BURST * link else "unknown"
-    return _verdict(load, key, rate, share, memory, "high" if memory == "pageable" and rate >= 2 * PAGEABLE else "medium")
+    return _verdict(
+        load, key, rate, share, memory, "high" if memory == "pageable" and rate >= 2 * PAGEABLE else "medium"
+    )
 
 
 def _steady(load: Load, key: str, rate: float) -> bool:
@@ -58,9 +60,15 @@ def _verdict(load: Load, key: str, rate: float, share: float | None, memory: str
         seen("cpu_main", load.cpu_main),
     ]
     direction = "h2d" if key == "pcie_rx" else "d2h"
-    advice = ("pin_memory", "smaller_copies", "prefetch") if direction == "h2d" else ("fewer_downloads", "async_copy", "keep_on_gpu")
+    advice: tuple[str, ...] = (
+        ("pin_memory", "smaller_copies", "prefetch")
+        if direction == "h2d"
+        else ("fewer_downloads", "async_copy", "keep_on_gpu")
+    )
     if memory == "pinned":
-        advice = ("smaller_copies", "prefetch", "keep_on_gpu") if direction == "h2d" else ("fewer_downloads", "keep_on_gpu")
+        advice = (
+            ("smaller_copies", "prefetch", "keep_on_gpu") if direction == "h2d" else ("fewer_downloads", "keep_on_gpu")
+        )
     return found(load, "transfer_bound", sure, evidence, advice=advice, direction=direction, memory=memory, rate=rate)
 
 
@@ -71,11 +79,13 @@ RULE = Rule(
     _judge,
     needs=("pcie_rx", "pcie_tx"),
     signature=(
-        f"Kernels run less than {BUSY:.0f} % of the time, and one direction of PCIe carries {PINNED:.0f} % of the link on average, or steadily more "
+        f"Kernels run less than {BUSY:.0f} % of the time, and one direction of PCIe carries {PINNED:.0f} "
+        f"% of the link on average, or steadily more "
         f"than {PAGEABLE / 1e9:g} GB/s while the CPUs are not saturated by loader workers."
     ),
     blind=(
-        "Pageable or pinned is an inference: copies out of pageable memory pass one CPU core and stay below about 10 GB/s, which slow pinned "
+        "Pageable or pinned is an inference: copies out of pageable memory pass one CPU core and stay "
+        "below about 10 GB/s, which slow pinned "
         "copies can too. Copies that overlap with computing do not count."
     ),
     sources=(

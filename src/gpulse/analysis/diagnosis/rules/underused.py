@@ -11,7 +11,18 @@ if TYPE_CHECKING:
 
 BUSY = 35.0  # per cent of kernel time
 CPU = 0.60  # cores
-_SERVERS = ("vllm", "sglang", "triton", "uvicorn", "gunicorn", "serve", "text-generation", "ollama", "llama-server", "ray::")
+_SERVERS = (
+    "vllm",
+    "sglang",
+    "triton",
+    "uvicorn",
+    "gunicorn",
+    "serve",
+    "text-generation",
+    "ollama",
+    "llama-server",
+    "ray::",
+)
 
 
 def _judge(case: Case) -> Verdict | None:
