@@ -1,4 +1,4 @@
-"""Generate docs/metrics.md, docs/cli.md, the man page and the completion scripts from the tables in the code.
+"""Generate docs/metrics.md, docs/cli.md, docs/diagnosis.md, the man page and the completion scripts from the tables in the code.
 
 python -m tools.docs            # write them
 python -m tools.docs --check    # exit 1 if one is out of date
@@ -10,12 +10,17 @@ import sys
 from pathlib import Path
 
 from gpulse._version import __version__
+from gpulse.analysis.diagnosis.rule import GROUPS, Rule
+from gpulse.analysis.diagnosis.rules import RULES
 from gpulse.cli.completion import script
 from gpulse.cli.help import example_lines, usage
 from gpulse.cli.main import VERBS, load
 from gpulse.cli.options import Verb
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from gpulse.model.metric import Metric
+from gpulse.present.advice import advice_text
+from gpulse.present.figures import FIGURES
+from gpulse.present.verdicts import SHORT
 from gpulse.sources.registry import metric_sources
 
 ROOT = Path(__file__).parent.parent
@@ -107,6 +112,79 @@ def _verb_section(verb: Verb) -> list[str]:
     return out
 
 
+_GROUPS = {
+    "fault": ("Faults", "Always first, however short they were."),
+    "ownership": ("Ownership", "Who holds the GPU."),
+    "limit": ("Limits", "What holds the hardware down."),
+    "feeding": ("Feeding the GPU", "The GPU waits for the host, for copies or for other GPUs."),
+    "device": ("On the device", "The GPU works; these say at what."),
+    "rest": ("The rest", "Told when nothing above explains more."),
+}
+
+
+def diagnosis_page() -> str:
+    """Return docs/diagnosis.md."""
+    out = [f"<!-- {MADE} -->", *DIAGNOSIS.strip().splitlines(), "", "## Verdicts at a glance", ""]
+    out += ["| verdict | in short | group |", "| --- | --- | --- |"]
+    out += [
+        f"| [`{rule.key}`](#{rule.key}) | {SHORT[rule.key][0]} | {_GROUPS[rule.group][0].lower()} |" for rule in RULES
+    ]
+    for group in GROUPS:
+        title, about = _GROUPS[group]
+        out += ["", f"## {title}", "", about]
+        for rule in RULES:
+            out += _rule_section(rule) if rule.group == group else []
+    out += ["", "## Derived figures", "", "Evidence names a metric of [the catalog](metrics.md) or one of these:", ""]
+    out += ["| key | meaning | unit |", "| --- | --- | --- |"]
+    out += [f"| `{key}` | {label} | {kind} |" for key, (label, kind) in FIGURES.items()]
+    return "\n".join([*out, ""])
+
+
+def _rule_section(rule: Rule) -> list[str]:
+    out = ["", f"### {rule.key}", "", rule.signature, ""]
+    out += [f"- **Needs:** {', '.join(f'`{name}`' for name in rule.needs)}"] if rule.needs else []
+    out += [f"- **Blind spots:** {rule.blind}", f"- **Sources:** {'; '.join(rule.sources)}."]
+    out += ["- **Advice:**", *(f"  - {advice_text(key)}" for key in rule.advice)] if rule.advice else []
+    return out
+
+
+DIAGNOSIS = """
+# Diagnosis
+
+`gpulse why` watches the GPUs (or reads the history or a recording) and says what limits each of them: one verdict with a confidence,
+the numbers beside the thresholds they passed, what else was seen, and the changes most likely to help. The same verdicts are in `top`,
+on the page of `gpulse serve`, at the end of `gpulse run` and `gpulse report`, in `Monitor.summary()` and in `/metrics`.
+
+## How it judges
+
+1. **Find the workload.** Only the time in which processes hold the GPU counts. Start-up (imports, context, compilation, warm-up) and
+   what follows the last kernel are left out.
+2. **Find phases.** Where the activity of the chip changes lastingly, each phase is judged on its own and weighed by its time.
+3. **Weigh by time.** A sample stands for the time since the one before. CPU figures are CPU time over elapsed time, in cores.
+4. **Rank.** Faults come first, then who holds the GPU, then limits of the hardware, then how the GPU is fed and what it does. One
+   verdict is the answer; the others are listed as "also".
+
+Confidence is `high` when the signature rarely has another cause, `medium` when it usually has not, and `low` for a guess. Without GPM
+counters (GPUs before Hopper, other vendors) what the chip does can only be guessed from power and utilization; such verdicts say so and
+are never `high`. `unknown` is an answer too: it says what would tell.
+
+## JSON
+
+`gpulse why --json` prints one object; in Python, `gpulse.diagnose()` returns the same as values.
+
+```
+{"window": {"from", "to", "samples"},
+ "gpus": [{"index", "uuid", "verdict", "title", "confidence", "share",
+           "evidence": [{"metric", "value", "threshold", "side", "text"}],
+           "advice": [text], "advice_keys": [key], "processes": [{"pid", "name", "user", ...}],
+           "values": {...}, "window": {"from", "to"}, "also": [the same, for what else was seen]}]}
+```
+
+`share` is the part of the judged time (0–1) in which a verdict applied; `values` holds further numbers, such as the period of pauses or
+the range of seconds until memory is full (`eta`).
+"""
+
+
 def man_page() -> str:
     """Return the man page in roff."""
     out = [f'.\\" {MADE}', f'.TH GPULSE 1 "" "gpulse {__version__}" "User Commands"', ".SH NAME"]
@@ -144,6 +222,7 @@ def documents() -> dict[Path, str]:
     return {
         ROOT / "docs/metrics.md": metrics_page(),
         ROOT / "docs/cli.md": cli_page(),
+        ROOT / "docs/diagnosis.md": diagnosis_page(),
         ROOT / "docs/gpulse.1": man_page(),
         ROOT / "completions/gpulse.bash": script("bash"),
         ROOT / "completions/_gpulse": script("zsh"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._version import __version__ as __version__
+    from .api import diagnose as diagnose
     from .api import gpus as gpus
     from .api import pick as pick
     from .api import snapshot as snapshot
@@ -37,6 +38,7 @@ _HOMES = {
     "gpus": "api",
     "visible_gpus": "api",
     "pick": "api",
+    "diagnose": "api",
     "Monitor": "monitor.monitor",
     "measure": "monitor.measure",
     "measurements": "monitor.measure",

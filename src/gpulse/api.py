@@ -13,10 +13,11 @@ from .units import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from .model.catalog import Gpu
     from .model.snapshot import Snapshot
+    from .model.verdict import Diagnosis
     from .sources.base import Source
 
 
@@ -86,6 +87,48 @@ def pick(
     if chosen := best(verdicts, asked):
         return chosen
     raise refusal(verdicts, asked)
+
+
+def diagnose(
+    recording: str | Iterable[Snapshot] | None = None,
+    *,
+    seconds: float = 30.0,
+    interval: float = 0.5,
+    gpus: Sequence[str | int] | None = None,
+    source: str | None = None,
+) -> Diagnosis:
+    """Return what limits each GPU, in words and numbers: of a recording (a file or snapshots), else of the next `seconds`.
+
+    The diagnosis iterates over one verdict per GPU; `verdict.title` is the sentence, `verdict.evidence` the numbers.
+    """
+    from .analysis.diagnosis.judge import diagnose as judge
+    from .analysis.diagnosis.wanted import WANTED
+    from .present.verdicts import worded
+
+    if isinstance(recording, str):
+        from .store.recording import read_recording
+
+        return worded(judge(read_recording(recording)))
+    if recording is not None:
+        return worded(judge(recording))
+    sampler = Sampler(_source(source), WANTED, slow_every=max(1.0, interval)).open()
+    try:
+        if gpus is not None:
+            sampler.choose([str(gpu) for gpu in gpus])
+        sampler.settle()
+        return worded(judge(_for(sampler.stream(interval), seconds)))
+    finally:
+        sampler.close()
+
+
+def _for(samples: Iterator[Snapshot], seconds: float) -> Iterator[Snapshot]:
+    """Yield samples of so many seconds."""
+    first: float | None = None
+    for sample in samples:
+        first = sample.time if first is None else first
+        yield sample
+        if sample.time - first >= seconds:
+            return
 
 
 def stream(
