@@ -70,9 +70,12 @@ class Option:
 
 
 class Verb:
-    """A verb of the command line: its summary, options, examples, and the function that runs it."""
+    """A verb of the command line: its summary, options, examples, and the function that runs it.
 
-    __slots__ = ("examples", "help", "name", "options", "run")
+    A `raw` verb has a grammar of its own: it gets its words unparsed, as `Arguments.words`.
+    """
+
+    __slots__ = ("examples", "help", "name", "options", "raw", "run")
 
     def __init__(
         self,
@@ -81,7 +84,9 @@ class Verb:
         options: Sequence[Option],
         run: Callable[[Arguments], int],
         examples: Sequence[tuple[str, str]] = (),
+        raw: bool = False,
     ) -> None:
+        self.raw = raw
         self.name = name
         self.help = help
         self.options = tuple(options)
@@ -95,6 +100,8 @@ class Arguments:
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
 
 def words(text: str) -> list[str]:
@@ -145,6 +152,9 @@ def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
     arguments = Arguments()
     for option in verb.options:
         setattr(arguments, option.name, option.default)
+    if verb.raw:
+        arguments.words = list(argv)
+        return arguments
     for option in verb.options:
         if option.rest:
             argv, command = _split(verb, argv)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from ctypes import byref, c_int, c_uint
 
+from .board import BOARD
 from .calls import decoded, field, numbers, record, settle, text, versioned, word_of
 from .fabric import FABRIC
+from .mig import PROFILES
+from .nvlink import FABRIC_READERS
 from .nvml import SUCCESS
 from .readers import Reader, absent, number, throttle_words
 from .structures import (
@@ -274,4 +277,7 @@ DETAILS: tuple[Reader, ...] = (
         "nvmlDeviceGetRowRemapperHistogram",
         {f"remap_banks_{step}": step for step in ("max", "high", "partial", "low", "none")},
     ),
+    *BOARD,
+    *FABRIC_READERS,
+    PROFILES,
 )

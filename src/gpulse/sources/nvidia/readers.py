@@ -256,6 +256,8 @@ def _mode(value: int) -> str | None:
 _MEMORY = {"total": "memory_total", "used": "memory_used", "free": "memory_free"}
 MEMORY = Reader(("memory_used", "memory_total", "memory_free", "memory_reserved"), _bind_memory)
 
+BAR1 = structure(Bar1Memory, {"bar1Used": "bar1_used", "bar1Total": "bar1_total"}, "nvmlDeviceGetBAR1MemoryInfo")
+
 READERS: tuple[Reader, ...] = (
     structure(Utilization, {"gpu": "utilization", "memory": "memory_utilization"}, "nvmlDeviceGetUtilizationRates"),
     MEMORY,
@@ -293,7 +295,7 @@ READERS: tuple[Reader, ...] = (
     number("ecc_corrected", "nvmlDeviceGetTotalEccErrors", before=(0, 0), bits=64),
     number("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", before=(1, 0), bits=64),
     Reader(("remapped_rows",), _bind_remapped_rows),
-    structure(Bar1Memory, {"bar1Used": "bar1_used", "bar1Total": "bar1_total"}, "nvmlDeviceGetBAR1MemoryInfo"),
+    BAR1,
     number("compute_mode", "nvmlDeviceGetComputeMode", to=_mode),
     number("persistence_mode", "nvmlDeviceGetPersistenceMode", to=bool),
     number("mig_mode", "nvmlDeviceGetMigMode", after=1, to=bool),

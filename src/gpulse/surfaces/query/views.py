@@ -41,7 +41,7 @@ class View:
 
 
 class Csv(View):
-    """nvidia-smi's CSV: a line a GPU, or with `apps` a line a process."""
+    """nvidia-smi's CSV, one line per GPU, or with `apps` one per compute process."""
 
     def __init__(self, asked: Asked, *, header: bool = True, units: bool = True, apps: bool = False) -> None:
         self._asked = asked
@@ -55,9 +55,11 @@ class Csv(View):
 
     def lines(self, snapshot: Snapshot) -> list[str]:
         return [
-            ", ".join(clean(field.text(row, self._units)) for _, field in self._asked)
-            for row in rows(snapshot, self._apps)
+            ", ".join(clean(field.text(row, self._units)) for _, field in self._asked) for row in self._rows(snapshot)
         ]
+
+    def _rows(self, snapshot: Snapshot) -> list[QueryRow]:
+        return rows(snapshot, self._apps)
 
 
 class TableView(View):
