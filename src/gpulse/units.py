@@ -28,6 +28,7 @@ JOULE = Unit("joules", "J", "_joules")
 CELSIUS = Unit("degrees Celsius", "°C", "_celsius")
 MEGAHERTZ = Unit("megahertz", "MHz", "_hertz", 1e6)
 SECOND = Unit("seconds", "s", "_seconds")
+RPM = Unit("revolutions per minute", "rpm", "_rpm")
 COUNT = Unit("count", "")
 NONE = Unit("none", "")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, COUNT, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT
+from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, COUNT, JOULE, MEGAHERTZ, PERCENT, RPM, SECOND, WATT
 from .metric import Flag, Number, Numbers, Reading, Text, Words
 
 TYPE_CHECKING = False
@@ -101,6 +101,7 @@ class Gpu(Reading):
     decoder_utilization = Number("Decoder utilization", "Utilization of the video decoders.", unit=PERCENT, group="engines", short="DEC", smi=("utilization.decoder",), dcgm="DCGM_FI_DEV_DEC_UTIL", high=100)
     jpeg_utilization = Number("JPEG utilization", "Utilization of the JPEG engines.", unit=PERCENT, group="engines", short="JPEG", smi=("utilization.jpeg",), high=100)
     ofa_utilization = Number("OFA utilization", "Utilization of the optical-flow engine.", unit=PERCENT, group="engines", short="OFA", smi=("utilization.ofa",), high=100)
+    video_utilization = Number("Video utilization", "Busy share of the video engines that both encode and decode (AMD: VCN).", unit=PERCENT, group="engines", short="VIDEO", high=100)
 
     # activity of the chip (GPM: Hopper and later)
     sm_active = Number("SM active", "Share of time in which an SM had at least one resident warp, averaged over all SMs.", unit=PERCENT, group="activity", short="SM", dcgm="DCGM_FI_PROF_SM_ACTIVE", high=100)
@@ -126,9 +127,11 @@ class Gpu(Reading):
 
     # temperature and power
     temperature = Number("Temperature", "Temperature of the chip.", unit=CELSIUS, group="thermal", short="TEMP", smi=("temperature.gpu",), dcgm="DCGM_FI_DEV_GPU_TEMP", otel="hw.temperature", low=-50, high=200, warn=80, critical=90)
+    hotspot_temperature = Number("Hotspot temperature", "Temperature of the hottest point of the chip (AMD: junction).", unit=CELSIUS, group="thermal", short="HOTSPOT", low=-50, high=200, warn=100, critical=110)
     memory_temperature = Number("Memory temperature", "Temperature of the memory.", unit=CELSIUS, group="thermal", short="MEM TEMP", smi=("temperature.memory",), dcgm="DCGM_FI_DEV_MEMORY_TEMP", low=-50, high=200, warn=90, critical=100)
     temperature_limit = Number("Temperature limit", "Temperature at which the GPU is throttled.", unit=CELSIUS, cost="static", group="thermal", short="LIMIT", low=1, high=200)
     fan_speed = Number("Fan speed", "Target speed of the fastest fan relative to its maximum; can exceed 100.", unit=PERCENT, group="thermal", short="FAN", smi=("fan.speed",), dcgm="DCGM_FI_DEV_FAN_SPEED", otel="hw.fan.speed_ratio", high=200)
+    fan_rpm = Number("Fan speed in rpm", "Measured speed of the fastest fan.", unit=RPM, group="thermal", short="RPM", high=100_000)
     power_draw = Number("Power draw", "Power of the whole board; averaged over one second on most GPUs since Ampere.", unit=WATT, group="power", short="POWER", smi=("power.draw",), dcgm="DCGM_FI_DEV_POWER_USAGE", otel="hw.power", high=100_000)
     power_limit = Number("Power limit", "Power limit in effect: the lowest of all that apply.", unit=WATT, group="power", short="CAP", smi=("enforced.power.limit", "power.limit"), dcgm="DCGM_FI_DEV_ENFORCED_POWER_LIMIT", otel="hw.power_limit", high=100_000)
     power_default_limit = Number("Power default limit", "Default power limit of the board.", unit=WATT, cost="static", group="power", short="DEFAULT", smi=("power.default_limit",), dcgm="DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", high=100_000)
@@ -158,6 +161,8 @@ class Gpu(Reading):
     nvlink_crc_errors = Number("NVLink CRC errors", "Packets with a wrong checksum on all NVLinks since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="links", short="NVLINK CRC", dcgm="DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", high=2**63)
     nvlink_replay_errors = Number("NVLink replay errors", "Packets sent again on all NVLinks since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="links", short="NVLINK REPLAY", dcgm="DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", high=2**63)
     nvlink_recovery_errors = Number("NVLink recovery errors", "Recoveries of all NVLinks since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="links", short="NVLINK RECOVERY", dcgm="DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", high=2**63)
+    xgmi_rx = Number("XGMI in", "Data read over all XGMI links, which join AMD GPUs.", unit=BYTES_PER_SECOND, group="links", short="XGMI RX", high=2**44)
+    xgmi_tx = Number("XGMI out", "Data written over all XGMI links, which join AMD GPUs.", unit=BYTES_PER_SECOND, group="links", short="XGMI TX", high=2**44)
 
     # health and modes
     ecc_corrected = Number("ECC corrected", "Corrected memory errors since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="health", short="ECC CORR", smi=("ecc.errors.corrected.volatile.total",), dcgm="DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", high=2**63)
@@ -167,6 +172,7 @@ class Gpu(Reading):
     compute_mode = Text("Compute mode", "Which processes may create a context: default, exclusive_process or prohibited.", kind="state", cost="slow", group="modes", short="COMPUTE", smi=("compute_mode",))
     persistence_mode = Flag("Persistence mode", "The driver stays loaded while the GPU is not in use.", kind="state", cost="slow", group="modes", short="PERSIST", smi=("persistence_mode",))
     mig_mode = Flag("MIG mode", "The GPU is partitioned into MIG instances.", kind="state", cost="slow", group="modes", short="MIG", smi=("mig.mode.current",))
+    partition_mode = Text("Partition mode", "Compute and memory partitioning of an AMD GPU, for example CPX/NPS4.", kind="state", cost="slow", group="modes", short="PARTITION")
     display_active = Flag("Display active", "The GPU drives a display.", kind="state", cost="slow", group="modes", short="DISPLAY", smi=("display_active",))
 
     # details: further fields of nvidia-smi

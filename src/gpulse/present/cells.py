@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from ..model.catalog import Gpu
-from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT, duration_text, size_text
+from ..units import (
+    BYTES,
+    BYTES_PER_SECOND,
+    CELSIUS,
+    JOULE,
+    MEGAHERTZ,
+    PERCENT,
+    RPM,
+    SECOND,
+    WATT,
+    duration_text,
+    size_text,
+)
 from .text import Untrusted, clean
 
 TYPE_CHECKING = False
@@ -19,6 +31,7 @@ THROTTLE = {
     "sw_thermal_slowdown": "too hot",
     "hw_thermal_slowdown": "too hot",
     "hw_power_brake_slowdown": "power brake",
+    "current_limit": "current limit",
     "applications_clocks_setting": "clocks set lower",
     "sync_boost": "sync boost",
     "display_clock_setting": "display clocks",
@@ -50,7 +63,7 @@ def _number_text(metric: Metric, value: float) -> str:
         return duration_text(value)
     if unit is PERCENT or unit is CELSIUS:
         return f"{value:.0f} {unit.symbol}"
-    if unit is WATT or unit is MEGAHERTZ:
+    if unit is WATT or unit is MEGAHERTZ or unit is RPM:
         return f"{value:.0f} {unit.symbol}"
     if unit is JOULE:
         return (
