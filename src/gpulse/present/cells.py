@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.catalog import Gpu
-from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT, duration_text, size_text
+from .quantities import number_text, quantity_text
 from .text import Untrusted, clean
 
 TYPE_CHECKING = False
@@ -36,29 +36,8 @@ def value_text(metric: Metric, value: Value | None) -> str:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, tuple):
-        return " ".join(clean(part) if isinstance(part, str) else f"{part:g}" for part in value) or "none"
-    return _number_text(metric, value)
-
-
-def _number_text(metric: Metric, value: float) -> str:
-    unit = metric.unit
-    if unit is BYTES:
-        return size_text(value)
-    if unit is BYTES_PER_SECOND:
-        return f"{size_text(value)}/s"
-    if unit is SECOND:
-        return duration_text(value)
-    if unit is PERCENT or unit is CELSIUS:
-        return f"{value:.0f} {unit.symbol}"
-    if unit is WATT or unit is MEGAHERTZ:
-        return f"{value:.0f} {unit.symbol}"
-    if unit is JOULE:
-        return (
-            f"{value / 1e6:.2f} MJ" if value >= 1e6 else f"{value / 1e3:.1f} kJ" if value >= 1e3 else f"{value:.0f} J"
-        )
-    if metric is Gpu.pstate:
-        return f"P{value:.0f}"
-    return f"{value:g}"
+        return " ".join(clean(part) if isinstance(part, str) else number_text(part) for part in value) or "none"
+    return f"P{value:.0f}" if metric is Gpu.pstate else quantity_text(metric.unit.symbol, value)
 
 
 def severity(metric: Metric, reading: Reading) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...model.catalog import GPU_METRICS, HOST_METRICS
+from ...present.quantities import quantity_text
 from .account import GPU_SERIES
 from .timeline import TimelineSeries
-from .wording import value_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ReportChart:
         full = [at for at, count in enumerate(trace.counts) if count]
         mean = sum(trace.sums[at] for at in full) / sum(trace.counts[at] for at in full)
         low, high = min(trace.lows[at] for at in full), max(trace.highs[at] for at in full)
-        words = (value_in(self.unit, value) for value in (mean, low, high))
+        words = (quantity_text(self.unit, value) for value in (mean, low, high))
         return "{}: mean {}, from {} to {}".format(line.name, *words)
 
     def to_plain(self, lengths: Sequence[int]) -> dict[str, Any]:

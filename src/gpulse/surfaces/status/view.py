@@ -5,17 +5,19 @@ from __future__ import annotations
 from ...model.catalog import GPU_METRICS
 from ...model.metric import Number
 from ...present.cells import severity, value_text
-from ...present.line import Line
-from ...present.text import width
+from ...present.line import Line, table_lines
+from ...present.words import label
 from .cards import deck
-from .lines import label, table
-from .parts import header, problem_lines
+from .header import header, problem_lines
+from .lines import table
 from .processes import process_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ...model.catalog import Gpu
+    from ...model.metric import Metric
     from ...model.snapshot import Snapshot
     from ...present.theme import Theme
 
@@ -45,20 +47,13 @@ def _columns(snapshot: Snapshot, chosen: Sequence[str]) -> list[Line]:
     """Return a plain table of the metrics asked for; a missing value is the reason in brackets."""
     metrics = [GPU_METRICS[key] for key in chosen]
     gpus = [gpu for whole in snapshot.gpus for gpu in (whole, *whole.instances)]
-    cells = [
-        [
-            f"({gpu.gap(metric.key)})" if gpu.get(metric.key) is None else value_text(metric, gpu.get(metric.key))
-            for metric in metrics
-        ]
-        for gpu in gpus
+    rows = [
+        [(label(gpu), "accent"), *((_text(metric, gpu), severity(metric, gpu)) for metric in metrics)] for gpu in gpus
     ]
-    widths = [max([len(metric.short), *(width(row[at]) for row in cells)]) for at, metric in enumerate(metrics)]
-    lines = [Line().add("", cells=4)]
-    for metric, room in zip(metrics, widths, strict=True):
-        lines[0].add(metric.short.upper(), "label", room, isinstance(metric, Number)).add("  ")
-    for gpu, row in zip(gpus, cells, strict=True):
-        line = Line().add(label(gpu), "accent", 4)
-        for metric, text, room in zip(metrics, row, widths, strict=True):
-            line.add(text, severity(metric, gpu), room, isinstance(metric, Number)).add("  ")
-        lines.append(line)
-    return lines
+    right = [isinstance(metric, Number) for metric in metrics]
+    return table_lines(["GPU", *(metric.short.upper() for metric in metrics)], rows, [False, *right])
+
+
+def _text(metric: Metric, gpu: Gpu) -> str:
+    value = gpu.get(metric.key)
+    return f"({gpu.gap(metric.key)})" if value is None else value_text(metric, value)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from ....model.catalog import GPU_METRICS, Gpu
 from ....present.cells import MISSING, value_text
 from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans
+from ....present.quantities import clock_text
 from ....present.text import fit, width
 from ....present.words import degrees, size
 from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT
@@ -186,7 +185,7 @@ def value_at(area: Area, state: State, x: int) -> str:
         if moment is not None:
             when = moment
             found.append(f"{chart.metric.title} {_text(chart.metric, chart.at(moment), state)}")
-    return f"{', '.join(found)} at {_clock(when)}" if found else ""
+    return f"{', '.join(found)} at {clock_text(when)}" if found else ""
 
 
 def _charts(area: Area, state: State) -> list[Chart]:
@@ -237,7 +236,7 @@ def _head(grid: Grid, chart: Chart, state: State, style: str, moment: float | No
     value = chart.now() if moment is None else chart.at(moment)
     facts = [(_text(chart.metric, value, state), style)]
     if moment is not None:
-        facts.append((_clock(moment), "accent"))
+        facts.append((clock_text(moment), "accent"))
     known = sum(gpu.get(chart.metric.key) is not None for gpu in chart.gpus)
     title = fit(chart.metric.title, area.columns, theme.more)
     whose = f"mean of {known}" if len(chart.gpus) > 1 else ""
@@ -283,7 +282,7 @@ def _times(grid: Grid, chart: Chart, state: State) -> None:
     """Draw the time axis: how long ago the left edge is, half of it, and now, or the time shown when that is not now."""
     plot, row = chart.plot, chart.area.end - 1
     live = not (state.back or state.paused or stale(state))
-    right = "now" if live else _clock(chart.end)
+    right = "now" if live else clock_text(chart.end)
     left = f"-{_ago(chart.span)}"
     middle = f"-{_ago(chart.span / 2)}"
     draw(grid, row, plot.column, left, "faint")
@@ -296,10 +295,6 @@ def _ago(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:g} min" if seconds < 5400 else f"{seconds / 3600:g} h"
-
-
-def _clock(moment: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(moment))
 
 
 def _text(metric: Metric, value: float, state: State) -> str:
