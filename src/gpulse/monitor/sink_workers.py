@@ -1,10 +1,10 @@
-"""Outlets: each sink behind a queue and a thread of its own, so that one that fails or hangs costs only its own samples."""
+"""Sinks at work, each with a queue and a thread of its own: one that fails or hangs costs only its own samples."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
+
+from ..queue_worker import QueueWorker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,66 +13,25 @@ if TYPE_CHECKING:
     from ..sinks.base import Sample, Sink
 
 _WAITING = 600  # samples a slow sink may be behind, ten minutes at one a second
-_FLUSH = 10.0  # seconds after which what a sink holds back is handed on
+_FLUSH = 10.0  # seconds between flushes
 
 
-class Outlet:
-    """One sink at work. `dropped` counts the samples it was too slow for, `failed` those it refused; `say` is told the first time."""
+class Outlet(QueueWorker):
+    """One sink at work. `dropped` counts the samples it was too slow for, `failed` those it refused; `say` gets the first failure."""
 
     def __init__(self, sink: Sink, say: Callable[[str], None]) -> None:
+        super().__init__(sink.name, _WAITING, say)
         self.sink = sink
-        self.dropped = 0
-        self.failed = 0
-        self._say = say
-        self._samples: deque[Sample] = deque(maxlen=_WAITING)
-        self._changed = threading.Condition()
-        self._closing = False
-        self._done = threading.Event()
         self._flushed = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name=f"gpulse-{sink.name}", daemon=True)
 
-    def start(self) -> None:
-        """Begin to write."""
-        self._thread.start()
+    def handle(self, sample: Sample) -> None:
+        self.sink.write(sample)
+        if time.monotonic() - self._flushed > _FLUSH:
+            self._flushed = time.monotonic()
+            self.sink.flush()
 
-    def put(self, sample: Sample) -> None:
-        """Hand over a sample without waiting."""
-        with self._changed:
-            if len(self._samples) == _WAITING:
-                self.dropped += 1
-            self._samples.append(sample)
-            self._changed.notify()
+    def finish(self) -> None:
+        self.sink.close()
 
-    def close(self) -> None:
-        """Tell the sink that no more will come; returns at once."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
-
-    def join(self, seconds: float) -> bool:
-        """Wait until everything is written; return False when that takes longer."""
-        return self._done.wait(max(0.0, seconds))
-
-    def _run(self) -> None:
-        while (sample := self._next()) is not None:
-            self._try(lambda sample=sample: self.sink.write(sample))  # type: ignore[misc]
-            if time.monotonic() - self._flushed > _FLUSH:
-                self._flushed = time.monotonic()
-                self._try(self.sink.flush)
-        self._try(self.sink.close)
-        self._done.set()
-
-    def _next(self) -> Sample | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._samples or self._closing)
-            return self._samples.popleft() if self._samples else None
-
-    def _try(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except Exception as error:  # noqa: BLE001  # a sink is foreign ground, and the training must not notice
-            self.failed += 1
-            if self.failed == 1:
-                self._say(
-                    f"{self.sink.name}: {str(error) or type(error).__name__} (said once; its other samples go on)."
-                )
+    def complaint(self, error: Exception) -> str:
+        return f"{self.sink.name}: {str(error) or type(error).__name__} (said once; its other samples go on)."
