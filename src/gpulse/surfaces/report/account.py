@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...analysis.cadence import Cadence
+from ...analysis.energy import Meter
 from ...analysis.events import EventDetector
 from ...analysis.tally import Tally
 from ...errors import RecordingError
 from ...model.event import Event
-from .energy import Meter
 from .plausibility import believed
 from .processes import Uses
 from .run import Run

@@ -10,9 +10,9 @@ from ...model.codec import from_plain
 from ...model.metric import Number, Text
 from ...model.select import choose_gpus
 from ...model.snapshot import Snapshot
+from ...sampling.assemble import MOST
 from ...sinks.base import Mark
 from ...store.recording import open_text
-from .plausibility import MOST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
