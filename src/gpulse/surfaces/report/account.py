@@ -8,6 +8,7 @@ from ...analysis.events import EventDetector
 from ...analysis.tally import Tally
 from ...errors import RecordingError
 from ...model.event import Event
+from ...model.presets import CURVES, HOST_CURVES
 from .plausibility import believed
 from .processes import Uses
 from .run import Run
@@ -23,20 +24,6 @@ if TYPE_CHECKING:
     from ...sinks.base import Mark
     from .recorded_samples import RecordedSample
 
-GPU_SERIES = (
-    *(
-        "utilization",
-        "sm_active",
-        "tensor_active",
-        "dram_active",
-        "memory_used",
-        "power_draw",
-        "temperature",
-        "clock_sm",
-    ),
-    *("pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx"),
-)
-HOST_SERIES = ("cpu_percent", "iowait", "memory_used", "disk_read", "disk_write", "net_rx", "net_tx")
 _MOST_EVENTS = 5000
 _MOST_MARKS = 2000
 _NEAR = 60.0  # seconds from the run within which a mark belongs to it
@@ -165,10 +152,10 @@ class _Account:
         timeline.begin(moment.snapshot.time, late)
         for label, gpu in gpus:
             where = f"gpu {label}"
-            for key in GPU_SERIES:
+            for key in CURVES:
                 if isinstance(value := gpu.get(key), (int, float)):
                     timeline.add(where, key, value)
-        for key in HOST_SERIES:
+        for key in HOST_CURVES:
             if isinstance(value := host.get(key), (int, float)):
                 timeline.add("host", key, value)
         for tag, value in moment.values.items():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...model.catalog import GPU_METRICS, HOST_METRICS
+from ...model.presets import CURVES
 from ...present.quantities import quantity_text
-from .account import GPU_SERIES
 from .timeline import TimelineSeries
 
 TYPE_CHECKING = False
@@ -126,7 +126,7 @@ class Strip:
 def run_charts(run: Run) -> list[ReportChart]:
     """Return the charts of one run, those that have something to show."""
     charts = []
-    for key in GPU_SERIES:
+    for key in CURVES:
         lines = [
             ChartLine(f"GPU {label}", trace, at, gpu=label)
             for at, label in enumerate(run.labels)
@@ -170,7 +170,7 @@ def run_strips(run: Run, charts: Sequence[ReportChart]) -> list[Strip]:
 def both_charts(runs: Sequence[Run], names: Sequence[str]) -> list[ReportChart]:
     """Return the charts of two runs over each other: the mean of each run's GPUs, with the least and the most of them."""
     charts = []
-    for key in GPU_SERIES:
+    for key in CURVES:
         lines = [
             ChartLine(name, _together(run, key), at, run=at)
             for at, (run, name) in enumerate(zip(runs, names, strict=True))

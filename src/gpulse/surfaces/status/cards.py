@@ -7,7 +7,6 @@ from ...present.cells import severity, throttle_text, value_text
 from ...present.line import Line, gauge, line_of
 from ...present.text import clean
 from ...present.words import has, label, memory_style, notes_and_owners, of, remarks, share_style, silence
-from .header import header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ _SIDE = 32  # cells of the column at the right
 
 
 def deck(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
-    """Return the header and the cards, a blank line before each."""
-    lines = [header(snapshot, theme, columns)]
+    """Return the cards, a blank line before each."""
+    lines: list[Line] = []
     for gpu in snapshot.gpus:
         lines += [Line(), *_card(gpu, theme, min(columns, WIDEST), snapshot.time)]
     return lines

@@ -19,7 +19,6 @@ from ...present.words import (
     short_name,
     silence,
 )
-from .header import header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,15 +64,15 @@ class Layout:
         )
 
 
-def table(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
-    """Return the header, the titles and one or two lines for every GPU."""
+def table(snapshot: Snapshot, theme: Theme, columns: int) -> tuple[str, list[Line]]:
+    """Return the name of all GPUs where the lines leave it out, and the titles with one or two lines for every GPU."""
     layout = Layout(snapshot.gpus, theme, columns)
-    lines = [header(snapshot, theme, columns, layout.headline), _titles(layout)]
+    lines = [_titles(layout)]
     for gpu in snapshot.gpus:
         lines += _rows(gpu, layout, theme, snapshot.time)
         for instance in gpu.instances:
             lines += _rows(instance, layout, theme, snapshot.time, "└ " if theme.unicode else "- ")
-    return lines
+    return layout.headline, lines
 
 
 def _titles(layout: Layout) -> Line:
