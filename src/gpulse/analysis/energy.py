@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from ..model.catalog import Gpu
 
 
+TELLING = 1.0  # seconds a window must last for its energy to mean something: the counter moves every 0.1 s
+
+
 class EnergyCounter:
     """The counter of one GPU. It is read every few seconds, so most samples repeat an old value; `at` is its last reading."""
 

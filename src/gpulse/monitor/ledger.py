@@ -9,7 +9,7 @@ import threading
 import time
 from contextvars import ContextVar
 
-from ..analysis.energy import EnergyCounter
+from ..analysis.energy import TELLING, EnergyCounter
 from ..sinks.base import Mark
 
 TYPE_CHECKING = False
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _MOST_MARKS = 10_000
 _PATIENCE = 30.0  # seconds a closed window waits for the energy counter to pass its end
 _FRESH = 2.0  # seconds for which a sample tells how things stood before
-_TELLING = 1.0  # seconds a window must last for its energy to mean something: the counter moves every 0.1 s
 
 
 class Window:
@@ -275,9 +274,6 @@ class Ledger:
         for each in (whole, *whole.phases):
             for gpu in each.gpus:
                 gpu.ordinal = self.ordinals.get(gpu.uuid or "")
-            if each.seconds < _TELLING:
-                for gpu in each.gpus:
-                    gpu.energy = None
         return whole
 
     def _stack(self) -> list[Phase]:
@@ -306,6 +302,6 @@ class Ledger:
     def _is_finished(self, window: Window, at: float, points: dict[str, float]) -> bool:
         if window.end is None or window.end > at:
             return False
-        if window.end - window.start < _TELLING or at - window.end > _PATIENCE:
+        if window.end - window.start < TELLING or at - window.end > _PATIENCE:
             return True
         return all(point >= window.end for point in points.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
+from ..analysis.energy import TELLING
 from ..analysis.tally import Tally
 from ..present.quantities import DASH, energy_text, seconds_text
 from ..present.text import clean
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
 
 SEEN = 0.1  # seconds a call must last for memory and activity to be seen in it: the counters latch no faster
-TELLING = 1.0  # seconds it must last for its energy to mean something
 _PATIENCE = 1.0  # seconds to wait for the last sample
 _NAME = 24
 

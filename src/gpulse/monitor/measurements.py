@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 
+from ..analysis.energy import TELLING
 from ..analysis.series import WeightedSeries
 from ..present.quantities import energy_text, quantity_text, seconds_text
 from ..present.text import aligned, clean
-from .measurement import TELLING, Measurement
+from .measurement import Measurement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

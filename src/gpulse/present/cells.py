@@ -27,8 +27,8 @@ _ALARMS = frozenset({"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown"
 _HEADROOM = 8  # °C below the limit at which a GPU counts as hot
 
 
-def value_text(metric: Metric, value: Value | None) -> str:
-    """Return a value with its unit, short: 97 %, 71.2 GiB, 691 W; a missing one is a dash."""
+def value_text(metric: Metric, value: Value | None, decimal: bool = False) -> str:
+    """Return a value with its unit, short: 97 %, 71.2 GiB (76.4 GB if `decimal`), 691 W; a missing one is a dash."""
     if value is None:
         return MISSING
     if isinstance(value, bool):
@@ -37,7 +37,7 @@ def value_text(metric: Metric, value: Value | None) -> str:
         return clean(value)
     if isinstance(value, tuple):
         return " ".join(clean(part) if isinstance(part, str) else number_text(part) for part in value) or "none"
-    return f"P{value:.0f}" if metric is Gpu.pstate else quantity_text(metric.unit.symbol, value)
+    return f"P{value:.0f}" if metric is Gpu.pstate else quantity_text(metric.unit.symbol, value, decimal)
 
 
 def severity(metric: Metric, reading: Reading) -> str:

@@ -30,12 +30,12 @@ def seconds_text(seconds: float) -> str:
     return f"{_three_digits(seconds * 1e3)} ms" if seconds < 0.9995 else f"{_three_digits(seconds)} s"
 
 
-def quantity_text(symbol: str, value: float | None) -> str:
-    """Return a number in the unit with this symbol, short: 97 %, 71.2 GiB, 691 W; a dash when missing."""
+def quantity_text(symbol: str, value: float | None, decimal: bool = False) -> str:
+    """Return a number in the unit with this symbol, short: 97 %, 71.2 GiB (76.4 GB if `decimal`), 691 W; a dash when missing."""
     if value is None:
         return DASH
     if symbol in ("B", "B/s"):
-        return size_text(value) + symbol[1:]
+        return size_text(value, decimal=decimal) + symbol[1:]
     if symbol == "s":
         return duration_text(value)
     if symbol == "J":

@@ -21,7 +21,6 @@ _GAPS = {"denied": "no permission", "failed": "cannot be read", "timeout": "driv
 _NEARLY_ALL = 0.95  # of the memory in use: then the memory column already says what the only owner holds
 _CUT = 8  # cells from which a text that does not fit is cut instead of left out
 _VITAL = ("utilization", "memory_used", "temperature")
-_DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def label(gpu: Gpu) -> str:
@@ -56,24 +55,11 @@ def short_name(gpu: Gpu) -> str:
     return product_name(gpu.name or "unknown GPU")
 
 
-def size(count: float, like: float | None = None, decimal: bool = False, unit: bool = True) -> str:
-    """Write bytes with three digits, in MiB or with `decimal` in MB; `like` fixes the unit by another size."""
-    if not decimal:
-        return size_text(count, like, unit)
-    step, scale = 0, abs(count if like is None else like)
-    while scale >= (1000 if like is None else 10_000) and step < len(_DECIMAL) - 1:
-        scale /= 1000
-        step += 1
-    value = count / 1000**step
-    digits = 0 if step == 0 or abs(value) >= 99.95 or value == 0 else 1
-    return f"{value:.{digits}f} {_DECIMAL[step]}" if unit else f"{value:.{digits}f}"
-
-
 def of(part: float | None, whole: float | None, decimal: bool = False) -> str:
     """Return a part of a whole in one unit: 66.8/79.6 GiB."""
     if part is None or whole is None:
-        return MISSING if part is None else size(part, None, decimal)
-    return f"{size(part, whole, decimal, False)}/{size(whole, whole, decimal)}"
+        return MISSING if part is None else size_text(part, decimal=decimal)
+    return f"{size_text(part, whole, False, decimal)}/{size_text(whole, whole, True, decimal)}"
 
 
 def degrees(celsius: float | None, theme: Theme, fahrenheit: bool = False) -> str:
@@ -132,7 +118,7 @@ def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False, *, throttling: 
     if gpu.xid_last is not None:
         found.append((f"XID {gpu.xid_last:.0f}", "critical"))
     if gpu.memory_unattributed and gpu.memory_unattributed >= _UNATTRIBUTED:
-        found.append((f"unattributed {size(gpu.memory_unattributed, None, decimal)}", "warn"))
+        found.append((f"unattributed {size_text(gpu.memory_unattributed, decimal=decimal)}", "warn"))
     if gpu.memory_unified:
         found.append(("unified memory", "label"))
     return found
@@ -169,7 +155,7 @@ def notes_and_owners(
         more = f"+{len(people) - at}"
         tail = 0 if at == len(people) - 1 else len(more) + 2
         program = f" {name}" + (f" {theme.glyph('×', 'x')}{count}" if count > 1 else "") if name else ""
-        amount = f" {size(held, None, decimal)}" if held and not alone else ""
+        amount = f" {size_text(held, decimal=decimal)}" if held and not alone else ""
         left = room - width(user) - tail
         cut = fit(program, left, theme.more) if left >= _CUT and len(people) == 1 else program
         for extra in ((program, amount), (program, ""), (cut, ""), ("", amount), ("", "")):

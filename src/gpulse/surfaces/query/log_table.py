@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .forms import whole
 from .log_line import Clocks, Group, Instances, LogEntry, LogLine, Processes
 from .log_parts import (
     INSTANCE,
@@ -26,7 +27,6 @@ from .log_parts import (
     samples,
     source,
     watts,
-    whole,
 )
 
 # fmt: off

@@ -28,7 +28,6 @@ _MOST_EVENTS = 5000
 _MOST_MARKS = 2000
 _NEAR = 60.0  # seconds from the run within which a mark belongs to it
 _MOST_SERIES = 20  # that a training may add
-_TELLING = 1.0  # seconds a window must last for its energy to mean something: the counter moves every 0.1 s
 
 
 def account(moments: Iterable[RecordedSample], name: str) -> Run:
@@ -127,10 +126,6 @@ class _Account:
             phases.append(phase.tally.summary(name, phase.seconds))
             phases[-1].calls = phase.calls
         summary.phases = tuple(phases)
-        for each in (summary, *phases):
-            if each.seconds < _TELLING:
-                for gpu in each.gpus:
-                    gpu.energy = None
         return summary
 
     def _label(self, at: int, gpu: Gpu) -> str:

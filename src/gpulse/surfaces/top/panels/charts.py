@@ -7,8 +7,8 @@ from ....present.cells import MISSING, value_text
 from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans
 from ....present.quantities import clock_text
 from ....present.text import fit, width
-from ....present.words import degrees, size
-from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT
+from ....present.words import degrees
+from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT, size_text
 from ..area import Area
 from ..grid import draw
 from ..layout import split
@@ -302,9 +302,7 @@ def _text(metric: Metric, value: float, state: State) -> str:
         return MISSING
     if metric.unit is CELSIUS:
         return degrees(value, state.theme, state.settings.fahrenheit)
-    if metric.unit is BYTES or metric.unit is BYTES_PER_SECOND:
-        return size(value, None, state.settings.decimal) + ("/s" if metric.unit is BYTES_PER_SECOND else "")
-    return state.theme.spelled(value_text(metric, round(value, 1)))
+    return state.theme.spelled(value_text(metric, round(value, 1), state.settings.decimal))
 
 
 def _bare(metric: Metric, value: float, state: State) -> str:
@@ -312,7 +310,7 @@ def _bare(metric: Metric, value: float, state: State) -> str:
     if metric.unit is CELSIUS and state.settings.fahrenheit:
         value = value * 1.8 + 32
     if metric.unit is BYTES or metric.unit is BYTES_PER_SECOND:
-        number, unit = size(value, None, state.settings.decimal).split()
+        number, unit = size_text(value, decimal=state.settings.decimal).split()
         short = f"{float(number):.0f}" if float(number) >= 10 else f"{float(number):g}"
         return short if not value or unit == "B" else f"{short}{unit[0].upper()}"
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
