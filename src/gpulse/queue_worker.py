@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class QueueWorker:
     """Handles items one by one in a thread. When the queue is full the oldest item is dropped.
 
-    Subclasses override `handle`, and where needed `idle` and `finish`; all of them run in the thread. An exception costs one
+    Subclasses override `handle`, and where needed `idle` and `finish`, which run in the thread. An exception costs one
     item, and `say` is told of the first, in the words of `complaint`. `dropped` and `failed` count items. Once `stopping` is
     set, what still waits is left.
     """
@@ -35,6 +35,10 @@ class QueueWorker:
         """Do what is to be done with one item."""
         raise NotImplementedError
 
+    def displace(self, oldest: Any, newest: Any) -> Any:
+        """Return what takes the place of an item that is dropped, and of the one it is dropped for."""
+        return newest
+
     def idle(self) -> None:
         """Do what is to be done while nothing comes."""
 
@@ -52,7 +56,9 @@ class QueueWorker:
     def put(self, item: Any) -> None:
         """Hand over an item and return at once; any thread may call it."""
         with self._changed:
-            self.dropped += len(self._waiting) == self._waiting.maxlen
+            if len(self._waiting) == self._waiting.maxlen:
+                self.dropped += 1
+                item = self.displace(self._waiting.popleft(), item)
             self._waiting.append(item)
             self._changed.notify()
 
