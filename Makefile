@@ -1,4 +1,4 @@
-# Everything a developer does has one word here; `make` alone lists them.
+# All tasks of a developer; `make` alone lists them.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,76 +8,76 @@ export PYTHONPATH := src:.
 
 .DEFAULT_GOAL := help
 
-help: ## this list
+help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-try: $(VENV)/.installed ## install gpulse into .venv and run it; without a GPU, its demo
+try: $(VENV)/.installed ## install gpulse into .venv and run it; without a GPU, run the demo
 	@$(BIN)/gpulse || { [ $$? = 3 ] && $(BIN)/gpulse --demo; }
 
-check: lint types imports docscheck page test ## everything below at once; what CI runs
+check: lint types imports docscheck page test ## run all checks and tests, as CI does
 
-lint: $(STAMP) ## format and lint
+lint: $(STAMP) ## check formatting and lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: $(STAMP) ## mypy, strict
+types: $(STAMP) ## check types with mypy (strict)
 	$(BIN)/mypy
 
-imports: $(STAMP) ## who may import whom
+imports: $(STAMP) ## check the import rules
 	$(BIN)/lint-imports --no-logo
 
-page: $(STAMP) node browser ## the page of `gpulse serve`: built anew it must be what is here, types, tests, a browser
+page: $(STAMP) node browser ## build the web page, compare it with the committed files, and test it in a browser
 	cd $(PAGE) && sha256sum * > $(abspath $(VENV))/page.sums
 	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent check && npm test --silent
 	cd $(PAGE) && sha256sum --check --quiet $(abspath $(VENV))/page.sums
 	PYTHON=$(abspath $(BIN))/python sh web/test/real.sh
-	cd web && PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these need a server that misbehaves
+	cd web && PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these tests need a server that misbehaves
 
-test: $(STAMP) $(VENV)/.frameworks compiler browser prometheus ## every test
+test: $(STAMP) $(VENV)/.frameworks compiler browser prometheus ## run all tests
 	$(BIN)/python -m pytest
 
-docscheck: $(STAMP) ## are the made documents up to date?
+docscheck: $(STAMP) ## check that generated documents are up to date
 	$(BIN)/python -m tools.docs --check
 	$(BIN)/python -m tools.dashboards --check
 
-fix: $(STAMP) ## format and repair what can be repaired
+fix: $(STAMP) ## format the code and fix lint errors
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(STAMP) ## make documents, man page, completions and the picture
+docs: $(STAMP) ## generate documents, man page, completions and pictures
 	$(BIN)/python -m tools.docs
 	$(BIN)/python -m tools.dashboards
 	$(BIN)/python -m tools.picture
 
-golden: $(STAMP) ## write the expected screens anew; the diff is the review
+golden: $(STAMP) ## rewrite the expected screens; review the diff
 	GPULSE_UPDATE=1 $(BIN)/python -m pytest tests/unit
 
-bench: $(STAMP) compiler ## side by side with gpustat and nvitop on the scripted driver
+bench: $(STAMP) compiler ## compare with gpustat and nvitop on the scripted driver
 	$(BIN)/python -m bench
 
-parity: $(STAMP) ## every value beside nvidia-smi's; needs a GPU
+parity: $(STAMP) ## compare all values with nvidia-smi; needs a GPU
 	$(BIN)/python -m bench.parity
 
-fake: $(STAMP) compiler ## SCENARIO=dgx-h100x8 CMD='gpulse': a command on a scripted driver
+fake: $(STAMP) compiler ## run a command on a scripted driver: SCENARIO=dgx-h100x8 CMD='gpulse'
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.fake_nvml $(SCENARIO) -- $(CMD)
 
-clean: ## remove everything made
+clean: ## remove everything generated
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # A C compiler builds the scripted driver.
 compiler:
 	@command -v cc >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq gcc libc6-dev; }
 
-# A browser opens the pages we make; what Debian recommends with it are fonts.
+# A browser for the tests; the packages Debian recommends with it are fonts.
 browser:
 	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; }
 
-# A Prometheus scrapes us, and promtool judges what it gets; Debian would start it as a service.
+# Prometheus and promtool for the tests; RUNLEVEL=1 keeps Debian from starting it as a service.
 prometheus:
 	@command -v promtool >/dev/null || { apt-get update -qq && \
 	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus; }
 
-# Node builds and tests the page; who only uses gpulse needs none.
+# Node builds and tests the web page; users of gpulse do not need it.
 node:
 	@command -v npm >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; }
 
@@ -86,7 +86,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@
 
-# TensorBoard, MLflow, W&B, torch, Lightning, Transformers, Keras, accelerate: the tests log to and train with the real ones.
+# TensorBoard, MLflow, W&B, torch, Lightning, Transformers, Keras, accelerate: the tests use the real packages.
 $(VENV)/.frameworks: $(STAMP)
 	$(BIN)/pip install --quiet --editable '.[frameworks]'
 	@touch $@

@@ -2,7 +2,7 @@
 _gpulse() {
   local word="$2" before="$3" verb="status" w
   for w in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$w" in status|top|query|run|pick|report|record|replay|history|serve|metrics|doctor|completion) verb="$w"; break;; esac
+    case "$w" in status|top|query|why|run|pick|report|record|replay|history|serve|metrics|doctor|completion) verb="$w"; break;; esac
   done
   case "$before" in
     --columns|-c) COMPREPLY=($(compgen -W "index uuid name vendor architecture pci_bus_id serial vbios driver_version gpu_instance compute_instance utilization memory_utilization encoder_utilization decoder_utilization jpeg_utilization ofa_utilization sm_active sm_occupancy tensor_active dram_active fp64_active fp32_active fp16_active integer_active graphics_active memory_used memory_total memory_free memory_reserved memory_percent memory_unattributed memory_unified bar1_used bar1_total temperature memory_temperature temperature_limit fan_speed power_draw power_limit power_default_limit energy clock_sm clock_memory clock_graphics clock_video clock_sm_max clock_memory_max pstate throttle_reasons pcie_rx pcie_tx pcie_gen pcie_width pcie_gen_max pcie_width_max pcie_replays nvlink_rx nvlink_tx ecc_corrected ecc_uncorrected remapped_rows xid_last compute_mode persistence_mode mig_mode display_active compute_capability pci_domain pci_bus pci_device pci_base_class pci_sub_class pci_device_id pci_subsystem_id pcie_gen_gpu_max inforom_image inforom_oem inforom_ecc inforom_power inforom_valid hostname platform_chassis platform_slot platform_tray platform_host platform_peer platform_module platform_guid fabric_state fabric_status fabric_clique fabric_cluster fabric_health fabric_degraded fabric_route_recovery fabric_route_unhealthy fabric_access_timeout fabric_misconfiguration fabric_partition display_attached addressing_mode accounting_mode accounting_capacity driver_model driver_model_pending operation_mode operation_mode_pending recovery_action mig_mode_pending gsp_mode gsp_mode_default c2c_mode dram_encryption dram_encryption_pending throttle_reasons_supported throttle_time_power_cap throttle_time_sync_boost throttle_time_thermal throttle_time_thermal_hardware throttle_time_power_brake clock_graphics_max clock_video_max clock_graphics_application clock_memory_application clock_graphics_default clock_memory_default temperature_margin power_management power_draw_average power_draw_instant power_limit_requested power_limit_min power_limit_max memory_power_draw module_power_draw_average module_power_draw_instant module_power_limit module_power_limit_requested module_power_limit_default module_power_limit_min module_power_limit_max memory_protected_total memory_protected_used memory_protected_free encoder_sessions encoder_frame_rate encoder_latency ecc_mode ecc_mode_pending ecc_corrected_volatile_dram ecc_corrected_volatile_l1 ecc_corrected_volatile_l2 ecc_corrected_volatile_registers ecc_corrected_volatile_texture ecc_corrected_volatile_cbu ecc_corrected_volatile_sram ecc_corrected_aggregate_dram ecc_corrected_aggregate_l1 ecc_corrected_aggregate_l2 ecc_corrected_aggregate_registers ecc_corrected_aggregate_texture ecc_corrected_aggregate_cbu ecc_corrected_aggregate_sram ecc_corrected_aggregate ecc_uncorrected_volatile_dram ecc_uncorrected_volatile_l1 ecc_uncorrected_volatile_l2 ecc_uncorrected_volatile_registers ecc_uncorrected_volatile_texture ecc_uncorrected_volatile_cbu ecc_uncorrected_volatile_sram ecc_uncorrected_aggregate_dram ecc_uncorrected_aggregate_l1 ecc_uncorrected_aggregate_l2 ecc_uncorrected_aggregate_registers ecc_uncorrected_aggregate_texture ecc_uncorrected_aggregate_cbu ecc_uncorrected_aggregate_sram ecc_uncorrected_aggregate ecc_sram_parity_volatile ecc_sram_secded_volatile ecc_sram_parity_aggregate ecc_sram_secded_aggregate ecc_sram_l2 ecc_sram_sm ecc_sram_mcu ecc_sram_pcie ecc_sram_other ecc_sram_exceeded retired_pages_corrected retired_pages_uncorrected retired_pages_pending remapped_rows_corrected remapped_rows_uncorrected remapped_rows_corrected_inactive remapped_rows_uncorrected_inactive remapped_rows_pending remapped_rows_failed remap_banks_max remap_banks_high remap_banks_partial remap_banks_low remap_banks_none clocks_supported" -- "${word##*,}")); return;;
@@ -25,6 +25,7 @@ _gpulse() {
     --display|-d) COMPREPLY=(); return;;
     --scroll) COMPREPLY=(); return;;
     --scroll-processes) COMPREPLY=(); return;;
+    --since) COMPREPLY=(); return;;
     --gpus|-n) COMPREPLY=(); return;;
     --free-memory) COMPREPLY=(); return;;
     --utilization) COMPREPLY=(); return;;
@@ -34,7 +35,6 @@ _gpulse() {
     --output|-o) COMPREPLY=(); return;;
     --report) COMPREPLY=(); return;;
     --by) COMPREPLY=($(compgen -W "uuid index env" -- "${word##*,}")); return;;
-    --since) COMPREPLY=(); return;;
     --from) COMPREPLY=(); return;;
     --to) COMPREPLY=(); return;;
     --title) COMPREPLY=(); return;;
@@ -59,9 +59,10 @@ _gpulse() {
     --otlp) COMPREPLY=(); return;;
   esac
   case "$verb" in
-    status) COMPREPLY=($(compgen -W "--processes -p --columns -c --watch -w --json --gpu --id -i --source --demo --color --help -h status top query run pick report record replay history serve metrics doctor completion" -- "$word"));;
+    status) COMPREPLY=($(compgen -W "--processes -p --columns -c --watch -w --json --gpu --id -i --source --demo --color --help -h status top query why run pick report record replay history serve metrics doctor completion" -- "$word"));;
     top) COMPREPLY=($(compgen -W "--interval -n --readonly --theme --gpu --id -i --source --demo --color --help -h" -- "$word"));;
     query) COMPREPLY=($(compgen -W "--query-gpu --query-compute-apps --format --loop -l --loop-ms -lms --count --for --filename -f --where --sort --list-gpus -L -q --display -d -x --scroll --scroll-processes --help-query-gpu --help-query-compute-apps --unsupported --gpu --id -i --source --demo --color --help -h" -- "$word"));;
+    why) COMPREPLY=($(compgen -W "--for --since --interval -n --json --gpu --id -i --source --demo --color --help -h" -- "$word"));;
     run) COMPREPLY=($(compgen -W "--gpus -n --free-memory --utilization --window --wait --timeout --interval --output -o --force --report --quiet -q --gpu --id -i --source --demo --help -h" -- "$word"));;
     pick) COMPREPLY=($(compgen -W "--by --free-memory --utilization --window --wait --timeout --gpu --id -i --source --demo --help -h" -- "$word"));;
     report) COMPREPLY=($(compgen -W "--output -o --format --compare --since --from --to --title --gpu --id -i --help -h" -- "$word"));;

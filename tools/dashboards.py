@@ -275,7 +275,7 @@ def dashboard() -> str:
     page = {
         "title": "gpulse",
         "uid": "gpulse",
-        "description": f"What GPUs are really doing, and why ({MADE}).",
+        "description": f"GPU usage, health and processes ({MADE}).",
         "tags": ["gpu", "gpulse"],
         "schemaVersion": 38,
         "editable": True,

@@ -1,6 +1,6 @@
-"""gpulse: what your GPUs are really doing, and why.
+"""gpulse: monitor GPUs, and find out what limits them.
 
-Importing this costs nothing: every public name is found at its first use.
+Importing this package is free: every public name is loaded at its first use.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._version import __version__ as __version__
+    from .api import diagnose as diagnose
     from .api import gpus as gpus
     from .api import pick as pick
     from .api import snapshot as snapshot
@@ -37,6 +38,7 @@ _HOMES = {
     "gpus": "api",
     "visible_gpus": "api",
     "pick": "api",
+    "diagnose": "api",
     "Monitor": "monitor.monitor",
     "measure": "monitor.measure",
     "measurements": "monitor.measure",
@@ -56,12 +58,12 @@ _HOMES = {
     "ConfigError": "errors",
     "__version__": "_version",
 }
-__all__ = list(_HOMES)  # one table, not two
+__all__ = list(_HOMES)  # a single table of names
 
 
 def __getattr__(name: str) -> object:
     if name in ("sinks", "callbacks"):
-        return __import__(f"gpulse.{name}", fromlist=[name])  # rooms of their own, found without being imported first
+        return __import__(f"gpulse.{name}", fromlist=[name])  # subpackages, available without importing them first
     if name not in _HOMES:
         raise AttributeError(f"module 'gpulse' has no attribute {name!r}")
     found = getattr(__import__(f"gpulse.{_HOMES[name]}", fromlist=[name]), name)

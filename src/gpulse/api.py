@@ -1,4 +1,4 @@
-"""Looking from Python: once, again and again, as the program's own devices, or for free ones."""
+"""The Python API: one snapshot, a stream of them, the GPUs a program can see, and free GPUs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from .units import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from .model.catalog import Gpu
     from .model.snapshot import Snapshot
+    from .model.verdict import Diagnosis
     from .sources.base import Source
 
 
 def snapshot(
     metrics: Sequence[str] | None = None, *, gpus: Sequence[str | int] | None = None, source: str | None = None
 ) -> Snapshot:
-    """Return one look at this machine: all metrics, or only those named; all GPUs, or only those named.
+    """Return one snapshot of this machine, with all metrics and GPUs or only those named.
 
-    Raises SourceUnavailable when there is no GPU to read. Takes about 0.1 s where activity (SM, tensor, DRAM) is asked.
+    Raises SourceUnavailable if no GPU can be read. Takes about 0.1 s if it includes activity (SM, tensor, DRAM).
     """
     sampler = _open(metrics, gpus, source)
     try:
@@ -36,16 +37,16 @@ def snapshot(
 
 
 def gpus(metrics: Sequence[str] | None = None, *, source: str | None = None) -> tuple[Gpu, ...]:
-    """Return the GPUs of this machine as they are now."""
+    """Return the GPUs of this machine with their current values."""
     return snapshot(metrics, source=source).gpus
 
 
 def visible_gpus(metrics: Sequence[str] | None = None, *, source: str | None = None) -> tuple[Gpu, ...]:
-    """Return the GPUs that this program sees, in its own order: the one at place 0 is cuda:0.
+    """Return the GPUs that this program can see, in its own order: index 0 is cuda:0.
 
-    Where torch has started CUDA, torch says which; else the environment does (CUDA_VISIBLE_DEVICES and other vendors').
-    A MIG instance stands there as itself. GPUs of different kinds are taken to be counted by bus, which CUDA does only
-    with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    If torch has initialized CUDA, torch provides the mapping; otherwise the environment does (CUDA_VISIBLE_DEVICES and the
+    variables of other vendors). A MIG instance is returned as itself. Different GPU models are assumed to be in PCI bus order,
+    which CUDA uses only with CUDA_DEVICE_ORDER=PCI_BUS_ID.
     """
     from .model.visible import by_uuid, visible
 
@@ -64,16 +65,16 @@ def pick(
     gpus: Sequence[str | int] | None = None,
     source: str | None = None,
 ) -> tuple[Gpu, ...]:
-    """Return `n` free GPUs, the best first; raise NoFreeGpu, which says of each why it is not free, when there are fewer.
+    """Return `n` free GPUs, best first; raise NoFreeGpu with the reasons if there are fewer.
 
-    Free is a GPU without compute processes or memory in use, and idle (at most `utilization` per cent) over `window`
-    seconds (2 unless given), which is how long this takes. `free_memory`, in bytes or as "40GiB", is what must be left. Only GPUs that
-    the environment (CUDA_VISIBLE_DEVICES) leaves this program are chosen, and none that another has claimed.
+    A GPU is free if it has no compute process, no memory in use, and at most `utilization` percent utilization during `window`
+    seconds (default: 2), which is also how long the call takes. `free_memory` is the minimum free memory, in bytes or as "40GiB".
+    Only GPUs that the environment (CUDA_VISIBLE_DEVICES) leaves to this program are selected, and none that is claimed.
     """
     from .analysis.free import WANTED, Requirement, best, refusal, samples_for, watch
 
     if n < 1:
-        raise UsageError(f"{n} GPUs cannot be picked;", "ask for 1 or more.")
+        raise UsageError(f"cannot pick {n} GPUs;", "ask for 1 or more.")
     needed = parse_size(free_memory) if isinstance(free_memory, str) else free_memory
     asked = Requirement(n, needed, utilization)
     interval, size = samples_for(window)
@@ -88,6 +89,48 @@ def pick(
     raise refusal(verdicts, asked)
 
 
+def diagnose(
+    recording: str | Iterable[Snapshot] | None = None,
+    *,
+    seconds: float = 30.0,
+    interval: float = 0.5,
+    gpus: Sequence[str | int] | None = None,
+    source: str | None = None,
+) -> Diagnosis:
+    """Return what limits each GPU, in words and numbers: of a recording (a file or snapshots), else of the next `seconds`.
+
+    The diagnosis iterates over one verdict per GPU; `verdict.title` is the sentence, `verdict.evidence` the numbers.
+    """
+    from .analysis.diagnosis.judge import diagnose as judge
+    from .analysis.diagnosis.wanted import WANTED
+    from .present.verdicts import worded
+
+    if isinstance(recording, str):
+        from .store.recording import read_recording
+
+        return worded(judge(read_recording(recording)))
+    if recording is not None:
+        return worded(judge(recording))
+    sampler = Sampler(_source(source), WANTED, slow_every=max(1.0, interval)).open()
+    try:
+        if gpus is not None:
+            sampler.choose([str(gpu) for gpu in gpus])
+        sampler.settle()
+        return worded(judge(_for(sampler.stream(interval), seconds)))
+    finally:
+        sampler.close()
+
+
+def _for(samples: Iterator[Snapshot], seconds: float) -> Iterator[Snapshot]:
+    """Yield samples of so many seconds."""
+    first: float | None = None
+    for sample in samples:
+        first = sample.time if first is None else first
+        yield sample
+        if sample.time - first >= seconds:
+            return
+
+
 def stream(
     interval: float = 1.0,
     metrics: Sequence[str] | None = None,
@@ -95,7 +138,7 @@ def stream(
     gpus: Sequence[str | int] | None = None,
     source: str | None = None,
 ) -> Iterator[Snapshot]:
-    """Yield a snapshot every `interval` seconds until the caller stops; the driver is let go when the iterator is closed."""
+    """Yield a snapshot every `interval` seconds until the caller stops; closing the iterator releases the driver."""
     sampler = _open(metrics, gpus, source)
     try:
         sampler.settle()

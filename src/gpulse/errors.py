@@ -1,10 +1,10 @@
-"""The few things that go wrong, each with its cause, its remedy and its exit code."""
+"""Errors, each with its cause, its remedy and its exit code."""
 
 from __future__ import annotations
 
 
 class GpulseError(Exception):
-    """Any failure gpulse reports: `message` says what is wrong, `remedy` what to do about it."""
+    """Base class of all errors of gpulse: `message` says what is wrong, `remedy` what to do about it."""
 
     exit_code = 1
 
@@ -14,18 +14,20 @@ class GpulseError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        space = "" if self.message.endswith("\n") else " "
-        return f"{self.message}{space}{self.remedy}".rstrip()
+        if not self.remedy:
+            return self.message
+        joint = "" if self.message.endswith("\n") else " " if self.message.endswith((".", ";", ":", "?")) else "; "
+        return f"{self.message}{joint}{self.remedy}"
 
 
 class UsageError(GpulseError):
-    """The request itself is wrong: an option, a value, a name."""
+    """An invalid request: a wrong option, value or name."""
 
     exit_code = 2
 
 
 class UnknownMetric(UsageError):
-    """A metric that the catalog does not have."""
+    """A metric that is not in the catalog."""
 
 
 class UnknownGpu(UsageError):
@@ -33,19 +35,19 @@ class UnknownGpu(UsageError):
 
 
 class SourceUnavailable(GpulseError):
-    """No GPU can be read from a source; `remedy` says how to change that."""
+    """A source cannot read any GPU; `remedy` says how to fix it."""
 
     exit_code = 3
 
 
 class DriverTimeout(SourceUnavailable):
-    """A driver that does not answer at all."""
+    """A driver that does not respond."""
 
     exit_code = 124
 
 
 class NoFreeGpu(GpulseError):
-    """Fewer free GPUs than were asked for; the message says of each that is not free why."""
+    """Fewer free GPUs than requested; the message says why each of the others is not free."""
 
 
 class RecordingError(GpulseError):
@@ -53,6 +55,6 @@ class RecordingError(GpulseError):
 
 
 class ConfigError(GpulseError):
-    """A configuration file that cannot be read, understood or written."""
+    """A configuration file that cannot be read, parsed or written."""
 
     exit_code = 2

@@ -1,4 +1,4 @@
-"""What torch knows and nobody else: which GPU each ordinal is, and what its allocator holds. Asks only a torch that is in use."""
+"""Query torch state: which GPU each ordinal is, and what its allocator holds. Only uses torch if the program already does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def cuda() -> Any:
-    """Return torch.cuda where the program has started CUDA through it, else None; never starts or imports anything."""
+    """Return torch.cuda if the program has initialized CUDA through it, else None; never initializes or imports anything."""
     torch = sys.modules.get("torch")
     found = getattr(torch, "cuda", None)
     try:
@@ -20,7 +20,7 @@ def cuda() -> Any:
 
 
 def ordinals() -> list[str] | None:
-    """Return the UUIDs of the GPUs by CUDA ordinal; None where torch has not started CUDA or is too old to tell."""
+    """Return the UUIDs of the GPUs by CUDA ordinal; None if torch has not initialized CUDA or is too old to tell."""
     found = cuda()
     if found is None:
         return None
@@ -31,9 +31,9 @@ def ordinals() -> list[str] | None:
 
 
 def allocated(found: Any) -> tuple[int, int, int] | None:
-    """Return the bytes of tensors on the current device, now and at most so far, and what torch's allocator holds of the GPU.
+    """Return the bytes of tensors on the current device, now and at their peak, and the bytes held by torch's allocator.
 
-    The public figures flatten a dictionary of a hundred entries first, which takes longer than all the rest of a measurement.
+    torch's public functions flatten a dictionary of a hundred entries first, which takes longer than the rest of a measurement.
     """
     try:
         device = found.current_device()

@@ -1,4 +1,4 @@
-"""Units: one stored unit per kind, and the words for sizes and durations, both ways."""
+"""Units: one stored unit per kind, and formatting and parsing of sizes and durations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .errors import UsageError
 
 
 class Unit:
-    """A stored unit: `symbol` follows a number on screens, `suffix` ends a Prometheus name, `base` scales to Prometheus' base unit."""
+    """A stored unit: `symbol` follows a number on screens, `suffix` ends a Prometheus name, `base` converts to Prometheus' base unit."""
 
     __slots__ = ("base", "name", "suffix", "symbol")
 
@@ -44,11 +44,11 @@ _TIME_WORDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600
 
 
 def size_text(count: float, like: float | None = None, unit: bool = True, decimal: bool = False) -> str:
-    """Write bytes in the largest binary or `decimal` unit that keeps three digits: 71.2 GiB; `like` fixes the unit by another size."""
+    """Format bytes in the largest binary or `decimal` unit that keeps three digits: 71.2 GiB; `like` takes the unit of another size."""
     base, units = (1000, _DECIMAL_SIZES) if decimal else (1024, _SIZES)
     step = 0
     scale = abs(like if like is not None else count)
-    most = 1000 if like is None else 10_000  # beside a total, 126/1007 GiB reads better than 0.1/1.0 TiB
+    most = 1000 if like is None else 10_000  # with a total, 126/1007 GiB is easier to read than 0.1/1.0 TiB
     while scale >= most and step < len(units) - 1:
         scale /= base
         step += 1
@@ -58,7 +58,7 @@ def size_text(count: float, like: float | None = None, unit: bool = True, decima
 
 
 def duration_text(seconds: float) -> str:
-    """Write a duration in its two largest parts: 45s, 12m05s, 3h20m, 2d04h."""
+    """Format a duration with its two largest units: 45s, 12m05s, 3h20m, 2d04h."""
     whole = int(max(0.0, seconds))
     if whole < 60:
         return f"{whole}s"
@@ -70,12 +70,12 @@ def duration_text(seconds: float) -> str:
 
 
 def parse_size(text: str) -> float:
-    """Read bytes from words such as 512, 1.5GiB or 300 MB; raise UsageError naming the word that is wrong."""
+    """Parse a size such as 512, 1.5GiB or 300 MB into bytes; raise UsageError that quotes the text if it is wrong."""
     return _parse(text, _SIZE_WORDS, "size", "write it as 512MiB, 1.5GiB or 300MB")
 
 
 def parse_duration(text: str) -> float:
-    """Read seconds from words such as 0.5, 500ms, 10s, 5m, 2h, 1d or 1h30m; raise UsageError naming the word that is wrong."""
+    """Parse a duration such as 0.5, 500ms, 10s, 5m, 2h, 1d or 1h30m into seconds; raise UsageError if it is wrong."""
     how = "write it as 0.5, 500ms, 10s, 5m, 2h, 1d or 1h30m"
     parts = _parts(text.strip())
     if len(parts) > 1 and all(part.lstrip("0123456789") in ("s", "m", "h", "d") for part in parts):

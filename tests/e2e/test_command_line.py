@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.cli.main import SILENT_PIPE, VERBS
+from gpulse.cli.commands.status import VERB as STATUS
+from gpulse.cli.help import usage
+from gpulse.cli.main import SILENT_PIPE, VERBS, load
 from gpulse.model.codec import from_line
 from tests.e2e.lab import ROOT, Lab, environment
 from tests.fake_nvml import Scenario
@@ -29,21 +32,24 @@ def env(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("statsu", "did you mean status?"),
-        ("extra words", "there is no verb 'extra'"),
-        ("help nope", "there is no verb 'nope'"),
-        ("status --jsno", "did you mean --json?"),
-        ("status --jso=1", "did you mean --json?"),
-        ("status extra", "'extra'"),
-        ("--demo -c utilisation", "did you mean utilization"),
+        ("statsu", "unknown verb 'statsu' (did you mean 'status'?)"),
+        ("extra words", "unknown verb 'extra'"),
+        ("help nope", "unknown verb 'nope'"),
+        ("status --jsno", "unknown option '--jsno' (did you mean '--json'?)"),
+        ("status --jso=1", "did you mean '--json'?"),
+        ("status extra", "unexpected argument 'extra'"),
+        ("--demo statsu", "unknown verb 'statsu' (did you mean 'status'?)"),
+        ("--demo --gpus 2 top", "unknown option '--gpus' (did you mean '--gpu'?)"),
+        ("--watch top", "top: unknown option '--watch'"),
+        ("--demo -c utilisation", "unknown metric 'utilisation' (did you mean 'utilization'?)"),
         ("--demo -c utilization,", ""),
         ("-c", "expected one argument"),
-        ("--demo --gpu 99", "This machine has 0, 1, 2, 3, 4, 5, 6, 7."),
-        ("--demo --gpu 0-9", "there is no GPU '0-9'"),
-        ("--demo --gpu 0-", "there is no GPU '0-'"),
-        ("--demo --gpu GPU-nope", "there is no GPU 'GPU-nope'"),
+        ("--demo --gpu 99", "this machine has 0, 1, 2, 3, 4, 5, 6, 7."),
+        ("--demo --gpu 0-9", "unknown GPU '0-9'"),
+        ("--demo --gpu 0-", "unknown GPU '0-'"),
+        ("--demo --gpu GPU-nope", "unknown GPU 'GPU-nope'"),
         ("--demo --gpu ,", "--gpu"),
-        ("--source nvdia", "did you mean nvidia?"),
+        ("--source nvdia", "unknown source 'nvdia' (did you mean 'nvidia'?)"),
         ("--source replay:", "replay:FILE"),
         ("--demo --watch 0", "between 0.1 and 86400"),
         ("--demo --watch abc", "'abc' is not a duration"),
@@ -51,7 +57,7 @@ def env(tmp_path: Path) -> dict[str, str]:
         ("--demo --watch nan", "'nan' is not a duration"),
         ("--demo --watch 2d", "between 0.1 and 86400"),
         ("--demo --color blue", "auto, always, never"),
-        ("metrics zzzzzz", "there is no metric 'zzzzzz'"),
+        ("metrics zzzzzz", "unknown metric 'zzzzzz'"),
         ("metrics utilisatoin", "did you mean"),
         ("completion tcsh", "bash, zsh"),
         ("completion", "bash"),
@@ -71,7 +77,7 @@ def test_a_request_that_is_wrong_is_one_line_and_exit_2(lab: Lab, line: str, say
 def test_a_source_from_the_environment_is_checked_like_one_from_the_line(lab: Lab) -> None:
     answer = lab.run(PLAIN, GPULSE_SOURCE="nvdia")
     assert answer.code == 2
-    assert "did you mean nvidia?" in answer.err
+    assert "did you mean 'nvidia'?" in answer.err
     assert "H100" in lab.run(PLAIN, GPULSE_SOURCE="demo").out
 
 
@@ -93,11 +99,46 @@ def test_every_verb_says_what_it_does(lab: Lab, verb: str) -> None:
     assert asked[0].calls == {}
 
 
+def test_the_help_of_gpulse_lists_the_options_of_status(lab: Lab) -> None:
+    out = lab.run(PLAIN, "--help").out
+    options = [line.strip() for line in out.splitlines() if line.strip().startswith("-")]
+    for option in STATUS.options:
+        assert any(line.startswith(usage(option)) for line in options), usage(option)
+    assert lab.run(PLAIN, "--demo", "--help").out == out
+    assert lab.run(PLAIN, "--help", "--demo").out == out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_example_never_runs_into_its_explanation(lab: Lab, verb: str) -> None:
+    _, _, examples = lab.run(PLAIN, verb, "--help").out.partition("\nExamples:\n")
+    assert examples
+    for line in examples.splitlines():
+        assert line.startswith("  # ") or "  # " in line or len(line) > 44 or "# " not in line
+        assert shlex.split(line, comments=True) or line.startswith("  # ")
+    known = {command for command, _ in load(verb).examples}
+    shown = {line.partition("  # ")[0].strip() for line in examples.splitlines() if not line.startswith("  # ")}
+    assert shown == known
+
+
+def test_options_may_come_before_the_verb(lab: Lab) -> None:
+    assert (
+        lab.run(PLAIN, "--demo", "query", "--query-gpu=count").out
+        == lab.run(PLAIN, "query", "--query-gpu=count", "--demo").out
+    )
+    indices = "query --query-gpu=index --format=csv,noheader"
+    assert lab.run(PLAIN, "--gpu", "3,1", "--demo", *indices.split()).out == "3\n1\n"
+    assert lab.run(PLAIN, "--color", "never", "--demo", "--gpu=2", *indices.split()).out == "2\n"
+    assert lab.run(PLAIN, "--demo", "status", "--gpu", "5", "--json").gpus[0]["index"] == 5
+    assert lab.run(PLAIN, "--demo", "top", "--help").out == lab.run(PLAIN, "top", "--help").out
+    ran = lab.run(PLAIN, "--demo", "run", "--quiet", "--", "echo", "--demo", "top")
+    assert (ran.code, ran.out) == (0, "--demo top\n")
+
+
 def test_the_version_is_one_line(lab: Lab) -> None:
     from gpulse._version import __version__
 
-    for flag in ("--version", "-V"):
-        assert lab.run(PLAIN, flag).out == f"gpulse {__version__}\n"
+    for flags in (("--version",), ("-V",), ("--demo", "--version")):
+        assert lab.run(PLAIN, *flags).out == f"gpulse {__version__}\n"
 
 
 def test_metrics_lists_the_catalog(lab: Lab) -> None:

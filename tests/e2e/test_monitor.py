@@ -166,7 +166,7 @@ def test_a_driver_that_hangs_at_the_start_is_one_sentence(tmp_path: Path) -> Non
     ended = run(code, tmp_path, on(Scenario.load("init-hang"), tmp_path))
     assert (ended.code, ended.out) == (0, "0\n"), ended
     assert ended.err.count("\n") == 1
-    assert "does not answer" in ended.err
+    assert "does not respond" in ended.err
 
 
 def test_a_program_may_end_while_the_driver_hangs_at_the_start(tmp_path: Path) -> None:
@@ -478,7 +478,7 @@ def test_a_first_rank_that_sees_too_few_gpus_says_so(tmp_path: Path) -> None:
     environ = on(machine(), tmp_path, LOCAL_RANK="0", LOCAL_WORLD_SIZE="4", CUDA_VISIBLE_DEVICES="2")
     ended = run(READY, tmp_path, environ)
     assert (ended.code, ended.err.count("\n")) == (0, 1)
-    assert "sees 1 GPU(s) and samples for the 4" in ended.err
+    assert "sees 1 GPU(s) and samples for all 4 processes" in ended.err
 
 
 def test_the_tree_of_the_program_without_its_agent(tmp_path: Path) -> None:
@@ -523,8 +523,8 @@ print(m.errors)
     ended = run(code, tmp_path, DEMO)
     assert (ended.code, ended.out) == (0, "2\n"), ended
     assert ended.err.splitlines() == [
-        "gpulse: unopened: ImportError (this program goes on without it).",
-        "gpulse: failing: no (said once; its other samples go on).",
+        "gpulse: unopened: ImportError (this program continues without this sink).",
+        "gpulse: failing: no (reported once; other samples are still written).",
     ]
 
 

@@ -207,7 +207,7 @@ print(measured.wait(0), m.stop().phase("after").steps, measured.gpus)
     with Program(code, tmp_path, DEMO) as program:
         program.line()
         killed = set[int]()
-        while "again and again" not in program.err:
+        while "died repeatedly" not in program.err:
             for pid in set(agents(program.pid)) - killed:
                 killed.add(pid)
                 os.kill(pid, signal.SIGKILL)
@@ -215,7 +215,7 @@ print(measured.wait(0), m.stop().phase("after").steps, measured.gpus)
         ended = program.end()
     assert len(killed) == 2
     assert (ended.code, ended.out) == (0, "ready\nTrue 1 ()\n"), ended
-    assert ended.err == "gpulse: the sampler ended again and again; this program goes on without it.\n"
+    assert ended.err == "gpulse: the sampling process died repeatedly; this program continues without monitoring.\n"
 
 
 def test_stopping_does_not_wait_for_an_agent_that_hangs_and_leaves_none_behind(tmp_path: Path) -> None:

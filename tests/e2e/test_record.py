@@ -234,13 +234,13 @@ def test_a_wrong_request_is_one_sentence_and_makes_no_file(lab: Lab, words: str,
 def test_on_a_terminal_one_line_says_how_far_it_is(tmp_path: Path, env: dict[str, str]) -> None:
     path = tmp_path / "run.ndjson"
     with Terminal(env, "record", "-o", str(path), "--interval", "0.05", columns=100) as terminal:
-        terminal.until(lambda: "looks" in terminal.text and "KiB" in terminal.text and "Ctrl-C" in terminal.text)
+        terminal.until(lambda: "samples" in terminal.text and "KiB" in terminal.text and "Ctrl-C" in terminal.text)
         terminal.until(lambda: "  1s  " in terminal.text)
         assert len(terminal.text.splitlines()) == 1
         terminal.press(b"\x03")
         assert terminal.wait() == 0
         assert "Ctrl-C ends it" not in terminal.text
-        assert f"gpulse: {len(read(path))} looks in" in terminal.text.replace("\n", "")
+        assert f"gpulse: {len(read(path))} samples in" in terminal.text.replace("\n", "")
         assert b"Traceback" not in terminal.raw
 
 

@@ -223,7 +223,7 @@ class TestInPipes:
         [
             (("replay",), 2, "gpulse replay run"),
             (("replay", "/no/such/file"), 1, "/no/such/file cannot be read"),
-            (("replay", os.devnull), 1, "holds no snapshot"),
+            (("replay", os.devnull), 1, "contains no samples"),
             (("replay", __file__), 1, "line 1"),
             (("replay", "x", "--speed", "0"), 2, "--speed"),
             (("replay", "x", "--top", "--status"), 2, "choose one"),

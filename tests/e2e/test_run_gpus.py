@@ -97,13 +97,13 @@ def test_only_its_own_gpus_are_told_with_grandchildren_and_their_memory(tmp_path
     assert first.endswith("· exit 0")
     assert [line.split()[:2] for line in lines if line.startswith("  GPU")] == [["GPU", "1"], ["GPU", "2"]]
     assert "util 11 % (p95 11)" in lines[0]
-    assert "its own GPU memory at most 12.0 GiB" in lines[2]
-    assert "host memory at most" in lines[2]
+    assert "its own GPU memory: peak 12.0 GiB" in lines[2]
+    assert "peak host memory" in lines[2]
 
 
 def test_a_command_on_no_gpu_is_told_so(tmp_path: Path) -> None:
     _, second, *rest = watched(machine(), tmp_path)
-    assert second == "  none of its processes was seen on a GPU"
+    assert second == "  none of its processes used a GPU"
     assert not any("GPU " in line for line in rest)
 
 
@@ -118,11 +118,11 @@ def test_energy_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scenario", "sentence"),
     [
-        (Scenario.load("not-loaded"), "no GPU was watched: "),
-        (Scenario.load("init-hang"), "no GPU was watched: "),
+        (Scenario.load("not-loaded"), "GPUs were not sampled: "),
+        (Scenario.load("init-hang"), "GPUs were not sampled: "),
         (
             machine(0).fault(function="nvmlDeviceGet*", gpu="all", hang="60s"),
-            "no GPU was watched: the driver did not answer.",
+            "GPUs were not sampled: the driver did not respond.",
         ),
         (machine(0).fault(function="nvmlDeviceGetPower*", gpu=0, hang="60s"), "GPU 0 H100 80GB HBM3 · timeout"),
         (machine(0).lose(0, since="1s"), "GPU 0 H100 80GB HBM3 · lost"),

@@ -165,7 +165,7 @@ def test_a_shutdown_that_hangs_does_not_keep_the_answer_back(hung: dict[str, tup
 def test_a_driver_whose_start_hangs_is_one_sentence_and_exit_124(tmp_path: Path) -> None:
     code, out, err = end(*start(Scenario.load("init-hang"), tmp_path))
     assert (code, out) == (124, "")
-    assert err.startswith("gpulse: nvidia: the driver does not answer.")
+    assert err.startswith("gpulse: nvidia: the driver does not respond.")
     assert err.count("\n") == 1
 
 
@@ -232,10 +232,10 @@ def test_a_mismatch_names_both_versions(lab: Lab, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "cause"),
     [
-        ({}, "no NVIDIA card"),
+        ({}, "nor an NVIDIA GPU"),
         ({"sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de", "sys/bus/pci/devices/0000:01:00.0/class": "0x030000"},
-         "there is a card but no driver"),
-        ({"proc/driver/nvidia/version": "NVRM version: Kernel Module  580.1"}, "is not here"),
+         "found a GPU but no driver"),
+        ({"proc/driver/nvidia/version": "NVRM version: Kernel Module  580.1"}, "was not found"),
     ],
 )  # fmt: skip
 def test_no_library_is_exit_3_and_says_what_is_there(tmp_path: Path, files: dict[str, str], cause: str) -> None:

@@ -29,6 +29,9 @@ def test_exit_codes_are_those_of_the_contract(error: type[errors.GpulseError], c
 
 def test_an_error_reads_as_cause_and_remedy() -> None:
     assert str(errors.UsageError("it is wrong;", "do it right.")) == "it is wrong; do it right."
+    assert str(errors.UsageError("it is wrong", "do it right.")) == "it is wrong; do it right."
+    assert str(errors.UsageError("it is wrong.", "Do it right.")) == "it is wrong. Do it right."
+    assert str(errors.UsageError("here:\n  ^\n", "Do it right.")) == "here:\n  ^\nDo it right."
     assert str(errors.GpulseError("it is wrong.")) == "it is wrong."
 
 

@@ -1,4 +1,4 @@
-"""What the README shows works: its commands can be parsed, its Python runs on the demo."""
+"""The README's commands can be parsed, and its Python runs on the demo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.cli.main import VERBS, load
+from gpulse.cli.main import VERBS, _verb_and_options, load
 from gpulse.cli.options import parse
 
 ROOT = Path(__file__).parents[2]
@@ -27,13 +27,12 @@ COMMANDS = [line for block in blocks("sh") for line in block.splitlines() if lin
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_readme_is_one_that_gpulse_understands(command: str) -> None:
-    words = shlex.split(command, comments=True)[1:]
-    name = words.pop(0) if words and words[0] in VERBS else "status"
-    parse(load(name), words)
+    name, words = _verb_and_options(shlex.split(command, comments=True)[1:])
+    parse(load(name or "status"), words)
 
 
 def test_every_verb_is_in_the_readme() -> None:
-    shown = {shlex.split(command)[1] for command in COMMANDS if len(shlex.split(command, comments=True)) > 1}
+    shown = {_verb_and_options(shlex.split(command, comments=True)[1:])[0] for command in COMMANDS}
     assert set(VERBS) - shown - {"status", "completion"} == set()
 
 

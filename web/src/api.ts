@@ -55,7 +55,7 @@ async function ask<Answer>(address: string, signal?: AbortSignal): Promise<Answe
     response = await fetch(address, { credentials: "same-origin", headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Refusal(0, "The server does not answer.");
+    throw new Refusal(0, "The server does not respond.");
   }
   if (!response.ok) throw new Refusal(response.status, await problem(response));
   return (await response.json()) as Answer;
@@ -63,11 +63,11 @@ async function ask<Answer>(address: string, signal?: AbortSignal): Promise<Answe
 
 /** Return what a problem+json answer says, else its status in words. */
 async function problem(response: Response): Promise<string> {
-  if (response.status === 401) return "The server wants a token. Open the link that gpulse serve printed.";
+  if (response.status === 401) return "The server requires a token. Open the link that gpulse serve printed.";
   try {
     const told = (await response.json()) as { detail?: string; title?: string };
-    return told.detail ?? told.title ?? `The server answered ${response.status}.`;
+    return told.detail ?? told.title ?? `The server responded with status ${response.status}.`;
   } catch {
-    return `The server answered ${response.status}.`;
+    return `The server responded with status ${response.status}.`;
   }
 }

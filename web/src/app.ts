@@ -352,7 +352,7 @@ class App implements Page {
     const button = document.querySelector("button.look") as HTMLElement;
     const name = { auto: "Auto", light: "Light", dark: "Dark" }[this.look.choice];
     setText(button, `◐ ${name}`);
-    button.setAttribute("aria-label", `Colours: ◐ ${name}`);
+    button.setAttribute("aria-label", `Colors: ◐ ${name}`);
   }
 
   /** Return what is shown as a table. */

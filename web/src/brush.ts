@@ -28,11 +28,11 @@ export class Brush {
     private readonly chosen: (from: number, to: number) => void,
     reset: () => void,
   ) {
-    this.handles = { from: this.handle("from", "Beginning of what is shown"), to: this.handle("to", "End of what is shown") };
+    this.handles = { from: this.handle("from", "Start of the time range"), to: this.handle("to", "End of the time range") };
     this.box.append(this.handles.from, this.handles.to);
     this.element = h(
       "div",
-      { class: "brush", role: "group", "aria-label": "Stretch of time shown, of the last 12 hours" },
+      { class: "brush", role: "group", "aria-label": "Time range within the last 12 hours" },
       this.canvas,
       this.box,
     );

@@ -99,7 +99,7 @@ export class Chart {
     this.marks = marks;
     const empty = !frame.lines.some((line) => line.mean.some((value) => value !== null));
     this.note.hidden = !note && !empty;
-    setText(this.note, note || (empty ? "No data in this stretch of time." : ""));
+    setText(this.note, note || (empty ? "No data in this time range." : ""));
     this.draw();
   }
 

@@ -31,7 +31,7 @@ export class Problems {
         ? []
         : errors.map((error) => ({
             level: "warn",
-            kind: "Not read",
+            kind: "Read error",
             text: `${error.message} ${error.remedy ?? ""}`.trim(),
             uuid: undefined,
           }))),

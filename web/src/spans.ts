@@ -19,8 +19,8 @@ export class Spans {
       .sort((one, other) => one.first - other.first)
       .map((use) => this.bar(use, from, to));
     const rest = kept.length - bars.length;
-    if (!bars.length) bars.push(h("li", { class: "note" }, "No process in this stretch of time."));
-    if (rest > 0) bars.push(h("li", { class: "note" }, `and ${rest} shorter ones`));
+    if (!bars.length) bars.push(h("li", { class: "note" }, "No processes in this time range."));
+    if (rest > 0) bars.push(h("li", { class: "note" }, `${rest} shorter processes are not shown`));
     this.element.replaceChildren(...bars);
   }
 
@@ -29,7 +29,7 @@ export class Spans {
     const bar = h("span", { class: "bar" });
     bar.style.marginLeft = `${share(use.first)}%`;
     bar.style.width = `max(2px, ${share(use.last) - share(use.first)}%)`;
-    const most = typeof use.memory_most === "number" ? `, at most ${sizeText(use.memory_most)}` : "";
+    const most = typeof use.memory_most === "number" ? `, peak ${sizeText(use.memory_most)}` : "";
     const text = `${use.user ?? ""} ${use.name ?? ""} ${use.pid}`.trim();
     const title = `${momentText(use.first)} to ${momentText(use.last)}, ${durationText(use.last - use.first)}${most}\n${use.command ?? ""}`;
     return h("li", { title }, h("span", { class: "who" }, text), h("span", { class: "track" }, bar), h("span", { class: "unseen" }, title));

@@ -24,14 +24,14 @@ export class Status {
   update(stream: StreamState, failure: string): void {
     const { machine } = this;
     const late = machine.late();
-    const age = `numbers are ${durationText(machine.age())} old`;
+    const age = `values are ${durationText(machine.age())} old`;
     const [kind, text] = this.words(stream, failure, late);
     setClass(this.element, `status ${kind}`);
     setText(this.text, late && machine.time ? `${text}, ${age}` : kind === "live" ? `${text} ${momentText(machine.time)}` : text);
     this.element.title = machine.time ? `Last sample ${momentText(machine.time)}, one every ${machine.interval} s` : "";
     document.documentElement.classList.toggle("late", late);
     // Only a change is said aloud: the age grows every second.
-    const said = `${text}${late ? " numbers are old" : ""}`;
+    const said = `${text}${late ? " values are old" : ""}`;
     if (said !== this.said && this.said !== "") this.say(late ? `${text}, ${age}` : text);
     this.said = said;
   }
@@ -39,10 +39,10 @@ export class Status {
   private words(stream: StreamState, failure: string, late: boolean): [string, string] {
     if (stream.is === "denied") return ["bad", "The token is no longer accepted. Open the link that gpulse serve printed"];
     if (stream.is === "waiting")
-      return ["bad", stream.status ? `The server answered ${stream.status}, trying again` : "No connection to the server, trying again"];
+      return ["bad", stream.status ? `The server responded with status ${stream.status}, reconnecting` : "No connection to the server, reconnecting"];
     if (failure && !this.machine.time) return ["bad", failure];
     if (stream.is === "stopped") return ["idle", "Not connected"];
     if (stream.is === "connecting") return ["idle", "Connecting"];
-    return late ? ["bad", "No samples come"] : ["live", "Live"];
+    return late ? ["bad", "No new samples"] : ["live", "Live"];
   }
 }

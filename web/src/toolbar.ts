@@ -56,7 +56,7 @@ export class Toolbar {
     );
     const link = h(
       "button",
-      { type: "button", title: "Stand still here, and copy a link to this moment", onclick: () => void this.link() },
+      { type: "button", title: "Pause, and copy a link to this time range", onclick: () => void this.link() },
       "Link",
     );
     this.element = h(
@@ -82,7 +82,7 @@ export class Toolbar {
     setText(this.custom.firstElementChild as HTMLElement, live && !this.ranges.has(window.seconds) ? rangeText(window.seconds) : "Custom");
     setText(this.pause, live ? "Pause" : "Back to live");
     this.pause.classList.toggle("on", !live);
-    if (live) setText(this.stretch, this.page.timeline.recorded ? "" : "No history is kept: charts begin when this page was opened");
+    if (live) setText(this.stretch, this.page.timeline.recorded ? "" : "No history is recorded: charts start when this page was opened");
     else setText(this.stretch, `${momentText(window.from)} to ${momentText(window.to)}`);
     this.updateGpus();
   }
@@ -139,7 +139,7 @@ export class Toolbar {
       await navigator.clipboard.writeText(location.href);
       this.say("Link copied.");
     } catch {
-      this.say("The address of this page is now the link.");
+      this.say("Copying failed; the address of this page is the link.");
     }
   }
 
@@ -154,7 +154,7 @@ export class Toolbar {
       const end = to.value ? Date.parse(to.value) / 1000 : this.page.machine.now();
       const seconds = readRange(length.value);
       const window = begin && end > begin ? { from: begin, to: end } : seconds ? { seconds } : undefined;
-      setText(wrong, window ? "" : "Give a length such as 90m, 6h or 2d, or a beginning before the end.");
+      setText(wrong, window ? "" : "Enter a duration such as 90m, 6h or 2d, or a start before the end.");
       if (!window) return;
       (form.closest("details") as HTMLDetailsElement).open = false;
       this.page.go({ window });
@@ -162,8 +162,8 @@ export class Toolbar {
     const form = h(
       "form",
       { class: "sheet", onsubmit: submit },
-      h("label", {}, "The last ", length),
-      h("p", { class: "faint" }, "or a stretch"),
+      h("label", {}, "Last ", length),
+      h("p", { class: "faint" }, "or a time range"),
       h("label", {}, "From ", from),
       h("label", {}, "To ", to),
       wrong,

@@ -1,4 +1,4 @@
-"""Callbacks for training frameworks, each in a module of its own that loads the framework: lightning, transformers, keras, accelerate."""
+"""Callbacks for training frameworks, each in its own module that loads the framework: lightning, transformers, keras, accelerate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tracker for Hugging Face Accelerate; once this module is imported, `log_with="gpulse"` finds it."""
+"""The tracker for Hugging Face Accelerate; after importing this module, `log_with="gpulse"` works."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _GeneralTracker: Any = _tracking.GeneralTracker
 
 
 class GpulseTracker(_GeneralTracker):  # type: ignore[misc]
-    """Monitors from init_trackers() to end_training(): `Accelerator(log_with=GpulseTracker())`; takes what Monitor takes.
+    """Monitors from init_trackers() to end_training(): `Accelerator(log_with=GpulseTracker())`; takes the arguments of Monitor.
 
-    `log_with="gpulse"` with `init_kwargs={"gpulse": {...}}` does the same where Accelerate lets trackers register (1.15).
-    `accelerator.log(values, step)` counts the steps from one call to the next, the first as one; without a step it counts
-    none. An epoch among the values is marked; the others belong to other trackers. Only the loop knows what it waits for:
-    go through `tracker.batches(loader)`. `accelerator.get_tracker("gpulse", unwrap=True)` is the monitor, for its phases.
+    `log_with="gpulse"` with `init_kwargs={"gpulse": {...}}` does the same if Accelerate supports registering trackers (1.15).
+    `accelerator.log(values, step)` counts the steps since the previous call, the first call as one; without a step it counts
+    none. An epoch among the values is marked; other values are ignored. To measure the time spent waiting for data,
+    iterate over `tracker.batches(loader)`. `accelerator.get_tracker("gpulse", unwrap=True)` is the monitor, for its phases.
     """
 
     name = "gpulse"
     requires_logging_directory = False
-    main_process_only = False  # every machine has GPUs; the monitor knows which process of a machine samples
+    main_process_only = False  # every machine has GPUs; the monitor decides which process of a machine samples
 
     def __init__(self, run_name: str = "", sinks: Sink | Iterable[Sink] = (), **options: Any) -> None:
         super().__init__()
@@ -38,12 +38,12 @@ class GpulseTracker(_GeneralTracker):  # type: ignore[misc]
         self._course = Course(sinks, options)
         self._epoch: float | None = None
         self._counts = False
-        if not hasattr(_GeneralTracker, "start"):  # an old Accelerate, whose trackers begin when they are made
+        if not hasattr(_GeneralTracker, "start"):  # old versions of Accelerate start trackers when they are created
             self.start()
 
     @property
     def tracker(self) -> Monitor:
-        """The monitor of this run, or of the last."""
+        """The monitor of this run or of the last one."""
         return self._course.monitor
 
     monitor = tracker
@@ -51,10 +51,10 @@ class GpulseTracker(_GeneralTracker):  # type: ignore[misc]
     def start(self) -> None:
         """Start the monitor."""
         self._epoch, self._counts = None, False
-        self._course.begin("")  # nothing tells training from the rest
+        self._course.begin("")  # training cannot be distinguished from the rest
 
     def store_init_configuration(self, values: Mapping[str, Any]) -> None:
-        """Leave the configuration to other trackers."""
+        """Ignore the configuration, which is for other trackers."""
 
     def log(self, values: Mapping[str, Any], step: int | None = None, **more: Any) -> None:
         """Count the steps since the last call."""
@@ -73,7 +73,7 @@ class GpulseTracker(_GeneralTracker):  # type: ignore[misc]
         self._course.end()
 
     def batches(self, loader: Iterable[T]) -> Iterator[T]:
-        """Yield what a loader yields, noting how long each took to come; steps are counted by `log`."""
+        """Yield the batches of a loader and measure how long each took to load; `log` counts the steps."""
         self._course.resume()
         for batch in loader:
             self._course.batch_begin()

@@ -1,4 +1,4 @@
-"""The frameworks that callbacks belong to, which are the user's own and never installed by us."""
+"""Frameworks that callbacks use; users install them themselves."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class MissingFramework(GpulseError, ImportError):
-    """A framework that is not installed or cannot be loaded; an ImportError too, since an import is what fails."""
+    """A framework that is not installed or cannot be loaded; also an ImportError."""
 
 
 def framework(module: str, package: str) -> Any:
-    """Return a module of a framework and load no more of it; raise MissingFramework, with what to do, when it is not there."""
+    """Import and return one module of a framework; raise MissingFramework with what to do if it is missing."""
     try:
         __import__(module)
     except ImportError as error:

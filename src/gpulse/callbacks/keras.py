@@ -17,15 +17,15 @@ _Callback: Any = framework("keras", "keras").callbacks.Callback
 
 
 class GpulseCallback(_Callback):  # type: ignore[misc]
-    """Monitors fit, evaluate and predict: `model.fit(..., callbacks=[GpulseCallback()])`; takes what Monitor takes.
+    """Monitors fit, evaluate and predict: `model.fit(..., callbacks=[GpulseCallback()])`; takes the arguments of Monitor.
 
-    Phases are fit, evaluate (also within fit) and predict. Steps are the batches of fit. From the end of a batch to the start
-    of the next counts as waiting for data; where Keras runs ahead of the device, only while the device has nothing to do.
-    Values go to the sinks and not into Keras's logs, which would put all of them into its progress line. No hook tells of an
-    error: the monitor then runs until the next fit(), the end of the program, or `callback.monitor.stop()`.
+    Phases are fit, evaluate (also within fit) and predict. Steps are the batches of fit. The time from the end of a batch to the
+    start of the next counts as waiting for data; if Keras runs ahead of the device, only while the device is idle.
+    Values go to the sinks and not into Keras's logs, which would add all of them to its progress line. Keras has no hook for
+    errors: after one, the monitor runs until the next fit(), the end of the program, or `callback.monitor.stop()`.
     """
 
-    async_safe = True  # else Keras would wait for the device after every batch, to call us
+    async_safe = True  # otherwise Keras would wait for the device after every batch before calling us
 
     def __init__(self, sinks: Sink | Iterable[Sink] = (), **options: Any) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
 
     @property
     def monitor(self) -> Monitor:
-        """The monitor of this run, or of the last."""
+        """The monitor of this run or of the last one."""
         return self._course.monitor
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -52,7 +52,7 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
         self._course.batch_begin()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._course.batch_end(self._before + batch + 1)  # one call may stand for several: steps_per_execution
+        self._course.batch_end(self._before + batch + 1)  # one call may cover several batches: steps_per_execution
 
     def on_test_begin(self, logs: Any = None) -> None:
         self._course.enter("evaluate")

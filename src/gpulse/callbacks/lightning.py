@@ -1,4 +1,4 @@
-"""The callback for Lightning, of lightning.pytorch or pytorch_lightning, whichever the program has."""
+"""The callback for Lightning: lightning.pytorch or pytorch_lightning, whichever the program uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOMES = (("lightning.pytorch", "lightning"), ("pytorch_lightning", "pytorch-lig
 
 
 def _lightning() -> Any:
-    """Return the one that is loaded already, or else the first that is installed."""
+    """Return the one that is already loaded, else the first that is installed."""
     missing: list[MissingFramework] = []
     for module, package in sorted(_HOMES, key=lambda home: sys.modules.get(home[0]) is None):
         try:
@@ -34,12 +34,12 @@ _Callback: Any = _lightning().Callback
 
 
 class GpulseCallback(_Callback):  # type: ignore[misc]
-    """Monitors fit, validate, test and predict: `Trainer(callbacks=[GpulseCallback()])`; takes what Monitor takes.
+    """Monitors fit, validate, test and predict: `Trainer(callbacks=[GpulseCallback()])`; takes the arguments of Monitor.
 
     Phases are the stage and, within fit, sanity and validate. Steps are the trainer's global_step, in other stages batches.
-    From the end of a batch to the start of the next counts as waiting for data, without validation and checkpoints. With `log`
-    the values also go to the trainer's loggers, below gpulse/, as their mean since the last time: at the end of a batch, since
-    loggers promise nothing about threads, and on the process of rank 0 only. `monitor` is that of the last run.
+    The time from the end of a batch to the start of the next counts as waiting for data, without validation and checkpoints.
+    With `log`, the values also go to the trainer's loggers, under gpulse/, as their mean since the previous time: at the end of
+    a batch, because loggers need not be thread-safe, and only in the process of rank 0. `monitor` is that of the last run.
     """
 
     def __init__(self, sinks: Sink | Iterable[Sink] = (), *, log: bool = True, **options: Any) -> None:
@@ -49,10 +49,10 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
 
     @property
     def monitor(self) -> Monitor:
-        """The monitor of this run, or of the last."""
+        """The monitor of this run or of the last one."""
         return self._course.monitor
 
-    # --- life
+    # --- start and end
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         self._stage = str(getattr(stage, "value", stage))
@@ -67,12 +67,12 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
         self._log(trainer)
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        self._course.pause()  # nothing tells when the file is written
+        self._course.pause()  # there is no hook for when the file is written
 
     # --- training
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        self._course.at(trainer.global_step)  # a checkpoint may have brought its own
+        self._course.at(trainer.global_step)  # a checkpoint may have restored its own value
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         self._course.mark("epoch", trainer.current_epoch)

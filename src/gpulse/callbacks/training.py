@@ -1,4 +1,4 @@
-"""The course of a training as every framework's callback tells it: begin, phases, batches, end."""
+"""The events of a training run that every framework's callback reports: start, phases, batches, end."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     Hook = TypeVar("Hook", bound=Callable[..., Any])
 
-_told: set[str] = set()  # hooks that have complained: their errors may differ in every step
+_told: set[str] = set()  # hooks whose error was reported: their messages may differ in every step
 
 
 def harmless(hook: Hook) -> Hook:
-    """Return a hook that, instead of raising into the training, says once on stderr what went wrong, and returns None."""
+    """Return a hook that reports an error once on stderr and returns None, instead of raising into the training."""
 
     @wraps(hook)
     def guarded(*arguments: Any, **named: Any) -> Any:
@@ -38,11 +38,11 @@ def harmless(hook: Hook) -> Hook:
 
 
 class Course:
-    """One callback's monitor, a fresh one for every training; `monitor` is the one of this training or the last.
+    """The monitor of one callback, a new one for every training run; `monitor` is that of this run or the last one.
 
-    A copy, also by pickle, has the same sinks and options and runs nothing. Its methods never raise and belong to the thread
-    that trains; only `batch_end` may come from others, and late. The time from the end of the last batch under way to the
-    next `batch_begin` counts as waiting for data. `log` keeps what `arrived` gives.
+    A copy, also by pickle, has the same sinks and options but is not running. Its methods never raise and must be called in the
+    thread that trains; only `batch_end` may be called by other threads, and late. The time from the end of the last running
+    batch to the next `batch_begin` counts as waiting for data. `log` keeps values for `arrived`.
     """
 
     def __init__(self, sinks: Sink | Iterable[Sink], options: dict[str, Any], log: bool = False) -> None:
@@ -57,7 +57,9 @@ class Course:
         self._waits_since: float | None = None
         self._uncounted = 0
         self.reached = 0
-        self.monitor = Monitor(self._sinks, **options)  # made here, so that a wrong option is heard before the training
+        self.monitor = Monitor(
+            self._sinks, **options
+        )  # created here, so that a wrong option is reported before the training
 
     def __reduce__(self) -> tuple[type[Course], tuple[Any, ...]]:
         return Course, (self._sinks, self._options, self._log)
@@ -65,11 +67,11 @@ class Course:
     def __deepcopy__(self, memo: object) -> Course:
         return Course(self._sinks, self._options, self._log)  # an open sink has files and threads that cannot be copied
 
-    # --- life and phases
+    # --- start, end and phases
 
     @harmless
     def begin(self, phase: str, *more: Sink) -> None:
-        """Start a monitor, with some more sinks, in a phase or none; one that still runs, as after an error, is stopped first."""
+        """Start a monitor with more sinks, optionally in a phase; one that is still running, as after an error, is stopped first."""
         self.end()
         self._thread = threading.get_ident()
         self._arrivals = Arrivals()
@@ -81,10 +83,10 @@ class Course:
 
     @harmless
     def end(self, error: BaseException | None = None) -> None:
-        """Stop, noting what the training failed with; doing it again does nothing."""
+        """Stop, and record the training's error if any; calling it again does nothing."""
         if error is not None:
             self.monitor.mark("failed", type(error).__name__)
-        if threading.get_ident() == self._thread:  # phases belong to their thread, and stopping closes them as well
+        if threading.get_ident() == self._thread:  # phases belong to their thread, and stopping ends them, too
             while len(self._phases) > 1:
                 self._phases.pop().__exit__()
             self._count()
@@ -95,7 +97,7 @@ class Course:
 
     @harmless
     def enter(self, name: str) -> None:
-        """Begin a phase within the one there is, or the whole where there is none; from now on its first batch is waited for."""
+        """Start a phase within the current one, or the run if there is none; waiting for its first batch starts now."""
         if not self._phases and self.monitor.ledger is None:
             self.begin(name)
         else:
@@ -104,7 +106,7 @@ class Course:
 
     @harmless
     def leave(self) -> None:
-        """End the innermost phase, and with the outermost everything."""
+        """End the innermost phase; ending the outermost one ends the run."""
         if len(self._phases) <= 1:
             self.end()
         else:
@@ -120,18 +122,18 @@ class Course:
 
     @property
     def depth(self) -> int:
-        """How many phases are open."""
+        """The number of open phases."""
         return len(self._phases)
 
     @harmless
     def mark(self, name: str, value: float | str | None = None) -> None:
-        """Note a moment."""
+        """Record a mark."""
         self.monitor.mark(name, value)
 
     # --- batches
 
     def batch_begin(self) -> None:
-        """Note that a batch has come."""
+        """Record that a batch has started."""
         now = time.perf_counter()
         with self._lock:
             since = None if self._under_way else self._waits_since
@@ -142,14 +144,14 @@ class Course:
             self.monitor.waited(now - since)
 
     def batch_end(self, reached: int | None = None) -> None:
-        """Note that a batch is done, and the number of steps that are done now; None when it is none of the training's."""
+        """Record that a batch is done, and the number of steps so far; None if the batch is not part of the training."""
         with self._lock:
             self._under_way = max(0, self._under_way - 1)
             self._waits_since = time.perf_counter()
         self.reach(reached)
 
     def reach(self, reached: int | None) -> None:
-        """Count the steps up to a number; one that is not beyond the last counts nothing."""
+        """Count the steps up to this number; a number that is not larger than the last counts nothing."""
         with self._lock:
             if reached is not None and reached > self.reached:
                 self._uncounted += reached - self.reached
@@ -158,21 +160,21 @@ class Course:
             self._count()
 
     def at(self, reached: int) -> None:
-        """Say at which number of steps this training begins: those before it are none of its own."""
+        """Set the number of steps at which this training run starts; earlier steps are not counted."""
         self.reached = reached
 
     def resume(self) -> None:
-        """Say that nothing is under way, and that the program waits for its next batch from now on."""
+        """Record that no batch is running and that the program now waits for the next one."""
         with self._lock:
             self._under_way = 0
             self._waits_since = time.perf_counter()
 
     def pause(self) -> None:
-        """Say that what happens until the next batch is not waiting for it, or not only."""
+        """Record that the time until the next batch is not only spent waiting for data."""
         self._waits_since = None
 
     def _count(self) -> None:
-        """Count the steps where they belong: in the thread that trains and the outermost phase, however late they are told."""
+        """Count the steps in the thread that trains and in the outermost phase, however late they are reported."""
         if len(self._phases) > 1:
             return
         with self._lock:
@@ -183,12 +185,12 @@ class Course:
     # --- values
 
     def arrived(self) -> dict[str, float]:
-        """Return the means of what came since the last call, by tag below gpulse; empty when nothing did."""
+        """Return the means of the samples since the last call, by tag under gpulse/; empty if there were none."""
         return {under("gpulse", tag): value for tag, value in self._arrivals.take().items()}
 
 
 class Arrivals(Sink):
-    """Keeps samples for a logger that only the training's own thread may use; as means, so that a long wait costs no memory."""
+    """Keeps samples for a logger that only the training thread may use; as means, so that a long wait needs no memory."""
 
     name = "callback"
 
@@ -203,7 +205,7 @@ class Arrivals(Sink):
             self._means.add(sample.values)
 
     def take(self) -> dict[str, float]:
-        """Return the means and begin anew; 0.1 µs when nothing has come, which is nearly always."""
+        """Return the means and start over; takes 0.1 µs if there was no sample, which is the usual case."""
         if self._means is None:
             return {}
         with self._lock:
@@ -215,6 +217,6 @@ def _complain(where: str, what: str) -> None:
     if where not in _told:
         _told.add(where)
         try:
-            sys.stderr.write(f"gpulse: {what} (said once; the training goes on).\n")
+            sys.stderr.write(f"gpulse: {what} (reported once; training continues).\n")
         except (OSError, ValueError, AttributeError):
-            pass  # closed, or none
+            pass  # closed, or not opened

@@ -19,11 +19,11 @@ _TrainerCallback: Any = framework("transformers", "transformers").TrainerCallbac
 
 
 class GpulseCallback(_TrainerCallback):  # type: ignore[misc]
-    """Monitors train(): `Trainer(callbacks=[GpulseCallback()])`; takes what Monitor takes.
+    """Monitors train(): `Trainer(callbacks=[GpulseCallback()])`; takes the arguments of Monitor.
 
-    Phases are train and, within, evaluate, from its first batch on since nothing tells of its beginning. Steps are those of
-    state.global_step. From the end of a step to the start of the next counts as waiting for data, without logging, evaluation
-    and saving. The trainer lets no callback add to what its reporters log, so with `log` a sink of ours writes beside each of
+    Phases are train and, within it, evaluate, which starts at its first batch because there is no earlier hook. Steps are those of
+    state.global_step. The time from the end of a step to the start of the next counts as waiting for data, without logging,
+    evaluation and saving. Callbacks cannot add to what the trainer's reporters log, so with `log` one of our sinks writes to each of
     TensorBoard (below output_dir/runs, or where the reporter's own setting points), W&B and MLflow that `report_to` names, on
     the process of rank 0; others want a sink given. No hook tells of an error: the monitor then runs until the next train(),
     the end of the program, or `callback.monitor.stop()`.
@@ -37,7 +37,7 @@ class GpulseCallback(_TrainerCallback):  # type: ignore[misc]
 
     @property
     def monitor(self) -> Monitor:
-        """The monitor of this training, or of the last."""
+        """The monitor of this training run or of the last one."""
         return self._course.monitor
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
@@ -60,7 +60,7 @@ class GpulseCallback(_TrainerCallback):  # type: ignore[misc]
         self._course.batch_end(state.global_step)
 
     def on_prediction_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        if self._course.depth and not self._evaluates:  # evaluate() by itself is not monitored
+        if self._course.depth and not self._evaluates:  # evaluate() alone is not monitored
             self._evaluates = True
             self._course.enter("evaluate")
 
@@ -83,7 +83,7 @@ class GpulseCallback(_TrainerCallback):  # type: ignore[misc]
 
 @harmless
 def _beside(args: Any) -> list[Sink]:
-    """Return a sink for every reporter of the trainer that there is one for."""
+    """Return a sink for every supported reporter of the trainer."""
     from .. import sinks
 
     home = os.environ.get("TENSORBOARD_LOGGING_DIR") or getattr(args, "logging_dir", None)  # the latter before 5.0

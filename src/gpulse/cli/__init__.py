@@ -1,4 +1,4 @@
-"""The command line: verbs, their options, and the way from an error to an exit code.
+"""The command line: verbs, their options, and the mapping from errors to exit codes.
 
-May import: everything below. Never here: work; a verb's file hands over to a surface.
+May import every layer below. Contains no logic of its own: each verb calls a surface.
 """

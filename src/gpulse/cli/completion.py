@@ -1,4 +1,4 @@
-"""Completions for shells, made from the tables of verbs and options."""
+"""Shell completions, generated from the tables of verbs and options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORDS = {"metrics": tuple(GPU_METRICS), "gpus": ("visible",), "files": ()}
 
 
 def script(shell: str) -> str:
-    """Return the completion script of a shell: bash, zsh or fish."""
+    """Return the completion script for bash, zsh or fish."""
     verbs = [load(name) for name in VERBS]
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](verbs)
 
@@ -28,7 +28,7 @@ def _flags(verb: Verb) -> list[str]:
 
 
 def _cases(verbs: list[Verb]) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Return which words follow which flags, over all verbs."""
+    """Return the values offered after each flag, for all verbs."""
     found: dict[tuple[str, ...], tuple[str, ...]] = {}
     for verb in verbs:
         for option in verb.options:

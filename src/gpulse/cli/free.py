@@ -1,4 +1,4 @@
-"""Waiting for free GPUs: the options that say what is free, and the one loop that `pick` and `run` wait in."""
+"""Wait for free GPUs: the options that define "free", and the loop shared by `pick` and `run`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_TIMED_OUT = 124  # as timeout(1) says it
+_TIMED_OUT = 124  # the exit code of timeout(1)
 
 
 def wait_for(
@@ -34,9 +34,9 @@ def wait_for(
     quiet: bool = False,
     clock: SystemClock | None = None,
 ) -> T:
-    """Return what `take` makes of the first window with enough free GPUs; with --wait or --timeout, go on until there is one.
+    """Return what `take` returns for the first window with enough free GPUs; with --wait or --timeout, wait for such a window.
 
-    Raises NoFreeGpu with the reasons: at once when nothing is waited for or no waiting would help, else with 124 at the timeout.
+    Raises NoFreeGpu with the reasons: immediately if not waiting or if waiting cannot help, else with exit code 124 at the timeout.
     """
     from ..analysis.free import WANTED, never, refusal, samples_for, watch
     from ..model.catalog import Gpu
@@ -47,7 +47,7 @@ def wait_for(
     waits = arguments.wait or arguments.timeout is not None
     end = time.monotonic() + (float("inf") if arguments.timeout is None else arguments.timeout)
     interval, size = samples_for(arguments.window)
-    # all GPUs are read, whatever --gpu says: the numbers in CUDA_VISIBLE_DEVICES count them all
+    # read all GPUs regardless of --gpu: indices in CUDA_VISIBLE_DEVICES count all of them
     sampler = Sampler(make_source(source_name(arguments)), WANTED, clock=clock).open()
     error, told = refusal([], asked), quiet
     try:
@@ -59,7 +59,7 @@ def wait_for(
             error = refusal(verdicts, asked)
             if never(verdicts, asked):
                 break
-            error.remedy = "" if waits else f"`gpulse {verb} --wait` waits until enough are free."
+            error.remedy = "" if waits else f"Use `gpulse {verb} --wait` to wait until enough are free."
             if not waits:
                 break
             if time.monotonic() >= end:
@@ -78,13 +78,13 @@ def _doubt(gpus: Sequence[Gpu]) -> None:
 
     if "CUDA_VISIBLE_DEVICES" in os.environ and not order_is_certain(gpus, os.environ):
         say(
-            "gpulse: the numbers in CUDA_VISIBLE_DEVICES are taken in bus order, which is CUDA's own only with "
+            "gpulse: indices in CUDA_VISIBLE_DEVICES are read in PCI bus order, but CUDA uses that order only with "
             "CUDA_DEVICE_ORDER=PCI_BUS_ID."
         )
 
 
 def say(text: str) -> None:
-    """Write a line on stderr, if somebody is there to be told."""
+    """Write a line to stderr; ignore a closed stderr."""
     try:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
@@ -93,11 +93,11 @@ def say(text: str) -> None:
 
 
 def number_of_gpus(option: str, example: str) -> Callable[[str], int]:
-    """Return a parser of a number of GPUs."""
+    """Return a parser for a number of GPUs."""
 
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0):
-            raise UsageError(f"{option}: {text!r} is not a number of GPUs;", f"write it as {example}.")
+            raise UsageError(f"{option}: {text!r} is not a positive number of GPUs;", f"write it as {example}.")
         return int(text)
 
     return parse
@@ -109,17 +109,17 @@ def _percent(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 100:
-        raise UsageError(f"--utilization: {text!r} is not between 0 and 100 per cent;", "try --utilization 5.")
+        raise UsageError(f"--utilization: {text!r} is not between 0 and 100 percent;", "try --utilization 5.")
     return share
 
 
 FREE = (
-    Option("--free-memory", value="SIZE", parse=parse_size, help="Each with at least so much free memory, as 40GiB."),
+    Option("--free-memory", value="SIZE", parse=parse_size, help="Minimum free memory of each GPU, for example 40GiB"),
     Option("--utilization", value="PERCENT", parse=_percent,
-           help="Each in use for at most so much of the time; 0 unless given."),
+           help="Maximum utilization of each GPU, in percent (default: 0)"),
     Option("--window", value="TIME", parse=seconds("--window", 0, 3600),
-           help="Judge what is free over so long a time; 2s unless given. 0 is one sample."),
-    Option("--wait", default=False, help="Wait until there are enough; Ctrl-C ends it."),
+           help="How long to observe GPUs before selecting (default: 2s; 0: a single sample)"),
+    Option("--wait", default=False, help="Wait until enough GPUs are free"),
     Option("--timeout", value="TIME", parse=seconds("--timeout", 0, 30 * 86400),
-           help="Wait no longer than this, then exit with 124."),
+           help="Maximum time to wait, after which the exit code is 124 (implies --wait)"),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The way in: a verb's name to its file, nothing imported until it is named; errors to stderr and exit codes."""
+"""Entry point: find the verb, import only its file, and turn errors into messages on stderr and exit codes."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ if TYPE_CHECKING:
 
     from .options import Verb
 
-# One line a verb: its name, and what it does. Its file is commands/NAME.py.
+# Verb and summary. The verb's file is commands/NAME.py.
 VERBS = {
-    "status": "One glance: what every GPU does and who uses it",
-    "top": "The live screen: GPUs, charts, processes, the last minutes",
-    "query": "nvidia-smi's own words: fields, CSV, loops, logs; and more",
-    "run": "A command, watched: what it did, on which GPUs, and why it was slow",
-    "pick": "Free GPUs, for CUDA_VISIBLE_DEVICES; can wait for them",
-    "report": "What a recording says: summary, charts, events; two compared",
-    "record": "Keep what the GPUs do in a file, a line a sample",
-    "replay": "Play a recording: pause, step, seek, any speed",
-    "history": "Looking back: figures, plots, who used what, what happened",
-    "serve": "A page, an API and Prometheus' text for all who watch this machine",
-    "metrics": "The catalog: every metric, its unit and meaning",
-    "doctor": "What was found, what is missing and how to get it",
-    "completion": "Completions for bash, zsh or fish",
+    "status": "Show every GPU: utilization, memory, power, and who is using it",
+    "top": "Monitor GPUs and processes on a live screen",
+    "query": "Query metrics with nvidia-smi's fields and formats",
+    "why": "Explain what limits each GPU, with the numbers that say so",
+    "run": "Run a command and report its GPU usage and bottleneck",
+    "pick": "Select free GPUs for CUDA_VISIBLE_DEVICES, waiting for them if asked",
+    "report": "Summarize a recording, or compare two",
+    "record": "Record GPU samples to a file or to this machine's history",
+    "replay": "Play back a recording",
+    "history": "Query recorded history: metrics, usage by user or job, events",
+    "serve": "Serve a web dashboard, a JSON API and Prometheus metrics",
+    "metrics": "List every metric with its unit and meaning",
+    "doctor": "Check drivers, permissions and packages, and explain what is missing",
+    "completion": "Print a completion script for bash, zsh or fish",
 }
-SILENT_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
+SILENT_PIPE = 141  # the exit code a shell reports for a program killed by SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code; never raises for what a user or a machine can do."""
+    """Run a command line and return its exit code; errors caused by the user or the machine never raise."""
     words = list(sys.argv[1:] if argv is None else argv)
     _mend_streams()
     try:
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # whoever read us has left; closing stdout again at exit must not complain
+        # the reader closed the pipe; the flush at interpreter exit must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return SILENT_PIPE
     except OSError as error:
@@ -53,47 +54,65 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _mend_streams() -> None:
-    """Make output safe: a closed stream swallows, and a character the stream cannot write is spelled out."""
+    """Make output safe: replace closed streams with /dev/null, and escape characters that a stream cannot encode."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # it stands in for the stream as long as we run
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # replaces the stream until exit
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _run(words: list[str]) -> int:
-    if words and words[0] in ("--version", "-V"):
+    name, words = _verb_and_options(words)
+    if name == "--version":
         from .._version import __version__
 
         _say(f"gpulse {__version__}")
         return 0
-    if words and words[0] in ("--help", "-h", "help"):
+    if name == "--help":
         from .help import overview, verb_help
 
-        _say(verb_help(load(words[1])) if len(words) > 1 else overview())
+        _say(verb_help(load(words[0])) if words else overview())
         return 0
-    name = words.pop(0) if words and not words[0].startswith("-") else "status"
-    verb = load(name)
+    verb = load(name or "status")
     from .options import parse
 
     arguments = parse(verb, words)
     if arguments.help:
-        from .help import verb_help
+        from .help import overview, verb_help
 
-        _say(verb_help(verb))
+        _say(verb_help(verb) if name else overview())
         return 0
     return verb.run(arguments)
 
 
-def load(name: str) -> Verb:
-    """Import the file of a verb; raise UsageError when there is none."""
-    if name not in VERBS:
-        from ..model.select import nearest
+def _verb_and_options(words: list[str]) -> tuple[str, list[str]]:
+    """Return the verb (empty: none given) and the other words; status's options may stand before any verb.
 
-        close = nearest(name, VERBS)
-        hint = f"; did you mean {close[0]}?" if close else "."
-        raise UsageError(f"there is no verb {name!r}{hint}", "`gpulse --help` lists them.")
+    --version and --help count as verbs, and what follows --help is the verb it is about.
+    """
+    at = 0
+    if words and words[0].startswith("-"):
+        from .options import skip_options
+
+        at = skip_options(load("status"), words, VERBS)
+    before, name, after = words[:at], "".join(words[at : at + 1]), words[at + 1 :]
+    if name in ("--version", "-V"):
+        return "--version", []
+    if name in ("--help", "-h", "help"):
+        return "--help", [word for word in after if not word.startswith("-")][:1]
+    if name.startswith("-"):  # not an option of status: its parser explains the error
+        return "", words
+    return name, before + after
+
+
+def load(name: str) -> Verb:
+    """Import the file of a verb; raise UsageError if the verb is unknown."""
+    if name not in VERBS:
+        from ..model.select import did_you_mean
+
+        raise UsageError(f"unknown verb {name!r}{did_you_mean(name, VERBS)}", "see `gpulse --help`.")
     module = __import__(f"gpulse.cli.commands.{name}", fromlist=["VERB"])
     verb: Verb = module.VERB
     return verb
@@ -108,5 +127,5 @@ def _fail(text: str, code: int) -> int:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
     except OSError:
-        pass  # nobody is there to be told
+        pass  # stderr is closed too
     return code

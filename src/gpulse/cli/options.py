@@ -1,4 +1,4 @@
-"""Options: declared once as data; parser, help, completions, man page and docs are all made from these tables."""
+"""Options, declared once as data: the parser, help, completions, man page and docs are generated from these tables."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from ..units import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
     from typing import Any
 
 
 class Option:
-    """One option or argument. `value` names its value in help, empty for a switch; `optional` makes the value so.
+    """One option or positional argument.
 
-    `complete` says what a shell may offer: a tuple of words, or metrics, gpus, files; with `open` other words are fine too.
-    A `dashed` option's value may begin with a dash.
-    `name` is what its value is called in code. A flag without a dash is an argument; one with `rest` takes every word from the
-    first that is no option on, as it stands.
+    `value` is its placeholder in help, empty for a switch. `optional` is the value used when the option is given without one.
+    `complete` lists what a shell offers: a tuple of words, or one of "metrics", "gpus", "files"; `open` accepts other words, too.
+    The value of a `dashed` option may start with a dash. `name` is the attribute of Arguments that holds the value.
+    A flag without a dash is a positional argument; with `rest` it takes all words from the first non-option on, unchanged.
     """
 
     __slots__ = (
@@ -65,12 +65,12 @@ class Option:
 
     @property
     def positional(self) -> bool:
-        """Whether it is an argument rather than an option."""
+        """Whether this is a positional argument."""
         return not self.flags[0].startswith("-")
 
 
 class Verb:
-    """A verb of the command line: its line of help, its options, some examples, and what runs it."""
+    """A verb of the command line: its summary, options, examples, and the function that runs it."""
 
     __slots__ = ("examples", "help", "name", "options", "run")
 
@@ -90,7 +90,7 @@ class Verb:
 
 
 class Arguments:
-    """What was given on the command line, by option name."""
+    """The parsed command line, by option name."""
 
     if TYPE_CHECKING:
 
@@ -98,19 +98,19 @@ class Arguments:
 
 
 def words(text: str) -> list[str]:
-    """Split a list at commas; empty parts are left out."""
+    """Split a list at commas, without empty parts."""
     return [word for word in (part.strip() for part in text.split(",")) if word]
 
 
 def some_words(text: str) -> list[str]:
-    """Split a list at commas; raise UsageError when nothing is in it."""
+    """Split a list at commas; raise UsageError if it is empty."""
     if not (found := words(text)):
-        raise UsageError(f"{text!r} names nothing;", "write it as 0,2 or utilization,power_draw.")
+        raise UsageError(f"{text!r} is an empty list;", "write it as 0,2 or utilization,power_draw.")
     return found
 
 
 def seconds(option: str, low: float, high: float) -> Callable[[str], float]:
-    """Return a parser of intervals between two bounds."""
+    """Return a parser for intervals between two bounds."""
 
     def parse(text: str) -> float:
         interval = parse_duration(text)
@@ -125,20 +125,23 @@ SOURCES = ("auto", "nvidia", "demo", "replay:")
 COLORS = ("auto", "always", "never")
 
 GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=some_words, complete="gpus",
-             help="Only these GPUs: index, range (0-3), UUID prefix, PCI bus id, or `visible` (CUDA_VISIBLE_DEVICES).")  # fmt: skip
+             help="GPUs to use: index, range (0-3), UUID prefix, PCI bus id, or `visible` for CUDA_VISIBLE_DEVICES "
+                  "(default: all)")  # fmt: skip
 SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
-                help="Where to read from: auto, nvidia, demo, replay:FILE[@START][*SPEED]. Default: $GPULSE_SOURCE or auto.")  # fmt: skip
-DEMO = Option("--demo", default=False, help="A simulated machine with 8 GPUs; the same as --source demo.")
+                help="Where to read from: auto, nvidia, demo or replay:FILE[@START][*SPEED] (default: $GPULSE_SOURCE, "
+                     "else auto)")  # fmt: skip
+DEMO = Option("--demo", default=False, help="Use a simulated machine with 8 GPUs; same as --source demo")
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
-               help="auto, always or never; NO_COLOR and FORCE_COLOR are honoured.")  # fmt: skip
+               help="When to use color: auto, always or never; auto honors NO_COLOR and FORCE_COLOR (default: auto)")  # fmt: skip
 THEME = Option("--theme", value="THEME", complete=("dark", "light", "contrast", "blind", "mono"),
-               help="The sample: dark, light, contrast (high), blind (safe for colour-blind eyes) or mono.")  # fmt: skip
-HELP = Option("--help", "-h", default=False, help="Say this and exit.")
+               help="Color theme: dark, light, contrast (high contrast), blind (color-blind safe) or mono (default: "
+                    "the saved setting, else dark)")  # fmt: skip
+HELP = Option("--help", "-h", default=False, help="Show this help and exit")
 COMMON = (GPU, SOURCE, DEMO, COLOR, HELP)
 
 
 def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
-    """Return the arguments of a verb; raise UsageError with one sentence when they are wrong."""
+    """Return the parsed arguments of a verb; raise UsageError if they are wrong."""
     arguments = Arguments()
     for option in verb.options:
         setattr(arguments, option.name, option.default)
@@ -151,8 +154,22 @@ def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
     return arguments
 
 
+def skip_options(verb: Verb, argv: Sequence[str], stops: Container[str]) -> int:
+    """Return the position of the first word that is not an option of the verb or its value; --help is not skipped.
+
+    An optional value (--watch [SECONDS]) is not skipped if it is one of `stops`.
+    """
+    known = {flag: option for option in verb.options for flag in option.flags if option is not HELP}
+    at = 0
+    while at < len(argv) and (option := known.get(argv[at].partition("=")[0])) is not None:
+        at += 1
+        if option.value and "=" not in argv[at - 1] and at < len(argv):
+            at += option.optional is None or not (argv[at].startswith("-") or argv[at] in stops)
+    return at
+
+
 def _split(verb: Verb, argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
-    """Return our own words and, from -- or the first word that is no option on, those of a command."""
+    """Split into our own options and the command that starts after -- or at the first word that is not an option."""
     takes = {flag for option in verb.options if option.value and option.optional is None for flag in option.flags}
     at = 0
     while at < len(argv) and argv[at].startswith("-") and argv[at] != "--":
@@ -161,7 +178,7 @@ def _split(verb: Verb, argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
 
 
 def _joined(verb: Verb, argv: Sequence[str]) -> list[str]:
-    """Join an option and a value that begins with a dash, as in --sort -power_draw, which argparse takes for an option."""
+    """Join an option and a value that starts with a dash (--sort -power_draw): argparse would take it for an option."""
     dashed = {flag for option in verb.options if option.dashed for flag in option.flags}
     words: list[str] = []
     for word in argv:
@@ -173,13 +190,13 @@ def _joined(verb: Verb, argv: Sequence[str]) -> list[str]:
 
 
 def _parser(verb: Verb) -> Any:
-    import argparse  # 8 ms that a bare `gpulse` does not pay
+    import argparse  # takes 8 ms, which a bare `gpulse` saves
 
     class Parser(argparse.ArgumentParser):
-        """A parser whose errors are ours."""
+        """An argparse parser that raises UsageError."""
 
         def error(self, message: str) -> Any:
-            raise UsageError(f"{verb.name}: {_plain(message, verb)}", f"`gpulse {verb.name} --help` lists the options.")
+            raise UsageError(f"{verb.name}: {_plain(message, verb)}", f"see `gpulse {verb.name} --help`.")
 
     parser = Parser(add_help=False, allow_abbrev=False)
     for option in verb.options:
@@ -201,12 +218,15 @@ def _add(parser: Any, option: Option) -> None:
 
 
 def _typed(option: Option) -> Callable[[str], Any]:
-    """Return the option's parser, with a closed list of words checked."""
+    """Return the option's parser, which also checks a closed list of words."""
 
     def convert(text: str) -> Any:
         closed = option.complete if isinstance(option.complete, tuple) and not option.open else ()
         if closed and text not in closed:
-            raise UsageError(f"{option.flags[0]}: {text!r} is none of {', '.join(closed)};", "choose one of these.")
+            from ..model.select import did_you_mean
+
+            message = f"{option.flags[0]}: unknown value {text!r}{did_you_mean(text, closed)}"
+            raise UsageError(message, f"choose one of {', '.join(closed)}.")
         try:
             return option.parse(text) if option.parse is not None else text
         except UsageError as error:
@@ -217,11 +237,12 @@ def _typed(option: Option) -> Callable[[str], Any]:
 
 
 def _plain(message: str, verb: Verb) -> str:
-    """Turn argparse's words into ours, with a guess at what was meant."""
+    """Reword a message of argparse, and suggest what was probably meant."""
     if message.startswith("unrecognized arguments: "):
-        from ..model.select import nearest
+        from ..model.select import did_you_mean
 
         word = message.removeprefix("unrecognized arguments: ").split()[0]
-        close = nearest(word.partition("=")[0], [flag for option in verb.options for flag in option.flags])
-        return f"there is no option {word!r}{f'; did you mean {close[0]}?' if close else '.'}"
-    return f"{message.removeprefix('argument ')}."
+        flags = [flag for option in verb.options for flag in option.flags]
+        hint = did_you_mean(word.partition("=")[0], flags)
+        return f"unknown option {word!r}{hint}" if word.startswith("-") else f"unexpected argument {word!r}"
+    return message.removeprefix("argument ")

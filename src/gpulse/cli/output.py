@@ -1,4 +1,4 @@
-"""Where lines go: standard output, or a file that a log rotation may replace."""
+"""Line output to standard output, or to a file that log rotation may replace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Output:
-    """Writes lines at once. With a file, SIGHUP opens its path anew before the next line."""
+    """Writes lines immediately. With a file, SIGHUP reopens its path before the next line."""
 
     def __init__(self, path: str | None) -> None:
         self._file = LineFile(path) if path else None
@@ -22,7 +22,7 @@ class Output:
             signal.signal(signal.SIGHUP, self._rotate)
 
     def write(self, lines: list[str]) -> None:
-        """Write lines; what is written stays written whatever happens next."""
+        """Write lines and flush them, so that a crash loses none."""
         if self._file is None:
             if lines:
                 sys.stdout.write("\n".join(lines) + "\n")
@@ -35,7 +35,7 @@ class Output:
             self._file.write(line)
 
     def close(self) -> None:
-        """Close the file, if there is one."""
+        """Close the file, if any."""
         if self._file is not None:
             self._file.close()
 

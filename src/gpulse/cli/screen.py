@@ -1,4 +1,4 @@
-"""The live screen, opened as options and settings say, for every verb that shows it."""
+"""Open the live screen with the options and settings of the user, for every verb that shows it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler], interval: float | None) -> None:
-    """Open the screen; where there is no terminal, write a line at each sample instead. The sampler is opened and closed here."""
+    """Show the live screen, or write one line per sample if stdout is not a terminal. Opens and closes the sampler."""
     from ..present.terminal import capable, theme_for
     from ..store.config import config_path, read_config
     from ..surfaces.top.app import App, wanted

@@ -1,4 +1,4 @@
-"""A session: a sampler opened as the common options say, and what to tell when that cannot be."""
+"""Open the sampler that the common options ask for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def source_name(arguments: Arguments) -> str:
-    """Return the source that options and environment ask for."""
+    """Return the source named by the options or the environment."""
     if arguments.demo:
         return "demo"
     name: str = arguments.source or os.environ.get("GPULSE_SOURCE") or "auto"
@@ -22,7 +22,7 @@ def source_name(arguments: Arguments) -> str:
 
 
 def open_sampler(arguments: Arguments, wanted: Wanted, slow_every: float = 5.0) -> Sampler:
-    """Return an open sampler over the GPUs that were asked for; whoever calls closes it."""
+    """Return an open sampler for the selected GPUs; the caller closes it."""
     sampler = Sampler(make_source(source_name(arguments)), wanted, slow_every=slow_every).open()
     if arguments.gpu:
         sampler.choose(arguments.gpu)

@@ -1,4 +1,4 @@
-"""Ending on request: a loop that signals end, but never within what it writes."""
+"""Stop a loop on a signal, but never in the middle of a write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Ending:
-    """Ends a loop at SIGINT, SIGTERM or SIGHUP, at once while it waits and after the line while it writes."""
+    """Stops a loop on SIGINT, SIGTERM or SIGHUP: immediately while it waits, after the current line while it writes."""
 
     def __init__(self) -> None:
         self._writing = True
@@ -21,15 +21,15 @@ class Ending:
 
     def __enter__(self) -> Ending:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a background job of a script
+            if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup and in background jobs of scripts
                 signal.signal(number, self._tell)
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self._writing = True  # what follows is short and must not be cut off by a second Ctrl-C
+        self._writing = True  # cleanup is short and must not be interrupted by a second Ctrl-C
 
     def until_told(self, samples: Iterator[Snapshot]) -> Iterator[Snapshot]:
-        """Yield looks until a signal comes."""
+        """Yield samples until a signal arrives."""
         while not self._told:
             try:
                 self._writing = False

@@ -1,4 +1,4 @@
-"""What is known about a GPU, a process and a machine: the catalog, the snapshot and their text form.
+"""The data model of GPUs, processes and the host: the catalog, the snapshot and their JSON form.
 
-May import: units and errors. Never here: I/O, drivers, formatting for people.
+May import units and errors. Contains no I/O, no drivers and no formatting for people.
 """

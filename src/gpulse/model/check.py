@@ -1,4 +1,4 @@
-"""A check: one thing that was looked at, whether it is well, and what to do when it is not."""
+"""The result of one check of `gpulse doctor`: what was found, and what to do if it is not good."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Check:
-    """`about` is a word or two, `found` a sentence, `remedy` what to do; all of it may be shown to anybody after masking."""
+    """`about` is a word or two, `found` a sentence, `remedy` what to do. All of it may be published after masking."""
 
     __slots__ = ("about", "found", "level", "remedy")
 

@@ -1,6 +1,6 @@
-"""Snapshot to and from plain data: the JSON shape with schema 1, one object a snapshot.
+"""Convert snapshots to and from plain data: the JSON format with schema 1, one object per snapshot.
 
-Reading is tolerant: keys it does not know are ignored, a value of the wrong type becomes a gap.
+Reading is tolerant: unknown keys are ignored, and a value of the wrong type becomes a gap.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ STATES: tuple[State, ...] = ("ok", "lost", "timeout", "asleep")
 
 
 def to_line(snapshot: Snapshot) -> str:
-    """Write a snapshot as one line of JSON, without the line end."""
+    """Return a snapshot as one line of JSON, without the newline."""
     return json.dumps(to_plain(snapshot), ensure_ascii=True, allow_nan=False, separators=(", ", ": "))
 
 
 def from_line(line: str) -> Snapshot:
-    """Read a snapshot from one line of JSON; raise RecordingError when it is not one."""
+    """Parse a snapshot from one line of JSON; raise RecordingError if it is not one."""
     try:
         plain = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -55,12 +55,12 @@ def to_plain(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def from_plain(plain: Any) -> Snapshot:
-    """Build a snapshot from plain data; raise RecordingError when the schema is not one this version reads."""
+    """Build a snapshot from plain data; raise RecordingError if this version cannot read its schema."""
     if not isinstance(plain, dict):
-        raise RecordingError("this line is not a snapshot: it holds no JSON object.")
+        raise RecordingError("this line is not a snapshot: it is not a JSON object.")
     if plain.get("schema") != SCHEMA:
         raise RecordingError(
-            f"this line has schema {plain.get('schema')!r} and this version reads {SCHEMA};",
+            f"this line has schema {plain.get('schema')!r}, but this version reads schema {SCHEMA};",
             "use the version of gpulse that wrote it.",
         )
     return Snapshot(
@@ -73,15 +73,15 @@ def from_plain(plain: Any) -> Snapshot:
 
 
 def time_text(seconds: float) -> str:
-    """Write seconds since 1970 as RFC 3339 in UTC, to the microsecond."""
+    """Return seconds since 1970 as RFC 3339 in UTC, with microseconds."""
     whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)
     text = clock.strftime("%Y-%m-%dT%H:%M:%S", clock.gmtime(whole))
     return f"{text}.{micros:06d}Z" if micros else f"{text}Z"
 
 
 def parse_time(text: Any) -> float:
-    """Read RFC 3339 into seconds since 1970; raise RecordingError when it is no time."""
-    from datetime import datetime  # only recordings need it: 2 ms
+    """Parse RFC 3339 into seconds since 1970; raise RecordingError if it is not a time."""
+    from datetime import datetime  # takes 2 ms, and only recordings need it
 
     try:
         moment = datetime.fromisoformat(_six_digits(text.replace("Z", "+00:00").replace("z", "+00:00")))
@@ -91,7 +91,7 @@ def parse_time(text: Any) -> float:
 
 
 def _six_digits(text: str) -> str:
-    """Return a time with six digits of a second: Python 3.10 reads three or six, RFC 3339 allows any number."""
+    """Return a time with six fractional digits: Python 3.10 parses three or six, RFC 3339 allows any number."""
     head, dot, rest = text.partition(".")
     zone = rest.lstrip("0123456789")
     return f"{head}.{rest[: len(rest) - len(zone)][:6]:0<6}{zone}" if dot else text
@@ -129,7 +129,7 @@ def _reading_to_plain(reading: Reading) -> dict[str, Any]:
 
 
 def _gpu_from_plain(plain: Mapping[str, Any], whole: bool = True) -> Gpu:
-    """Build a GPU, or with `whole` false an instance of one, which has no instances itself."""
+    """Build a GPU or, with `whole` false, a MIG instance, which has no instances itself."""
     values, gaps = _values(plain, GPU_METRICS)
     state = plain.get("state", "ok")
     return Gpu(
@@ -162,7 +162,7 @@ def _values(plain: Mapping[str, Any], metrics: Mapping[str, Metric]) -> tuple[di
             gaps[key] = "failed"
         else:
             values[key] = value
-    # the list of processes is no metric and may be missing like one
+    # the list of processes is not a metric, but may be missing like one
     told = {key: gap for key, gap in stated.items() if gap in GAPS and (key in metrics or key == "processes")}
     return values, {**gaps, **{key: gap for key, gap in told.items() if key not in values}}
 

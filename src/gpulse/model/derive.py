@@ -1,4 +1,4 @@
-"""Values that follow from other values, the same for every source and for recordings."""
+"""Values derived from other values, in the same way for every source and for recordings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def memory_percent(values: Mapping[str, Value]) -> float | None:
-    """Return used memory against what programs can have, in per cent; None where either is not known."""
+    """Return used memory relative to the memory available to programs, in percent; None if either is unknown."""
     used, total, reserved = (_number(values.get(key)) for key in ("memory_used", "memory_total", "memory_reserved"))
     if used is None or total is None:
         return None
@@ -19,7 +19,7 @@ def memory_percent(values: Mapping[str, Value]) -> float | None:
 
 
 def memory_unattributed(used: Value | None, held: list[Value | None]) -> float | None:
-    """Return used memory that no process accounts for; None unless every process says what it holds."""
+    """Return used memory that no process accounts for; None if the memory of any process is unknown."""
     known = [amount for amount in map(_number, held) if amount is not None]
     total = _number(used)
     return None if total is None or len(known) < len(held) else max(0, total - sum(known))

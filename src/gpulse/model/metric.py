@@ -1,4 +1,4 @@
-"""What a metric is: a typed descriptor, the catalog entry on the class and the value on an instance."""
+"""Metrics as typed descriptors: read on the class, they are the catalog entry; read on an instance, the value."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ GAPS: tuple[Gap, ...] = ("unsupported", "denied", "failed", "lost", "timeout", "
 
 
 class Metric:
-    """One metric, declared once: everything any surface says about it is derived from here.
+    """One metric, declared once. Everything a surface shows about it is derived from this declaration.
 
     `kind`: a gauge varies, a counter only grows, a state is a word, an identity never changes.
-    `cost`: static values are read once, fast ones at every tick, slow ones every few seconds.
-    `low` and `high` bound what is believable: a reading outside is dropped. `warn` and `critical` colour it.
-    `smi`, `dcgm` and `otel` are the names other tools use; the first of `smi` is nvidia-smi's own.
+    `cost`: static values are read once, fast ones with every sample, slow ones every few seconds.
+    `low` and `high` are the plausible range: a value outside is dropped. `warn` and `critical` set its color.
+    `smi`, `dcgm` and `otel` are the names other tools use; the first of `smi` is nvidia-smi's current name.
     """
 
     __slots__ = (
@@ -98,13 +98,13 @@ else:
 
 
 class Number(_Typed[float]):
-    """A metric whose value is a number, or None where there is none."""
+    """A metric whose value is a number, or None if it is missing."""
 
     __slots__ = ()
 
 
 class Text(_Typed[str]):
-    """A metric whose value is text, never trusted: it may hold anything a process or a board put there."""
+    """A metric whose value is text. The text is untrusted: processes and firmware can put anything there."""
 
     __slots__ = ()
 
@@ -122,15 +122,15 @@ class Words(_Typed["tuple[str, ...]"]):
 
 
 class Numbers(_Typed["tuple[float, ...]"]):
-    """A metric that is a list of numbers, one per core for instance."""
+    """A metric that is a list of numbers, for example one per core."""
 
     __slots__ = ()
 
 
 class Reading:
-    """Values of one thing at one moment, immutable: a metric that is not there is None, and `gaps` says why.
+    """The values of one object at one point in time, immutable. A missing metric is None, and `gaps` holds the reason.
 
-    Subclasses list their metrics as class attributes; `metrics()` walks them in order of declaration.
+    Subclasses declare their metrics as class attributes; `metrics()` yields them in order of declaration.
     """
 
     __slots__ = ("_values", "gaps")
@@ -142,33 +142,33 @@ class Reading:
         object.__setattr__(self, "gaps", gaps)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} is a value and cannot be changed; use replace({name}=...)")
+        raise AttributeError(f"a {type(self).__name__} is immutable; use replace({name}=...)")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a {type(self).__name__} is a value and cannot be changed")
+        raise AttributeError(f"a {type(self).__name__} is immutable")
 
     def get(self, key: str) -> Value | None:
         """Return the value of a catalog key, or None."""
         return self._values.get(key)
 
     def gap(self, key: str) -> Gap | None:
-        """Return why a value is missing, or None when it is there; a key nobody asked for is `skipped`."""
+        """Return why a value is missing, or None if it is not; the reason of a key that was not requested is `skipped`."""
         if key in self._values:
             return None
         return self.gaps.get(key, "skipped")
 
     def items(self) -> Iterable[tuple[str, Value]]:
-        """Iterate over the values that are there, by key."""
+        """Return the known values with their keys."""
         return self._values.items()
 
     def replace(self, **values: Value | None) -> Self:
-        """Return a copy with some values changed; None takes a value out."""
+        """Return a copy with some values changed; None removes a value."""
         merged = {key: value for key, value in {**self._values, **values}.items() if value is not None}
         return type(self)(merged, self.gaps)
 
     @classmethod
     def metrics(cls) -> Iterator[Metric]:
-        """Walk the metrics of this class in the order they were declared."""
+        """Yield the metrics of this class in order of declaration."""
         for base in reversed(cls.__mro__):
             for entry in vars(base).values():
                 if isinstance(entry, Metric):

@@ -1,4 +1,4 @@
-"""Choosing: names and aliases to metrics, words to GPUs, and what a consumer wants to be asked."""
+"""Selection: find metrics by name or alias and GPUs by index, UUID or bus id; and the set of metrics a consumer wants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Wanted:
-    """The metrics a consumer wants, by kind of thing; a source is asked for nothing else. None of a kind: leave it out altogether."""
+    """The metrics a consumer wants of GPUs, processes and the host; a source reads nothing else. None skips processes or host."""
 
     __slots__ = ("gpu", "host", "process")
 
@@ -47,39 +47,41 @@ def _union(one: frozenset[str] | None, other: frozenset[str] | None) -> frozense
     return one | other
 
 
-# All but the details, which only a question that names them is worth.
+# All metrics except the details, which are read only when named.
 EVERYTHING = Wanted(
     (key for key, metric in GPU_METRICS.items() if metric.group != "details"), PROCESS_METRICS, HOST_METRICS
 )
 
 
 def metric_named(name: str, metrics: Mapping[str, Metric] = GPU_METRICS, lists: str = "gpulse metrics") -> Metric:
-    """Return the metric with this key or nvidia-smi name; raise UnknownMetric with the nearest names."""
+    """Return the metric with this key or nvidia-smi name; raise UnknownMetric with similar names."""
     key = name.strip().lower()
     if key in metrics:
         return metrics[key]
     for metric in metrics.values():
         if key in map(str.lower, metric.smi):
             return metric
-    close = nearest(key, [*metrics, *(alias for metric in metrics.values() for alias in metric.smi)])
-    raise UnknownMetric(f"there is no metric {name!r}{_did_you_mean(close)}", f"`{lists}` lists them all.")
+    known = [*metrics, *(alias for metric in metrics.values() for alias in metric.smi)]
+    raise UnknownMetric(f"unknown metric {name!r}{did_you_mean(key, known)}", f"see `{lists}`.")
 
 
 def nearest(word: str, words: Iterable[str]) -> list[str]:
-    """Return up to three of the words that sample most like this one."""
-    import difflib  # only a mistake needs it: 6 ms
+    """Return up to three of the words that are most similar to this one."""
+    import difflib  # takes 6 ms, and only mistakes need it
 
     return difflib.get_close_matches(word, list(words), n=3, cutoff=0.55)
 
 
-def _did_you_mean(close: Sequence[str]) -> str:
-    return f"; did you mean {' or '.join(close)}?" if close else "."
+def did_you_mean(word: str, words: Iterable[str]) -> str:
+    """Return " (did you mean 'x'?)" with the most similar of the words, or nothing if none is similar."""
+    close = [other for other in nearest(word, words) if other != word]
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def choose_gpus(gpus: Sequence[Gpu], words: Sequence[str], environ: Mapping[str, str]) -> list[int]:
     """Return the positions of the GPUs named by index, range (0-3), UUID prefix, bus id or `visible`, in the order named.
 
-    Raises UnknownGpu for a name that fits none. A GPU named twice is returned once.
+    Raises UnknownGpu for a name that matches none. A GPU named twice is returned once.
     """
     chosen: list[int] = []
     for word in words:
@@ -101,10 +103,10 @@ def _positions(gpus: Sequence[Gpu], word: str, environ: Mapping[str, str]) -> li
     if found := [position for position, gpu in enumerate(gpus) if _is_called(gpu, word)]:
         if len(found) == 1:
             return found
-        raise UnknownGpu(f"{word!r} fits {len(found)} GPUs;", "give more of the UUID.")
+        raise UnknownGpu(f"{word!r} matches {len(found)} GPUs;", "give more of the UUID.")
     have = ", ".join(f"{gpu.index:.0f}" for gpu in gpus if gpu.index is not None)
-    close = nearest(word, [str(gpu.uuid) for gpu in gpus] + [str(gpu.pci_bus_id) for gpu in gpus])
-    raise UnknownGpu(f"there is no GPU {word!r}{_did_you_mean(close)}", f"This machine has {have or 'none'}.")
+    hint = did_you_mean(word, [str(gpu.uuid) for gpu in gpus] + [str(gpu.pci_bus_id) for gpu in gpus])
+    raise UnknownGpu(f"unknown GPU {word!r}{hint}", f"this machine has {have or 'none'}.")
 
 
 def _is_called(gpu: Gpu, word: str) -> bool:

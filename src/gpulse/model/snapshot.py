@@ -1,4 +1,4 @@
-"""Snapshot: everything known about one machine at one moment."""
+"""Snapshot: everything known about one machine at one point in time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Problem:
-    """Something that went wrong beside the data: `source` says where, `message` what, `remedy` what to do."""
+    """A problem that is not tied to one value: `source` says where, `message` what, `remedy` what to do."""
 
     __slots__ = ("message", "remedy", "source")
 
@@ -38,7 +38,7 @@ class Problem:
 
 
 class Snapshot:
-    """One machine at one moment, immutable: `time` in seconds since 1970, `driver` by word (version, cuda), problems beside the data."""
+    """One machine at one point in time, immutable. `time` is in seconds since 1970, `driver` has the keys version and cuda."""
 
     __slots__ = ("driver", "gpus", "host", "problems", "time")
     time: float

@@ -1,6 +1,6 @@
-"""Visible GPUs: what the vendors' variables leave to a program, in the order in which it counts them.
+"""Visible GPUs: those that the vendors' environment variables leave to a program, in the program's order.
 
-CUDA's rules are those of driver 580, tried value by value on an H200; they are stricter than its guide.
+CUDA's rules are those of driver 580, tested on an H200; they are stricter than CUDA's documentation.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from .catalog import Gpu
 
 _DIGITS = "0123456789"
-_HIP = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")  # the first that is set counts
+_HIP = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")  # the first one that is set is used
 
 
 def visible(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
-    """Return the GPUs, or the MIG instance, that a program started with this environment sees; the place is its ordinal.
+    """Return the GPUs or the MIG instance that a program with this environment can see; the position is the ordinal.
 
-    CUDA gives a process one MIG instance and then no whole GPU: of a list with a divided GPU, its first instance is all.
-    Each vendor's GPUs follow its own variables. `order_is_certain` says whether the places can be relied on.
+    CUDA gives a process either one MIG instance or whole GPUs: if a GPU in the list has MIG, only its first instance is visible.
+    Each vendor has its own variables. `order_is_certain` tells whether the order can be relied on.
     """
     found: list[Gpu] = []
     for vendor, own in _by_vendor(gpus).items():
@@ -29,21 +29,21 @@ def visible(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
 
 
 def granted(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
-    """Return the GPUs and MIG instances that the variables name, of which a program may see fewer: all that is ours to use."""
+    """Return all GPUs and MIG instances that the variables name, that is, all that we may use; one program may see fewer."""
     return [gpu for vendor, own in _by_vendor(gpus).items() for gpu in _LEFT.get(vendor, _all)(own, environ)]
 
 
 def visible_positions(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[int]:
-    """Return the positions of the GPUs that the variables name, in their order; a MIG instance stands for its GPU."""
+    """Return the positions of the GPUs that the variables name, in that order; a MIG instance counts as its GPU."""
     holder = {id(part): at for at, gpu in enumerate(gpus) for part in (gpu, *gpu.instances)}
     return list(dict.fromkeys(holder[id(gpu)] for gpu in granted(gpus, environ)))
 
 
 def order_is_certain(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> bool:
-    """Tell whether CUDA counts as `visible` does: by bus.
+    """Return whether CUDA's order is certainly that of `visible`, by PCI bus.
 
-    Unless CUDA_DEVICE_ORDER is PCI_BUS_ID it begins with the fastest GPU, which only matters where they differ, and
-    only to a list of numbers or none.
+    Unless CUDA_DEVICE_ORDER is PCI_BUS_ID, CUDA puts the fastest GPU first. This matters only if the GPUs differ, and
+    only for a list of indices or no list.
     """
     listed = environ.get("CUDA_VISIBLE_DEVICES", "")
     names = {gpu.name for gpu in gpus if _vendor(gpu) == "nvidia"}
@@ -51,13 +51,13 @@ def order_is_certain(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> bool:
 
 
 def by_uuid(gpus: Iterable[Gpu], uuids: Iterable[str]) -> list[Gpu]:
-    """Return the GPUs or MIG instances with these UUIDs, with or without GPU- or MIG- before them; unknown ones are left out."""
+    """Return the GPUs or MIG instances with these UUIDs, with or without the prefix GPU- or MIG-; unknown ones are skipped."""
     named = {_hex(part.uuid): part for gpu in gpus for part in (*gpu.instances, gpu) if part.uuid}
     return [named[uuid] for uuid in dict.fromkeys(map(_hex, uuids)) if uuid in named]
 
 
 def short_bus_id(bus_id: str) -> str:
-    """Return a PCI address with the four-digit domain Linux uses: 00000000:3B:00.0 and 3b:00.0 are both 0000:3b:00.0."""
+    """Return a PCI address with the four-digit domain that Linux uses: 00000000:3B:00.0 and 3b:00.0 are both 0000:3b:00.0."""
     parts = bus_id.lower().split(":")
     domain = parts[0][-4:] if len(parts) == 3 else "0000"
     return ":".join([domain.rjust(4, "0"), *parts[-2:]])
@@ -79,7 +79,7 @@ def _all(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
 
 
 def _cuda(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
-    """Read CUDA_VISIBLE_DEVICES: the first entry says of which kind all are, and one that fits nothing ends the list."""
+    """Parse CUDA_VISIBLE_DEVICES: the first entry determines the kind of all, and an entry that matches nothing ends the list."""
     by_bus = sorted(gpus, key=lambda gpu: short_bus_id(gpu.pci_bus_id or ""))
     listed = environ.get("CUDA_VISIBLE_DEVICES")
     if listed is None:
@@ -92,7 +92,7 @@ def _cuda(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
 
 
 def _enumerated(left: Sequence[Gpu], gpus: Sequence[Gpu]) -> list[Gpu]:
-    """Return what CUDA makes of a list: the first MIG instance where there is any, else the GPUs that are not divided."""
+    """Return what CUDA makes of a list: the first MIG instance if there is any, else the GPUs without MIG."""
     instances = {id(part) for gpu in gpus for part in gpu.instances}
     for gpu in left:
         if id(gpu) in instances or gpu.instances:
@@ -101,7 +101,7 @@ def _enumerated(left: Sequence[Gpu], gpus: Sequence[Gpu]) -> list[Gpu]:
 
 
 def _hip(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
-    """Read ROCm's two levels: ROCR_VISIBLE_DEVICES hides from all, and HIP counts what is left."""
+    """Parse ROCm's two levels: ROCR_VISIBLE_DEVICES hides GPUs, and HIP_VISIBLE_DEVICES counts the remaining ones."""
     left = list(gpus)
     if (first := environ.get("ROCR_VISIBLE_DEVICES")) is not None:
         left = _chosen(first, lambda entry: _with_uuid(gpus, entry, "GPU-") or _with_number(gpus, entry), twice=False)
@@ -110,9 +110,9 @@ def _hip(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
 
 
 def _level_zero(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
-    """Read ZE_AFFINITY_MASK, which hides and never reorders; 1.0 is a tile of GPU 1 and stands for the GPU.
+    """Parse ZE_AFFINITY_MASK, which hides but never reorders; 1.0 is a tile of GPU 1 and selects that GPU.
 
-    Where ZE_FLAT_DEVICE_HIERARCHY makes tiles count as devices, its numbers are those of tiles, which are not known here.
+    If ZE_FLAT_DEVICE_HIERARCHY makes tiles count as devices, the indices are those of tiles, which are unknown here.
     """
     mask = environ.get("ZE_AFFINITY_MASK")
     if not mask or mask == "default":
@@ -129,7 +129,7 @@ _LEFT: dict[str, Callable[[Sequence[Gpu], Mapping[str, str]], list[Gpu]]] = {
 
 
 def _chosen(listed: str, find: Callable[[str], Gpu | None], twice: bool = True) -> list[Gpu]:
-    """Return what the entries name, up to the first that names nothing. A GPU named `twice` empties CUDA's list, and ends others."""
+    """Return what the entries name, up to the first that matches nothing. A GPU named twice empties CUDA's list and ends other lists."""
     chosen: list[Gpu] = []
     for entry in listed.split(","):
         gpu = find(entry)
@@ -147,15 +147,17 @@ def _with_number(gpus: Sequence[Gpu], entry: str) -> Gpu | None:
 
 
 def _number(entry: str) -> int | None:
-    """Read a number as C's strtol does: spaces before and anything after it are skipped."""
+    """Parse a number like C's strtol: leading spaces and trailing text are ignored."""
     text = entry.lstrip()
     sign, text = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
-    digits = text[: len(text) - len(text.lstrip(_DIGITS))][:20]  # more is no GPU's number, and int() has its own limit
+    digits = text[: len(text) - len(text.lstrip(_DIGITS))][
+        :20
+    ]  # longer numbers are not GPU indices, and int() limits the length
     return int(sign + digits) if digits else None
 
 
 def _with_uuid(gpus: Iterable[Gpu], entry: str, prefix: str) -> Gpu | None:
-    """Return the one whose UUID begins like this; dashes and case do not count after the prefix, nor what follows a whole UUID."""
+    """Return the one whose UUID starts with this text; after the prefix, dashes, case and text after a full UUID are ignored."""
     word = _hex(entry) if entry.startswith(prefix) else ""
     known = [(gpu, _hex(gpu.uuid)) for gpu in gpus if gpu.uuid]
     fits = [gpu for gpu, uuid in known if word and uuid and (uuid.startswith(word) or word.startswith(uuid))]
@@ -165,7 +167,7 @@ def _with_uuid(gpus: Iterable[Gpu], entry: str, prefix: str) -> Gpu | None:
 def _instance(gpus: Iterable[Gpu], entry: str) -> Gpu | None:
     if not entry.startswith("MIG-GPU-"):
         return _with_uuid([part for gpu in gpus for part in gpu.instances], entry, "MIG-")
-    # as drivers before 470 wrote it: MIG-GPU-uuid/gpu instance/compute instance
+    # format of drivers before 470: MIG-GPU-uuid/gpu instance/compute instance
     uuid, _, place = entry.removeprefix("MIG-").partition("/")
     gpu = _with_uuid(gpus, uuid, "GPU-")
     ids = [_number(word) for word in place.split("/")]
@@ -174,5 +176,5 @@ def _instance(gpus: Iterable[Gpu], entry: str) -> Gpu | None:
 
 
 def _hex(uuid: str) -> str:
-    """Return the digits of a UUID, whatever it is called before them."""
+    """Return the digits of a UUID without its prefix."""
     return uuid.removeprefix("MIG-").removeprefix("GPU-").replace("-", "").lower()

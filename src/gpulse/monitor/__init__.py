@@ -1,1 +1,1 @@
-"""The face for training code: a monitor in the background, measurements of functions, and a quick sample."""
+"""Python interface for training code: a background monitor, measurements of functions, and a quick status line."""

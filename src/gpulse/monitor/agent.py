@@ -1,6 +1,6 @@
-"""The agent: samples beside a program, in a process or a thread of its own, and stops when the program does.
+"""The agent: samples for a program, in a separate process or thread, and stops when the program does.
 
-In a process it never imports the program's code, never touches CUDA and takes no signal meant for the program.
+In a separate process it never imports the program's code, never touches CUDA, and ignores signals meant for the program.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Gpu
 
-_CLOSEST = 0.005  # seconds between two samples that are asked for
-_SLOWEST = 1.0  # seconds between two samples that also read the slow counters: energy costs 3 ms a GPU
+_CLOSEST = 0.005  # minimum seconds between two requested samples
+_SLOWEST = 1.0  # seconds between two samples that also read the slow counters: energy costs 3 ms per GPU
 
 
 class ParentGone(Exception):
-    """The program has ended, however that came."""
+    """The program has ended, for whatever reason."""
 
 
 class Agent:
-    """Takes looks at a pace and when told to; `emit` gets a Greeting, then Looks, or one Trouble.
+    """Takes samples at an interval and on command; `emit` receives a Greeting, then AgentSamples, or one Trouble.
 
-    Commands are lines on the descriptor `commands`: `sample`, `pace SECONDS`, `stop`. Its end is a stop, too.
+    Commands are lines on the descriptor `commands`: `sample`, `pace SECONDS`, `stop`. End of file means stop, too.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Agent:
         emit: Callable[[Greeting | AgentSample | Trouble], None],
         outlives: bool = False,
     ) -> None:
-        """Get ready; one that `outlives` its program takes a last sample when that has ended."""
+        """Prepare; an agent that `outlives` its program takes a last sample after the program has ended."""
         self._request = request
         self._outlives = outlives
         self._emit = emit
@@ -56,7 +56,7 @@ class Agent:
         self._slow_at = float("-inf")
 
     def run(self) -> None:
-        """AgentSample until told to stop; a program that has ended is told by ParentGone."""
+        """Sample until stopped; raise ParentGone if the program has ended."""
         try:
             self._sampler.open()
             self._choose()
@@ -77,7 +77,7 @@ class Agent:
             self._sampler.close()
 
     def parent_is_gone(self) -> bool:
-        """Tell whether the program has ended."""
+        """Return whether the program has ended."""
         return self._commands.gone()
 
     def _choose(self) -> None:
@@ -101,7 +101,7 @@ class Agent:
             last = clock.monotonic()
             self._sample(last)
             due = max(due + pace, last)
-            while True:  # at least once: looks that take longer than the pace must not make us deaf
+            while True:  # at least once: commands must be read even if samples take longer than the interval
                 for command in self._commands.wait(due - clock.monotonic()):
                     word, _, value = command.partition(" ")
                     if word == "stop":
@@ -137,7 +137,7 @@ class Agent:
 
 
 class Commands:
-    """The lines that a program writes to its agent; waiting for them also notices the program's end."""
+    """The commands that a program writes to its agent; waiting for them also detects the program's end."""
 
     def __init__(self, descriptor: int, parent: int) -> None:
         self._descriptor = descriptor
@@ -150,8 +150,8 @@ class Commands:
             self._poll.register(self._death, select.POLLIN)
 
     def wait(self, seconds: float) -> list[str]:
-        """Return the commands that came within so many seconds; raise ParentGone when the program is no more."""
-        # without a descriptor for its death, we look every second whether it is there
+        """Return the commands that arrive within this number of seconds; raise ParentGone if the program has ended."""
+        # without a pidfd, check every second whether the program still exists
         for handle, _ in self._poll.poll(max(0.0, seconds if self._death >= 0 else min(seconds, 1.0)) * 1000.0):
             if handle == self._death:
                 raise ParentGone
@@ -165,27 +165,27 @@ class Commands:
         return []
 
     def gone(self) -> bool:
-        """Tell whether the program has ended."""
+        """Return whether the program has ended."""
         if self._death >= 0:
             return bool(select.select([self._death], [], [], 0)[0])
         return not is_alive(self._parent)
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process is there."""
+    """Return whether a process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # another user's, but there
+        pass  # it exists, but belongs to another user
     return True
 
 
 def _death_of(pid: int) -> int:
-    """Return a descriptor that becomes readable when the process ends; -1 where there is none, or in that process itself.
+    """Return a descriptor that becomes readable when the process ends; -1 if unsupported, or in that process itself.
 
-    The end of the pipe alone would not do: workers the program forked hold it open, too.
+    The end of the pipe is not enough: workers forked by the program hold it open.
     """
     if pid == os.getpid() or not hasattr(os, "pidfd_open"):
         return -1

@@ -1,4 +1,4 @@
-"""The main function of an agent that is a process of its own, beside the program it serves."""
+"""The main function of an agent in a separate process."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ALL_CPUS = 1024
 
 
 def main(plain: str) -> None:
-    """Sample for the program that a request, as JSON, names; returns when the program stops us or ends."""
+    """Sample for the program named in a JSON request; return when the program stops the agent or ends."""
     if os.fork():
-        os._exit(0)  # a program that waits for its own children must not find one it never started
+        os._exit(0)  # a program that waits for all its children must not see one it did not start
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)  # meant for the program, which may want to say goodbye first
+        signal.signal(number, signal.SIG_IGN)  # meant for the program, which may still stop us properly
     _leave_its_cores()
     _name_ourselves()
     pipe = Pipe(sys.stdout.fileno(), (request := Request(**json.loads(plain))).pid)
@@ -37,11 +37,11 @@ def main(plain: str) -> None:
         pass
     except Exception as error:  # noqa: BLE001  # there is nobody else to tell it to
         pipe.send(Trouble(f"{type(error).__name__}: {error}"))
-    os._exit(0)  # a lane that hangs in the driver must not hold us
+    os._exit(0)  # a thread that hangs in the driver must not block the exit
 
 
 class Pipe:
-    """The way to the program; waits while the program does not read, but not for one that has ended."""
+    """The pipe to the program; blocks while the program does not read, but not if it has ended."""
 
     def __init__(self, descriptor: int, parent: int) -> None:
         self._descriptor = descriptor
@@ -51,7 +51,7 @@ class Pipe:
         self.gone: Callable[[], bool] = lambda: not is_alive(parent)
 
     def send(self, message: Birth | Greeting | AgentSample | Trouble) -> None:
-        """Write a message whole; raise ParentGone when there is nobody left to read it."""
+        """Write a complete message; raise ParentGone if the program no longer reads."""
         rest = memoryview(encode(message))
         while rest:
             try:
@@ -62,17 +62,17 @@ class Pipe:
 
 
 def _name_ourselves() -> None:
-    """Be found in a list of processes."""
+    """Set a recognizable process name."""
     try:
         with open("/proc/self/comm", "w", encoding="ascii") as comm:
             comm.write("gpulse-agent")
     except OSError:
-        pass  # python, then
+        pass  # keep the name python
 
 
 def _leave_its_cores() -> None:
-    """Run wherever this machine lets us: a program pinned to a core would share that one with us."""
+    """Allow all CPUs: otherwise the agent would share the core that a program is pinned to."""
     try:
         os.sched_setaffinity(0, range(_ALL_CPUS))
     except (OSError, ValueError, AttributeError):
-        pass  # as it was, then
+        pass  # keep the current CPUs

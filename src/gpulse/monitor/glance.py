@@ -1,4 +1,4 @@
-"""The quick sample from inside a program."""
+"""Print the current utilization from inside a program."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _KEYS = (
 
 
 def print_utilization(file: TextIO | None = None, *, source: str | None = None) -> None:
-    """Print a line for each GPU this program can see, numbered as it numbers them; on stdout unless `file` says otherwise.
+    """Print one line for each GPU this program can see, with the program's indices, to `file` (default: stdout).
 
-    Never raises for a machine without GPUs: it says so instead. Takes about 0.1 s where activity can be read.
+    Prints a message instead of raising on a machine without GPUs. Takes about 0.1 s if activity can be read.
     """
     stream = file or sys.stdout
     try:

@@ -1,6 +1,6 @@
-"""The ledger of a run: windows of time, what was seen in each, and what the program said of itself.
+"""The ledger of a run: time windows with their statistics, and the program's marks, phases and steps.
 
-Marks, phases and steps come from the program's threads, looks from the listener's; every method may be called by any thread.
+Marks, phases and steps come from the program's threads, samples from the listener's; all methods are thread-safe.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from .request import AgentSample
 
 _MOST_MARKS = 10_000
-_PATIENCE = 30.0  # seconds a closed window waits for the energy counter to pass its end
-_FRESH = 2.0  # seconds for which a sample tells how things stood before
+_PATIENCE = 30.0  # seconds a closed window waits for an energy reading after its end
+_FRESH = 2.0  # seconds for which a sample describes the state before a window
 
 
 class Window:
-    """A stretch of time on the monotonic clock; open while `end` is None. `finished` is called with its tally, once, when all is seen.
+    """A time window on the monotonic clock, open while `end` is None. `finished` is called once with its tally when it is complete.
 
-    The tally is made for the first sample that falls into it: most windows of quick functions never see one.
+    The tally is created at the first sample in the window: most windows of short functions have none.
     """
 
     __slots__ = ("_before", "_made", "_make", "end", "finished", "start")
@@ -49,7 +49,7 @@ class Window:
 
     @property
     def tally(self) -> Tally:
-        """What was seen in it."""
+        """The statistics of this window."""
         if self._made is None:
             self._made = self._make()
             if self._before is not None:
@@ -57,12 +57,12 @@ class Window:
         return self._made
 
     def finish(self) -> None:
-        """Tell whoever waits that nothing more will be seen."""
+        """Notify waiters that the window is complete."""
         if self.finished is not None:
             self.finished(self._made)
 
     def overlap(self, start: float, end: float) -> float:
-        """Return how many seconds of a stretch lie in this window."""
+        """Return how many seconds of an interval are in this window."""
         return min(end, end if self.end is None else self.end) - max(start, self.start)
 
 
@@ -78,16 +78,16 @@ class Phase:
         self.open: list[Window] = []
 
     def seconds(self, now: float) -> float:
-        """Return the time spent in this phase until now."""
+        """Return the time spent in this phase so far."""
         return self.closed + sum(now - window.start for window in self.open)
 
 
-# the phases that a thread, or a task of an event loop, is in
+# the current phases of a thread or of a task of an event loop
 _inside: ContextVar[tuple[Phase, ...]] = ContextVar("gpulse_phases", default=())
 
 
 class SampleRhythm:
-    """How the program went since the sample before: steps, items and time spent waiting for data."""
+    """The program's progress since the previous sample: steps, items and time spent waiting for data."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -96,7 +96,7 @@ class SampleRhythm:
         self._at = (0, 0.0, 0.0)
 
     def since(self, seconds: float) -> dict[str, float]:
-        """Return the rates since the last call by tag; what the program does not count is left out."""
+        """Return the rates since the last call by tag, without what the program does not count."""
         steps, items, waited = self.steps, self.items, self.waited
         before, self._at = self._at, (steps, items, waited)
         values: dict[str, float] = {}
@@ -111,10 +111,10 @@ class SampleRhythm:
 
 
 class Ledger:
-    """What is known of one run. `edge` is called when a window begins or ends, so that somebody may look right then.
+    """The data of one run. `edge` is called when a window starts or ends, so that a sample can be taken then.
 
-    `watched` is true while looks come; without, a window is finished when it is closed, since nobody would ever finish it.
-    `charge`, where set, is told the mean power in watts whenever the energy counters have moved.
+    `watched` is true while samples arrive; otherwise a window is finished when it is closed. If set, `charge` is called with
+    the mean power in watts whenever the energy counters have changed.
     """
 
     def __init__(self, edge: Callable[[], None]) -> None:
@@ -128,7 +128,7 @@ class Ledger:
         self.watched = False
         self.rhythm = SampleRhythm()
         self.latest: AgentSample | None = None
-        whole = Tally()  # now, not at the first sample: steps are counted in it by other threads
+        whole = Tally()  # now, not at the first sample: other threads count steps in it
         self._whole = Window(self.started, lambda: whole)
         self._windows = [self._whole]
         self._phases: dict[str, Phase] = {}
@@ -139,7 +139,7 @@ class Ledger:
         self.ordinals: dict[str, int] = {}
 
     def open(self, make: Callable[[], Tally], finished: Callable[[Tally | None], None] | None = None) -> Window:
-        """Begin a window of one's own; `make` makes its tally when there is something to see."""
+        """Open a separate window; `make` creates its tally at the first sample."""
         now, latest = time.monotonic(), self.latest
         window = Window(now, make, latest if latest is not None and now - latest.at < _FRESH else None, finished)
         with self._lock:
@@ -148,7 +148,7 @@ class Ledger:
         return window
 
     def close(self, window: Window) -> None:
-        """End a window; what it holds is complete once it is `finished`."""
+        """Close a window; its statistics are complete once it is `finished`."""
         window.end = time.monotonic()
         if self.watched:
             self._edge()
@@ -157,18 +157,18 @@ class Ledger:
             window.finish()
 
     def drop(self, window: Window) -> None:
-        """End a window that nobody waits for: too short for anything to be seen in it."""
+        """Discard a window that is too short for any sample."""
         with self._lock:
             if window in self._windows:
                 self._windows.remove(window)
 
     @property
     def measuring(self) -> bool:
-        """Whether a window is open that somebody waits for."""
+        """Whether a window is open whose statistics are needed."""
         return any(window.finished is not None and window.end is None for window in self._windows)
 
     def enter(self, name: str) -> tuple[Phase, Window]:
-        """Begin a phase within the one this thread or task is in."""
+        """Start a phase within the current phase of this thread or task."""
         stack = self._stack()
         path = f"{stack[-1].name}/{name}" if stack else name
         with self._lock:
@@ -183,7 +183,7 @@ class Ledger:
         return phase, window
 
     def leave(self, phase: Phase, window: Window) -> None:
-        """End a phase, wherever it was begun."""
+        """End a phase, in whichever thread it was started."""
         inside = [*_inside.get()]
         if phase in inside:
             del inside[len(inside) - 1 - inside[::-1].index(phase)]
@@ -194,7 +194,7 @@ class Ledger:
             phase.closed += (window.end or window.start) - window.start
 
     def step(self, count: int, items: float) -> None:
-        """Count steps of the program, in all phases this thread or task is in."""
+        """Count steps of the program in all current phases of this thread or task."""
         self.rhythm.steps += count
         self.rhythm.items += items
         for tally in (self._whole.tally, *(phase.tally for phase in self._stack())):
@@ -208,7 +208,7 @@ class Ledger:
             tally.waited += seconds
 
     def mark(self, name: str, value: float | str | None) -> None:
-        """Note a moment."""
+        """Record a mark."""
         with self._lock:
             if len(self._marks) < _MOST_MARKS:
                 self._marks.append(Mark(name, value, time.time()))
@@ -225,13 +225,13 @@ class Ledger:
         return tuple(self._marks)
 
     def phase(self) -> str:
-        """Return the name of the phase that was entered last and is still open, empty when none is."""
+        """Return the name of the most recently started open phase, or an empty text."""
         with self._lock:
             inside = [(phase.open[-1].start, phase.name) for phase in self._phases.values() if phase.open]
         return max(inside)[1] if inside else ""
 
     def add(self, snap: AgentSample) -> None:
-        """Take in a sample: it stands for the time since the sample before."""
+        """Add a sample, which represents the interval since the previous one."""
         before = self.latest.at if self.latest is not None else snap.at
         with self._lock:
             self.latest = snap
@@ -249,12 +249,12 @@ class Ledger:
             self.charge(watts)
 
     def end(self) -> None:
-        """Note that the run is over and nothing more will be seen."""
+        """Record that the run has ended."""
         self.ended = time.monotonic()
         self.unwatched()
 
     def unwatched(self) -> None:
-        """Note that no more samples will come; windows that waited for one are finished as they are."""
+        """Record that no more samples will arrive; windows that wait for one are finished as they are."""
         self.watched = False
         with self._lock:
             left, self._windows = self._windows, []
@@ -263,7 +263,7 @@ class Ledger:
                 window.finish()
 
     def summary(self) -> Summary:
-        """Return the figures of the whole and of every phase until now."""
+        """Return the statistics of the run and of every phase so far."""
         now = self.ended or time.monotonic()
         with self._lock:
             whole = self._whole.tally.summary("", now - self.started)

@@ -1,4 +1,4 @@
-"""The program's end of the line to its agent: starts it, hears it, starts it again when it dies or hangs, and gives up quietly."""
+"""The program's connection to its agent: starts it, receives its messages, restarts it if it dies or hangs, and finally gives up."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     Message = Greeting | AgentSample | Trouble
 
-_TRIES = 3  # agents after the first that may die before we give up
-_SILENCE = 10.0  # seconds over the interval without a word after which an agent hangs
-_FAREWELL = 2.0  # seconds an agent has for its last sample
+_TRIES = 3  # restarts before giving up
+_SILENCE = 10.0  # seconds beyond the interval without a message after which an agent counts as hanging
+_FAREWELL = 2.0  # seconds that an agent has for its last sample
 
 
 class Link:
-    """Yields what an agent says, until stopped; used by one thread, `tell` and `stop` by any.
+    """Yields the messages of an agent until stopped; used by one thread, `tell` and `stop` by any.
 
-    `say` is called with a sentence when something is worth telling a person; `restarts` counts agents that had to be replaced.
+    `say` is called with a message for the user; `restarts` counts agents that had to be replaced.
     """
 
     def __init__(self, request: Request, say: Callable[[str], None]) -> None:
@@ -45,7 +45,7 @@ class Link:
                 return
             self.restarts += 1
             if self.restarts > _TRIES:
-                self._say("the sampler ended again and again; this program goes on without it.")
+                self._say("the sampling process died repeatedly; this program continues without monitoring.")
                 return
             time.sleep(min(5.0, 0.2 * 4 ** (self.restarts - 1)))
             if self._stopping:
@@ -62,12 +62,12 @@ class Link:
         self._agent.tell(command)
 
     def stop(self) -> None:
-        """Ask for a last sample, after which the iteration ends; a silent agent has two seconds."""
+        """Request a last sample, after which the iteration ends; waits at most two seconds."""
         self._stopping = time.monotonic()
         self._agent.tell("stop")
 
     def disown(self) -> None:
-        """Let go of the pipes, in a forked child: they are its parent's."""
+        """Release the pipes in a forked child: they belong to its parent."""
         self._agent.disown()
 
     def _start(self, request: Request) -> ChildAgent | ThreadAgent:
@@ -77,7 +77,7 @@ class Link:
         patience = self._request.interval + _SILENCE
         heard = time.monotonic()
         while True:
-            message = self._agent.next(0.25 if self._stopping else min(patience, 1.0))  # so a stop is noticed
+            message = self._agent.next(0.25 if self._stopping else min(patience, 1.0))  # so that a stop is noticed
             now = time.monotonic()
             if message is not None:
                 heard = now
@@ -91,23 +91,23 @@ class Link:
 
 
 class InnerLink(Link):
-    """The same with the agent in a thread of the program: no second process, but each sample takes the program's interpreter."""
+    """The same with the agent in a thread: no second process, but each sample uses the program's interpreter."""
 
     def _start(self, request: Request) -> ChildAgent | ThreadAgent:
         return ThreadAgent(request)
 
 
 class ChildAgent:
-    """An agent in a process of its own, started without multiprocessing, so that nothing of the program runs twice."""
+    """An agent in a separate process, started without multiprocessing, so that no code of the program runs twice."""
 
-    program_ended = False  # we would not be here to hear it
+    program_ended = False  # this process would not be there to receive it
 
     def __init__(self, request: Request) -> None:
         import json
         import subprocess
 
         home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        # -I -S: neither the user's folder nor site packages may put another json or an import hook in our way
+        # -I -S: neither the user's folder nor site packages may provide another json or an import hook
         code = (
             "import sys; sys.path.append(sys.argv[1]); from gpulse.monitor.agent_process import main; main(sys.argv[2])"
         )
@@ -117,7 +117,7 @@ class ChildAgent:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            start_new_session=True,  # Ctrl-C in a terminal is for the program
+            start_new_session=True,  # Ctrl-C in a terminal is meant for the program
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -126,13 +126,13 @@ class ChildAgent:
         self._rest = b""
         self._lines: deque[bytes] = deque()
         self.over = False
-        self.pid: int | None = None  # the agent's own; what we start leaves at once
+        self.pid: int | None = None  # the agent's PID; the process we start exits immediately
 
     def next(self, timeout: float) -> Message | None:
-        """Return the next message; None when none came in time or, with `over` set, none will come any more."""
+        """Return the next message; None if none arrived in time or, if `over` is set, there will be no more."""
         import select
 
-        from .wire import decode  # here, in the thread that listens: the program does not wait for it
+        from .wire import decode  # here, in the listening thread, so that the program does not wait for it
 
         while True:
             while self._lines:
@@ -152,21 +152,21 @@ class ChildAgent:
             self._lines.extend(lines)
 
     def tell(self, command: str) -> None:
-        """Write a command without waiting."""
+        """Write a command without blocking."""
         try:
             os.write(self._to, f"{command}\n".encode())
         except OSError:
-            pass  # it has ended, or does not read: the listener will notice
+            pass  # it has ended or does not read; the listener will notice
 
     def end(self) -> None:
-        """Make sure that it ends; one that the kernel holds is left behind."""
+        """Make sure that it ends; a process stuck in the kernel is abandoned."""
         import signal
         import subprocess
 
         try:
             if (
                 self.pid is not None and not self.over
-            ):  # one whose pipe has ended is gone, and its number may be another's
+            ):  # if its pipe has ended, the process is gone, and its PID may have been reused
                 os.kill(self.pid, signal.SIGKILL)
             self._process.kill()
             self._process.wait(1.0)
@@ -175,12 +175,12 @@ class ChildAgent:
         self._close()
 
     def disown(self) -> None:
-        """Close our ends, in a forked child, and forget the process: it is not ours to wait for."""
+        """Close our ends in a forked child, and forget the process: only the parent may wait for it."""
         self._close()
         self._process.returncode = 0
 
     def _close(self) -> None:
-        # by the streams, which would else close the numbers again when they are forgotten, whoever has them by then
+        # close the streams: otherwise they would close the descriptors again when collected, even if they have been reused
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 stream.close()
@@ -200,7 +200,7 @@ class ThreadAgent:
         threading.Thread(target=self._run, name="gpulse-agent", daemon=True).start()
 
     def next(self, timeout: float) -> Message | None:
-        """Return the next message; None when none came in time or, with `over` set, none will come any more."""
+        """Return the next message; None if none arrived in time or, if `over` is set, there will be no more."""
         with self._some:
             self._some.wait_for(lambda: self._messages or self.over, timeout)
             return self._messages.popleft() if self._messages else None
@@ -213,13 +213,13 @@ class ThreadAgent:
             pass
 
     def end(self) -> None:
-        """Tell the thread to end; one that hangs in the driver is left behind."""
+        """Tell the thread to end; a thread that hangs in the driver is abandoned."""
         if self._to >= 0:
             os.close(self._to)
             self._to = -1
 
     def disown(self) -> None:
-        """Close the pipe, in a forked child, where the thread is not."""
+        """Close the pipe in a forked child, which does not have the thread."""
         self.end()
         self._close()
 

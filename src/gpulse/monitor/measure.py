@@ -1,4 +1,4 @@
-"""measure: what a piece of code took, as a context manager or a decorator of any kind of function."""
+"""measure: measure a piece of code, as a context manager or as a decorator of any kind of function."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _EVERY = Measurements()
 _lock = threading.Lock()
-# the `with` blocks that a thread, or a task of an event loop, is in
+# the current `with` blocks of a thread or of a task of an event loop
 _inside: ContextVar[tuple[tuple[Measure, Timing], ...]] = ContextVar("gpulse_measures", default=())
 
 
@@ -38,12 +38,12 @@ os.register_at_fork(after_in_child=_EVERY.unlock)
 
 
 def measurements() -> Measurements:
-    """Return what has been measured so far, added up by name; printing it gives a table."""
+    """Return the totals of all measurements so far by name; printing them gives a table."""
     return _EVERY
 
 
 class Measure:
-    """Measures the code inside a `with`, each time anew; see `measure`. Nested and concurrent ones do not disturb each other."""
+    """Measures the code inside a `with`, and may be used repeatedly; see `measure`. Nested and concurrent uses are independent."""
 
     def __init__(self, name: str, sync: bool, show: bool, reset_peak: bool) -> None:
         self.name = name
@@ -70,12 +70,12 @@ class Measure:
         return _wrapped(function, self)
 
     def timing(self) -> Timing:
-        """Return a new measurement to be begun, for wrappers whose calls overlap."""
+        """Return a new measurement to start, for wrappers whose calls overlap."""
         return Timing(self.name, self._sync, self._show, self._reset_peak)
 
 
 class Timing:
-    """One measurement while it is taken; a context manager. A generator that is closed early has not failed."""
+    """A measurement in progress; a context manager. A generator that is closed early has not failed."""
 
     def __init__(self, name: str, sync: bool, show: bool, reset_peak: bool) -> None:
         self.measurement = Measurement(name)
@@ -108,19 +108,19 @@ class Timing:
         return self
 
     def pause(self) -> None:
-        """Stop counting time as spent inside: a generator has yielded."""
+        """Pause the time spent inside: a generator has yielded."""
         if self._entered is not None:
             self._inside += time.perf_counter() - self._entered
             self._entered = None
 
     def go_on(self) -> None:
-        """Count time as spent inside again."""
+        """Resume the time spent inside."""
         self._entered = time.perf_counter()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # what the GPUs did is filled in when the last sample has come
+        # GPU values are added when the last sample has arrived
         if self._cuda is not None and self._sync:
             self._cuda.synchronize()
         self.pause()
@@ -139,7 +139,7 @@ class Timing:
         measurement.then(_EVERY.complete)
         if self._show:
             measurement.then(_print)
-        # not after the monitor has stopped, nor in a forked child
+        # not after the monitor has stopped, and not in a forked child
         if self._window is not None and self._ledger is not None and self._monitor_is_at_work():
             if measurement.elapsed >= SEEN:
                 self._ledger.close(self._window)
@@ -164,11 +164,11 @@ def measure(
 ) -> Any:
     """Measure a piece of code: `with measure("load") as m:`, `@measure`, or `@measure("load", sync=True)`.
 
-    Says seconds, CPU, memory of the device, of this process and of torch's allocator, utilisation, SM activity and energy, of the
-    GPUs this process uses. A line is printed on stderr soon after the end; `show=False` prints none. The measurement is an object
-    whose GPU figures arrive within about 0.1 s of the end; reading one waits for it. `sync=True` waits for the GPU at both ends.
-    torch's peak is known only where the call set a new one, unless `reset_peak=True` resets torch's own statistics before.
-    Functions may be plain, async or generators; a generator's seconds are those spent inside it.
+    Measures time, CPU, memory of the device, of this process and of torch's allocator, utilization, SM activity and energy of the
+    GPUs this process uses. A line is printed to stderr shortly after the end, unless `show=False`. The measurement is an object
+    whose GPU values are available about 0.1 s after the end; reading one waits for it. `sync=True` synchronizes with the GPU before
+    and after. torch's peak is known only if the call set a new one, unless `reset_peak=True` resets torch's statistics first.
+    Works with functions, coroutines and generators; the seconds of a generator are those spent inside it.
     """
     if callable(name):
         return _wrapped(name, Measure(_name_of(name), sync, show, reset_peak))
@@ -178,7 +178,7 @@ def measure(
 
 
 class _Unnamed(Measure):
-    """A measure that takes the name of what it decorates."""
+    """A measure with the name of the function it decorates."""
 
     def __init__(self, sync: bool, show: bool, reset_peak: bool) -> None:
         super().__init__("measure", sync, show, reset_peak)
@@ -193,7 +193,7 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def _wrapped(function: F, measure: Measure) -> F:
-    """Return the function measured; it stays what it was: plain, async, a generator or an async generator."""
+    """Return the measured function, of the same kind: plain, async, generator or async generator."""
     if inspect.isasyncgenfunction(function):
         wrapper: Any = _async_generator(function, measure)
     elif inspect.iscoroutinefunction(function):
@@ -255,7 +255,7 @@ def _async_generator(function: Callable[..., Any], measure: Measure) -> Callable
 
 
 class _Paused:
-    """A generator whose time counts only while it runs itself: not while whoever it yielded to is at work."""
+    """A generator whose time counts only while it runs itself, not while its consumer runs."""
 
     def __init__(self, generator: Any, timing: Timing) -> None:
         self._generator = generator
@@ -275,7 +275,7 @@ class _Paused:
         return result
 
     def throw(self, *error: Any) -> Any:
-        """Raise inside, and run until the next yield."""
+        """Raise inside the generator, and run until the next yield."""
         self._timing.go_on()
         result = self._generator.throw(*error)
         self._timing.pause()
@@ -288,12 +288,12 @@ class _Paused:
 
 
 def _background() -> tuple[Monitor | None, Ledger | None]:
-    """Return the monitor that sees the GPUs for us: the one that runs, else a quiet one of our own, started once."""
+    """Return the monitor to sample with: the running one, else a silent one that is started once."""
     if not monitors.running and not _is_worker():
         with _lock:
             if not monitors.running:
                 monitors.Monitor().start()
-    for found in monitors.running[-1:]:  # another thread may just have stopped it
+    for found in monitors.running[-1:]:  # another thread may have stopped it in the meantime
         if found.samples and (ledger := found.ledger) is not None:
             ledger.charge = _EVERY.charge
             return found, ledger
@@ -301,7 +301,7 @@ def _background() -> tuple[Monitor | None, Ledger | None]:
 
 
 def _is_worker() -> bool:
-    """Tell whether this process works for another, as those of data loaders do: its time is measured, the GPUs are not its own."""
+    """Return whether this process is a worker of another, such as a data loader: then only time is measured, not GPUs."""
     processes = sys.modules.get("multiprocessing.process")
     return monitors.forked or (processes is not None and processes.current_process().daemon)
 

@@ -1,4 +1,4 @@
-"""A measurement: the figures of one call, complete once its last sample has come."""
+"""A measurement: the values of one call, complete once its last sample has arrived."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAME = 24
 
 
 class Held:
-    """Memory of one GPU at one moment, in bytes: in use by all, and by this process; None where nobody says."""
+    """Memory of one GPU at one time, in bytes: used by all processes, and by this one; None if unknown."""
 
     __slots__ = ("all", "own")
 
@@ -36,9 +36,9 @@ class Held:
 
 
 class CallTally(Tally):
-    """The tally of a call, with the memory held before, at most, and after, by UUID.
+    """The tally of a call, with the memory before, at its peak and after, by UUID.
 
-    The sample after the end comes a little late: what the program has done with its memory since then is in it, too.
+    The sample after the end is slightly late, so it includes memory changes that the program made since then.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class CallTally(Tally):
         self.after: dict[str, Held] = {}
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Take a sample from just before the call."""
+        """Add a sample from just before the call."""
         self.before = dict(self._held(snapshot))
 
     def add(self, snapshot: Snapshot, program: Process | None, seconds: float, within: bool = True) -> None:
@@ -67,18 +67,18 @@ class CallTally(Tally):
 
     @property
     def used(self) -> set[str]:
-        """The GPUs this process has been seen on."""
+        """The GPUs that this process has used."""
         return {uuid for held in (self.most, self.after) for uuid, each in held.items() if each.own is not None}
 
 
 class Measurement:
-    """What one call took.
+    """The values of one call.
 
-    `seconds` inside it, `elapsed` from its begin to its end (more than `seconds` only for generators), `cpu_seconds` of this
-    process, `failed` when it raised. `torch_net` and `torch_peak` in bytes from torch's allocator on its current device; None
-    where torch is not in use or, for the peak, where an earlier one was higher: then `torch_peak_limit` is that one. What is said
-    of GPUs is said of those this process uses (of all it can see where that is not known), and None where the call was too
-    short to see: below 0.1 s for memory and activity, below 1 s for energy. Reading it waits for the last sample, at most a second.
+    `seconds`: time inside it; `elapsed`: time from start to end (longer only for generators); `cpu_seconds` of this process;
+    `failed`: it raised. `torch_net` and `torch_peak`: bytes of torch's allocator on its current device; None if torch is not in
+    use or, for the peak, if an earlier peak was higher: then `torch_peak_limit` is that one. GPU values cover the GPUs this
+    process uses (or all it can see, if unknown), and are None if the call was too short: below 0.1 s for memory and activity,
+    below 1 s for energy. Reading them waits for the last sample, at most one second.
     """
 
     def __init__(self, name: str) -> None:
@@ -98,7 +98,7 @@ class Measurement:
 
     @property
     def gpus(self) -> tuple[GpuSummary, ...]:
-        """The figures of each GPU."""
+        """The statistics of each GPU."""
         if self._gpus is not None:
             return self._gpus
         complete, found = self.wait(), self._summed()
@@ -108,41 +108,41 @@ class Measurement:
 
     @property
     def memory_peak(self) -> float | None:
-        """The most memory in use on the devices, by all processes, in bytes."""
+        """Peak memory used on the devices by all processes, in bytes."""
         return self._peak("all")
 
     @property
     def memory_net(self) -> float | None:
-        """How much more memory was in use on the devices after than before, in bytes."""
+        """Change of the memory used on the devices by all processes, in bytes."""
         return self._change("all")
 
     @property
     def process_memory_peak(self) -> float | None:
-        """The most memory this process held on the devices, in bytes; None where the driver's process ids are not ours."""
+        """Peak memory used on the devices by this process, in bytes; None if the driver reports PIDs of another namespace."""
         return self._peak("own")
 
     @property
     def process_memory_net(self) -> float | None:
-        """How much more memory this process held on the devices after than before, in bytes."""
+        """Change of the memory used on the devices by this process, in bytes."""
         return self._change("own")
 
     @property
     def utilization(self) -> Stats | None:
-        """Utilisation in per cent, of the GPU that was used most."""
+        """Utilization in percent, of the most used GPU."""
         return self._most_used("utilization")
 
     @property
     def sm_active(self) -> Stats | None:
-        """SM activity in per cent, of the GPU that was used most."""
+        """SM activity in percent, of the most used GPU."""
         return self._most_used("sm_active")
 
     @property
     def energy(self) -> float | None:
-        """Joules the devices used meanwhile, for all processes."""
+        """Energy consumed by the devices during the call, for all processes, in joules."""
         return _total(gpu.energy for gpu in self.gpus) if self.elapsed >= TELLING else None
 
     def wait(self, seconds: float = _PATIENCE) -> bool:
-        """Wait for the last sample; return False when it has not come."""
+        """Wait for the last sample; return False if it has not arrived."""
         if self._then is None:
             return True
         done = threading.Event()
@@ -150,7 +150,7 @@ class Measurement:
         return done.wait(seconds)
 
     def then(self, action: Callable[[Measurement], None]) -> None:
-        """Call this once everything is known, now if it is."""
+        """Call this function once all values are known, immediately if they are."""
         with self._lock:
             if self._then is not None:
                 self._then.append(action)
@@ -158,7 +158,7 @@ class Measurement:
         action(self)
 
     def complete(self, tally: Tally | None = None) -> None:
-        """Tell what was seen, and that nothing more will be known."""
+        """Set the statistics and mark the measurement as complete."""
         if isinstance(tally, CallTally):
             self.tally = tally
         with self._lock:
@@ -198,7 +198,7 @@ class Measurement:
         return tuple(gpu for gpu in summaries if gpu.uuid in tally.used) or summaries
 
     def _after(self, uuid: str, which: str) -> float | None:
-        """Return the memory at the end: as seen just after it, with this process's part put right by torch where torch knows."""
+        """Return the memory at the end: as sampled just after it, corrected by torch's own numbers if available."""
         assert self.tally is not None
         before, after = self.tally.before.get(uuid), self.tally.after.get(uuid)
         if after is None:
@@ -223,7 +223,7 @@ class Measurement:
             was, now = self.tally.before.get(uuid), self._after(uuid, which)
             if was is None or now is None:
                 return None
-            # a process that was not on the GPU before held nothing there
+            # a process that was not on the GPU before had no memory there
             first = was.all if which == "all" else was.own or 0.0
             changes.append(None if first is None else now - first)
         return _total(changes)

@@ -1,4 +1,4 @@
-"""Measurements of one name added up, and the table of all names."""
+"""Totals of measurements by name, and the table of all names."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Total:
-    """All calls of one name: how many, how many raised, their seconds, the highest memory, energy.
+    """All calls of one name: their number, failures, seconds, peak memory, energy.
 
-    `energy` in joules is that of all calls together, of the devices and all processes; None while they add up to less than a
-    second. Calls of less than a second are charged by the mean power of the seconds around them.
+    `energy` in joules is the total of all calls, for the devices and all processes; None while the calls last less than one
+    second together. Calls shorter than one second are charged at the mean power of the surrounding seconds.
     """
 
     def __init__(self, name: str) -> None:
@@ -40,31 +40,31 @@ class Total:
 
     @property
     def mean(self) -> float:
-        """Mean seconds of a call."""
+        """Mean duration of a call in seconds."""
         return self.seconds / self.calls if self.calls else 0.0
 
     @property
     def max(self) -> float:
-        """Seconds of the longest call."""
+        """Duration of the longest call in seconds."""
         return max(0.0, self._times.highest)
 
     def percentile(self, percent: float) -> float | None:
-        """Return the seconds that this share of the calls stayed below."""
+        """Return this quantile of the durations in seconds."""
         return self._times.percentile(percent)
 
     @property
     def utilization(self) -> float | None:
-        """Mean utilisation in per cent, of calls that lasted long enough to see it."""
+        """Mean utilization in percent, of calls long enough to measure it."""
         return self._use.mean
 
     @property
     def sm_active(self) -> float | None:
-        """Mean SM activity in per cent, of calls that lasted long enough to see it."""
+        """Mean SM activity in percent, of calls long enough to measure it."""
         return self._sm.mean
 
     @property
     def energy(self) -> float | None:
-        """Joules of all calls together."""
+        """Energy of all calls together in joules."""
         return self._joules if self._charged >= TELLING else None
 
     def add(self, measurement: Measurement) -> None:
@@ -80,7 +80,7 @@ class Total:
             self._uncharged += measurement.elapsed
 
     def complete(self, measurement: Measurement) -> None:
-        """Add what the GPUs did during a call."""
+        """Add the GPU values of a call."""
         if (peak := measurement.memory_peak) is not None:
             self.memory_peak = max(self.memory_peak or 0.0, peak)
         for series, stats in ((self._use, measurement.utilization), (self._sm, measurement.sm_active)):
@@ -90,7 +90,7 @@ class Total:
             self._charge(energy, measurement.elapsed)
 
     def charge(self, watts: float) -> None:
-        """Charge the short calls since the last time at this power."""
+        """Charge the short calls since the previous time at this power."""
         if self._uncharged > 0:
             self._charge(watts * self._uncharged, self._uncharged)
             self._uncharged = 0.0
@@ -108,14 +108,14 @@ class Total:
 
 
 class Measurements:
-    """Totals by name, in the order first met; safe for any thread. `str()` gives a table."""
+    """Totals by name, in order of first use; thread-safe. `str()` gives a table."""
 
     def __init__(self) -> None:
         self._totals: dict[str, Total] = {}
         self._lock = threading.Lock()
 
     def add(self, measurement: Measurement) -> None:
-        """Count a call now, and its GPU figures once they are known."""
+        """Count a call now, and add its GPU values once they are known."""
         with self._lock:
             total = self._totals.get(measurement.name)
             if total is None:
@@ -123,7 +123,7 @@ class Measurements:
             total.add(measurement)
 
     def complete(self, measurement: Measurement) -> None:
-        """Add the GPU figures of a call that was counted."""
+        """Add the GPU values of a counted call."""
         with self._lock:
             if measurement.name in self._totals:
                 self._totals[measurement.name].complete(measurement)
@@ -135,11 +135,11 @@ class Measurements:
                 total.charge(watts)
 
     def unlock(self) -> None:
-        """Forget who holds the lock, in a forked child, where that thread is not."""
+        """Replace the lock in a forked child, where the thread that holds it does not exist."""
         self._lock = threading.Lock()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Clear all totals."""
         with self._lock:
             self._totals.clear()
 

@@ -1,4 +1,4 @@
-"""Monitor: one line in the training code, and everything else happens beside it."""
+"""Monitor: sample GPUs in the background of a training program."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_GOODBYE = 2.5  # seconds that stopping may take, whatever hangs
-_HASTE = 0.1  # seconds between samples while something is measured: the activity counters latch no faster
-_LINGER = 2.0  # seconds it stays so, since what is measured once is often measured again
+_GOODBYE = 2.5  # maximum seconds for stopping, whatever hangs
+_HASTE = 0.1  # seconds between samples while something is measured: the activity counters do not latch faster
+_LINGER = 2.0  # seconds to keep that rate, since measurements are often repeated
 _PUNCTUAL = 0.9  # share of the interval after which a sample counts as the next one for sinks
 
-running: list[Monitor] = []  # those of this process, the one started last at the end
+running: list[Monitor] = []  # the monitors of this process, the most recently started last
 forked = False  # whether this process was forked from one with a monitor
 
 
 class Monitor:
-    """Watches the GPUs this program can see, in the background, and hands every sample to its sinks.
+    """Samples the GPUs this program can see in the background and passes every sample to its sinks.
 
-    Use it in a `with`, or `start()` and `stop()`; it also stops when the program ends, however that comes. Nothing in it raises
-    into the program once it is made, and nothing waits for a GPU: an error is said once on stderr and counted. In a forked child
-    it does nothing. Under torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every one), the
-    others only count their steps. `gpus` is visible, all, or names as in `--gpu`. `mode="thread"` samples in a thread of the
-    program instead of a process. `report=True` prints the summary at the end.
+    Use it in a `with`, or call `start()` and `stop()`; it also stops when the program ends. Once created, it never raises into the
+    program and never waits for a GPU: an error is printed once to stderr and counted. In a forked child it does nothing. Under
+    torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the others only count their
+    steps. `gpus` is "visible", "all", or names as in `--gpu`. `mode="thread"` samples in a thread of the program instead of a
+    separate process. `report=True` prints the summary at the end.
     """
 
     def __init__(
@@ -65,7 +65,10 @@ class Monitor:
         if not 0.1 <= interval <= 3600:
             raise UsageError(f"an interval of {interval} s is not between 0.1 and 3600;", "try interval=1.")
         if mode not in ("process", "thread") or ranks not in ("one", "all"):
-            raise UsageError("mode is process or thread, ranks is one or all;", "choose one of these.")
+            raise UsageError(
+                f"invalid mode {mode!r} or ranks {ranks!r};",
+                'mode must be "process" or "thread", and ranks "one" or "all".',
+            )
         self.interval = interval
         self.errors = 0
         self._sinks = [*sinks] if hasattr(sinks, "__iter__") else [sinks]
@@ -88,10 +91,10 @@ class Monitor:
         self._hasty_until = 0.0
         self._told_at = 0.0
 
-    # --- life
+    # --- start and end
 
     def start(self) -> Self:
-        """Begin; returns at once. Starting one that runs does nothing."""
+        """Start sampling and return immediately. Does nothing if it is already running."""
         if self._is_ours():
             return self
         self._pid = os.getpid()
@@ -107,9 +110,9 @@ class Monitor:
         return self
 
     def stop(self) -> Summary | None:
-        """Take a last sample, finish the sinks and return the summary; at most some seconds, also when a driver or a sink hangs.
+        """Take a last sample, close the sinks and return the summary; takes a few seconds at most, even if a driver or a sink hangs.
 
-        None when it was not started here.
+        Returns None if it was not started in this process.
         """
         if not self._is_ours() or self._ledger is None:
             return None
@@ -139,7 +142,10 @@ class Monitor:
         return self.start()
 
     def __reduce__(self) -> tuple[type[Monitor], tuple[()]]:
-        return Monitor, ()  # what carries one to another process, as a data set may, finds one there that does nothing
+        return (
+            Monitor,
+            (),
+        )  # a monitor that is pickled to another process, for example with a data set, does nothing there
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -148,29 +154,29 @@ class Monitor:
             self.mark("failed", type(error).__name__)
         self.stop()
 
-    # --- what the program says
+    # --- reported by the program
 
     def phase(self, name: str) -> PhaseContext:
-        """Return a context that names what the program does inside it: train, eval, save. Phases nest, and repeat."""
+        """Return a context manager for a phase of the program: train, eval, save. Phases can be nested and repeated."""
         return PhaseContext(self, str(name))
 
     def mark(self, name: str, value: float | str | None = None) -> None:
-        """Note a moment: `mark("epoch", 3)`. A number is logged as mark/epoch."""
+        """Record a mark: `mark("epoch", 3)`. A number is logged as mark/epoch."""
         if self._is_ours() and self._ledger is not None:
             self._ledger.mark(str(name), value)
 
     def step(self, count: int = 1, items: float = 0) -> None:
-        """Count a step, and with `items` what it worked on (samples, tokens): makes throughput, and the steps of sinks."""
+        """Count a step and, with `items`, what it processed (samples, tokens), for throughput and the steps of sinks."""
         if self._is_ours() and self._ledger is not None:
             self._ledger.step(count, items)
 
     def waited(self, seconds: float) -> None:
-        """Add time that the program spent waiting for data; callbacks and `batches` call it by themselves."""
+        """Add time that the program spent waiting for data; callbacks and `batches` do this automatically."""
         if self._is_ours() and self._ledger is not None:
             self._ledger.waited(seconds)
 
     def batches(self, loader: Iterable[T]) -> Iterator[T]:
-        """Yield what a loader yields, noting how long each took to come and counting each as a step."""
+        """Yield the batches of a loader; measure how long each took to load, and count each as a step."""
         batches = iter(loader)
         while True:
             began = time.perf_counter()
@@ -182,7 +188,7 @@ class Monitor:
             yield batch
             self.step()
 
-    # --- what is known
+    # --- results
 
     @property
     def latest(self) -> Snapshot | None:
@@ -191,32 +197,32 @@ class Monitor:
         return None if latest is None else latest.snapshot
 
     def summary(self) -> Summary | None:
-        """Return the figures until now, of the whole and of each phase; None before the start."""
+        """Return the statistics of the run and of each phase so far; None before the start."""
         return None if self._ledger is None else self._ledger.summary()
 
     @property
     def ledger(self) -> Ledger | None:
-        """What measurements write their windows into; None when not running in this process."""
+        """The ledger for the windows of measurements; None if not running in this process."""
         return self._ledger if self._is_ours() else None
 
     @property
     def samples(self) -> bool:
-        """Whether a sampler belongs to this monitor: not on other ranks, not after a fork, not when it could not start."""
+        """Whether this monitor has a sampler: not on other ranks, not after a fork, not if it could not start."""
         return self._is_ours() and self._link is not None
 
     @property
     def agent_pid(self) -> int | None:
-        """The process that samples, to be looked at; None where there is none."""
+        """The PID of the sampling process, or None."""
         return None if self._link is None else self._link.agent_pid
 
     def hasten(self) -> None:
-        """Look ten times a second while something is measured and shortly after; sinks keep their interval."""
+        """Sample ten times per second while something is measured and shortly after; sinks keep their interval."""
         self._hasty_until = time.monotonic() + _LINGER
         if not self._hasty and self._link is not None:
             self._hasty = True
             self._link.tell(f"pace {min(self.interval, _HASTE)}")
 
-    # --- within
+    # --- internal
 
     def _begin(self) -> None:
         try:
@@ -224,8 +230,8 @@ class Monitor:
             self._listener = threading.Thread(target=self._listen, name="gpulse-monitor", daemon=True)
             self._listener.start()
         except Exception as error:  # noqa: BLE001  # no process or thread to be had, or the interpreter is ending
-            self._say(f"no sampler could be started ({error}); this program goes on without one.")
-            self._link = None  # an agent that did start sees the end of its pipe
+            self._say(f"sampling could not be started ({error}); this program continues without monitoring.")
+            self._link = None  # an agent that did start notices the end of its pipe
 
     def _is_ours(self) -> bool:
         return self._pid == os.getpid()
@@ -256,7 +262,9 @@ class Monitor:
             try:
                 sink.open()
             except Exception as error:  # noqa: BLE001  # a missing logger must not keep a training from starting
-                self._say(f"{sink.name}: {str(error) or type(error).__name__} (this program goes on without it).")
+                self._say(
+                    f"{sink.name}: {str(error) or type(error).__name__} (this program continues without this sink)."
+                )
                 continue
             outlet = Outlet(sink, self._say)
             outlet.start()
@@ -276,7 +284,7 @@ class Monitor:
                     samples.greet(message.uuids)
                     ledger.ordinals = {uuid: at for at, uuid in enumerate(message.uuids or ())}
                     self._doubt(message)
-                    if self._hasty:  # an agent that replaces another knows only the usual pace
+                    if self._hasty:  # an agent that replaces another only knows the default interval
                         link.tell(f"pace {min(self.interval, _HASTE)}")
                     continue
                 ledger.add(message)  # type: ignore[arg-type]
@@ -285,7 +293,7 @@ class Monitor:
                     for outlet in self._outlets:
                         outlet.put(sample)
         except Exception as error:  # noqa: BLE001  # our own mistake ends the monitoring, never the training
-            self._say(f"{type(error).__name__}: {error}; this program goes on without a monitor.")
+            self._say(f"{type(error).__name__}: {error}; this program continues without monitoring.")
         finally:
             ledger.unwatched()
             over.set()
@@ -293,16 +301,16 @@ class Monitor:
     def _doubt(self, greeting: Greeting) -> None:
         if not greeting.certain:
             self._say(
-                "GPUs of several kinds are in this machine, and CUDA numbers the fastest first: gpu0 may be another one "
-                "here. Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or start the monitor after CUDA."
+                "this machine has different GPU models, and CUDA puts the fastest first: gpu0 may not be cuda:0. "
+                "Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or start the monitor after initializing CUDA."
             )
         from .ranks import local_size
 
         size = local_size(os.environ)
         if not self._every_rank and greeting.uuids is not None and max(1, len(greeting.uuids)) < size:
             self._say(
-                f"this process sees {len(greeting.uuids)} GPU(s) and samples for the {size} of its job "
-                'here. Use Monitor(gpus="all") or ranks="all" to see the others.'
+                f"this process sees {len(greeting.uuids)} GPU(s) and samples for all {size} processes of its job on this "
+                'machine. Use Monitor(gpus="all") or ranks="all" to see the others.'
             )
 
     def _relax(self, ledger: Ledger) -> None:
@@ -312,18 +320,18 @@ class Monitor:
 
     def _sample_now(self) -> None:
         now = time.monotonic()
-        if self._link is not None and now - self._told_at > _HASTE / 2:  # a sample that was just asked for will do
+        if self._link is not None and now - self._told_at > _HASTE / 2:  # a sample was requested just before
             self._told_at = now
             self._link.tell("sample")
 
     def _disown(self) -> None:
-        """In a forked child: let go of everything that is the parent's."""
+        """In a forked child: release everything that belongs to the parent."""
         if self._link is not None:
             self._link.disown()
         self._link, self._outlets, self._ledger, self._pid = None, [], None, 0
 
     def _say(self, sentence: str) -> None:
-        """Say something once, and count it."""
+        """Print a message once, and count it as an error."""
         self.errors += 1
         if sentence not in self._told:
             self._told.add(sentence)
@@ -335,11 +343,11 @@ class Monitor:
             stream.write(f"{text}\n")
             stream.flush()
         except (OSError, ValueError, AttributeError):
-            pass  # closed, or none: nobody is there to be told
+            pass  # stderr is closed or was never opened
 
 
 class PhaseContext:
-    """A stretch of the program with a name."""
+    """A named phase of the program."""
 
     __slots__ = ("_entered", "_monitor", "_name")
 
@@ -355,7 +363,7 @@ class PhaseContext:
     def __exit__(self, *error: object) -> None:
         if self._entered:
             phase, window = self._entered.pop()
-            if phase.ledger is self._monitor.ledger:  # not after a stop, nor in a forked child
+            if phase.ledger is self._monitor.ledger:  # not after a stop, and not in a forked child
                 phase.ledger.leave(phase, window)
 
 
@@ -363,7 +371,7 @@ _watches_forks = False
 
 
 def _at_fork() -> None:
-    """Have forked children let go of every monitor; once a process."""
+    """Register the release of all monitors in forked children, once per process."""
     global _watches_forks
     if not _watches_forks:
         _watches_forks = True
@@ -387,5 +395,5 @@ def _checked(metrics: Sequence[str]) -> list[str]:
 def _listed(gpus: str | Sequence[str | int]) -> list[str]:
     words = gpus.split(",") if isinstance(gpus, str) else [str(gpu) for gpu in gpus]
     if not words:
-        raise UsageError("gpus names nothing;", "write it as gpus=[0, 2], or visible, or all.")
+        raise UsageError("gpus is empty;", 'write it as gpus=[0, 2], "visible" or "all".')
     return words

@@ -1,4 +1,4 @@
-"""Ranks: which of the processes of one job on this machine is the one to sample."""
+"""Ranks: which process of a job samples on this machine."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SIZE = ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZ
 
 
 def local_rank(environ: Mapping[str, str]) -> int:
-    """Return the number of this process among those of its job on this machine; 0 where nothing says otherwise."""
+    """Return the local rank of this process within its job; 0 if unknown."""
     rank = _first(_LOCAL, environ)
     if rank is not None:
         return rank
-    # spawned by the program itself: only the framework knows
+    # spawned by the program itself: only the framework knows the rank
     distributed = sys.modules.get("torch.distributed")
     try:
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
@@ -36,7 +36,7 @@ def local_rank(environ: Mapping[str, str]) -> int:
 
 
 def local_size(environ: Mapping[str, str]) -> int:
-    """Return how many processes the job has on this machine; 1 where nothing says otherwise."""
+    """Return the number of processes of the job on this machine; 1 if unknown."""
     return _first(_SIZE, environ) or 1
 
 

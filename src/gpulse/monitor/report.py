@@ -1,4 +1,4 @@
-"""A summary as a person reads it, and one GPU on one line."""
+"""Format a summary, and one GPU on one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def summary_text(summary: Summary) -> str:
-    """Return some lines: how long, how fast, each GPU, each phase."""
+    """Return the summary as text: duration, throughput, each GPU, each phase."""
     lines = [" · ".join(_headline(summary))]
     lines += [f"  {line}" for gpu in summary.gpus for line in _gpu(gpu)]
     if summary.phases:
@@ -67,7 +67,7 @@ def _gpu(gpu: GpuSummary) -> list[str]:
 
 
 def _number(gpu: GpuSummary) -> str:
-    """Return the number the program knows a GPU by, with nvidia-smi's where that is another."""
+    """Return the program's index of a GPU, with nvidia-smi's if it differs."""
     index = "?" if gpu.index is None else str(gpu.index)
     return index if gpu.ordinal is None or str(gpu.ordinal) == index else f"{gpu.ordinal} (nvidia-smi: {index})"
 
@@ -105,7 +105,7 @@ def _busiest(phase: Summary, key: str) -> Stats | None:
 
 
 def gpu_line(gpu: Gpu, number: int) -> str:
-    """Return one GPU on one line: what it does, what is used of it, who is on it."""
+    """Return one GPU on one line: utilization, memory, power and users."""
     parts = [f"GPU {number} {short_name(gpu)}"]
     if gpu.state != "ok":
         return f"{parts[0]}: {gpu.state}"

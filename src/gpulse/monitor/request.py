@@ -1,4 +1,4 @@
-"""What a monitor asks of its agent, and what the agent hands back."""
+"""The request of a monitor to its agent, and the agent's messages."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ HOST_CONSTANTS = frozenset({"memory_total", "cpu_count"})
 
 
 class Request:
-    """What to read, how often, of which GPUs, for which process.
+    """What to read, how often, from which GPUs, and for which process.
 
-    `gpus` is all, visible, or a list of names; `uuids` are the GPUs by ordinal where somebody has told them. `processes` are the
-    metrics read of each process on a GPU.
+    `gpus` is "all", "visible", or a list of names; `uuids` are the GPUs by ordinal, if known. `processes` are the metrics to
+    read for each process on a GPU.
     """
 
     def __init__(
@@ -50,19 +50,19 @@ class Request:
         return frozenset((*(LOGGED if self.metrics is None else self.metrics), *SUMMED))
 
     def to_plain(self) -> dict[str, Any]:
-        """Return what the agent's process is started with."""
+        """Return the request as JSON for the agent's command line."""
         return dict(vars(self))
 
 
 class Birth:
-    """The agent's very first word: its process id, which the process that was started for it does not have."""
+    """The agent's first message: its PID, which differs from that of the process that was started for it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
 
 
 class Greeting:
-    """What an agent says when it can see: its GPUs by ordinal (None: all, by the driver's index), and whether that order is certain."""
+    """The agent is ready: its GPUs by ordinal (None: all, by the driver's index), and whether that order is certain."""
 
     def __init__(self, uuids: list[str] | None, certain: bool = True) -> None:
         self.uuids = uuids
@@ -70,7 +70,7 @@ class Greeting:
 
 
 class AgentSample:
-    """One sample: `at` is the monotonic clock, which all processes of a machine share; `program` is None when it could not be read."""
+    """One sample: `at` is the monotonic clock, shared by all processes of a machine; `program` is None if it could not be read."""
 
     def __init__(self, at: float, snapshot: Snapshot, program: Process | None) -> None:
         self.at = at
@@ -79,7 +79,7 @@ class AgentSample:
 
 
 class Trouble:
-    """Why the agent cannot go on, in one sentence."""
+    """Why the agent cannot continue, in one sentence."""
 
     def __init__(self, message: str) -> None:
         self.message = message

@@ -1,4 +1,4 @@
-"""Samples for the sinks: values by tag, with what the program said and what happened in between, at the pace of the sinks."""
+"""Convert the agent's samples to samples for sinks: values by tag, with the program's progress and events, at their interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Samples:
-    """Makes sink samples at least `apart` seconds from each other; what the agent sent in between is for summaries only."""
+    """Converts samples that are at least `apart` seconds apart; those in between are used for summaries only."""
 
     def __init__(self, ledger: Ledger, apart: float, keys: list[str] | None) -> None:
         self._ledger = ledger
@@ -29,11 +29,11 @@ class Samples:
         self._events: list[Event] = []
 
     def greet(self, uuids: list[str] | None) -> None:
-        """Learn the order of the GPUs from an agent."""
+        """Set the order of the GPUs as reported by an agent."""
         self._tags = Tags(uuids, self._keys)
 
     def due(self, taken: AgentSample) -> Sample | None:
-        """Return the sample for the sinks; None when it comes too soon after the one before."""
+        """Return the sample for sinks; None if it is too close to the previous one."""
         self._events += self._detector.observe(taken.snapshot)
         if taken.at - self._at < self._apart:
             return None

@@ -1,4 +1,4 @@
-"""Sinks at work, each with a queue and a thread of its own: one that fails or hangs costs only its own samples."""
+"""Sink workers: each sink has its own queue and thread, so that one that fails or hangs loses only its own samples."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     from ..sinks.base import Sample, Sink
 
-_WAITING = 600  # samples a slow sink may be behind, ten minutes at one a second
+_WAITING = 600  # samples that a slow sink may be behind: ten minutes at one per second
 _FLUSH = 10.0  # seconds between flushes
 
 
 class Outlet(QueueWorker):
-    """One sink at work. `dropped` counts the samples it was too slow for, `failed` those it refused; `say` gets the first failure."""
+    """The worker of one sink. `dropped` counts samples it was too slow for, `failed` those that raised; `say` reports the first."""
 
     def __init__(self, sink: Sink, say: Callable[[str], None]) -> None:
         super().__init__(sink.name, _WAITING, say)
@@ -34,4 +34,6 @@ class Outlet(QueueWorker):
         self.sink.close()
 
     def complaint(self, error: Exception) -> str:
-        return f"{self.sink.name}: {str(error) or type(error).__name__} (said once; its other samples go on)."
+        return (
+            f"{self.sink.name}: {str(error) or type(error).__name__} (reported once; other samples are still written)."
+        )

@@ -1,4 +1,4 @@
-"""Tags: the flat names under which sinks know a value, made from the catalog."""
+"""Tags: the flat names of values in sinks, generated from the catalog."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from .request import AgentSample
 
 TRAINING = {
-    "train/steps_per_second": "Steps of the program a second.",
-    "train/items_per_second": "Items the program counted a second.",
-    "train/data_wait": "Share of the time the program waited for data, in %.",
+    "train/steps_per_second": "Steps of the program per second.",
+    "train/items_per_second": "Items processed by the program per second.",
+    "train/data_wait": "Share of time the program waited for data, in percent.",
 }
 _PROGRAM = {key for key in PROCESS_METRICS if key not in ("pid", "running_time", "memory_used")}
 
 
 class Tags:
-    """Names the values of samples: gpu{ordinal}/{key}, host/{key}, process/{key}; missing values are left out.
+    """Names the values of samples: gpu{ordinal}/{key}, host/{key}, process/{key}; missing values are omitted.
 
-    `ordinals` are the GPUs by the number the program knows them by; None stands for the driver's own numbers. `keys` are the
-    GPU metrics to log, None the usual ones.
+    `ordinals` are the GPUs by the program's indices; None for the driver's indices. `keys` are the GPU metrics to log; None
+    for the default ones.
     """
 
     def __init__(self, ordinals: list[str] | None, keys: Collection[str] | None) -> None:

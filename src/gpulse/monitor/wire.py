@@ -1,4 +1,4 @@
-"""What passes between an agent's process and its program: one JSON object a line, the snapshot in it as in any recording."""
+"""The messages between an agent and its program: one JSON object per line, with snapshots as in recordings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .request import AgentSample, Birth, Greeting, Trouble
 
 
 def encode(message: Birth | Greeting | AgentSample | Trouble) -> bytes:
-    """Return the line of a message."""
+    """Return a message as a line."""
     if isinstance(message, AgentSample):
         plain = to_plain(message.snapshot)
         plain["at"] = message.at
@@ -28,7 +28,7 @@ def encode(message: Birth | Greeting | AgentSample | Trouble) -> bytes:
 
 
 def decode(line: bytes) -> Birth | Greeting | AgentSample | Trouble | None:
-    """Return the message of a line; None for a line that is none, as a dying process may leave."""
+    """Return the message in a line; None if the line is not a message, for example truncated by a dying process."""
     try:
         plain = json.loads(line)
         if "greeting" in plain:

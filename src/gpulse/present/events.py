@@ -62,6 +62,11 @@ def _number(event: Event, key: str = "") -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 
+def _where(event: Event) -> str:
+    """Return what a GPU is called, or a MIG instance, whose name comes from the driver."""
+    return Untrusted(event.note) if event.note else gpus_text(event.gpus)
+
+
 def _of_gpu(words: str) -> Callable[[Event], Parts]:
     return lambda event: (f"{gpus_text(event.gpus)} {words}",)
 
@@ -118,14 +123,14 @@ def _cooled(event: Event) -> Parts:
 
 
 def _nearly_full(event: Event) -> Parts:
-    full = f"{event.note or gpus_text(event.gpus)} memory is {_number(event):.0f} % full"
+    full = (_where(event), f" memory is {_number(event):.0f} % full")
     if event.process is None:
-        return (full,)
-    return (f"{full}; ", *process_parts(event.process), f" holds {size_text(event.process.memory_used or 0.0)}")
+        return full
+    return (*full, "; ", *process_parts(event.process), f" holds {size_text(event.process.memory_used or 0.0)}")
 
 
 def _has_room(event: Event) -> Parts:
-    return (f"{event.note or gpus_text(event.gpus)} memory is down to {_number(event):.0f} %",)
+    return (_where(event), f" memory is down to {_number(event):.0f} %")
 
 
 def _growing(event: Event) -> Parts:
@@ -152,7 +157,7 @@ def _no_longer_idle(event: Event) -> Parts:
 
 def _free(event: Event) -> Parts:
     total = "" if event.value is None else f" ({size_text(event.value)})"
-    return (f"{event.note or gpus_text(event.gpus)}{total} is free",)
+    return (_where(event), f"{total} is free")
 
 
 def _threshold(event: Event, cleared: bool = False) -> Parts:
@@ -160,9 +165,9 @@ def _threshold(event: Event, cleared: bool = False) -> Parts:
     metric = (GPU_METRICS if event.gpus else HOST_METRICS).get(key)
     if metric is None:
         return (Untrusted(key or "a metric"), " passed its threshold")
-    now = f"{event.note or gpus_text(event.gpus) if event.gpus else 'host'}: {metric.title} is {value_text(metric, event.value)}"
+    now = (_where(event) if event.gpus else "host", f": {metric.title} is {value_text(metric, event.value)}")
     side = "above" if "above" in event.values else "below"
-    return (now,) if cleared else (f"{now}, {side} {value_text(metric, _number(event, side))}",)
+    return now if cleared else (*now, f", {side} {value_text(metric, _number(event, side))}")
 
 
 def _gap(event: Event) -> Parts:

@@ -1,4 +1,4 @@
-"""Time: when to ask a source, with which deadline, how counters become rates, and who gets the snapshot.
+"""Sampling: when to read a source, with which deadline, how counters become rates, and who receives the snapshot.
 
-May import: sources, store, model. Never here: drivers, formatting.
+May import sources, store and model. Contains no drivers and no formatting.
 """

@@ -1,4 +1,4 @@
-"""From what a device answered to what people may see: checked against the catalog, with derived values and rates."""
+"""Turn the answers of a device into values: checked against the catalog, with derived values and rates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BOUNDS = {
     }
     for metrics in (GPU_METRICS, PROCESS_METRICS, HOST_METRICS)
 }
-# Rounding in the driver lets a share pass 100 by a hair; beyond this it is no share at all.
+# Rounding in the driver can make a percentage slightly exceed 100; beyond this limit it is not a percentage.
 _SLACK = 1.0
 
 
@@ -49,7 +49,7 @@ def check(facts: Facts, metrics: Mapping[str, Metric], dropped: dict[str, int]) 
 
 
 def settle_rates(owner: Hashable, facts: Facts, rates: Rates) -> None:
-    """Turn counters into values, or into gaps while there is nothing to compare with; cpu_per_core.N become one list."""
+    """Turn counters into rates, or into gaps if there is no previous count; cpu_per_core.N become one list."""
     lists: dict[str, list[float]] = {}
     for key, counter in facts.counters.items():
         rate = rates.rate((owner, key), counter)
@@ -67,7 +67,7 @@ def settle_rates(owner: Hashable, facts: Facts, rates: Rates) -> None:
 
 
 def derive_memory(sample: DeviceSample, listed: bool = True) -> None:
-    """Add the share of memory in use and, where processes were `listed` in full, what none of them accounts for."""
+    """Add the percentage of memory in use and, if all processes were `listed`, the memory that none of them accounts for."""
     values, gaps = sample.values, sample.gaps
     unknown = gaps.get("memory_used") or gaps.get("memory_total") or "unsupported"
     if (share := memory_percent(values)) is not None:
@@ -75,7 +75,7 @@ def derive_memory(sample: DeviceSample, listed: bool = True) -> None:
     else:
         gaps["memory_percent"] = unknown
     if not listed:
-        return  # without the list all memory would look like nobody's
+        return  # without the list, all memory would appear unattributed
     held = [facts.values.get("memory_used") for facts in sample.processes.values()]
     if sample.instances or "processes" in gaps or values.get("memory_unified"):
         gaps["memory_unattributed"] = gaps.get("processes", "unsupported")

@@ -1,4 +1,4 @@
-"""The bus: one sampler, many readers; a slow reader loses its own snapshots and nobody else's."""
+"""The bus: one sampler, many readers. A slow reader loses only its own snapshots."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Subscription:
-    """What one reader sees: the newest snapshots, at most `size` of them waiting. `dropped` counts what it was too slow for.
+    """The queue of one reader: the newest snapshots, at most `size` of them. `dropped` counts those the reader was too slow for.
 
-    `notify` is called, in the bus's thread, whenever there is something new to `get`.
+    `notify` is called in the bus's thread whenever there is something new to `get`.
     """
 
     def __init__(self, size: int, notify: Callable[[], None] | None = None) -> None:
@@ -27,7 +27,7 @@ class Subscription:
         self.dropped = 0
 
     def put(self, snapshot: Snapshot) -> None:
-        """Add a snapshot, pushing out the oldest when the reader is behind; never waits for the reader."""
+        """Add a snapshot, dropping the oldest if the reader is behind; never blocks."""
         with self._changed:
             if len(self._waiting) == self._waiting.maxlen:
                 self.dropped += 1
@@ -37,7 +37,7 @@ class Subscription:
             self._notify()
 
     def get(self, timeout: float | None = None) -> Snapshot | None:
-        """Return the next snapshot; None when the bus has closed or the time is up."""
+        """Return the next snapshot; None if the bus is closed or the timeout expires."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed, timeout)
             return self._waiting.popleft() if self._waiting else None
@@ -56,9 +56,9 @@ class Subscription:
 
 
 class Bus:
-    """Samples in a thread of its own and hands every snapshot to all subscribers.
+    """Samples in its own thread and passes every snapshot to all subscribers.
 
-    `failed` is called once for each kind of error the sampler raises; sampling goes on.
+    `failed` is called once for each kind of error that the sampler raises; sampling continues.
     """
 
     def __init__(self, sampler: Sampler, interval: float, failed: Callable[[Exception], None] | None = None) -> None:
@@ -71,19 +71,19 @@ class Bus:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpulse-bus", daemon=True)
         self.latest: Snapshot | None = None
-        self.took: float | None = None  # seconds the latest sample took
+        self.took: float | None = None  # duration of the latest sample in seconds
 
     @property
     def over(self) -> bool:
-        """Whether there will be no more snapshots: closed, or a recording that has ended."""
+        """Whether there will be no more snapshots: the bus is closed or the recording has ended."""
         return self._stop.is_set()
 
     def start(self) -> None:
-        """Begin to sample. `interval` may be changed at any time and holds from the next sample on."""
+        """Start sampling. `interval` may be changed at any time and takes effect with the next sample."""
         self._thread.start()
 
     def subscribe(self, size: int = 8, notify: Callable[[], None] | None = None) -> Subscription:
-        """Return a new reader's queue; close it when done."""
+        """Return a queue for a new reader; close it when done."""
         subscription = Subscription(size, notify)
         with self._lock:
             self._subscriptions.append(subscription)
@@ -98,7 +98,7 @@ class Bus:
         subscription.close()
 
     def close(self) -> None:
-        """Stop sampling and end every reader; returns at once even when the driver hangs. The sampler stays open."""
+        """Stop sampling and end every reader; returns immediately even if the driver hangs. The sampler stays open."""
         self._stop.set()
         with self._lock:
             for subscription in self._subscriptions:

@@ -1,4 +1,4 @@
-"""Clocks: the system's, and one that a test turns by hand."""
+"""Clocks: the system clock, and one that tests control."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import time
 
 
 class SystemClock:
-    """The real time."""
+    """The system clock."""
 
     def now(self) -> float:
         """Return seconds since 1970."""
         return time.time()
 
     def monotonic(self) -> float:
-        """Return seconds that never go back."""
+        """Return seconds of a clock that never goes back."""
         return time.monotonic()
 
     def asleep(self) -> float:
@@ -27,7 +27,7 @@ class SystemClock:
 
 
 class ManualClock(SystemClock):
-    """A clock that moves only when told, or when somebody sleeps on it."""
+    """A clock that advances only when told to, or when a caller sleeps."""
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._now = start
@@ -47,6 +47,6 @@ class ManualClock(SystemClock):
         self._now += max(0.0, seconds)
 
     def suspend(self, seconds: float) -> None:
-        """Let time pass as while a machine is suspended."""
+        """Advance the clock as if the machine had been suspended."""
         self._now += seconds
         self._suspended += seconds

@@ -1,8 +1,8 @@
-"""Lanes: calls into drivers, made so that nobody waits for one that hangs.
+"""Lanes: threads for driver calls, so that a call that hangs never blocks the caller.
 
-All jobs of a sample run one after another in one thread, which is kept and cheap. When a job makes no progress for `patience`
-seconds its lane is left behind with it, and the jobs after it go on, each in a lane of its own. A job's owner whose lane has
-not come back is not asked again until it has.
+All jobs of a sample run one after another in one thread, which is kept and cheap. If a job makes no progress for `patience`
+seconds, its lane is abandoned, and the remaining jobs continue, each in its own lane. The owner of an abandoned job is not
+asked again until its lane returns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Batch:
-    """Jobs done in order; `results` holds what each owner's job returned or raised, `done` how many are finished."""
+    """Jobs that run in order; `results` holds what each owner's job returned or raised, `done` counts the finished ones."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.jobs = jobs
@@ -30,7 +30,7 @@ class Batch:
         self.over = False
 
     def run(self) -> None:
-        """Do the jobs; `jobs` may be cut short from outside while one of them hangs."""
+        """Run the jobs; `jobs` may be truncated from outside while one of them hangs."""
         while self.done < len(self.jobs):
             owner, job = self.jobs[self.done]
             try:
@@ -42,7 +42,7 @@ class Batch:
         self.finished.put(None)
 
     def progress(self, patience: float) -> bool:
-        """Wait until all is done; return False as soon as one job takes longer than `patience`."""
+        """Wait until all jobs are done; return False as soon as one takes longer than `patience`."""
         while True:
             before = self.done
             try:
@@ -54,21 +54,21 @@ class Batch:
 
 
 class Lane:
-    """A thread that does batches, one after another."""
+    """A thread that runs batches, one after another."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
         self._batches: SimpleQueue[Batch | None] = SimpleQueue()
-        # daemon: leaving must not wait for a driver that hangs
+        # daemon: exiting must not wait for a driver that hangs
         threading.Thread(target=self._run, name="gpulse-lane", daemon=True).start()
 
     def start(self, batch: Batch) -> Batch:
-        """Begin a batch and return it."""
+        """Start a batch and return it."""
         self._batches.put(batch)
         return batch
 
     def end(self) -> None:
-        """End the thread when it has done what it was given."""
+        """End the thread after its current batch."""
         self._batches.put(None)
 
     def _run(self) -> None:
@@ -86,13 +86,13 @@ class Lanes:
 
     @property
     def hanging(self) -> bool:
-        """Whether some call has not come back yet."""
+        """Whether a call has not returned yet."""
         if self._stuck:
             self._stuck = {owner: batch for owner, batch in self._stuck.items() if not batch.over}
         return bool(self._stuck)
 
     def run(self, jobs: Sequence[Job]) -> dict[Hashable, Any]:
-        """Return results by owner; an owner that is missing did not answer in time. A raised exception is a result."""
+        """Return results by owner; a missing owner did not respond in time. A raised exception is a result."""
         free = [job for job in jobs if job[0] not in self._stuck] if self.hanging else jobs
         if self._lane is None or self._lane.pid != os.getpid():
             self._lane = Lane()
@@ -102,19 +102,19 @@ class Lanes:
         return self._leave_behind(batch)
 
     def close(self) -> None:
-        """End the thread that is kept."""
+        """End the main lane's thread."""
         if self._lane is not None:
             self._lane.end()
             self._lane = None
 
     def _leave_behind(self, batch: Batch) -> dict[Hashable, Any]:
-        """Go on without the job that hangs: every job after it gets a lane of its own."""
+        """Continue without the hanging job: each remaining job gets its own lane."""
         self.close()
         at, jobs = batch.done, batch.jobs
         results = dict(batch.results)
         if at >= len(jobs):
-            return results  # it came back just now
-        batch.jobs = jobs[: at + 1]  # when it comes back it must not do what others have done since
+            return results  # it has returned in the meantime
+        batch.jobs = jobs[: at + 1]  # when it returns, it must not run jobs that other lanes have run
         self._stuck[jobs[at][0]] = batch
         own = []
         for job in jobs[at + 1 :]:

@@ -1,4 +1,4 @@
-"""The plan: which keys to ask of whom, and how often, made once from what is wanted."""
+"""The plan: which keys to read, from what and how often, computed once from the wanted metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..model.metric import Metric
     from ..model.select import Wanted
 
-# Values the sampler makes itself, and what it needs for them.
+# Values that the sampler derives, and the keys it needs for them.
 _DERIVED = {
     "memory_percent": ("memory_used", "memory_total", "memory_reserved"),
     "memory_unattributed": ("memory_used", "memory_total"),
@@ -19,7 +19,7 @@ _DERIVED = {
 
 
 class Plan:
-    """What to ask, by cost. `lists` says that GPUs are asked for their processes, `describes` that the machine is asked about them."""
+    """Keys to read, by cost. `lists`: read the process list of each GPU; `describes`: read the details of processes from the host."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.asked = wanted.gpu

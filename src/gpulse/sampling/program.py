@@ -1,4 +1,4 @@
-"""The program that a monitor belongs to, with all its descendants: read from the kernel like any process."""
+"""The program that a monitor belongs to, with all its descendants, read from the kernel."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from ..sources.processes import LinuxMachine
 from .assemble import check, settle_rates
 from .rates import Rates
 
-_DEEPEST = 64  # generations looked up before we take it for a circle
+_DEEPEST = 64  # generations to follow before assuming a cycle
 FAST = frozenset({"cpu_percent", "host_memory", "running_time"})
 KEYS = FAST | {"tree_cpu_percent", "children", "tree_memory", "tree_read", "tree_write"}
 
 
 class Program:
-    """Reads one process again and again; used by one thread. The tree is walked only when `slow` is asked, and kept in between."""
+    """Reads one process repeatedly; used by one thread. The process tree is walked only with `slow` and cached in between."""
 
     def __init__(self, pid: int, machine: LinuxMachine | None = None) -> None:
         self.pid = pid
@@ -22,7 +22,7 @@ class Program:
         self._kept = Process({})
 
     def owns(self, pid: int) -> bool:
-        """Tell whether a process is this one or descends from it."""
+        """Return whether a process is this one or one of its descendants."""
         for _ in range(_DEEPEST):
             if pid == self.pid:
                 return True
@@ -32,7 +32,7 @@ class Program:
         return False
 
     def read(self, slow: bool) -> Process | None:
-        """Return what the kernel says now; None when the process is gone or not ours to see."""
+        """Return the current values; None if the process has ended or is not visible."""
         facts = self._machine.processes([self.pid], KEYS if slow else FAST).get(self.pid)
         if facts is None:
             return None

@@ -1,4 +1,4 @@
-"""Counters to rates: per elapsed time, and a gap wherever the two counts do not belong together."""
+"""Convert counters to rates per second, with a gap if two counts cannot be compared."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ if TYPE_CHECKING:
 
     from ..sources.base import Counter
 
-_KEEP = 120  # looks after which a counter nobody brought again is forgotten
+_KEEP = 120  # samples after which a counter that no longer appears is forgotten
 
 
 class Rates:
-    """The last count of every counter, by name; one sampler's own."""
+    """The last value of every counter of one sampler, by name."""
 
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[float, float, int, float | None]] = {}
         self._sample = 0
 
     def rate(self, name: Hashable, counter: Counter) -> float | None:
-        """Return the rate since the count before; None for the first and for one that went back.
+        """Return the rate since the previous count; None for the first count and for one that decreased.
 
-        Counts too close to each other are one: the rate before them still holds.
+        If two counts are too close in time, the previous rate is returned.
         """
         before = self._last.get(name)
         if before is None:
@@ -36,11 +36,11 @@ class Rates:
         return rate
 
     def next_sample(self) -> None:
-        """Tell that a sample is over; now and then, forget counters of things that are gone."""
+        """Mark the end of a sample; from time to time, forget counters that no longer appear."""
         self._sample += 1
         if self._sample % _KEEP == 0:
             self._last = {name: entry for name, entry in self._last.items() if self._sample - entry[2] <= _KEEP}
 
     def restart(self) -> None:
-        """Forget every count: after a suspend the next one has nothing to be compared with."""
+        """Forget every count: after a suspend, counts cannot be compared with earlier ones."""
         self._last.clear()

@@ -1,4 +1,4 @@
-"""The sampler: asks a source for what is wanted, as often as it changes, and makes snapshots of the answers."""
+"""The sampler: reads the wanted metrics from a source, as often as each changes, and builds snapshots."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from ..sources.base import Device, DeviceSample, Facts, Machine, Source
     from .lanes import Job
 
-_SUSPENDED = 1.0  # seconds asleep between two samples after which counts no longer compare
+_SUSPENDED = 1.0  # seconds of suspend between two samples after which counts cannot be compared
 _POLL = 0.01
-_SHORTEST = 0.001  # seconds between two samples: below, only looking would be left
+_SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
 _FOREIGN = Problem(
     "processes",
-    "the driver's process ids belong to the host, so names and users cannot be shown here.",
+    "the driver reports process ids of the host, so process names and users cannot be shown in this container.",
     "Start the container with --pid=host (hostPID: true in Kubernetes) to see them.",
 )
 
 
 class Sampler:
-    """Reads one source for one set of wanted metrics; used by one thread, closed by whoever opened it.
+    """Reads one source for one set of wanted metrics. Used by one thread; the caller that opens it closes it.
 
-    Static metrics are asked once, slow ones every `slow_every` seconds, fast ones at each read. `dropped` counts, by
-    key, values outside their range, `missed` the samples that a stream had no time for. A GPU that does not answer within
-    `patience` seconds is `timeout` in that snapshot.
+    Static metrics are read once, slow ones every `slow_every` seconds, fast ones with every sample. `dropped` counts values
+    outside their range, by key; `missed` counts samples that a stream skipped because it was late. A GPU that does not respond
+    within `patience` seconds is `timeout` in that snapshot.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Sampler:
         self._asleep = self.clock.asleep()
 
     def open(self) -> Sampler:
-        """Open the source; raise SourceUnavailable, or DriverTimeout when the driver does not come back."""
+        """Open the source; raise SourceUnavailable, or DriverTimeout if the driver does not respond."""
         results = self._lanes.run([("source", self.source.open)])
         if "source" not in results:
             raise DriverTimeout(
-                f"{self.source.name}: the driver does not answer.",
-                "It may hang: `dmesg | tail` may say why; a reset of the GPU or a reboot is the usual cure.",
+                f"{self.source.name}: the driver does not respond.",
+                "It may hang: check `dmesg | tail`; resetting the GPU or rebooting usually helps.",
             )
         if isinstance(results["source"], Exception):
             raise results["source"]
@@ -79,11 +79,11 @@ class Sampler:
         return self
 
     def choose(self, words: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
-        """Read only the GPUs these words name from now on; raise UnknownGpu when one fits none."""
+        """Read only the GPUs with these names from now on; raise UnknownGpu if one matches none."""
         self._chosen = choose_gpus(self.identities(), words, environ)
 
     def identities(self) -> list[Gpu]:
-        """Return who the GPUs and their MIG instances are, all of them and without any reading."""
+        """Return the identities of all GPUs and their MIG instances, without reading values."""
         devices = list(enumerate(self.source.devices))
         parts = self._lanes.run([(position, device.parts) for position, device in devices])
         return [
@@ -92,25 +92,25 @@ class Sampler:
         ]
 
     def hurry(self) -> None:
-        """Ask for the slow metrics, too, at the next read."""
+        """Include the slow metrics in the next sample."""
         self._slow_at = float("-inf")
 
     @property
     def slow_is_due(self) -> bool:
-        """Whether the next read asks for the slow metrics."""
+        """Whether the next sample includes the slow metrics."""
         return self.clock.monotonic() - self._slow_at >= self._slow_every
 
     def want(self, wanted: Wanted) -> None:
-        """Ask for other metrics from the next read on; may be called by any thread."""
+        """Read other metrics from the next sample on; may be called by any thread."""
         self._next_plan = Plan(wanted)
 
     def prime(self) -> None:
-        """Begin the pairs of samples that some metrics need, so that a read 0.1 s later has them."""
+        """Take the first of the two readings that some metrics need, so that a sample 0.1 s later has their values."""
         keys = self._plan.fast | self._plan.slow
         self._lanes.run([(position, _priming(device, keys)) for position, device in self._devices()])
 
     def settle(self, most: float = 0.12) -> None:
-        """Wait until what `prime` began can be read, `most` seconds at the most; begins it where nobody has."""
+        """Wait at most `most` seconds until the values started by `prime` can be read; call `prime` if necessary."""
         self.prime()
         devices = self._devices()
         end = self.clock.monotonic() + most
@@ -122,11 +122,11 @@ class Sampler:
             self.clock.sleep(_POLL)
 
     def stay(self) -> None:
-        """Tell the source that samples will follow looks, so that it notes what shows only to those who stay: XIDs."""
+        """Tell the source that more samples will follow, so that it records what only shows over time: XIDs."""
         self._lanes.run([("source", self.source.stay)])
 
     def read(self) -> Snapshot:
-        """Take one sample of everything wanted; StopIteration when the source plays a recording and it is over."""
+        """Take one sample of everything wanted; StopIteration if the source is a recording that has ended."""
         if (recorded := self.source.recorded()) is not None:
             return self._only_chosen(recorded)
         self._notice_suspend()
@@ -138,10 +138,10 @@ class Sampler:
         ask = _asking(self.source.machine, self._plan, slow, seen)
         jobs = self._read_jobs(slow, process_keys, seen)
         results = self._lanes.run([("source", self.source.refresh), *jobs, ("machine", ask)])
-        if self.source.devices is not before:  # opened anew: other GPUs, perhaps
+        if self.source.devices is not before:  # the source was reopened: the GPUs may have changed
             again = self._lanes.run([*self._read_jobs(slow, process_keys, seen), ("machine", ask)])
             results = {"source": results.get("source"), **again}
-        elif len(results) < len(jobs) + 2:  # something hangs, so the machine may have been asked before all GPUs were
+        elif len(results) < len(jobs) + 2:  # a call hangs, so the host may have been read before all GPUs were
             results.update(self._lanes.run([("machine", ask)]))
         problems = [*self.source.problems, *self._troubles(), *_raised(results.values())]
         known, facts = self._know(results.pop("machine", None), problems)
@@ -158,7 +158,7 @@ class Sampler:
         return Snapshot(now, tuple(gpus), host, self.source.driver, tuple(problems))
 
     def stream(self, interval: float) -> Iterator[Snapshot]:
-        """Yield a snapshot every `interval` seconds on a steady clock: a late one does not delay those after it."""
+        """Yield a snapshot every `interval` seconds at a steady rate: a late sample does not delay the following ones."""
         self.stay()
         interval = max(interval, _SHORTEST)
         start, tick = self.clock.monotonic(), 0
@@ -175,7 +175,7 @@ class Sampler:
             self.clock.sleep(start + tick * interval - self.clock.monotonic())
 
     def close(self) -> None:
-        """Close the source, unless one of its calls hangs: then nothing of the driver may be touched."""
+        """Close the source, unless one of its calls hangs: then the driver must not be touched."""
         if not self._lanes.hanging:
             self._lanes.run([("source", self.source.close)])
         self._lanes.close()
@@ -227,9 +227,9 @@ class Sampler:
         self._asleep = asleep
 
     def _know(self, answer: Any, problems: list[Problem]) -> tuple[dict[int, Facts], Facts | None]:
-        """Return what the machine knows of the processes, and of itself; either may be missing, with a problem."""
+        """Return the details of processes and of the host; either may be missing, with a problem."""
         if answer is None:
-            problems.append(Problem("machine", "the kernel does not answer about processes or the machine."))
+            problems.append(Problem("machine", "the kernel does not respond to reads of process and host information."))
         if not isinstance(answer, SourceAnswer):
             return {}, None
         if answer.foreign:
@@ -250,7 +250,7 @@ class Sampler:
 
 
 class SourceAnswer:
-    """What the machine said in one sample: of processes, of itself, and whether the driver's pids are not its own."""
+    """The host's part of one sample: processes, the host itself, and whether the driver reports PIDs of another namespace."""
 
     __slots__ = ("foreign", "host", "processes")
 
@@ -261,7 +261,7 @@ class SourceAnswer:
 
 
 def _asking(machine: Machine, plan: Plan, slow: bool, seen: dict[Hashable, DeviceSample]) -> Callable[[], SourceAnswer]:
-    """Return the job that asks the machine: in a lane like the GPUs, since the kernel too can hang over a stuck process."""
+    """Return the job that reads the host. It runs in a lane like the GPUs: reading a stuck process can hang, too."""
 
     def ask() -> SourceAnswer:
         answer = SourceAnswer()
@@ -308,5 +308,5 @@ def _samples(answers: Iterable[DeviceSample]) -> Iterator[DeviceSample]:
 
 
 def _raised(answers: Iterable[object]) -> list[Problem]:
-    """Name what a source raised where it should have answered: our own mistake, said instead of hidden."""
+    """Describe an unexpected exception of a source: a bug of ours, reported instead of hidden."""
     return [Problem("gpulse", f"{type(error).__name__}: {error}") for error in answers if isinstance(error, Exception)]

@@ -1,4 +1,4 @@
-"""A track: what is remembered of one GPU between samples, and how an answer becomes a Gpu."""
+"""The state kept for one GPU between samples, and how its answers become a Gpu."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .rates import Rates
 
-_OUTLASTING = ("xid_last",)  # what a lost GPU still has to say: why it was lost
+_OUTLASTING = ("xid_last",)  # what is still shown of a lost GPU: why it was lost
 
 
 class Track:
-    """One GPU over time: static and slow values stay until asked again, a lost or silent GPU keeps nothing but its identity."""
+    """One GPU over time: static and slow values are kept until read again; a lost or silent GPU keeps only its identity."""
 
     def __init__(self, position: int, plan: Plan, rates: Rates, dropped: dict[str, int]) -> None:
         self._position = position
@@ -32,13 +32,13 @@ class Track:
         self._since: float | None = None
 
     def adopt(self, plan: Plan) -> None:
-        """Go on with another plan; what it no longer asks for is forgotten."""
+        """Switch to another plan; values that it does not read are forgotten."""
         self._plan = plan
         self._kept = {key: value for key, value in self._kept.items() if key in plan.lasting}
         self._kept_gaps = {key: gap for key, gap in self._kept_gaps.items() if key in plan.lasting}
 
     def due(self, slow: bool) -> frozenset[str]:
-        """Return the keys to ask now; `slow` says that the slow ones are due."""
+        """Return the keys to read now; `slow`: the slow ones are due."""
         keys = self._plan.fast | self._plan.slow if slow or self._empty else self._plan.fast
         missing = [
             key for key in self._plan.static if key not in self._kept and self._kept_gaps.get(key) != "unsupported"
@@ -46,7 +46,7 @@ class Track:
         return keys.union(missing) if missing else keys
 
     def gpu(self, device: Device, sample: DeviceSample, now: float, known: dict[int, Facts]) -> Gpu:
-        """Build the row of a GPU that answered; `known` is what the machine knows of processes."""
+        """Build the values of a GPU that responded; `known` holds the host's details of processes."""
         self._prepare(sample, self._position)
         if sample.state == "ok":
             self._remember(sample)
@@ -68,7 +68,7 @@ class Track:
         return gpu
 
     def silent(self, device: Device, now: float, gap: Gap) -> Gpu:
-        """Build the row of a GPU that did not answer: who it is, and nothing it may have said before."""
+        """Build the values of a GPU that did not respond: its identity, and none of its earlier values."""
         self._forget()
         state: State = "timeout" if gap == "timeout" else "ok"
         gaps: dict[str, Gap] = dict.fromkeys(self._plan.asked - device.identity.keys(), gap)

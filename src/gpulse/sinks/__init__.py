@@ -1,4 +1,4 @@
-"""Where samples go: files, TensorBoard, Weights & Biases, MLflow, or any function. A name is found at its first use."""
+"""Destinations of samples: files, TensorBoard, Weights & Biases, MLflow, or any function. Names are loaded at their first use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HOMES = {
     "Sample": "base",
     "Mark": "base",
 }
-__all__ = list(_HOMES)  # one table, not two
+__all__ = list(_HOMES)  # a single table of names
 
 
 def __getattr__(name: str) -> object:

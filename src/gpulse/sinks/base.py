@@ -1,4 +1,4 @@
-"""The contract of a sink: where a monitor's samples go."""
+"""The interface of a sink, which receives a monitor's samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Mark:
-    """Something the program said of itself: `value` is what it gave with the name, None when it gave nothing."""
+    """A mark set by the program; `value` is None if the program gave none."""
 
     __slots__ = ("name", "time", "value")
 
@@ -23,14 +23,14 @@ class Mark:
 
 
 class Sample:
-    """One moment as sinks see it, immutable by agreement.
+    """One sample as passed to sinks; do not modify it.
 
-    `values` holds finite numbers by tag (gpu0/memory_used, host/cpu_percent, process/cpu_percent, train/steps_per_second), a
-    value that is missing is left out. `time` is in seconds since 1970, `elapsed` in seconds since the monitor started, and
-    grows from sample to sample. `step` counts the program's steps and never goes back; None while it has counted none.
-    `phase` is the innermost phase, empty outside of all. `marks` are those since the sample before. `texts` says, by tag,
-    what a value is and of which GPU. `snapshot` is all that was read; `program` is the monitored process with its descendants.
-    `events` are what happened to the GPUs since the sample before.
+    `values` holds finite numbers by tag (gpu0/memory_used, host/cpu_percent, process/cpu_percent, train/steps_per_second), and
+    omits missing values. `time` is in seconds since 1970, `elapsed` in seconds since the monitor started, and
+    grows from sample to sample. `step` counts the program's steps and never decreases; None before the first step.
+    `phase` is the innermost phase, or empty. `marks` are those since the previous sample. `texts` describes each tag and
+    names its GPU. `snapshot` is the complete snapshot; `program` is the monitored process with its descendants.
+    `events` are the events of the GPUs since the previous sample.
     """
 
     __slots__ = ("elapsed", "events", "marks", "phase", "program", "snapshot", "step", "texts", "time", "values")
@@ -62,24 +62,24 @@ class Sample:
 
 
 class Sink:
-    """A place for samples. `open` is called once, in the program's own thread; `write` and `close` in one other thread.
+    """A destination of samples. `open` is called once in the program's thread; `write` and `close` in one other thread.
 
-    What a sink needs of other packages it imports in `open`, and raises GpulseError saying what is missing. An error that
-    `write` raises costs that sink this sample and nothing else. `flush` is called now and then and must not wait long.
+    A sink imports other packages in `open`, and raises GpulseError if one is missing. If `write` raises, only that sample
+    of that sink is lost. `flush` is called from time to time and must not block for long.
     """
 
     name = "sink"
-    processes: tuple[str, ...] = ()  # what it wants to know of each process on a GPU, by catalog key
+    processes: tuple[str, ...] = ()  # catalog keys to read for each process on a GPU
 
     def open(self) -> None:
-        """Get ready; nothing has to be made before the first sample."""
+        """Prepare; nothing needs to be created before the first sample."""
 
     def write(self, sample: Sample) -> None:
-        """Take one sample."""
+        """Write one sample."""
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Hand on what is held back, so that a program that is killed loses little."""
+        """Write buffered data, so that a killed program loses little."""
 
     def close(self) -> None:
         """Finish; safe to call twice and without `open`."""

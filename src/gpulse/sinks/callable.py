@@ -1,4 +1,4 @@
-"""Samples to any function."""
+"""Pass samples to a function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class CallableSink(Sink):
     """Calls f(values, step, time) for every sample, in the monitor's thread.
 
-    `values` is a dict of its own by tag, `step` is None before the first one, `time` is in seconds since 1970.
+    `values` is a new dict by tag, `step` is None before the first step, `time` is in seconds since 1970.
     """
 
     name = "callable"

@@ -1,4 +1,4 @@
-"""Samples to a CSV file, one a line, that pandas and spreadsheets read as it is."""
+"""Write samples to a CSV file, one per row, that pandas and spreadsheets can read."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FIXED = ("time", "elapsed", "step", "phase")
 
 
 class CsvSink(Sink):
-    """Writes time (RFC 3339, UTC), elapsed (seconds), step, phase and a column for every tag; a missing value is an empty cell.
+    """Writes time (RFC 3339, UTC), elapsed (seconds), step, phase and one column per tag; a missing value is an empty cell.
 
-    The first sample makes the columns. A tag that comes later gets a column behind them: the file is written anew for it and
-    replaced at once, so a reader sees it before or after. A file that an earlier run wrote to the same path is continued; one
-    that is not such a file is refused. A text that a spreadsheet would take for a formula begins with an apostrophe.
+    The first sample defines the columns. A tag that appears later gets a column at the end: the file is rewritten and
+    replaced atomically. A file written by an earlier run is continued; any other file is rejected. Text that a spreadsheet
+    would take for a formula is prefixed with an apostrophe.
     """
 
     name = "csv"
@@ -38,11 +38,11 @@ class CsvSink(Sink):
         self._columns, self._places = [], {}
         header = first_line(self.path)
         if header is not None:
-            from csv import reader  # 2 ms, only for a file that is continued
+            from csv import reader  # takes 2 ms, only needed to continue a file
 
             self._columns = next(reader([header]), [])
             if tuple(self._columns[: len(FIXED)]) != FIXED:
-                raise GpulseError(f"{self.path} is there and was not written by a CsvSink.", "Choose another name.")
+                raise GpulseError(f"{self.path} exists and was not written by a CsvSink.", "Choose another name.")
         self._file = LineFile(self.path, keep=True)
 
     def write(self, sample: Sample) -> None:
@@ -64,7 +64,7 @@ class CsvSink(Sink):
             self._file = None
 
     def _make_room(self, tags: Iterable[str]) -> None:
-        """Give every tag its column, after those there are."""
+        """Add a column at the end for every new tag."""
         names = {tag: _cell(tag) for tag in tags}
         fresh = sorted(set(names.values()).difference(self._columns[len(FIXED) :]))
         if not self._columns:
@@ -80,7 +80,7 @@ class CsvSink(Sink):
         self._columns = columns
 
     def _widen(self, columns: list[str]) -> None:
-        """Write the file anew with more columns: 0.3 s for a day of samples every second, and rare after the first few."""
+        """Rewrite the file with more columns: takes 0.3 s for a day of samples at 1 Hz, and is rare after the first few samples."""
         assert self._file is not None
         room = b"," * (len(columns) - len(self._columns)) + b"\n"
         draft = f"{self.path}.{os.getpid()}.tmp"
@@ -93,19 +93,19 @@ class CsvSink(Sink):
         except OSError as error:
             if os.path.exists(draft):
                 os.unlink(draft)
-            raise GpulseError(f"{self.path} cannot get another column: {error.strerror}.") from None
+            raise GpulseError(f"{self.path} cannot be extended by a column: {error.strerror}.") from None
         self._file.reopen()
         self._columns = columns
 
 
 def _moment(seconds: float) -> str:
-    """Write a time always with its fraction: a column in two formats is text to pandas."""
+    """Format a time, always with its fraction: pandas would read a column with two formats as text."""
     text = time_text(seconds)
     return text if "." in text else f"{text[:-1]}.000000Z"
 
 
 def _cell(text: str) -> str:
-    """Return text on one line, control characters written out, that no spreadsheet runs as a formula."""
+    """Return text on one line with control characters escaped, which no spreadsheet runs as a formula."""
     if not text.isprintable():
         text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "'")) else text

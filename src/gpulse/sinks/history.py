@@ -1,4 +1,4 @@
-"""Samples into the history of this machine."""
+"""Write samples to the history of this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class HistorySink(Sink):
-    """Keeps what the monitored GPUs did, for `gpulse history`; refuses, with who it is, while another writes there."""
+    """Records the monitored GPUs for `gpulse history`; `open` raises an error that names the process if another one writes there."""
 
     name = "history"
     processes = (

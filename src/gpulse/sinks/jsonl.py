@@ -1,4 +1,4 @@
-"""Samples to a file of JSON lines, which is also a recording."""
+"""Write samples to a file of JSON lines, which is also a recording."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class JsonlSink(Sink):
-    """Writes every sample as the whole snapshot (schema 1), with elapsed, step and phase beside it.
+    """Writes every sample as a complete snapshot (schema 1) with elapsed, step and phase.
 
-    `marks`, `program` (the monitored process) and `values` (what the snapshot and the program do not say) are there when they
-    hold something. `gpulse --source replay:FILE` and `read_recording` read the file. A recording that is there already is
-    continued; any other file is refused.
+    `marks`, `program` (the monitored process) and `values` (values that are in neither the snapshot nor the program) are
+    included if not empty. `gpulse --source replay:FILE` and `read_recording` read the file. An existing recording is
+    continued; any other file is rejected.
     """
 
     name = "jsonl"
@@ -37,7 +37,7 @@ class JsonlSink(Sink):
             try:
                 from_line(line)
             except RecordingError:
-                raise GpulseError(f"{self.path} is there and is not a recording.", "Choose another name.") from None
+                raise GpulseError(f"{self.path} exists and is not a recording.", "Choose another name.") from None
         self._file = LineFile(self.path, keep=True)
 
     def write(self, sample: Sample) -> None:
@@ -69,12 +69,12 @@ def _plain(sample: Sample) -> dict[str, Any]:
 def _mark_to_plain(mark: Mark) -> dict[str, Any]:
     value = mark.value
     if isinstance(value, float) and not abs(value) < float("inf"):
-        value = str(value)  # a loss may well be nan, which JSON does not know
+        value = str(value)  # a loss can be NaN, which JSON does not support
     return {"name": mark.name, "value": value, "time": mark.time}
 
 
 def _adds(tag: str, sample: Sample) -> bool:
-    """Whether a tag says something that the rest of the line does not."""
+    """Whether a tag is not already in the rest of the line."""
     place, _, key = tag.partition("/")
     if place == "host":
         return key not in HOST_METRICS

@@ -1,4 +1,4 @@
-"""Samples to an MLflow run, several at a time."""
+"""Log samples to an MLflow run, in batches."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from .base import Sample
     from .points import Axis, Point
 
-_ENOUGH = 500  # metrics worth a call
-_MOST = 1000  # that MLflow takes in one
+_ENOUGH = 500  # metrics to collect before a call
+_MOST = 1000  # limit of MLflow per call
 
 
 class MlflowSink(Sink):
-    """Logs to the run with `run_id`, or to the one active in the thread that starts the monitor; ending it stays with the program.
+    """Logs to the run with `run_id`, or to the one active in the thread that starts the monitor; the program ends the run.
 
-    `step` "seconds" counts seconds elapsed, "train" the program's steps; samples of one step are one point, their mean.
-    Letters that MLflow does not allow in a name become an underscore. A call that fails costs the points it carried.
+    `step` "seconds" counts seconds elapsed, "train" the program's steps; samples of one step are averaged to one point.
+    Characters that MLflow does not allow in a name become an underscore. A call that fails loses its points.
     """
 
     name = "mlflow"
@@ -41,10 +41,12 @@ class MlflowSink(Sink):
         mlflow = load("mlflow", "mlflow")
         run_id = self._given
         if run_id is None:
-            run = mlflow.active_run()  # of this thread: in another one there is none, and logging would begin a new run
+            run = (
+                mlflow.active_run()
+            )  # of this thread: another thread has no active run, and logging would start a new one
             if run is None:
                 raise GpulseError(
-                    "no MLflow run is active.", "Call mlflow.start_run() first, or give MlflowSink(run_id)."
+                    "no MLflow run is active.", "Call mlflow.start_run() first, or pass MlflowSink(run_id)."
                 )
             run_id = run.info.run_id
         self._run_id = run_id
@@ -58,10 +60,10 @@ class MlflowSink(Sink):
             self.flush()
 
     def flush(self) -> None:
-        """Hand on every point but the one still being gathered."""
+        """Write every point except the one still being collected."""
         while self._held:
             batch, self._held = self._held[:_MOST], self._held[_MOST:]
-            self._client.log_batch(self._run_id, metrics=batch, synchronous=True)  # waits here, in nobody's way
+            self._client.log_batch(self._run_id, metrics=batch, synchronous=True)  # blocks only this sink's thread
 
     def close(self) -> None:
         if self._client is not None:

@@ -1,4 +1,4 @@
-"""Samples as points of a curve: one value a tag and step, at steps that only grow."""
+"""Convert samples to points of a curve: one value per tag and step, with increasing steps."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Means:
-    """The mean of every tag over some samples; a sample without a tag does not count for it."""
+    """The mean of every tag over several samples; a sample without a tag does not count for it."""
 
     def __init__(self) -> None:
         self._sums: dict[str, tuple[float, int]] = {}
 
     def add(self, values: Mapping[str, float]) -> None:
-        """Take the values of one more sample."""
+        """Add the values of one sample."""
         for tag, value in values.items():
             total, count = self._sums.get(tag, (0, 0))
             self._sums[tag] = (total + value, count + 1)
@@ -43,14 +43,14 @@ class Point:
 
 
 class Points:
-    """Gathers samples by step: "seconds" counts whole seconds elapsed, "train" the program's own steps.
+    """Collects samples by step: "seconds" counts whole seconds elapsed, "train" the program's steps.
 
-    With "train", what comes before the first counted step is left out: it belongs to no step.
+    With "train", samples before the first counted step are omitted, because they belong to no step.
     """
 
     def __init__(self, axis: Axis) -> None:
         if axis not in ("seconds", "train"):
-            raise UsageError(f"step={axis!r} is not known;", 'choose "seconds" or "train".')
+            raise UsageError(f"unknown step={axis!r};", 'choose "seconds" or "train".')
         self._by_second = axis == "seconds"
         self._base = 0
         self._step = -1
@@ -58,10 +58,10 @@ class Points:
         self._means: Means | None = None
 
     def add(self, sample: Sample) -> Point | None:
-        """Take a sample; return the point before it when it begins a new step."""
+        """Add a sample; return the previous point if the sample starts a new step."""
         step = self._base + int(sample.elapsed) if self._by_second else sample.step
         if step is None or (self._means is None and step <= self._step):
-            return None  # of no step, or of one that has been given away
+            return None  # belongs to no step, or to one already returned
         means = Means() if self._means is None or step > self._step else self._means
         means.add(sample.values)
         done = None if means is self._means else self.finish()
@@ -69,7 +69,7 @@ class Points:
         return done
 
     def resume(self) -> None:
-        """Begin with another monitor: its seconds are counted on from those before, steps are what the program says."""
+        """Start with another monitor: its seconds continue from the previous ones; steps are the program's."""
         self._means = None
         if self._by_second:
             self._base = self._step + 1
@@ -77,11 +77,11 @@ class Points:
             self._step = -1
 
     def finish(self) -> Point | None:
-        """Return the point that is being gathered, None when there is none."""
+        """Return the point that is being collected, or None."""
         means, self._means = self._means, None
         return None if means is None else Point(self._step, self._time, means.values())
 
 
 def under(prefix: str, tag: str) -> str:
-    """Return the name of a tag below a prefix, which may be empty."""
+    """Return the name of a tag with a prefix, which may be empty."""
     return f"{prefix}/{tag}" if prefix else tag

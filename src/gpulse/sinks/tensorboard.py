@@ -1,4 +1,4 @@
-"""Samples to TensorBoard: a run of their own, or the writer that the program has already."""
+"""Write samples to TensorBoard: to their own run, or to a writer of the program."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class TensorBoardSink(Sink):
-    """Writes a curve for every tag, its steps always growing, its times those of the samples.
+    """Writes one curve per tag, with increasing steps and the times of the samples.
 
-    With `logdir` the run is a directory of its own below it, gpulse or the next free gpulse-2, since TensorBoard reads one
-    writer's file a directory; `directory` names it once open. With `writer` (torch.utils.tensorboard or tensorboardX) the
-    curves join the program's own, and closing it stays with the program. Without both, logdir is runs, as for other writers.
-    `step` "seconds" counts seconds elapsed, "train" the program's steps; samples of one step are one point, their mean.
-    Values have the 24 bits that TensorBoard keeps.
+    With `logdir`, the run is a new directory in it, gpulse or the next free gpulse-2, because TensorBoard reads one writer's
+    file per directory; `directory` is its path once open. With `writer` (torch.utils.tensorboard or tensorboardX), the curves
+    are added to the program's own, and the program closes the writer. Without both, logdir is "runs", as for other writers.
+    `step` "seconds" counts seconds elapsed, "train" the program's steps; samples of one step are averaged to one point.
+    Values have the 24 bits of precision that TensorBoard keeps.
     """
 
     name = "tensorboard"
@@ -75,7 +75,7 @@ class TensorBoardSink(Sink):
         self._put(self._points.add(sample))
 
     def flush(self) -> None:
-        """Hand on every point but the one still being gathered."""
+        """Write every point except the one still being collected."""
         if self._curves is not None:
             self._curves.flush()
 
@@ -97,7 +97,7 @@ class TensorBoardSink(Sink):
 
 
 class _Writer:
-    """A SummaryWriter as the libraries have it; `own` says that closing it, and its spare arguments, are ours."""
+    """A SummaryWriter of one of the libraries; `own`: we created it, so we may pass more arguments and must close it."""
 
     def __init__(self, writer: Any, own: bool = False) -> None:
         self._writer = writer
@@ -116,9 +116,9 @@ class _Writer:
 
 
 class _EventFile:
-    """An event file of ours, in TensorBoard's own format by its own record writer.
+    """Our own event file, in TensorBoard's format and with its record writer.
 
-    Its EventFileWriter would do too, but loads all of TensorFlow where that is installed; this needs no thread either.
+    TensorBoard's EventFileWriter would load all of TensorFlow if that is installed, and would need a thread.
     """
 
     def __init__(self, directory: str, record_writer: Any) -> None:
@@ -153,7 +153,7 @@ class _EventFile:
 
 
 def _fresh_directory(logdir: str) -> str:
-    """Make and return the first of gpulse, gpulse-2, ... that is not there yet."""
+    """Create and return the first of gpulse, gpulse-2, ... that does not exist yet."""
     number, path = 1, os.path.join(logdir, "gpulse")
     while True:
         try:
@@ -162,6 +162,6 @@ def _fresh_directory(logdir: str) -> str:
             number += 1
             path = os.path.join(logdir, f"gpulse-{number}")
         except OSError as error:
-            raise GpulseError(f"{path} cannot be made: {error.strerror}.") from None
+            raise GpulseError(f"{path} cannot be created: {error.strerror}.") from None
         else:
             return path

@@ -1,4 +1,4 @@
-"""Samples to Weights & Biases, beside what the program logs and without touching its steps."""
+"""Log samples to Weights & Biases, in addition to what the program logs and without changing its steps."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class WandbSink(Sink):
-    """Logs to `run`, or to the run that is active when the monitor starts; finishing it stays with the program.
+    """Logs to `run`, or to the run that is active when the monitor starts; the program finishes the run.
 
-    The curves lie under `prefix` over prefix/elapsed, in seconds. W&B has one row a step, and only what finishes a row moves
-    run.step: so the samples go into the row that the program's next log() finishes, as their mean since the row before, and
-    what comes after its last one into the row that finish() writes. A program that logs nothing itself wants `commit`: then
-    every sample is a row of its own, and moves run.step by one.
+    The curves are under `prefix`, with prefix/elapsed in seconds as x axis. W&B has one row per step, and only finishing a row
+    advances run.step. Samples therefore go into the row that the program's next log() finishes, as their mean since the
+    previous row, and those after its last log() into the row that finish() writes. If the program does not call log(), use
+    `commit`: then every sample is its own row and advances run.step by one.
     """
 
     name = "wandb"
@@ -36,7 +36,7 @@ class WandbSink(Sink):
     def open(self) -> None:
         run = load("wandb", "wandb").run if self._given is None else self._given
         if run is None:
-            raise GpulseError("no W&B run is active.", "Call wandb.init() first, or give WandbSink(run).")
+            raise GpulseError("no W&B run is active.", "Call wandb.init() first, or pass WandbSink(run).")
         run.define_metric(under(self._prefix, "*"), step_metric=under(self._prefix, "elapsed"))
         self._run, self._row = run, -1
 
@@ -45,7 +45,7 @@ class WandbSink(Sink):
             return
         if self._commit:
             self._means = Means()
-        elif (row := self._run.step) != self._row:  # asks W&B's own process: 0.4 ms
+        elif (row := self._run.step) != self._row:  # asks W&B's own process, which takes 0.4 ms
             self._row, self._means = row, Means()
         self._means.add(sample.values)
         values = {under(self._prefix, tag): value for tag, value in self._means.values().items()}

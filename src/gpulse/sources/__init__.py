@@ -1,4 +1,4 @@
-"""Where readings come from: the only folder that touches hardware, drivers, /proc and /sys.
+"""Sources of values: the only folder that accesses hardware, drivers, /proc and /sys.
 
-May import: store, model, units, errors. Never here: formatting, rates over time, threads.
+May import store, model, units and errors. Contains no formatting, no rates and no threads.
 """

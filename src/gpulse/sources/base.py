@@ -1,7 +1,7 @@
-"""The seam: what every source, device and machine offers to the sampler.
+"""The interface of every source, device and machine towards the sampler.
 
-Nothing here keeps time: a count that only grows is handed up as a Counter, and the sampler makes the rate.
-Values may be wrong, absent or absurd; the sampler checks them against the catalog.
+Sources keep no time: a count that only grows is returned as a Counter, and the sampler computes the rate.
+Values may be wrong or missing; the sampler checks them against the catalog.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Counter:
-    """A count that only grows: the rate is `scale` times its growth over the growth of `at`, both since the read before.
+    """A count that only grows: its rate is `scale` times its growth divided by the growth of `at`, both since the previous read.
 
-    `apart` is the growth of `at` below which two reads say nothing: the kernel counts CPU time in hundredths of a second.
+    `apart` is the minimum growth of `at` for a meaningful rate: the kernel counts CPU time in hundredths of a second.
     """
 
     __slots__ = ("apart", "at", "scale", "value")
@@ -35,7 +35,7 @@ class Counter:
 
 
 class Facts:
-    """What was read of one thing in one sample: values, why others are missing, and counters still to become rates."""
+    """The result of one read: values, the reasons of missing ones, and counters that the sampler turns into rates."""
 
     __slots__ = ("counters", "gaps", "values")
 
@@ -46,7 +46,7 @@ class Facts:
 
 
 class DeviceSample(Facts):
-    """What one GPU answered in one sample; `processes` are raw, by pid, without what the machine knows of them."""
+    """The result of reading one GPU; `processes` are by PID and do not include the host's details."""
 
     __slots__ = ("instances", "processes", "state")
 
@@ -58,37 +58,37 @@ class DeviceSample(Facts):
 
 
 class Device:
-    """One GPU of a source. `identity` holds what never changes and is known without asking again.
+    """One GPU of a source. `identity` holds values that never change.
 
-    One device is read by one thread at a time; different devices may be read side by side.
+    One device is read by one thread at a time; different devices may be read in parallel.
     """
 
     identity: Mapping[str, Value]
-    trouble: str = ""  # what keeps this GPU from being read at all, as a sentence
+    trouble: str = ""  # why this GPU cannot be read at all, as a sentence
 
     def attach(self) -> None:
-        """Find out who it is. Called once after the source is open; a device that cannot now must try again when read."""
+        """Read the identity. Called once after the source is open; a device that fails must retry when it is read."""
 
     def parts(self) -> list[Mapping[str, Value]]:
-        """Return the identities of the instances this GPU is divided into, if it is."""
+        """Return the identities of the MIG instances of this GPU, if any."""
         return []
 
     def prime(self, keys: Key) -> None:
-        """Take the first of the two samples that some of these metrics need, so that a read soon after has them."""
+        """Take the first of the two readings that some of these metrics need, so that a read shortly after has their values."""
 
     def settled(self) -> bool:
-        """Tell whether a read now would find what `prime` began; a source with nothing to wait for says True."""
+        """Return whether a read now would have the values started by `prime`; True if there is nothing to wait for."""
         return True
 
     def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
-        """Read these metrics, and the processes unless `process_keys` is None; never raises for a value that is missing."""
+        """Read these metrics, and the processes unless `process_keys` is None; never raises for a missing value."""
         raise NotImplementedError
 
 
 class Machine:
-    """The computer around the GPUs: its own metrics, and what it knows of a process by pid.
+    """The host that the GPUs are in: its own metrics, and details of processes by PID.
 
-    `real` says that its pids are processes of this computer, which a signal can reach.
+    `real`: its PIDs are processes of this computer, which can be signaled.
     """
 
     real = False
@@ -98,22 +98,22 @@ class Machine:
         raise NotImplementedError
 
     def processes(self, pids: Collection[int], keys: Key) -> dict[int, Facts]:
-        """Read these metrics of these processes; a pid that is gone or not ours to see is left out."""
+        """Read these metrics of these processes; PIDs that have ended or are not visible are omitted."""
         raise NotImplementedError
 
     def about(self, pid: int) -> dict[str, str]:
-        """Return what else is known of one process, by word: its cgroup, its environment with secrets masked."""
+        """Return more details of one process: its cgroup, and its environment with secrets masked."""
         return {}
 
     def foreign(self, pids: Collection[int]) -> bool:
-        """Tell whether these pids, as the driver gives them, belong to a PID namespace other than ours."""
+        """Return whether these PIDs, as reported by the driver, belong to another PID namespace than ours."""
         return False
 
 
 class Source:
-    """A kind of place to read GPUs from. Opened once, closed by whoever opened it; usable again after a fork.
+    """A provider of GPUs. Opened once and closed by the caller; usable again after a fork.
 
-    `open` raises SourceUnavailable with cause and remedy. `driver` and `problems` are filled by `open`.
+    `open` raises SourceUnavailable with cause and remedy. `open` sets `driver` and `problems`.
     """
 
     name: str
@@ -127,18 +127,18 @@ class Source:
         raise NotImplementedError
 
     def refresh(self) -> None:
-        """Called before each sample: notice a fork, a GPU that woke up, a driver that came back."""
+        """Called before each sample: detect a fork, a GPU that woke up, or a driver that came back."""
 
     def stay(self) -> None:
-        """Called once by those who will look again and again: begin to note what shows only to them."""
+        """Called once by callers that sample repeatedly: start recording what only shows over time."""
 
     def close(self) -> None:
-        """Let go of everything; safe to call twice and after a failed open."""
+        """Release everything; safe to call twice and after a failed open."""
 
     def examine(self) -> list[Check]:
-        """Return what a doctor should know before the source is opened; wakes and starts nothing."""
+        """Return the checks for `gpulse doctor` that need no open source; wakes and starts nothing."""
         return []
 
     def recorded(self) -> Snapshot | None:
-        """Return a whole snapshot where the source plays a recording, else None. Raises StopIteration at the end."""
+        """Return a complete snapshot if the source is a recording, else None. Raises StopIteration at the end."""
         return None

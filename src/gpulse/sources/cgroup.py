@@ -1,4 +1,4 @@
-"""Who a process belongs to: container, Kubernetes pod and batch job, from its cgroup path and environment."""
+"""The container, Kubernetes pod and batch job of a process, from its cgroup path and environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JOB_VARIABLES = (
 
 
 def owner_of(cgroup: str, environ: dict[str, str]) -> dict[str, str]:
-    """Return `container`, `pod` and `job` as far as the texts tell; both texts come from the process and are not trusted."""
+    """Return `container`, `pod` and `job` as far as they can be determined; both texts are untrusted."""
     owner: dict[str, str] = {}
     if found := _CONTAINER.search(cgroup):
         owner["container"] = found[1][:12]

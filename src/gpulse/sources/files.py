@@ -1,4 +1,4 @@
-"""Reading small kernel files: one open, one read, and None instead of an exception."""
+"""Read small kernel files: one open, one read, and None instead of an exception."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def read_bytes(path: str, size: int = 65536) -> bytes | None:
-    """Return the content of a small file, or None when it cannot be read; os.read costs a third of open().read()."""
+    """Return the content of a small file, or None if it cannot be read; os.read costs a third of open().read()."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -26,7 +26,7 @@ def read_text(path: str, size: int = 65536) -> str | None:
 
 
 def read_int(path: str) -> int | None:
-    """Return the content as a whole number, or None."""
+    """Return the content as an integer, or None."""
     text = read_text(path, 64)
     try:
         return None if text is None else int(text)
@@ -35,7 +35,7 @@ def read_int(path: str) -> int | None:
 
 
 def names(path: str) -> list[str]:
-    """Return what a folder holds, sorted, or nothing when it cannot be read."""
+    """Return the sorted names in a folder, or nothing if it cannot be read."""
     try:
         return sorted(os.listdir(path))
     except OSError:
@@ -43,7 +43,7 @@ def names(path: str) -> list[str]:
 
 
 def link(path: str) -> str:
-    """Return what a symbolic link points to, or nothing when it cannot be read."""
+    """Return the target of a symbolic link, or an empty text if it cannot be read."""
     try:
         return os.readlink(path)
     except OSError:

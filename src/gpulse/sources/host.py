@@ -1,4 +1,4 @@
-"""The machine around the GPUs, from /proc: processors, memory, disks, network."""
+"""Metrics of the host from /proc: CPUs, memory, disks, network."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _CPU = frozenset({"cpu_percent", "cpu_per_core", "iowait"})
 _MEMORY = frozenset({"memory_used", "memory_total", "swap_used", "swap_total"})
 _DISK = frozenset({"disk_read", "disk_write"})
 _NET = frozenset({"net_rx", "net_tx"})
-_APART = 5  # ticks of one processor that two counts must be apart to say something
-_SECTOR = 512  # /proc/diskstats counts sectors of this size whatever the disk's own
+_APART = 5  # minimum clock ticks of one CPU between two counts for a meaningful rate
+_SECTOR = 512  # /proc/diskstats counts sectors of this size, whatever the disk's own sector size
 
 
 def read_host(keys: Key, root: str = "") -> Facts:
-    """Read these metrics of the machine; rates come as counters. `root` stands before /proc and /sys, for tests."""
+    """Read these metrics of the host; rates are returned as counters. `root` is prefixed to /proc and /sys, for tests."""
     facts = Facts()
     facts.values["name"] = os.uname().nodename
     facts.values["cpu_count"] = os.cpu_count() or 1
@@ -29,13 +29,13 @@ def read_host(keys: Key, root: str = "") -> Facts:
         if keys & own:
             try:
                 read(facts, root)
-            except (ValueError, IndexError):  # a kernel file in another shape costs only what it holds
+            except (ValueError, IndexError):  # a kernel file in an unknown format costs only its own values
                 facts.gaps.update(dict.fromkeys(own, "failed"))
     return facts
 
 
 def memory_info(root: str = "") -> dict[str, int]:
-    """Return /proc/meminfo in bytes, by its own words; empty where there is none."""
+    """Return /proc/meminfo in bytes, by its own keys; empty if it cannot be read."""
     lines = (read_bytes(f"{root}/proc/meminfo") or b"").decode("ascii", "replace").splitlines()
     info: dict[str, int] = {}
     for line in lines:

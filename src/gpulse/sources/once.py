@@ -1,6 +1,6 @@
-"""`once`: an attribute found out at its first use.
+"""`once`: an attribute computed at its first use.
 
-functools.cached_property holds one lock for all instances before Python 3.12: one GPU whose driver hangs would stop the others.
+functools.cached_property uses one lock for all instances before Python 3.12: one hanging GPU would block the others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 else:
 
     class once:  # noqa: N801  # it is used like a keyword
-        """Call the function at the first sample and keep its answer on the instance."""
+        """Call the function at the first access and keep its result on the instance."""
 
         def __init__(self, find):
             self._find = find

@@ -1,4 +1,4 @@
-"""What the machine knows of a process, straight from /proc: psutil would cost 22 ms at start and more at every sample."""
+"""Details of processes, read directly from /proc: psutil would cost 22 ms at start and more at every sample."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from .base import Key
 
-_APART = 0.05  # seconds that two counts of CPU time must be apart to say something
+_APART = 0.05  # minimum seconds between two counts of CPU time for a meaningful rate
 _OWNER = frozenset({"container", "pod", "job"})
 _TRAFFIC = frozenset({"tree_read", "tree_write"})
 _TREE = frozenset({"tree_cpu_percent", "children", "tree_memory"}) | _TRAFFIC
-_INIT_NAMESPACE = "pid:[4026531836]"  # the kernel gives the first PID namespace this number always
+_INIT_NAMESPACE = "pid:[4026531836]"  # the kernel always gives this number to the first PID namespace
 
 
 class Stat:
-    """The numbers of one /proc/PID/stat that matter here; times in clock ticks, `reaped` those of children that have ended."""
+    """Values from one /proc/PID/stat; times are in clock ticks, `reaped` is the time of children that have ended."""
 
     __slots__ = ("cpu", "name", "parent", "reaped", "resident", "started")
 
@@ -38,7 +38,7 @@ class Stat:
 
 
 def parse_stat(content: bytes) -> Stat | None:
-    """Read one /proc/PID/stat; the name stands in brackets and may itself hold brackets and spaces."""
+    """Parse one /proc/PID/stat; the name is in parentheses and may itself contain parentheses and spaces."""
     head, _, tail = content.rpartition(b")")
     words = tail.split()
     try:
@@ -50,9 +50,9 @@ def parse_stat(content: bytes) -> Stat | None:
 
 
 class Tree:
-    """A process with all its descendants, added up: ticks, resident pages, bytes read and written (None: not ours to see).
+    """Totals of a process and all its descendants: ticks, resident pages, bytes read and written (None: not visible).
 
-    What we ourselves cost does not count as the program's, though a monitor is its child.
+    gpulse's own processes are not counted, although a monitor may be a child of the program.
     """
 
     def __init__(self, root: int, stats: Mapping[int, Stat], children: Mapping[int, Sequence[int]]) -> None:
@@ -63,15 +63,15 @@ class Tree:
             reached.update(fresh)
             self.pids.extend(fresh)
         alive = [stats[pid] for pid in self.pids if pid in stats]
-        # what a child used is its parent's once it has been waited for, so the sum never falls when a worker ends
+        # a child's time is added to its parent when it is waited for, so the sum never falls when a worker ends
         self.ticks = sum(stat.cpu + stat.reaped for stat in alive)
         self.pages = sum(stat.resident for stat in alive)
         self.traffic: tuple[int, int] | None = None
-        self.hidden = False  # asked for its traffic and not told
+        self.hidden = False  # traffic was requested but is not visible
 
 
 class LinuxMachine(Machine):
-    """This computer, read from /proc; `root` stands before /proc and /sys, for tests."""
+    """This computer, read from /proc; `root` is prefixed to /proc and /sys, for tests."""
 
     real = True
 
@@ -97,11 +97,11 @@ class LinuxMachine(Machine):
             identity = (pid, stat.started)
             seen[identity] = self._lasting.get(identity) or self._describe(pid, stat, keys)
             known[pid] = self._facts(stat, seen[identity], trees.get(pid))
-        self._lasting = seen  # what is gone is forgotten, so a reused pid never inherits a name
+        self._lasting = seen  # ended processes are forgotten, so a reused PID never inherits a name
         return known
 
     def parent(self, pid: int) -> int | None:
-        """Return who started a process; None when it is gone."""
+        """Return the parent of a process; None if it has ended."""
         stat = self._stat(pid)
         return None if stat is None else stat.parent
 
@@ -118,14 +118,14 @@ class LinuxMachine(Machine):
         return bool(pids) and self.isolated() and not all(self._holds_a_gpu(pid) for pid in pids)
 
     def isolated(self) -> bool:
-        """Tell whether we are in a PID namespace of our own, as in most containers."""
+        """Return whether this process has its own PID namespace, as in most containers."""
         return (link(f"{self._proc}/self/ns/pid") or _INIT_NAMESPACE) != _INIT_NAMESPACE
 
     def _stat(self, pid: int | str) -> Stat | None:
         return parse_stat(read_bytes(f"{self._proc}/{pid}/stat", 4096) or b"")
 
     def _holds_a_gpu(self, pid: int) -> bool:
-        """Tell whether a process here has a GPU's device file open; without the right to look, say no."""
+        """Return whether a process has a GPU's device file open; False if that is not visible."""
         folder = f"{self._proc}/{pid}/fd"
         return any("/dev/nvidia" in link(f"{folder}/{descriptor}") for descriptor in names(folder))
 
@@ -150,7 +150,7 @@ class LinuxMachine(Machine):
         return facts
 
     def _describe(self, pid: int, stat: Stat, keys: Key) -> dict[str, str]:
-        """Read what lasts as long as the process does."""
+        """Read what never changes during the life of the process."""
         folder = f"{self._proc}/{pid}"
         lasting = {"name": stat.name, "user": self._user(folder)}
         arguments = (read_bytes(f"{folder}/cmdline") or b"").rstrip(b"\0").split(b"\0")
@@ -159,7 +159,7 @@ class LinuxMachine(Machine):
             lasting["command"] = mask(words)
             lasting["name"] = _program_name(stat.name, words[0])
         if keys & _OWNER:
-            from .cgroup import owner_of  # re-compiling its patterns is for those who ask
+            from .cgroup import owner_of  # compile its patterns only if needed
 
             environ = (read_bytes(f"{folder}/environ", 1 << 18) or b"").decode("utf-8", "replace")
             lasting.update(
@@ -185,7 +185,7 @@ class LinuxMachine(Machine):
         return self._users[uid]
 
     def _trees(self, roots: Collection[int], traffic: bool) -> dict[int, Tree]:
-        """Return the tree below each root; one walk over /proc, a few ms on a busy machine."""
+        """Return the process tree of each root; one walk over /proc takes a few ms on a busy machine."""
         stats = {int(name): stat for name in names(self._proc) if name.isdecimal() and (stat := self._stat(name))}
         children: dict[int, list[int]] = {}
         for pid, stat in stats.items():
@@ -198,7 +198,7 @@ class LinuxMachine(Machine):
         return trees
 
     def _traffic(self, pids: Sequence[int]) -> tuple[int, int] | None:
-        """Return the bytes a tree has read from and written to storage; None when one of its processes is not ours to see."""
+        """Return the bytes a tree has read from and written to storage; None if one of its processes is not visible."""
         read = written = 0
         for pid in pids:
             counts = dict(line.split(": ") for line in (read_text(f"{self._proc}/{pid}/io") or "").splitlines())
@@ -210,6 +210,6 @@ class LinuxMachine(Machine):
 
 
 def _program_name(comm: str, program: str) -> str:
-    """Return the program's name in full: the kernel cuts it at 15 characters, and threads may have renamed it."""
+    """Return the full name of the program: the kernel truncates it to 15 characters, and threads may have renamed it."""
     base = program.rsplit("/", 1)[-1]
     return base if len(comm) >= 15 and base.startswith(comm) else comm

@@ -1,11 +1,11 @@
-"""Which sources there are: a vendor is one line here and one folder beside."""
+"""The known sources. A new vendor adds one line here and one folder next to this file."""
 
 from __future__ import annotations
 
 import os
 
 from ..errors import UsageError
-from ..model.select import nearest
+from ..model.select import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ NAMES = ("auto", "nvidia", "demo", "replay:FILE")
 
 
 def make_source(name: str, root: str | None = None) -> Source:
-    """Return the source of this name, not yet opened; raise UsageError when there is none.
+    """Return the source with this name, not yet opened; raise UsageError if it is unknown.
 
-    `root` stands before /proc and /sys, for tests; None takes it from GPULSE_ROOT.
+    `root` is prefixed to /proc and /sys, for tests; None takes it from GPULSE_ROOT.
     """
     kind, _, detail = name.partition(":")
     if kind in ("auto", "nvidia"):
@@ -32,13 +32,12 @@ def make_source(name: str, root: str | None = None) -> Source:
         from .replay.source import ReplaySource
 
         return ReplaySource(detail)
-    close = nearest(kind, [known.partition(":")[0] for known in NAMES])
-    hint = f"; did you mean {close[0]}?" if close and close[0] != kind else "."
-    raise UsageError(f"there is no source {name!r}{hint}", f"Choose one of {', '.join(NAMES)}.")
+    hint = did_you_mean(kind, [known.partition(":")[0] for known in NAMES])
+    raise UsageError(f"unknown source {name!r}{hint}", f"choose one of {', '.join(NAMES)}.")
 
 
 def metric_sources() -> dict[str, frozenset[str]]:
-    """Return, by vendor, the GPU metrics that its source can have on some machine."""
+    """Return the GPU metrics that each vendor's source can read on some machine."""
     from .nvidia.device import KEYS
 
     return {"nvidia": KEYS}

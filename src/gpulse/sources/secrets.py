@@ -1,4 +1,4 @@
-"""Masking secrets in command lines, done where they are read so that no surface can forget it."""
+"""Mask secrets in command lines where they are read, so that no surface can forget it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PREFIXES = ("sk-", "hf_", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xo
 
 
 def mask(arguments: Sequence[str]) -> str:
-    """Join a command line, with the values of options that name a secret, known key shapes and passwords in URLs replaced."""
+    """Join a command line; mask the values of options that name a secret, known key formats, and passwords in URLs."""
     shown: list[str] = []
     hide_next = False
     for argument in arguments:
@@ -42,7 +42,7 @@ def mask(arguments: Sequence[str]) -> str:
 
 def _names_a_secret(name: str) -> bool:
     lowered = name.lower()
-    # counts and paths of tokens are not secrets: --max-tokens, --tokenizer, --author
+    # these are not secrets: --max-tokens, --tokenizer, --author
     return any(word in lowered for word in _WORDS) and not any(
         word in lowered for word in ("tokens", "tokeniz", "author", "num_token")
     )

@@ -1,1 +1,1 @@
-"""A command that is watched: started as it would be without us, and told about at its end."""
+"""Run a command unchanged, sample its GPUs, and summarize its usage at the end."""

@@ -1,4 +1,4 @@
-"""The command: its own terminal, its own signals, its own exit code; we only stand beside it."""
+"""The command of `gpulse run`: it keeps its terminal, its signals and its exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
-# What somebody may send to us and mean for the command. Those that stop and go on reach both by themselves.
+# Signals to us that are meant for the command. Those that stop and continue reach both anyway.
 _FORWARDED = {
     signal.SIGINT,
     signal.SIGQUIT,
@@ -28,41 +28,41 @@ _FORWARDED = {
 }
 _HELD = _FORWARDED | {signal.SIGCHLD}
 _TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
-_BY_KERNEL = 0x80  # si_code of a signal that a terminal sent, to the command as well
-_POLL = 1.0  # seconds after which we look by ourselves: a thread that is not ours may have taken the signal
+_BY_KERNEL = 0x80  # si_code of a signal from a terminal, which the command also receives
+_POLL = 1.0  # seconds after which to check without a signal: another thread may have taken it
 _JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
-_PYTHONS = {signal.SIGPIPE, signal.SIGXFSZ}  # ignored by Python itself; a command expects them as they are
+_PYTHONS = {signal.SIGPIPE, signal.SIGXFSZ}  # Python ignores these; a command expects their default
 
 
 class NotStarted(GpulseError):
-    """A command that cannot be started; the exit code is the one a shell gives."""
+    """A command that cannot be started; the exit code is that of a shell."""
 
     exit_code = 126
 
 
 class SignalsHeld(SystemClock):
-    """Keeps signals that may be meant for a command waiting, from now on; as a clock, it lets them in while somebody sleeps.
+    """Blocks signals that may be meant for a command; as a clock, it lets them in during sleeps.
 
-    It must be there before any thread: one that hangs in a driver would take a signal, and end us beside a living command.
+    It must be created before any thread: a thread that hangs in a driver would take a signal and end gpulse while the command runs.
     """
 
     def __init__(self) -> None:
         if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take the command's exit code with it
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, the command's exit code would be lost
         self.before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
 
     def sleep(self, seconds: float) -> None:
-        """Wait, while signals take their course: no command is there yet that they could be meant for."""
+        """Sleep with signals enabled: there is no command yet that they could be meant for."""
         signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
         super().sleep(seconds)
         signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
 
 
 class Child:
-    """A command that runs. Signals to us wait until `wait`, which hands them on; `seconds` is how long it took, then."""
+    """A running command. Signals to gpulse are held until `wait`, which forwards them; `seconds` is its duration afterwards."""
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], held: SignalsHeld) -> None:
-        """Start it; raise NotStarted with a shell's exit code when it cannot be."""
+        """Start it; raise NotStarted with a shell's exit code if that fails."""
         self.seconds = 0.0
         self._started = time.monotonic()
         try:
@@ -71,7 +71,7 @@ class Child:
             raise _not_started(command[0], error) from None
 
     def wait(self) -> int:
-        """Return the status of the command, as os.waitpid gives it, once it has ended."""
+        """Wait for the command to end and return its status, as os.waitpid does."""
         while True:
             done, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
             if done and not os.WIFSTOPPED(status):
@@ -87,18 +87,18 @@ class Child:
                     pass
 
     def _stop_too(self) -> None:
-        """Stop like the command, or the shell waits for us and nobody can wake it; unless a shell has just stopped and woken both."""
+        """Stop like the command, otherwise the shell would wait for us forever; unless a shell has just stopped and resumed both."""
         time.sleep(0.02)
         if os.waitid(os.P_PID, self.pid, os.WCONTINUED | os.WNOHANG) is None:
             os.kill(os.getpid(), signal.SIGSTOP)
 
     def _has_it(self, found: signal.struct_siginfo) -> bool:
-        """Tell whether the command knows already: a terminal tells all, and one that sends to its group tells itself."""
+        """Return whether the command has received the signal, too: from a terminal, or because it was sent to the process group."""
         return found.si_pid == self.pid or (found.si_signo in _TERMINAL and found.si_code == _BY_KERNEL)
 
 
 def started_with() -> dict[str, str]:
-    """Return the environment as we got it: where no locale is set, Python itself sets LC_CTYPE (PEP 538)."""
+    """Return the environment as gpulse received it: if no locale is set, Python sets LC_CTYPE (PEP 538)."""
     environ = {**os.environ}
     if "LC_CTYPE" in environ:
         try:
@@ -114,9 +114,9 @@ def started_with() -> dict[str, str]:
 
 
 def end_like(status: int) -> NoReturn:
-    """End with the exit code of a command, or by the signal that ended it: a shell must not see the difference.
+    """Exit with the exit code of a command, or by the signal that ended it, so that a shell sees no difference.
 
-    At once, without what Python and libraries do at an exit: a thread of ours may be inside a driver, and would fall with it.
+    Exits immediately, without Python's cleanup, because one of our threads may be inside a driver and could crash.
     """
     if not os.WIFSIGNALED(status):
         os._exit(os.waitstatus_to_exitcode(status))
@@ -124,7 +124,7 @@ def end_like(status: int) -> NoReturn:
 
     number = os.WTERMSIG(status)
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
-    # the command has left its core; ours would tell nothing. 1 and not 0, which a core_pattern with a pipe does not heed
+    # the command has dumped its core; ours is useless. 1 and not 0, which a core_pattern with a pipe ignores
     resource.setrlimit(resource.RLIMIT_CORE, (1 if hard else 0, hard))
     if number != signal.SIGKILL:
         signal.signal(number, signal.SIG_DFL)
@@ -143,14 +143,14 @@ def _spawned(command: Sequence[str], environ: Mapping[str, str], mask: set[int |
             raise
     import shutil
 
-    # a script without #!, which every shell, and execvp, takes for one of sh
+    # a script without #!, which shells and execvp run with sh
     script = ["/bin/sh", shutil.which(command[0]) or command[0], *command[1:]]
     return os.posix_spawn(script[0], script, environ, setsigmask=mask, setsigdef=_PYTHONS)
 
 
 def _not_started(program: str, error: OSError) -> NotStarted:
     missing = isinstance(error, FileNotFoundError)
-    cure = "Is it spelled right, and in PATH?" if missing else "Is it a program, and may you run it?"
+    cure = "Check its spelling and PATH." if missing else "Check that it is an executable program."
     found = NotStarted(f"'{clean(program)}' cannot be started: {error.strerror}.", cure)
     if missing:
         found.exit_code = 127

@@ -1,4 +1,4 @@
-"""What is said of a command when it has ended: a few lines."""
+"""The summary of a command that has ended."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
     from ..analysis.summary import Summary
 
-_LONG_ENOUGH = 2.0  # seconds after which a driver that works has been seen
-_UNSEEN = "none of its processes was seen on a GPU"
-_BLIND = "whose processes are on a GPU cannot be told in this container; the GPUs it could see:"
+_LONG_ENOUGH = 2.0  # seconds after which a working driver has responded
+_UNSEEN = "none of its processes used a GPU"
+_BLIND = "process ids are hidden in this container, so these are all GPUs the command could see:"
 
 
 def headline(command: str, status: int, seconds: float) -> str:
-    """Return the first line: what ran, how long, and how it ended."""
+    """Return the first line: the command, its duration, and how it ended."""
     return f"gpulse: {_short(command)} · {seconds_text(seconds)} · {_how(status)}"
 
 
 def ending(summary: Summary, used: Mapping[str, float | None], problem: str = "", blind: bool = False) -> list[str]:
-    """Return the other lines: each of its GPUs, its CPU and memory, what limited it; see Watch for the words."""
+    """Return the other lines: each of its GPUs, its CPU and memory, and what limited it; see CommandWatch for the arguments."""
     if not summary.samples and not problem and summary.seconds >= _LONG_ENOUGH:
-        problem = "the driver did not answer."
+        problem = "the driver did not respond."
     if not summary.samples:
-        return [f"  no GPU was watched: {clean(problem)}"] if problem else []
-    lines = [f"  not all was watched: {clean(problem)}"] if problem else []
+        return [f"  GPUs were not sampled: {clean(problem)}"] if problem else []
+    lines = [f"  sampling was incomplete: {clean(problem)}"] if problem else []
     if not used:
         lines.append(f"  {_BLIND if blind else _UNSEEN}")
     lines += summary_text(summary).splitlines()[1:]
@@ -55,11 +55,11 @@ def _machine(summary: Summary, used: Mapping[str, float | None]) -> str:
     parts = []
     own = [held for held in used.values() if held is not None]
     if own:
-        parts.append(f"its own GPU memory at most {size_text(sum(own))}")
+        parts.append(f"its own GPU memory: peak {size_text(sum(own))}")
     if (cpu := summary.program.get("tree_cpu_percent")) is not None:
         parts.append(f"CPU {cpu.mean:.0f} % (p95 {cpu.p95:.0f}) of {100 * len(os.sched_getaffinity(0))} %")
     if (memory := summary.program.get("tree_memory")) is not None:
-        parts.append(f"host memory at most {size_text(memory.max)}")
+        parts.append(f"peak host memory {size_text(memory.max)}")
     read = summary.program.get("tree_read")
     if read is not None and read.mean >= 1e6:
         parts.append(f"read {size_text(read.mean)}/s")

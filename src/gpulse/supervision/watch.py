@@ -1,4 +1,4 @@
-"""Watching a command from beside: its processes, and the GPUs they are on."""
+"""Sample a command's processes and the GPUs they use while it runs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ if TYPE_CHECKING:
 
     from ..analysis.summary import Summary
 
-_MUTE = ("lost", "timeout")  # who is on such a GPU cannot be told; it may be the command
+_MUTE = ("lost", "timeout")  # the processes on such a GPU are unknown; one may be the command
 _LAST_SAMPLE = 0.2  # seconds to wait for it
 
 
 class CommandWatch:
-    """Looks at a command until told to stop, in threads of its own. `record` is called with every sample, in one of them.
+    """Samples a command until stopped, in its own threads. `record` is called with every sample, in one of them.
 
-    `used` has, by UUID, the most memory the command's processes were seen to hold on a GPU together; None where the driver
-    does not say. `blind` means that processes on GPUs cannot be told apart here, as in most containers. `problem` is why nothing
-    could be seen at all.
+    `used` maps UUIDs to the peak memory of the command's processes on that GPU; None if the driver does not report it.
+    `blind`: processes on GPUs cannot be identified here, as in most containers. `problem`: why sampling failed.
     """
 
     def __init__(self, request: Request, record: Callable[[AgentSample], None] | None = None) -> None:
@@ -38,11 +37,11 @@ class CommandWatch:
         try:
             self._link = InnerLink(request, self._note)
             threading.Thread(target=self._listen, name="gpulse-run", daemon=True).start()
-        except (OSError, RuntimeError) as error:  # no more files or threads for us; the command runs already
+        except (OSError, RuntimeError) as error:  # no more files or threads available; the command is already running
             self._note(f"{error}.")
 
     def stop(self) -> Summary:
-        """Take a last sample where that is quick, and return what was seen of the command's GPUs; of all it could use if `blind`."""
+        """Take a last sample if that is quick, and return the summary of the command's GPUs, or of all it could use if `blind`."""
         if self._ledger.latest is not None:
             self._link.stop()
             self._over.wait(_LAST_SAMPLE)
@@ -78,4 +77,4 @@ class CommandWatch:
 
 
 def _nothing() -> None:
-    """Nobody looks at the edges of windows here."""
+    """Ignore the edges of windows: no extra samples are taken here."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -129,3 +130,46 @@ def test_any_snapshots_can_be_watched(samples: list[Snapshot]) -> None:
     watching = EventDetector()
     for sample in samples:
         assert all(event.kind in SEVERITY for event in watching.observe(sample))
+
+
+@pytest.mark.parametrize(("percent", "kind"), [(97.0, "out-of-memory"), (96.9, "process-end")])
+def test_how_full_a_gpu_must_be_for_a_process_to_have_run_out(percent: float, kind: str) -> None:
+    held = process(memory_used=70 * GIB)
+    assert [event.kind for event in watch([gpu(0, held, memory_percent=percent)], [gpu(0)])] == [kind]
+
+
+@pytest.mark.parametrize(("end", "kind"), [(25 * GIB, "out-of-memory"), (25 * GIB - 1, "process-end")])
+def test_how_steep_a_rise_must_be(end: int, kind: str) -> None:
+    samples = [[gpu(0, process(memory_used=size), memory_percent=30.0)] for size in (5 * GIB, end)]
+    assert [event.kind for event in watch(*samples, [gpu(0)])] == [kind]
+
+
+@pytest.mark.parametrize(("calm", "count"), [(9, 1), (10, 2)])
+def test_how_long_it_must_be_calm_before_throttling_is_another(calm: int, count: int) -> None:
+    hot, cool = [gpu(throttle_reasons=("sw_thermal_slowdown",))], [gpu(throttle_reasons=())]
+    assert len(watch(hot, *[cool] * calm, hot)) == count
+
+
+def test_a_process_that_ends_says_what_it_held_at_most() -> None:
+    samples = [[gpu(0, process(memory_used=size * GIB), memory_percent=20.0)] for size in (5, 9, 9, 9, 9, 9, 9, 9, 6)]
+    (event,) = watch(*samples, [gpu(0)])
+    assert (event.kind, event.value) == ("process-end", 9 * GIB)
+
+
+def test_a_pid_that_is_used_again_is_another_process() -> None:
+    old, new = process(running_time=100.0), process(running_time=0.5)
+    assert [event.kind for event in watch([gpu(0, old)], [gpu(0, new)])] == ["process-end", "process-start"]
+    assert watch([gpu(0, old)], [gpu(0, process(running_time=96.5))]) == []  # two readings of one start, a little apart
+
+
+def test_a_gpu_that_comes_back_ends_its_loss() -> None:
+    lost, back = watch([gpu()], [gpu(state="lost")], [gpu(state="lost")], [gpu()])
+    assert (lost.kind, lost.time, lost.until) == ("lost", 1.0, 3.0)
+    assert (back.kind, back.time) == ("back", 3.0)
+
+
+def test_events_survive_being_written_down() -> None:
+    held = process(memory_used=78 * GIB)
+    for event in watch([gpu(0, held, memory_percent=98.0)], [gpu(0, throttle_reasons=("hw_slowdown",), xid_last=31)]):
+        again = Event.from_plain(event.to_plain())
+        assert (again, again.key, again.severity) == (event, event.key, event.severity)

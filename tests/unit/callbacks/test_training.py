@@ -194,7 +194,7 @@ def test_an_error_in_a_hook_is_said_once(capsys: pytest.CaptureFixture[str]) -> 
         raise ValueError(f"step {at}")
 
     assert [hook(at) for at in range(3)] == [None] * 3
-    assert capsys.readouterr().err == "gpulse: ValueError: step 0 (said once; the training goes on).\n"
+    assert capsys.readouterr().err == "gpulse: ValueError: step 0 (reported once; training continues).\n"
 
 
 def test_arrivals_are_means_since_the_last_time() -> None:

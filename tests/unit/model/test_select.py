@@ -105,11 +105,11 @@ class TestChoosing:
             choose_gpus(_machine(), [word], {})
 
     def test_a_uuid_that_fits_two_is_an_error(self) -> None:
-        with pytest.raises(UnknownGpu, match="fits 2 GPUs"):
+        with pytest.raises(UnknownGpu, match="matches 2 GPUs"):
             choose_gpus(_machine(), ["GPU-aaaa"], {})
 
     def test_a_misspelt_uuid_is_answered_with_the_nearest(self) -> None:
-        with pytest.raises(UnknownGpu, match=f"did you mean {_UUIDS[2]}"):
+        with pytest.raises(UnknownGpu, match=f"did you mean '{_UUIDS[2]}'"):
             choose_gpus(_machine(), [_UUIDS[2].replace("3333", "3334")], {})
 
     def test_a_machine_without_gpus_says_so(self) -> None:

@@ -208,7 +208,7 @@ class TestFailures:
             def open(self) -> None:
                 release.wait()
 
-        with pytest.raises(DriverTimeout, match="does not answer") as caught:
+        with pytest.raises(DriverTimeout, match="does not respond") as caught:
             Sampler(Hanging(), Wanted(), patience=0.05).open()
         assert caught.value.exit_code == 124
 

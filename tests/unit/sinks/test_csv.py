@@ -75,7 +75,7 @@ def test_a_folder_where_no_draft_can_be_made_costs_the_sample_only(tmp_path: Pat
     sink.open()
     sink.write(sample(0, {"m": 1}))
     (tmp_path / "a").rename(tmp_path / "moved")
-    with pytest.raises(GpulseError, match="cannot get another column"):
+    with pytest.raises(GpulseError, match="cannot be extended by a column"):
         sink.write(sample(1, {"n": 1}))
     sink.write(sample(2, {"m": 3}))
     sink.close()

@@ -127,5 +127,5 @@ def test_a_logdir_or_a_writer(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not both"):
         TensorBoardSink(tmp_path, writer=object())
     (tmp_path / "file").write_text("")
-    with pytest.raises(GpulseError, match="cannot be made"):
+    with pytest.raises(GpulseError, match="cannot be created"):
         TensorBoardSink(tmp_path / "file").open()

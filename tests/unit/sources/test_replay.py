@@ -94,7 +94,7 @@ def test_a_recorded_memory_share_stays(tmp_path: Path) -> None:
 
 
 def test_a_recording_of_nothing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="holds no snapshot"):
+    with pytest.raises(RecordingError, match="contains no samples"):
         ReplaySource(write(tmp_path / "x", "")).open()
 
 

@@ -72,14 +72,14 @@ def test_gpus_then_the_machine() -> None:
         summary(gpu(3), tree_cpu_percent=150.0, tree_memory=3 * GIB, tree_read=2e6), {"GPU-3": 4 * GIB, "GPU-4": None}
     )
     assert lines[0].startswith("  GPU 3 H200 · util 90 % (p95 90) · peak memory 70.0 GiB of 141 GiB")
-    assert lines[1].startswith("  its own GPU memory at most 4.0 GiB · CPU 150 % (p95 150) of ")
-    assert "host memory at most 3.0 GiB · read 1.9 MiB/s" in lines[1]
+    assert lines[1].startswith("  its own GPU memory: peak 4.0 GiB · CPU 150 % (p95 150) of ")
+    assert "peak host memory 3.0 GiB · read 1.9 MiB/s" in lines[1]
     assert len(lines) == 2
 
 
 def test_memory_that_no_driver_tells_is_not_zero() -> None:
     assert len(ending(summary(gpu(0)), {"GPU-0": None})) == 1
-    assert "at most 0 B" in ending(summary(gpu(0)), {"GPU-0": 0.0})[1]
+    assert "peak 0 B" in ending(summary(gpu(0)), {"GPU-0": 0.0})[1]
 
 
 def test_a_longer_run_has_a_verdict() -> None:
@@ -92,13 +92,13 @@ def test_a_longer_run_has_a_verdict() -> None:
     ("words", "lines"),
     [
         ({"summary": summary(samples=0, seconds=0.1)}, []),
-        ({"summary": summary(samples=0)}, ["  no GPU was watched: the driver did not answer."]),
-        ({"summary": summary(samples=0), "problem": "why\x1b."}, ["  no GPU was watched: why\\x1b."]),
+        ({"summary": summary(samples=0)}, ["  GPUs were not sampled: the driver did not respond."]),
+        ({"summary": summary(samples=0), "problem": "why\x1b."}, ["  GPUs were not sampled: why\\x1b."]),
         (
             {"summary": summary(), "problem": "why."},
-            ["  not all was watched: why.", "  none of its processes was seen on a GPU"],
+            ["  sampling was incomplete: why.", "  none of its processes used a GPU"],
         ),
-        ({"summary": summary()}, ["  none of its processes was seen on a GPU"]),
+        ({"summary": summary()}, ["  none of its processes used a GPU"]),
     ],
 )
 def test_what_could_not_be_seen_is_told(words: dict[str, Any], lines: list[str]) -> None:
@@ -107,5 +107,5 @@ def test_what_could_not_be_seen_is_told(words: dict[str, Any], lines: list[str])
 
 def test_in_a_container_all_it_could_use_are_told_with_a_warning() -> None:
     first, second = ending(summary(gpu(0)), {}, blind=True)
-    assert "cannot be told" in first
+    assert "process ids are hidden" in first
     assert second.startswith("  GPU 0")

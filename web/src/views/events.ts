@@ -33,7 +33,7 @@ export function events(page: Page): View {
     eventColumns(page),
     sort(),
     (chosen) => page.go({ sort: chosen }),
-    "Nothing has happened in the last 12 hours.",
+    "No events in the last 12 hours.",
   );
   const kinds = h("select", { "aria-label": "Kind of event" });
   const field = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter events", value: page.address.filter });
@@ -54,7 +54,7 @@ export function events(page: Page): View {
     const found = [...new Set(page.machine.events.map((event) => event.kind))].sort();
     if (kinds.options.length !== found.length + 1) {
       const before = kinds.value;
-      kinds.replaceChildren(h("option", { value: "" }, "every kind"), ...found.map((kind) => h("option", { value: kind }, kind)));
+      kinds.replaceChildren(h("option", { value: "" }, "all kinds"), ...found.map((kind) => h("option", { value: kind }, kind)));
       kinds.value = found.includes(before) ? before : "";
     }
     table.set(shown(), sort());

@@ -35,7 +35,7 @@ export function gpuView(page: Page): View {
 }
 
 function unknownGpu(page: Page): View {
-  const text = page.machine.gpus.length ? `There is no GPU ${page.address.gpu} here.` : "No GPU is known yet.";
+  const text = page.machine.gpus.length ? `This machine has no GPU ${page.address.gpu}.` : "No GPU data yet.";
   return {
     element: h("div", { class: "view" }, h("p", { class: "note" }, text)),
     wanted: () => ({ metrics: [], gpus: [] }),
@@ -64,14 +64,14 @@ function oneGpu(page: Page, gpu: Gpu): View {
     columns,
     page.address.sort || "-memory_used",
     (sort) => page.go({ sort }),
-    "No process uses it.",
+    "No processes on this GPU.",
   );
   const happened = new SortedTable(
     "Events of this GPU",
     eventColumns(page).filter((column) => column.key !== "gpu"),
     "-time",
     () => {},
-    "Nothing has happened to it in the last 12 hours.",
+    "No events on this GPU in the last 12 hours.",
   );
   const values = new ValueList(page, gpu.uuid);
   let uses: Use[] = [];

@@ -8,7 +8,7 @@ import { faded } from "../palette.ts";
 import { ofHost } from "../specs.ts";
 
 const CHARTS: [string, string[]][] = [
-  ["Processors", ["cpu_percent", "iowait"]],
+  ["CPU", ["cpu_percent", "iowait"]],
   ["Memory", ["memory_used", "swap_used"]],
   ["Disks", ["disk_read", "disk_write"]],
   ["Network", ["net_rx", "net_tx"]],
@@ -30,20 +30,20 @@ export function host(page: Page): View {
       { class: "view" },
       h("div", { class: "row" }, title, line),
       panel.element,
-      h("section", { class: "plain", "aria-label": "Processors" }, h("h3", {}, "Each processor"), cores),
+      h("section", { class: "plain", "aria-label": "CPUs" }, h("h3", {}, "CPUs"), cores),
     ),
     wanted: () => ({ metrics: CHARTS.flatMap(([, keys]) => keys.map((key) => `host.${key}`)), gpus: [] }),
     update: () => {
       const { host: now, driver, server } = machine;
       const load = Array.isArray(now["load"]) ? valueText(metrics.of("host.load"), now["load"]) : MISSING;
       const parts = [
-        `${numberOf(now, "cpu_count") ?? "?"} processors`,
+        `${numberOf(now, "cpu_count") ?? "?"} CPUs`,
         `load ${load}`,
         `memory ${ofText(numberOf(now, "memory_used"), numberOf(now, "memory_total"))}`,
       ];
       if (driver["version"]) parts.push(`driver ${driver["version"]}`);
       if (driver["cuda"]) parts.push(`CUDA ${driver["cuda"]}`);
-      if (server.started) parts.push(`watched for ${durationText(machine.now() - server.started)}`);
+      if (server.started) parts.push(`monitored for ${durationText(machine.now() - server.started)}`);
       setText(line, parts.join(" · "));
       paintCores(cores, now["cpu_per_core"], page);
     },
@@ -75,5 +75,5 @@ function paintCores(canvas: HTMLCanvasElement, cores: unknown, page: Page): void
     ctx.fillText(share.toFixed(0), x + width / 2, y + 11);
   });
   const busy = cores.filter((share: number) => share >= 90).length;
-  canvas.setAttribute("aria-label", `${busy} of ${cores.length} processors are at least 90 % busy`);
+  canvas.setAttribute("aria-label", `${busy} of ${cores.length} CPUs are at least 90 % busy`);
 }

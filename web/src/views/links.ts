@@ -33,7 +33,7 @@ export function links(page: Page): View {
     {
       key: "link",
       title: "PCIe link",
-      help: "Generation and lanes now, of the most that GPU and slot could run at; idle links step down.",
+      help: "Current generation and lanes, and the maximum that GPU and slot support; idle links use a lower generation.",
       text: linkText,
       level: (gpu) => (narrow(gpu) ? "warn" : ""),
     },
@@ -45,7 +45,7 @@ export function links(page: Page): View {
     columns,
     page.address.sort || "index",
     (sort) => page.go({ sort }),
-    "No GPU is shown.",
+    "No GPUs selected.",
   );
   return {
     element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "PCIe and NVLink")), panel.element, table.element),

@@ -73,7 +73,7 @@ function summary(page: Page): [string, string][] {
   };
   const cpu = numberOf(host, "cpu_percent");
   return [
-    ["GPUs busy", `${busy} of ${gpus.length}${gone ? `, ${gone} gone` : ""}`],
+    ["GPUs busy", `${busy} of ${gpus.length}${gone ? `, ${gone} lost or not responding` : ""}`],
     ["GPU memory", ofText(sum("memory_used"), sum("memory_total"))],
     ["GPU power", watts === undefined ? MISSING : watts >= 10_000 ? `${(watts / 1000).toFixed(1)} kW` : `${watts.toFixed(0)} W`],
     ["CPU", cpu === undefined ? MISSING : `${cpu.toFixed(0)} %`],

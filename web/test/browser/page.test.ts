@@ -315,7 +315,7 @@ test("silence is told, with the age of the numbers", { skip: !mocked }, async ()
     await painted(page);
     await page.evaluate(() => fetch("mock/quiet"));
     await page.waitForFunction(() =>
-      /No samples come, numbers are \d+s old/.test(document.querySelector(".status.bad .text")?.textContent ?? ""),
+      /No new samples, values are \d+s old/.test(document.querySelector(".status.bad .text")?.textContent ?? ""),
     );
     assert.ok(await page.evaluate(() => document.documentElement.classList.contains("late")));
     await page.evaluate(() => fetch("mock/loud"));

@@ -1,4 +1,4 @@
-"""One file a verb: its options, and the hand-over to a surface.
+"""One file per verb: its options and the call to its surface.
 
-May import: cli.options, surfaces and below. Never here: another verb.
+May import cli.options, surfaces and everything below, but never another verb.
 """

@@ -1,4 +1,4 @@
-"""`gpulse completion`: a script for a shell to source."""
+"""`gpulse completion`: print a completion script for a shell."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SHELLS = ("bash", "zsh", "fish")
 def run(arguments: Arguments) -> int:
     """Print the script."""
     if arguments.shell not in SHELLS:
-        given = f"{arguments.shell!r} is none of them." if arguments.shell else "none was given."
-        raise UsageError(f"completion needs a shell, bash, zsh or fish: {given}", "Try `gpulse completion bash`.")
+        problem = f"unknown shell {arguments.shell!r}" if arguments.shell else "no shell given"
+        raise UsageError(f"completion: {problem};", "choose bash, zsh or fish.")
     from ..completion import script
 
     sys.stdout.write(script(arguments.shell))
@@ -29,7 +29,7 @@ def run(arguments: Arguments) -> int:
 VERB = Verb(
     "completion",
     VERBS["completion"],
-    (Option("shell", value="SHELL", complete=SHELLS, help="bash, zsh or fish."), HELP),
+    (Option("shell", value="SHELL", complete=SHELLS, help="Shell to print the script for: bash, zsh or fish"), HELP),
     run,
     (
         ('eval "$(gpulse completion bash)"', "in ~/.bashrc"),

@@ -1,4 +1,4 @@
-"""`gpulse doctor`: what was found, what is missing and how to get it."""
+"""`gpulse doctor`: check the machine and explain what is missing and how to get it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Arguments) -> int:
-    """Print the checks; exit 3 when no GPU can be read, so that scripts can ask."""
+    """Print the checks; return 3 if no GPU can be read, so that scripts can test for it."""
     from ...present.terminal import size_of, theme_for
     from ...sources.registry import make_source
     from ...surfaces.doctor import diagnose, lines, report
@@ -34,7 +34,9 @@ VERB = Verb(
     VERBS["doctor"],
     (
         Option(
-            "--report", default=False, help="As Markdown to paste into an issue, with names, UUIDs and serials masked."
+            "--report",
+            default=False,
+            help="Print Markdown for a bug report, with host names, UUIDs and serial numbers masked",
         ),
         SOURCE,
         DEMO,
@@ -42,5 +44,5 @@ VERB = Verb(
         HELP,
     ),
     run,
-    (("gpulse doctor", "why is something missing?"), ("gpulse doctor --report", "for a bug report")),
+    (("gpulse doctor", "find out why a value is missing"), ("gpulse doctor --report", "create a bug report")),
 )

@@ -1,4 +1,4 @@
-"""`gpulse history`: what the GPUs did, who used them, what happened; hours and months back."""
+"""`gpulse history`: query recorded metrics, usage and events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POINTS = 600
 
 
 def run(arguments: Arguments) -> int:
-    """Ask the history and write what it says."""
+    """Query the history and write the answer."""
     from ...present.terminal import size_of, theme_for
     from ...store.history import HistoryReader
     from ...surfaces.history import request as questions
@@ -41,7 +41,7 @@ def run(arguments: Arguments) -> int:
         from ...surfaces.history.plots import plots
 
         lines = [line.render(theme, width) for line in plots(answer, width, theme)] or [
-            "nothing was recorded in this time"
+            "nothing was recorded in this period"
         ]
     else:
         lines = _text(answer, arguments)
@@ -63,15 +63,15 @@ def _text(answer: HistoryAnswer, arguments: Arguments) -> list[str]:
     from ...surfaces.history.tables import events_list, overview, usage_table
 
     if arguments.events:
-        return events_list(answer.events, answer.asked.end) if answer.events else ["nothing happened in this time"]
+        return events_list(answer.events, answer.asked.end) if answer.events else ["no events in this period"]
     if arguments.usage:
-        return usage_table(answer.usage, arguments.usage) if answer.usage else ["nobody used a GPU in this time"]
+        return usage_table(answer.usage, arguments.usage) if answer.usage else ["no GPU usage in this period"]
     return overview(answer)
 
 
 def _parquet(answer: HistoryAnswer, path: str | None) -> int:
     if not path:
-        raise UsageError("Parquet is not for a terminal;", "name a file: -o history.parquet.")
+        raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o history.parquet.")
     from ...surfaces.history.exports import write_parquet
 
     write_parquet(answer, path)
@@ -101,25 +101,25 @@ VERB = Verb(
     "history",
     VERBS["history"],
     (
-        Option("--since", value="TIME", help="So long back: 30m, 2h, 7d. 2h unless given."),
-        Option("--from", name="start", value="WHEN", help="From this moment: 03:00, '2026-11-15 03:00', RFC 3339, or 8h (ago)."),
-        Option("--to", name="end", value="WHEN", help="Until this moment; now unless given."),
-        Option("--metrics", "-m", value="LIST", parse=some_words, complete="metrics", help="These metrics."),
+        Option("--since", value="TIME", help="How far back to go, for example 30m, 2h or 7d (default: 2h)"),
+        Option("--from", name="start", value="WHEN", help="Start time: 03:00, '2026-11-15 03:00', RFC 3339, or 8h for 8 hours ago"),
+        Option("--to", name="end", value="WHEN", help="End time, in the same forms (default: now)"),
+        Option("--metrics", "-m", value="LIST", parse=some_words, complete="metrics", help="Metrics to show, separated by commas"),
         Option("--format", value="FORM", default="table", complete=FORMATS,
-               help="table, plot (in the terminal), csv, json, or parquet (needs pyarrow and -o)."),
+               help="Output format: table, plot (in the terminal), csv, json or parquet, which needs pyarrow and -o (default: table)"),
         Option("--usage", value="OWNER", optional="user", complete=OWNERS,
-               help="Only who used what: by user, job, container, pod, name or gpu."),
-        Option("--events", default=False, help="Only what happened: throttling, faults, processes, boots."),
-        Option("--points", value="N", parse=_points, help="So many moments; 600 unless given, in a plot as many as fit."),
-        Option("--output", "-o", value="FILE", complete="files", help="Write it there instead of on stdout."),
-        Option("--file", value="FILE", complete="files", help="Another history than this machine's."),
+               help="Show only usage, by user, job, container, pod, name or gpu (default: user)"),
+        Option("--events", default=False, help="Show only events: throttling, faults, processes, reboots"),
+        Option("--points", value="N", parse=_points, help="Number of points (default: 600; plot: as many as fit)"),
+        Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
+        Option("--file", value="FILE", complete="files", help="History file to read (default: this machine's)"),
         *(GPU, COLOR, HELP),
     ),
     run,
     (
-        ("gpulse record --history", "keep a history, for months, in the background"),
-        ("gpulse history --from 02:30 --to 03:30 --format plot", "what happened at 3 a.m."),
-        ("gpulse history --since 7d --usage job", "GPU hours, memory hours and energy of each job"),
-        ("gpulse history --since 1d --format csv -m utilization,power_draw -o day.csv", "for a spreadsheet"),
+        ("gpulse record --history", "record a history first"),
+        ("gpulse history --from 02:30 --to 03:30 --format plot", "plot the hour around 3 a.m."),
+        ("gpulse history --since 7d --usage job", "show GPU hours, memory hours and energy per job"),
+        ("gpulse history --since 1d --format csv -m utilization,power_draw -o day.csv", "export to a spreadsheet"),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`gpulse metrics`: the catalog."""
+"""`gpulse metrics`: list the catalog."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Arguments) -> int:
-    """List metrics whose key, title or help holds the word, or all of them."""
+    """List all metrics, or those whose key, title or help contains the word."""
     from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
     from ...model.select import metric_named
     from ...sources.registry import metric_sources
@@ -25,7 +25,7 @@ def run(arguments: Arguments) -> int:
         kind: [m for m in metrics.values() if not word or word in _all_words(m)] for kind, metrics in tables.items()
     }
     if word and not any(found.values()):
-        metric_named(word)  # raises, with what was perhaps meant
+        metric_named(word)  # raises, and suggests similar names
     sources = metric_sources()
     if arguments.json:
         import json
@@ -51,7 +51,7 @@ def _line(metric: Metric, widest: int, kind: str, sources: dict[str, frozenset[s
 
 
 def _homes(metric: Metric, kind: str, sources: dict[str, frozenset[str]]) -> list[str]:
-    """Return who can say this metric: vendors, or gpulse itself where it follows from others."""
+    """Return the vendors whose source reads this metric, or "derived" if gpulse computes it."""
     if kind != "gpu":
         return ["linux"]
     return [vendor for vendor, keys in sources.items() if metric.key in keys] or ["derived"]
@@ -67,10 +67,10 @@ VERB = Verb(
     "metrics",
     VERBS["metrics"],
     (
-        Option("word", value="[WORD]", complete="metrics", help="Only metrics that mention this word."),
-        Option("--json", default=False, help="The catalog as JSON."),
+        Option("word", value="[WORD]", complete="metrics", help="Only list metrics that mention WORD"),
+        Option("--json", default=False, help="Print the catalog as JSON"),
         HELP,
     ),
     run,
-    (("gpulse metrics power", "everything about power"),),
+    (("gpulse metrics power", "list metrics about power"),),
 )

@@ -1,4 +1,4 @@
-"""`gpulse pick`: the names of free GPUs, for CUDA_VISIBLE_DEVICES."""
+"""`gpulse pick`: print free GPUs for CUDA_VISIBLE_DEVICES."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Arguments) -> int:
-    """Look over a window and write what was found; with --wait, go on until it is."""
+    """Observe the GPUs and print the free ones; with --wait, wait until there are enough."""
     from ...analysis.free import Requirement, best
 
     asked = Requirement(arguments.count, arguments.free_memory, arguments.utilization)
@@ -31,7 +31,7 @@ def _by_uuid(gpus: Sequence[Gpu]) -> str:
 
 
 def _by_index(gpus: Sequence[Gpu]) -> str:
-    """Return the driver's numbers; a MIG instance has none and keeps its UUID."""
+    """Return indices in driver order, or UUIDs if one of them is a MIG instance, which has no index."""
     if any(gpu.index is None or gpu.gpu_instance is not None for gpu in gpus):
         return _by_uuid(gpus)
     return ",".join(f"{gpu.index:.0f}" for gpu in gpus)
@@ -49,17 +49,17 @@ VERB = Verb(
     VERBS["pick"],
     (
         Option("count", value="[N]", default=1, parse=number_of_gpus("pick", "gpulse pick 2"),
-               help="How many GPUs; 1 unless given."),
+               help="Number of GPUs (default: 1)"),
         Option("--by", value="FORM", default="uuid", complete=tuple(_WRITTEN),
-               help="uuid, index (for use with CUDA_DEVICE_ORDER=PCI_BUS_ID), or env: a line for eval."),
+               help="Output format: uuid, index (needs CUDA_DEVICE_ORDER=PCI_BUS_ID) or env, an export line for eval (default: uuid)"),
         *FREE,
         *(GPU, SOURCE, DEMO, HELP),
     ),
     run,
     (
-        ("CUDA_VISIBLE_DEVICES=$(gpulse pick)", "before a program: one free GPU"),
-        ('eval "$(gpulse pick 2 --by env)"', "two, for this shell"),
-        ("gpulse pick --free-memory 40GiB --wait", "as soon as there is one"),
-        ("gpulse pick 4 --timeout 10m --gpu 0-3", "of these, within ten minutes"),
+        ("CUDA_VISIBLE_DEVICES=$(gpulse pick) ./train", "run on one free GPU"),
+        ('eval "$(gpulse pick 2 --by env)"', "select two GPUs for this shell"),
+        ("gpulse pick --free-memory 40GiB --wait", "wait for a GPU with 40 GiB free"),
+        ("gpulse pick 4 --timeout 10m --gpu 0-3", "wait at most ten minutes for GPUs 0 to 3"),
     ),
 )  # fmt: skip

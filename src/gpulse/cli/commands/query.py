@@ -1,4 +1,4 @@
-"""`gpulse query`: nvidia-smi's own words, and more."""
+"""`gpulse query`: query metrics with nvidia-smi's fields and formats, and with gpulse's own."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ _USUAL = ["index", "name", "utilization.gpu", "memory.used", "memory.total", "te
 
 
 def milliseconds(text: str) -> float:
-    """Read an interval of milliseconds."""
+    """Parse an interval in milliseconds."""
     if not text.isdecimal() or len(text) > 8 or not 1 <= int(text) <= 86_400_000:
-        raise UsageError(f"--loop-ms: {text!r} is not a whole number of milliseconds from 1 on;", "try --loop-ms 500.")
+        raise UsageError(f"--loop-ms: {text!r} is not a positive whole number of milliseconds;", "try --loop-ms 500.")
     return int(text) / 1000
 
 
 def count(text: str) -> int:
-    """Read how many samples to take."""
+    """Parse the number of samples to take."""
     if not text.isdecimal() or len(text) > 15 or int(text) < 1:
-        raise UsageError(f"--count: {text!r} is not a whole number from 1 on;", "try --count 10.")
+        raise UsageError(f"--count: {text!r} is not a positive integer;", "try --count 10.")
     return int(text)
 
 
 def duration(text: str) -> float:
-    """Read how long to go on."""
+    """Parse how long to run."""
     from ...units import parse_duration
 
     return parse_duration(text)
 
 
 def run(arguments: Arguments) -> int:
-    """Answer one question, or the same again and again."""
+    """Print one sample, or one per interval."""
     if arguments.help_query_gpu or arguments.help_query_compute_apps or arguments.unsupported:
         return _list_fields(arguments)
     from ...surfaces.query.choice import Choice
@@ -70,13 +70,13 @@ def run(arguments: Arguments) -> int:
             output.close()
         sampler.close()
     if sampler.missed:
-        late = "1 sample was" if sampler.missed == 1 else f"{sampler.missed} looks were"
-        sys.stderr.write(f"gpulse: {late} left out: the machine could not keep the interval.\n")
+        late = "1 sample" if sampler.missed == 1 else f"{sampler.missed} samples"
+        sys.stderr.write(f"gpulse: skipped {late}: sampling took longer than the interval.\n")
     return 0
 
 
 def _samples(arguments: Arguments, sampler: Sampler, interval: float | None) -> Iterator[Snapshot]:
-    """Yield one snapshot, or as many as the options ask for."""
+    """Yield one snapshot, or one per interval until --count or --for is reached."""
     if interval is None and arguments.count is None and arguments.duration is None:
         yield sampler.read()
         return
@@ -108,7 +108,7 @@ def _view(arguments: Arguments) -> View:
         return views.Csv(asked, header=header, units=units, apps=apps)
     if form == "prometheus":
         if apps:
-            raise UsageError("--format=prometheus has no series for processes;", "use csv, json, ndjson or table.")
+            raise UsageError("--format=prometheus does not support processes;", "use csv, json, ndjson or table.")
         return views.Prometheus(asked)
     return (
         views.TableView(asked, units=units, apps=apps)
@@ -118,16 +118,15 @@ def _view(arguments: Arguments) -> View:
 
 
 def _format(text: str | None) -> tuple[str, bool, bool]:
-    """Return the format, and whether header and units are wanted."""
+    """Return the format, whether to print a header, and whether to print units."""
     parts = words(text or "csv")
     known = (*FORMATS, "noheader", "nounits")
     for part in parts:
         if part not in known:
-            from ...model.select import nearest
+            from ...model.select import did_you_mean
 
-            close = nearest(part, known)
-            hint = f"; did you mean {close[0]}?" if close else "."
-            raise UsageError(f"--format: {part!r} is not a format{hint}", f"Known are {', '.join(known)}.")
+            hint = did_you_mean(part, known)
+            raise UsageError(f"--format: unknown format {part!r}{hint}", f"use {', '.join(known)}.")
     forms = [part for part in parts if part in FORMATS]
     return (forms[0] if forms else "csv"), "noheader" not in parts, "nounits" not in parts
 
@@ -135,9 +134,7 @@ def _format(text: str | None) -> tuple[str, bool, bool]:
 def _groups(text: str, known: dict[str, str], option: str) -> str:
     for letter in text:
         if letter not in known:
-            raise UsageError(
-                f"{option}: {letter!r} in {text!r} is no group of columns;", f"known are {', '.join(known)}."
-            )
+            raise UsageError(f"{option}: unknown column group {letter!r} in {text!r};", f"use {', '.join(known)}.")
     return text
 
 
@@ -156,35 +153,38 @@ VERB = Verb(
     VERBS["query"],
     (
         Option("--query-gpu", value="FIELDS", parse=some_words, complete="metrics",
-               help="These fields of every GPU, by nvidia-smi's names or gpulse's keys."),
-        Option("--query-compute-apps", value="FIELDS", parse=some_words, help="These fields of every compute process."),
+               help="GPU fields to print, by nvidia-smi name or gpulse key, separated by commas"),
+        Option("--query-compute-apps", value="FIELDS", parse=some_words,
+               help="Fields to print for each compute process, separated by commas"),
         Option("--format", value="FORMAT", complete=FORMATS, open=True,
-               help="csv[,noheader][,nounits], json, ndjson, prometheus or table; csv unless given."),
+               help="Output format: csv[,noheader][,nounits], json, ndjson, prometheus or table (default: csv)"),
         Option("--loop", "-l", value="SECONDS", parse=seconds("--loop", 0.001, 86400), optional=5.0,
-               help="Again every so many seconds, 5 unless given."),
-        Option("--loop-ms", "-lms", value="MS", parse=milliseconds, help="Again every so many milliseconds."),
-        Option("--count", value="N", parse=count, help="Stop after so many samples."),
-        Option("--for", value="TIME", name="duration", parse=duration, help="Stop after this time: 10s, 5m, 2h."),
-        Option("--filename", "-f", value="FILE", complete="files", help="Write to a file, line by line; SIGHUP opens it anew."),
-        Option("--where", value="FILTER", help="Only GPUs (or processes) for which this holds: 'utilization<5 and memory_used>1GiB'."),
-        Option("--sort", value="METRIC", complete="metrics", dashed=True, help="Order by a metric; -METRIC from the greatest down."),
-        Option("--list-gpus", "-L", default=False, help="A line a GPU with its UUID."),
-        Option("-q", default=False, help="Everything in nvidia-smi's long form."),
-        Option("--display", "-d", value="SECTIONS", help="Of the long form, only these sections: MEMORY,UTILIZATION,..."),
-        Option("-x", default=False, help="The long form as XML."),
+               help="Repeat every SECONDS (default: 5)"),
+        Option("--loop-ms", "-lms", value="MS", parse=milliseconds, help="Repeat every MS milliseconds"),
+        Option("--count", value="N", parse=count, help="Stop after N samples"),
+        Option("--for", value="TIME", name="duration", parse=duration, help="Stop after TIME, for example 10s, 5m or 2h"),
+        Option("--filename", "-f", value="FILE", complete="files", help="Write to FILE instead of standard output; SIGHUP reopens it"),
+        Option("--where", value="FILTER", help="Print only GPUs or processes that match, for example 'utilization<5 and memory_used>1GiB'"),
+        Option("--sort", value="METRIC", complete="metrics", dashed=True, help="Sort by METRIC, ascending; -METRIC sorts descending"),
+        Option("--list-gpus", "-L", default=False, help="List GPUs with their UUIDs, one per line"),
+        Option("-q", default=False, help="Print all details in nvidia-smi's -q format"),
+        Option("--display", "-d", value="SECTIONS", help="Print only these sections of -q, for example MEMORY,UTILIZATION"),
+        Option("-x", default=False, help="Print -q as XML"),
         Option("--scroll", value="GROUPS", optional="puc",
-               help="Scrolling columns as of dmon: p power, u use, c clocks, m memory, e errors, t PCIe, a activity."),
-        Option("--scroll-processes", value="GROUPS", optional="u", help="Scrolling columns as of pmon: u use, m memory."),
-        Option("--help-query-gpu", default=False, help="List every field of --query-gpu."),
-        Option("--help-query-compute-apps", default=False, help="List every field of --query-compute-apps."),
-        Option("--unsupported", default=False, help="List the fields of nvidia-smi that gpulse always answers with [N/A]."),
+               help="Print scrolling columns like dmon: p=power, u=utilization, c=clocks, m=memory, e=errors, t=PCIe, "
+                    "a=activity (default: puc)"),
+        Option("--scroll-processes", value="GROUPS", optional="u",
+               help="Print scrolling columns like pmon: u=utilization, m=memory (default: u)"),
+        Option("--help-query-gpu", default=False, help="List all fields of --query-gpu and exit"),
+        Option("--help-query-compute-apps", default=False, help="List all fields of --query-compute-apps and exit"),
+        Option("--unsupported", default=False, help="List the nvidia-smi fields for which gpulse always prints [N/A], and exit"),
         *COMMON,
     ),
     run,
     (
-        ("gpulse query --query-gpu=name,memory.used --format=csv", "as nvidia-smi"),
-        ("gpulse query --query-gpu=index,sm_active -lms 100 -f log.csv", "ten lines a second into a file"),
-        ("gpulse query --where 'utilization<5' --format=csv,noheader", "which are free?"),
-        ("gpulse query --scroll=pua --count 10", "scrolling, with activity"),
+        ("gpulse query --query-gpu=name,memory.used --format=csv", "same output as nvidia-smi"),
+        ("gpulse query --query-gpu=index,sm_active -lms 100 -f log.csv", "write ten samples per second to a file"),
+        ("gpulse query --where 'utilization<5' --format=csv,noheader", "find idle GPUs"),
+        ("gpulse query --scroll=pua --count 10", "print ten lines like dmon, with activity"),
     ),
 )  # fmt: skip

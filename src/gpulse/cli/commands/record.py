@@ -1,4 +1,4 @@
-"""`gpulse record`: what the GPUs do, kept in a file, a line a sample."""
+"""`gpulse record`: write samples to a file, to standard output or to this machine's history."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ...store.rotation import Rotation
     from ..options import Arguments
 
-_PROGRESS = 0.5  # seconds between two progress lines
+_PROGRESS = 0.5  # seconds between progress updates
 
 
 def run(arguments: Arguments) -> int:
-    """Write a line at each sample until told to stop."""
+    """Write one line per sample until stopped."""
     _check(arguments)
     sampler = open_sampler(arguments, _wanted(arguments))
     try:
@@ -45,44 +45,46 @@ def run(arguments: Arguments) -> int:
 def _check(arguments: Arguments) -> None:
     if arguments.history is not None:
         if arguments.output is not None:
-            raise UsageError("record: -o is for a file of its own and --history for this machine's;", "choose one.")
+            raise UsageError("record: -o and --history cannot be combined;", "choose one.")
         if not arguments.history and source_name(arguments) not in ("auto", "nvidia"):
             raise UsageError(
-                "record: this machine's history is not for another machine's samples;",
-                "name a file for them: --history FILE.",
+                "record: demo or replay data cannot be written to this machine's history;",
+                "name another file: --history FILE.",
             )
         return
     if arguments.output is None:
-        raise UsageError("record: no file to write to was given;", "try gpulse record -o run.ndjson.gz.")
+        raise UsageError("record: no output file given;", "try gpulse record -o run.ndjson.gz.")
     if arguments.append and arguments.force:
-        raise UsageError("record: --append keeps what is there and --force replaces it;", "choose one.")
+        raise UsageError("record: --append and --force cannot be combined;", "choose one.")
     if arguments.keep is not None and arguments.rotate is None:
-        raise UsageError("record: --keep says how many files stay, and there is only one;", "add --rotate 1h.")
+        raise UsageError("record: --keep needs --rotate;", "try --rotate 1h.")
     ways = ("rotate", "keep", "max_size", "append", "force")
     if arguments.output == "-" and any(getattr(arguments, way) not in (None, False) for way in ways):
-        raise UsageError("record: -o - writes to standard output, which is no file;", "name a file for that.")
+        raise UsageError(
+            "record: --rotate, --keep, --max-size, --append and --force need a file, not -o -;", "name one."
+        )
 
 
 def _with_processes(arguments: Arguments) -> bool:
-    """Tell whether processes are recorded: who used what is half of a history."""
+    """Return whether processes are recorded; a history always has them, to account for usage."""
     return bool(arguments.processes) or arguments.history is not None
 
 
 def _wanted(arguments: Arguments) -> Wanted:
-    """Return what is asked for: all but the details unless named, and nothing about processes unless wanted."""
+    """Return the metrics to read: those named, else all but the details; processes only if wanted."""
     from ...model.select import EVERYTHING, Wanted, metric_named
 
     process = EVERYTHING.process if _with_processes(arguments) else None
     if arguments.metrics:
         return Wanted([metric_named(name).key for name in arguments.metrics], process, ("name",))
-    # this one is told from the lists of processes, which the driver need not be asked for otherwise
+    # memory_unattributed needs the process lists, which are otherwise not read
     return Wanted(
         EVERYTHING.gpu - (set() if _with_processes(arguments) else {"memory_unattributed"}), process, EVERYTHING.host
     )
 
 
 def _samples(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:
-    """Yield as many looks as the options ask for."""
+    """Yield samples until --count or --for is reached."""
     end = None if arguments.duration is None else sampler.clock.monotonic() + arguments.duration
     for number, snapshot in enumerate(sampler.stream(arguments.interval), 1):
         yield snapshot if _with_processes(arguments) else _without_processes(snapshot)
@@ -91,7 +93,7 @@ def _samples(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:
 
 
 def _without_processes(snapshot: Snapshot) -> Snapshot:
-    """Say of the processes that they were not recorded, which is not the same as that there were none."""
+    """Mark processes as skipped, which differs from an empty list."""
     from ...model.catalog import Gpu
     from ...model.snapshot import Snapshot
 
@@ -105,7 +107,7 @@ def _without_processes(snapshot: Snapshot) -> Snapshot:
 
 
 def _to_history(sampler: Sampler, arguments: Arguments) -> None:
-    """Keep the history of this machine; raise HistoryBusy, with who it is, while another does."""
+    """Record this machine's history; raise HistoryBusy if another process already does."""
     import os
 
     from ...analysis.watch import MachineWatch
@@ -114,7 +116,7 @@ def _to_history(sampler: Sampler, arguments: Arguments) -> None:
 
     watch = MachineWatch(read_config(config_path(os.environ)).get("alerts", {}))
     recorder = Recorder(arguments.history or None)
-    sys.stderr.write(f"gpulse: keeping the history of this machine in {recorder.path}; Ctrl-C ends it.\n")
+    sys.stderr.write(f"gpulse: recording the history of this machine to {recorder.path}; press Ctrl-C to stop.\n")
     told: set[str] = set()
     try:
         with Ending() as ending:
@@ -163,8 +165,8 @@ def _to_files(sampler: Sampler, arguments: Arguments) -> None:
         files.close()
         progress.clear()
     said = [_summary(files, sampler.clock.monotonic() - begun)]
-    said += [f"{sampler.missed} left out: the machine could not keep the interval"] if sampler.missed else []
-    said += [f"--max-size {size_text(arguments.max_size)} is reached"] if full else []
+    said += [f"{sampler.missed} skipped because sampling took longer than the interval"] if sampler.missed else []
+    said += [f"stopped at --max-size {size_text(arguments.max_size)}"] if full else []
     sys.stderr.write(f"gpulse: {'; '.join(said)}.\n")
 
 
@@ -174,7 +176,7 @@ def _summary(files: Rotation, passed: float) -> str:
 
 
 class _Progress:
-    """One quiet line on a terminal, drawn in place; nothing anywhere else."""
+    """A progress line, updated in place on a terminal and omitted elsewhere."""
 
     def __init__(self, begun: float) -> None:
         import os
@@ -186,15 +188,15 @@ class _Progress:
         self._drawn = False
 
     def show(self, files: Rotation, now: float) -> None:
-        """Draw how far it is, now and then."""
+        """Draw the progress, at most every half second."""
         if now >= self._due:
             self._due, self._drawn = now + _PROGRESS, True
-            text = f"{files.count} samples  {size_text(files.size)}  {duration_text(now - self._begun)}  Ctrl-C ends it"
+            text = f"{files.count} samples  {size_text(files.size)}  {duration_text(now - self._begun)}  Ctrl-C to stop"
             sys.stderr.write(f"\r{text}\x1b[K")
             sys.stderr.flush()
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Erase the line."""
         if self._drawn:
             sys.stderr.write("\r\x1b[K")
 
@@ -202,23 +204,23 @@ class _Progress:
 def _count(option: str) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdecimal() and len(text) < 16 and int(text) > 0):
-            raise UsageError(f"{option}: {text!r} is not a whole number from 1 on;", f"try {option} 10.")
+            raise UsageError(f"{option}: {text!r} is not a positive integer;", f"try {option} 10.")
         return int(text)
 
     return parse
 
 
 def _turn(text: str) -> tuple[float | None, float | None]:
-    """Read when the next file begins: bytes, or seconds."""
+    """Parse the limit of one file: (bytes, None) or (None, seconds)."""
     for parse, place in ((parse_duration, 1), (parse_size, 0)):
-        if text[-1:].isalpha() and not (parse is parse_duration and text.endswith("M")):  # 10m are minutes, 10M bytes
+        if text[-1:].isalpha() and not (parse is parse_duration and text.endswith("M")):  # 10m is minutes, 10M is bytes
             try:
                 limit = parse(text)
             except UsageError:
                 continue
             if limit > 0:
                 return (limit, None) if place == 0 else (None, limit)
-    raise UsageError(f"--rotate: {text!r} is neither a size nor a time;", "write it as 100MiB or 1h.")
+    raise UsageError(f"--rotate: {text!r} is neither a size nor a duration;", "write it as 100MiB or 1h.")
 
 
 VERB = Verb(
@@ -226,31 +228,31 @@ VERB = Verb(
     VERBS["record"],
     (
         Option("--output", "-o", value="FILE", complete="files",
-               help="The file to write, packed when it ends in .gz; - is standard output."),
+               help="File to write, compressed if it ends in .gz; - for standard output"),
         Option("--history", value="FILE", optional="", complete="files",
-               help="Keep the history of this machine, for months: `gpulse history` reads it."),
+               help="Write to this machine's history, which `gpulse history` reads; FILE selects another location"),
         Option("--interval", "-n", value="SECONDS", default=1.0, parse=seconds("--interval", 0.01, 86400),
-               help="Look every so many seconds; 1 unless given."),
-        Option("--for", value="TIME", name="duration", parse=parse_duration, help="Stop after this time: 10s, 5m, 2h."),
-        Option("--count", value="N", parse=_count("--count"), help="Stop after so many samples."),
-        Option("--processes", "-p", default=False, help="Record every process, too, with its command line."),
+               help="Time between samples, in seconds (default: 1)"),
+        Option("--for", value="TIME", name="duration", parse=parse_duration, help="Stop after TIME, for example 10s, 5m or 2h"),
+        Option("--count", value="N", parse=_count("--count"), help="Stop after N samples"),
+        Option("--processes", "-p", default=False, help="Also record every process with its command line"),
         Option("--metrics", "-m", value="METRICS", parse=some_words, complete="metrics",
-               help="Only these metrics, separated by commas; all but the details unless given."),
+               help="Metrics to record, separated by commas (default: all but the details)"),
         Option("--rotate", value="LIMIT", parse=_turn,
-               help="A new file (run-0001.ndjson, run-0002.ndjson, ...) after a size (100MiB) or a time (1h)."),
-        Option("--keep", value="N", parse=_count("--keep"), help="With --rotate, keep only so many files: the oldest go."),
+               help="Start a new file (run-0001.ndjson, run-0002.ndjson, ...) at a size (100MiB) or after a time (1h)"),
+        Option("--keep", value="N", parse=_count("--keep"), help="With --rotate: keep only the newest N files"),
         Option("--max-size", value="SIZE", parse=parse_size,
-               help="At most so much in all: with --rotate the oldest files go, else it stops."),
-        Option("--append", default=False, help="Go on with a file that is there."),
-        Option("--force", default=False, help="Replace a file that is there."),
+               help="Total size limit; with --rotate the oldest files are deleted, otherwise recording stops"),
+        Option("--append", default=False, help="Append to an existing file"),
+        Option("--force", default=False, help="Overwrite an existing file"),
         *COMMON,
     ),
     run,
     (
-        ("gpulse record -o run.ndjson.gz", "until Ctrl-C; `gpulse replay` plays it"),
-        ("gpulse record -o run.ndjson --interval 0.1 --for 10m --processes", "ten times a second, with processes"),
-        ("gpulse record -o days.ndjson.gz --rotate 1h --keep 48", "the last two days, an hour a file"),
-        ("gpulse record --history", "the history of this machine, for `gpulse history`"),
-        ("gpulse record -o - -m utilization,power_draw | jq .gpus[0].power_draw", "to another program"),
+        ("gpulse record -o run.ndjson.gz", "record until Ctrl-C"),
+        ("gpulse record --history", "record this machine's history"),
+        ("gpulse record -o run.ndjson --interval 0.1 --for 10m --processes", "record ten samples per second, with processes"),
+        ("gpulse record -o days.ndjson.gz --rotate 1h --keep 48", "keep the last two days, one file per hour"),
+        ("gpulse record -o - -m utilization,power_draw | jq .gpus[0].power_draw", "pipe samples to another program"),
     ),
 )  # fmt: skip

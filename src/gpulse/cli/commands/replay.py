@@ -1,4 +1,4 @@
-"""`gpulse replay`: a recording, played on the live screen or as glances."""
+"""`gpulse replay`: play back a recording on the live screen or as status output."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from ...sampling.sampler import Sampler
     from ..options import Arguments
 
-_EVERY_SAMPLE = 0.0  # what --speed max is until it is given to the source
-_GLANCE = 1.0  # seconds between two glances
+_EVERY_SAMPLE = 0.0  # stands for --speed max until it is passed to the source
+_GLANCE = 1.0  # seconds between two status views
 
 
 def run(arguments: Arguments) -> int:
-    """Play a file until it is over or the user has seen enough."""
+    """Play a file until it ends or the user quits."""
     if arguments.file is None:
-        raise UsageError("replay: no file was given;", "try gpulse replay run.ndjson.gz.")
+        raise UsageError("replay: no recording given;", "try gpulse replay run.ndjson.gz.")
     if arguments.top and arguments.status:
-        raise UsageError("replay: --top and --status are two ways to show it;", "choose one.")
+        raise UsageError("replay: --top and --status cannot be combined;", "choose one.")
     from ...present.terminal import capable
 
     screen = capable(sys.stdout, os.environ) and sys.stdin.isatty()
@@ -56,7 +56,7 @@ def _open(arguments: Arguments, wanted: Wanted) -> Sampler:
 
 
 def _glances(arguments: Arguments) -> None:
-    """Draw glances: in place on a terminal, below each other elsewhere."""
+    """Print status views: in place on a terminal, one after the other elsewhere."""
     from ...model.select import EVERYTHING
     from ...present.terminal import capable, size_of, theme_for
     from ...surfaces.status.view import glance
@@ -92,21 +92,21 @@ VERB = Verb(
     "replay",
     VERBS["replay"],
     (
-        Option("file", value="FILE", complete="files", help="A recording, plain or packed, of `gpulse record` or a sink."),
+        Option("file", value="FILE", complete="files", help="Recording to play (.ndjson or .ndjson.gz)"),
         Option("--speed", value="SPEED", parse=_speed, complete=("0.5", "2", "4", "16", "max"), open=True,
-               help="So many times as fast; max is every sample in turn, as fast as it can be drawn."),
-        Option("--start", value="TIME", parse=parse_duration, help="Begin so far into it: 90s, 5m, 1h."),
-        Option("--loop", default=False, help="Begin anew when it is over."),
-        Option("--top", default=False, help="On the live screen, which is usual on a terminal; ? lists its keys."),
-        Option("--status", default=False, help="As glances, which is usual elsewhere."),
-        Option("--processes", "-p", default=False, help="Add every process to the glances."),
+               help="Playback speed as a factor; `max` plays every sample as fast as possible (default: 1)"),
+        Option("--start", value="TIME", parse=parse_duration, help="Start TIME into the recording, for example 90s, 5m or 1h"),
+        Option("--loop", default=False, help="Start over at the end"),
+        Option("--top", default=False, help="Play on the live screen (default on a terminal)"),
+        Option("--status", default=False, help="Print one status view per sample (default when not on a terminal)"),
+        Option("--processes", "-p", default=False, help="With --status: also list every process"),
         *(THEME, GPU, COLOR, HELP),
     ),
     run,
     (
-        ("gpulse replay run.ndjson.gz", "space pauses, . steps, [ and ] seek, + and - change the speed"),
-        ("gpulse replay run.ndjson --start 5m --speed 4", "from the sixth minute on, four times as fast"),
-        ("gpulse replay run.ndjson --status --speed max | tail -12", "the last glance"),
-        ("gpulse query --query-gpu=power.draw -l 1 --source replay:run.ndjson*max", "any other verb plays it, too"),
+        ("gpulse replay run.ndjson.gz", "space pauses, . steps, [ ] seek, + - speed"),
+        ("gpulse replay run.ndjson --start 5m --speed 4", "start at minute 5, at 4x speed"),
+        ("gpulse replay run.ndjson --status --speed max | tail -12", "print the last status view"),
+        ("gpulse query --query-gpu=power.draw -l 1 --source replay:run.ndjson*max", "use a recording with another verb"),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`gpulse report`: what a recording says, as a page, as Markdown or as JSON; or two of them side by side."""
+"""`gpulse report`: summarize a recording, or compare two, as HTML, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Arguments) -> int:
-    """Read, add up, write."""
+    """Read the recordings and write the report."""
     from ...surfaces.report.writing import form_of, report_text, save
 
     to_file = arguments.output is not None and arguments.output != "-"
@@ -39,10 +39,10 @@ def run(arguments: Arguments) -> int:
 def _check(arguments: Arguments) -> None:
     files, since = len(arguments.files), arguments.since is not None
     if arguments.compare and (files != 2 or since):
-        raise UsageError("report: --compare takes two recordings;", "write it as gpulse report --compare A B.")
+        raise UsageError("report: --compare needs two recordings;", "write it as gpulse report --compare A B.")
     if not arguments.compare and files + since != 1:
-        remedy = "name one, or with --since 2h the history of this machine."
-        raise UsageError("report: this takes one recording;", remedy)
+        remedy = "name one, or use --since 2h for this machine's history."
+        raise UsageError("report: exactly one recording is needed;", remedy)
 
 
 def _read(arguments: Arguments, path: str | None) -> Run:
@@ -70,22 +70,23 @@ VERB = Verb(
     VERBS["report"],
     (
         Option("files", value="FILE", many=True, default=(), complete="files",
-               help="A recording (.ndjson or .ndjson.gz); with --compare two."),
+               help="Recording to summarize (.ndjson or .ndjson.gz); two with --compare"),
         Option("--output", "-o", value="FILE", complete="files",
-               help="Write here; .html, .md or .json says what. Without: Markdown on standard output."),
-        Option("--format", value="FORM", complete=("html", "markdown", "json"), help="html, markdown or json."),
-        Option("--compare", default=False, help="Two recordings side by side, with the differences that matter marked."),
-        Option("--since", value="TIME", help="Of the history of this machine, the last 2h for instance."),
-        Option("--from", value="WHEN", help="Begin there: 2026-11-15T06:00:00Z, or 10m into the recording."),
-        Option("--to", value="WHEN", help="End there."),
-        Option("--title", value="TEXT", help="A title instead of the name of the file."),
+               help="File to write: .html, .md or .json (default: Markdown on standard output)"),
+        Option("--format", value="FORM", complete=("html", "markdown", "json"),
+               help="Output format: html, markdown or json (default: from the name of the output file)"),
+        Option("--compare", default=False, help="Compare two recordings and mark the significant differences"),
+        Option("--since", value="TIME", help="Report on the last TIME of this machine's history, for example 2h"),
+        Option("--from", value="WHEN", help="Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording"),
+        Option("--to", value="WHEN", help="End time, in the same forms"),
+        Option("--title", value="TEXT", help="Title of the report (default: the name of the file)"),
         *(GPU, HELP),
     ),
     run,
     (
-        ("gpulse report run.ndjson", "in the terminal, as Markdown"),
-        ("gpulse report run.ndjson.gz -o report.html", "a page with charts that needs nothing else"),
-        ("gpulse report --compare before.ndjson after.ndjson -o diff.html", "two runs"),
-        ("gpulse report --since 2h -o report.html", "from the history"),
+        ("gpulse report run.ndjson", "print a summary"),
+        ("gpulse report run.ndjson.gz -o report.html", "write a self-contained page with charts"),
+        ("gpulse report --compare before.ndjson after.ndjson -o diff.html", "compare two runs"),
+        ("gpulse report --since 2h -o report.html", "report on the last two hours"),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`gpulse run`: a command, watched, and in a few lines what it did."""
+"""`gpulse run`: run a command and summarize its GPU usage."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _RECORDED = (
 
 
 def run(arguments: Arguments) -> int:
-    """Start the command, stand beside it, and end as it ended."""
+    """Run the command, sample its GPUs meanwhile, and exit with its exit code or signal."""
     if not arguments.command:
-        raise UsageError("run: there is no command;", "write it as gpulse run -- python train.py.")
+        raise UsageError("run: no command given;", "write it as gpulse run -- python train.py.")
     if (arguments.wait or arguments.timeout is not None) and arguments.gpus is None:
-        raise UsageError("--wait is for GPUs to become free;", "say how many: --gpus 1 --wait.")
+        raise UsageError("run: --wait and --timeout need --gpus;", "try --gpus 1 --wait.")
     if arguments.report:
         from ...surfaces.report.writing import form_of
 
-        form_of(arguments.report)  # better said now than when the night is over
+        form_of(arguments.report)  # fail now rather than after the command has run
     from ...supervision.child import Child, SignalsHeld, end_like, started_with
 
     held = SignalsHeld()
@@ -45,8 +45,8 @@ def run(arguments: Arguments) -> int:
         environ |= {"CUDA_VISIBLE_DEVICES": ",".join(str(gpu.uuid) for gpu in gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     recording = _recording(arguments)
     for claim in claims:
-        claim.pass_on()  # the command holds them too, whatever becomes of us
-    child = Child(arguments.command, environ, held)  # before anything that takes time
+        claim.pass_on()  # the command keeps the claims even if gpulse dies
+    child = Child(arguments.command, environ, held)  # start it before anything that takes time
     watch = None
     if recording is not None or not arguments.quiet:
         watch = _watch(arguments, child.pid, [str(gpu.uuid) for gpu in gpus] or None, recording)
@@ -80,7 +80,7 @@ def _watch(arguments: Arguments, pid: int, uuids: list[str] | None, recording: R
 
 
 def _recording(arguments: Arguments) -> RecordingFile | None:
-    """Return where looks are written down; a report without -o has a file of its own, which goes with it."""
+    """Return the recording to write, or None; a report without -o uses a temporary file."""
     if not arguments.output and not arguments.report:
         return None
     from ...store.recorder import RecordingFile
@@ -89,7 +89,7 @@ def _recording(arguments: Arguments) -> RecordingFile | None:
         try:
             return RecordingFile(arguments.output, force=arguments.force)
         except RecordingError as error:
-            error.remedy = error.remedy and "Use --force to replace it, or another name."
+            error.remedy = error.remedy and "Use --force to overwrite it, or choose another name."
             raise
     import tempfile
 
@@ -101,7 +101,7 @@ def _recording(arguments: Arguments) -> RecordingFile | None:
 def _tell(
     arguments: Arguments, child: Child, status: int, watch: CommandWatch, recording: RecordingFile | None
 ) -> None:
-    """Say what happened; whatever goes wrong here is not the command's fault."""
+    """Print the summary; a failure here does not change the exit code."""
     from ...sources.secrets import mask
     from ...supervision.run_summary import ending, headline
 
@@ -117,7 +117,7 @@ def _tell(
 
 
 def _report(arguments: Arguments, path: str, title: str) -> str:
-    """Write the report and return a line about it."""
+    """Write the report and return the line that announces it."""
     from ...surfaces.report.writing import write_report
 
     try:
@@ -131,7 +131,7 @@ def _report(arguments: Arguments, path: str, title: str) -> str:
 
 
 def _take(arguments: Arguments, held: SignalsHeld) -> tuple[list[Gpu], list[Claim]]:
-    """Return free GPUs with the claims on them; with --wait as soon as there are enough. Raises NoFreeGpu with the reasons."""
+    """Return free GPUs and the claims on them; with --wait, wait until there are enough. Raises NoFreeGpu with the reasons."""
     from ...analysis.free import Requirement
 
     asked = Requirement(arguments.gpus, arguments.free_memory, arguments.utilization)
@@ -141,7 +141,7 @@ def _take(arguments: Arguments, held: SignalsHeld) -> tuple[list[Gpu], list[Clai
 
 
 def _claimed(verdicts: list[Verdict], asked: Requirement) -> tuple[list[Gpu], list[Claim]] | None:
-    """Take the best of the free GPUs; where another was quicker, the next best, and none when too few are left."""
+    """Claim the best free GPUs, skipping those claimed by others in the meantime; return None if too few are left."""
     from ...analysis.free import best
     from ...store.claims import claim, claims_folder
 
@@ -155,8 +155,8 @@ def _claimed(verdicts: list[Verdict], asked: Requirement) -> tuple[list[Gpu], li
             else:
                 return [*chosen], claims
         except OSError as error:
-            why = f"no GPU can be claimed in {claims_folder()}: {error.strerror};"
-            raise GpulseError(why, "set GPULSE_CLAIMS to a folder that all may write to.") from None
+            why = f"cannot claim a GPU in {claims_folder()}: {error.strerror};"
+            raise GpulseError(why, "set GPULSE_CLAIMS to a folder that every user can write to.") from None
         for other in claims:
             other.close()
         for verdict in verdicts:
@@ -169,22 +169,22 @@ VERB = Verb(
     "run",
     VERBS["run"],
     (
-        Option("command", value="[--] COMMAND …", rest=True, default=(), help="What to run, with its own arguments."),
+        Option("command", value="[--] COMMAND …", rest=True, default=(), help="Command to run, with its arguments"),
         Option("--gpus", "-n", value="N", parse=number_of_gpus("--gpus", "--gpus 2"),
-               help="Choose so many free GPUs and set CUDA_VISIBLE_DEVICES to them."),
+               help="Select N free GPUs and set CUDA_VISIBLE_DEVICES"),
         *FREE,
         Option("--interval", value="TIME", default=1.0, parse=seconds("--interval", 0.1, 60),
-               help="AgentSample every so many seconds; 1 unless given."),
-        Option("--output", "-o", value="FILE", complete="files", help="Record it: FILE.ndjson or FILE.ndjson.gz, for replay and report."),
-        Option("--force", default=False, help="Replace a recording that is there."),
-        Option("--report", value="FILE", complete="files", help="Write a report at the end: FILE.html or FILE.md."),
-        Option("--quiet", "-q", default=False, help="Say nothing at the end."),
+               help="Time between samples (default: 1s)"),
+        Option("--output", "-o", value="FILE", complete="files", help="Record samples to FILE.ndjson or FILE.ndjson.gz"),
+        Option("--force", default=False, help="Overwrite an existing recording"),
+        Option("--report", value="FILE", complete="files", help="Write a report to FILE.html or FILE.md at the end"),
+        Option("--quiet", "-q", default=False, help="Do not print a summary"),
         *(GPU, SOURCE, DEMO, HELP),
     ),
     run,
     (
-        ("gpulse run -- python train.py", "and at the end: how long, how busy, how much memory, energy, why slow"),
-        ("gpulse run --gpus 2 --wait -- torchrun --nproc-per-node 2 train.py", "on two free GPUs, as soon as there are"),
-        ("gpulse run -o night.ndjson.gz --report night.html -- ./job.sh", "with a recording and a report"),
+        ("gpulse run -- python train.py", "print a summary at the end"),
+        ("gpulse run --gpus 2 --wait -- torchrun --nproc-per-node 2 train.py", "wait for two free GPUs, then run on them"),
+        ("gpulse run -o night.ndjson.gz --report night.html -- ./job.sh", "also record samples and write a report"),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`gpulse serve`: a page, an API and Prometheus' text for everybody who watches this machine."""
+"""`gpulse serve`: serve a web dashboard, a JSON API and Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SETTINGS: dict[str, type | tuple[type, ...]] = {
 
 
 def run(arguments: Arguments) -> int:
-    """Serve until told to stop."""
+    """Serve until stopped."""
     _need_the_extra()
     from ...store.config import config_path, read_config
 
@@ -53,16 +53,18 @@ def _need_the_extra() -> None:
         try:
             __import__(name)
         except ImportError as error:
-            raise GpulseError(f"`gpulse serve` needs {error.name or name};", "pip install 'gpulse[serve]'.") from None
+            raise GpulseError(
+                f"`gpulse serve` needs {error.name or name};", "run pip install 'gpulse[serve]'."
+            ) from None
 
 
 def _fill(arguments: Arguments, table: Any) -> None:
-    """Take from the settings what the command line leaves open."""
+    """Fill in options that are not on the command line from the settings file."""
     if not isinstance(table, dict):
-        raise ConfigError("serve is not a table;", "write its keys below [serve].")
+        raise ConfigError("serve is not a table;", "put its keys under [serve].")
     for name, value in table.items():
         if name not in _SETTINGS or not isinstance(value, _SETTINGS[name]):
-            raise ConfigError(f"serve.{name} = {value!r} is not understood;", f"the keys are {', '.join(_SETTINGS)}.")
+            raise ConfigError(f"invalid setting serve.{name} = {value!r};", f"the keys are {', '.join(_SETTINGS)}.")
         switch = f"no_{name}"
         if isinstance(value, bool) and hasattr(arguments, switch):
             setattr(arguments, switch, not value or getattr(arguments, switch))
@@ -78,19 +80,21 @@ def _fill(arguments: Arguments, table: Any) -> None:
 
 def _check(arguments: Arguments) -> None:
     if arguments.key and not arguments.cert:
-        raise UsageError("serve: --key is of a certificate, and there is none;", "add --cert FILE.")
+        raise UsageError("serve: --key needs a certificate;", "add --cert FILE.")
     if arguments.no_history and arguments.history:
-        raise UsageError("serve: --history names a file and --no-history wants none;", "choose one.")
+        raise UsageError("serve: --history and --no-history cannot be combined;", "choose one.")
     if arguments.no_auth and arguments.token_file:
-        raise UsageError("serve: --token-file names a token and --no-auth wants none;", "choose one.")
+        raise UsageError("serve: --token-file and --no-auth cannot be combined;", "choose one.")
     if not 0.1 <= arguments.interval <= 3600:
-        raise UsageError(f"serve: {arguments.interval:g} seconds is no interval;", "try --interval 1.")
+        raise UsageError(
+            f"serve: interval {arguments.interval:g} is not between 0.1 and 3600 seconds;", "try --interval 1."
+        )
     if not re.fullmatch(r"/(?:[A-Za-z0-9._~-]+/)*", arguments.base_path):
-        raise UsageError(f"--base-path: {arguments.base_path!r} is no path;", "write it as /gpulse/.")
+        raise UsageError(f"--base-path: {arguments.base_path!r} is not a valid path;", "write it as /gpulse/.")
 
 
 class _Place:
-    """Where the server can be reached: its names, its address for people, and whether only this machine can."""
+    """Where the server listens: its host names, its URL, and whether only this machine can reach it."""
 
     def __init__(self, address: str, names: list[str], private: bool, unix: bool = False) -> None:
         self.address = address
@@ -105,7 +109,7 @@ def _listening(arguments: Arguments) -> tuple[socket.socket, _Place]:
 
     if arguments.unix_socket:
         if arguments.bind or arguments.port:
-            raise UsageError("serve: --unix-socket takes no address and no port;", "choose one of both.")
+            raise UsageError("serve: --unix-socket cannot be combined with --bind or --port;", "choose one.")
         return unix_socket(arguments.unix_socket), _Place(arguments.unix_socket, [], True, True)
     host, port = parse_bind(arguments.bind or "127.0.0.1", PORT)
     bound = tcp_socket(host, port if arguments.port is None else arguments.port)
@@ -118,7 +122,7 @@ def _listening(arguments: Arguments) -> tuple[socket.socket, _Place]:
 
 
 def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules: Any) -> None:
-    """Put sampler, history, exporter, alerts and server together, and take them apart again."""
+    """Start sampler, history, exporter, alerts and server; stop them in reverse order."""
     from contextlib import ExitStack
 
     from ...delivery.alerts import Alerts
@@ -151,19 +155,19 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
             ],
             alerts=alerts,
             keep=recorder.put if recorder else None,
-            failed=lambda error: _say(f"a sample failed: {error!r}."),
+            failed=lambda error: _say(f"sampling failed: {error!r}."),
         )
         metrics = _metrics(exporter, arguments.processes_metrics, arguments.dcgm_names)
         app = make_app(hub, _settings(arguments, place, token), past=past, metrics=metrics)
         running = Running(app, listening, arguments.cert, arguments.key)
         hub.start()
         ends.callback(running.stop)
-        ends.callback(hub.close)  # first of all, so that streams end by themselves
+        ends.callback(hub.close)  # closed first, so that streams end on their own
         running.wait(lambda: _announce(arguments, place, token))
 
 
 def _push(arguments: Arguments, ends: Any) -> Callable[[Snapshot], None] | None:
-    """Return what hands samples to a collector, started; None where none is asked for."""
+    """Start pushing samples to a collector and return the function that adds one; None without --otlp."""
     if not arguments.otlp:
         return None
     from ...surfaces.exporter.otlp import OtlpPush
@@ -196,7 +200,7 @@ def _token(arguments: Arguments) -> str | None:
 
 
 def _history(arguments: Arguments, ends: Any) -> tuple[Recorder | None, Past | None]:
-    """Return what keeps the history and what reads it; a machine that is not real gets one that is gone with the server."""
+    """Return the history's recorder and reader; demo and replay use a temporary history."""
     from ...store.history import HistoryBusy, HistoryError, Recorder
     from ...surfaces.web.past import Past
 
@@ -213,9 +217,9 @@ def _history(arguments: Arguments, ends: Any) -> tuple[Recorder | None, Past | N
         ends.callback(recorder.close, 1.0)
         path = recorder.path
     except HistoryBusy as error:
-        _say(f"the history is written by {error.holder} and only read here.")
+        _say(f"{error.holder} already records the history; this server only reads it.")
     except HistoryError as error:
-        _say(f"no history is kept: {error}")
+        _say(f"not recording a history: {error}")
         return None, None
     past = Past(path)
     ends.callback(past.close)
@@ -233,20 +237,20 @@ def _metrics(exporter: Any, processes: bool, dcgm: bool) -> Callable[[str], tupl
 
 
 def _announce(arguments: Arguments, place: _Place, token: str | None) -> None:
-    """Say where it is, once; a token that lies in a file stays there, out of the journal."""
+    """Print the URL; a token from a file is not printed, to keep it out of logs."""
     try:
         for line in _announcement(arguments, place, token):
             sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     except OSError:
-        pass  # whoever started it does not listen, but others may want to be served
+        pass  # stdout is closed; keep serving
 
 
 def _announcement(arguments: Arguments, place: _Place, token: str | None) -> Iterator[str]:
     if token is None:
-        _say("--no-auth: everybody who can reach this sees all processes and their owners.")
+        _say("authentication is disabled: anyone who can connect sees all processes and their owners.")
     elif not place.private and not arguments.cert:
-        _say("without --cert the token crosses the network in the open; behind a proxy with TLS that is fine.")
+        _say("the token is sent unencrypted; use --cert, or a reverse proxy with TLS.")
     if place.unix:
         yield f"gpulse serve: {place.address}"
     if token is None or arguments.token_file:
@@ -265,14 +269,14 @@ def _say(text: str) -> None:
         sys.stderr.write(f"gpulse: {text}\n")
         sys.stderr.flush()
     except OSError:
-        pass  # nobody is there to be told
+        pass  # stderr is closed
 
 
 def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        pass  # somebody was faster
+        pass  # already removed
 
 
 def _port(text: str) -> int:
@@ -285,32 +289,32 @@ VERB = Verb(
     "serve",
     VERBS["serve"],
     (
-        Option("--bind", value="ADDR[:PORT]", help="Listen there; 127.0.0.1:9440, which only this machine can reach, unless given."),
-        Option("--port", value="PORT", parse=_port, help="Another port; 0 takes a free one."),
-        Option("--unix-socket", value="FILE", complete="files", help="Listen on a socket file that only this user can open."),
+        Option("--bind", value="ADDR[:PORT]", help="Address to listen on (default: 127.0.0.1:9440, reachable only from this machine)"),
+        Option("--port", value="PORT", parse=_port, help="Port to listen on; 0 for any free port (default: 9440)"),
+        Option("--unix-socket", value="FILE", complete="files", help="Listen on a Unix socket that only this user can open"),
         Option("--token-file", value="FILE", complete="files",
-               help="Keep the token in this file, made where there is none; a new token at each start unless given."),
-        Option("--no-auth", default=False, help="Let everybody in who can reach it."),
-        Option("--allow-host", value="NAMES", parse=words, help="Further names that browsers may know it by, with commas between."),
-        Option("--base-path", value="PATH", help="The path a reverse proxy serves it under, as /gpulse/."),
-        Option("--cert", value="FILE", complete="files", help="Serve https with this certificate (PEM)."),
-        Option("--key", value="FILE", complete="files", help="The key of the certificate, where that file does not hold it."),
+               help="Read the access token from FILE, creating it if missing (default: a new token on every start)"),
+        Option("--no-auth", default=False, help="Disable authentication (anyone who can connect gets in)"),
+        Option("--allow-host", value="NAMES", parse=words, help="Additional host names to accept, separated by commas"),
+        Option("--base-path", value="PATH", help="URL path behind a reverse proxy, for example /gpulse/ (default: /)"),
+        Option("--cert", value="FILE", complete="files", help="TLS certificate (PEM); serves HTTPS"),
+        Option("--key", value="FILE", complete="files", help="Private key of the certificate (default: in the --cert file)"),
         Option("--interval", "-n", value="SECONDS", parse=seconds("--interval", 0.1, 3600),
-               help="Look every so many seconds; 1 unless given."),
-        Option("--no-commands", default=False, help="Show and keep no command lines of processes."),
-        Option("--history", value="FILE", complete="files", help="Keep the history in this file instead of this machine's."),
-        Option("--no-history", default=False, help="Keep and show no history."),
-        Option("--processes-metrics", default=False, help="A series a process in /metrics."),
-        Option("--dcgm-names", default=False, help="DCGM_FI_* names in /metrics, too, for dashboards that expect them."),
-        Option("--otlp", value="URL", help="Push to an OpenTelemetry collector as well: http://host:4318/v1/metrics."),
-        Option("--access-log", default=False, help="A line on stderr for each request."),
+               help="Time between samples, in seconds (default: 1)"),
+        Option("--no-commands", default=False, help="Do not show or store command lines of processes"),
+        Option("--history", value="FILE", complete="files", help="History file to write (default: this machine's)"),
+        Option("--no-history", default=False, help="Do not record or show a history"),
+        Option("--processes-metrics", default=False, help="Export per-process series in /metrics (high cardinality)"),
+        Option("--dcgm-names", default=False, help="Also export DCGM_FI_* names in /metrics, for existing dashboards"),
+        Option("--otlp", value="URL", help="Also push to an OpenTelemetry collector, for example http://host:4318/v1/metrics"),
+        Option("--access-log", default=False, help="Log every request to standard error"),
         *(GPU, SOURCE, DEMO, HELP),
     ),
     run,
     (
-        ("gpulse serve", "on this machine; prints the link to open"),
-        ("gpulse serve --demo", "a simulated machine to look at"),
-        ("gpulse serve --bind 0.0.0.0 --cert box.pem --key box.key", "for the network"),
-        ("ssh -tL 9440:localhost:9440 box gpulse serve", "a machine far away, no port opened"),
+        ("gpulse serve", "print a link to open in a browser"),
+        ("gpulse serve --demo", "serve a simulated machine"),
+        ("gpulse serve --bind 0.0.0.0 --cert box.pem --key box.key", "serve the network over HTTPS"),
+        ("ssh -tL 9440:localhost:9440 box gpulse serve", "serve a remote machine over SSH"),
     ),
 )  # fmt: skip

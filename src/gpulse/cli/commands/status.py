@@ -1,4 +1,4 @@
-"""`gpulse status`, and a bare `gpulse`: one glance."""
+"""`gpulse status`, also a bare `gpulse`: show every GPU once, or repeatedly with --watch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Arguments) -> int:
-    """Look once, or again and again."""
+    """Show one sample, or one per interval."""
     from ..session import open_sampler
 
     wanted, columns = _wanted(arguments)
@@ -52,7 +52,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) -> None:
-    """Draw once. Activity takes the hardware up to 0.1 s: a terminal shows all the rest at once and is completed in place."""
+    """Draw once. Activity metrics take up to 0.1 s: a terminal shows the other values first and is updated in place."""
     from ...present.terminal import capable
 
     live = capable(sys.stdout, os.environ)
@@ -69,7 +69,7 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
 
 
 def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
-    """Return what to ask for, and the keys of --columns."""
+    """Return the metrics to read and the keys of --columns."""
     from ...model.select import EVERYTHING, Wanted, metric_named
     from ...surfaces.status.view import GLANCE, PROCESSES, STAYING
 
@@ -97,20 +97,20 @@ VERB = Verb(
     "status",
     VERBS["status"],
     (
-        Option("--processes", "-p", default=False, help="Add every process with its command line, CPU and host memory."),
+        Option("--processes", "-p", default=False, help="Also list every process with its command line, CPU and host memory"),
         Option("--columns", "-c", value="METRICS", parse=words, complete="metrics",
-               help="A plain table of these metrics instead, separated by commas; `gpulse metrics` lists them."),
+               help="Show a table of these metrics instead, separated by commas; see `gpulse metrics`"),
         Option("--watch", "-w", value="SECONDS", parse=seconds("--watch", 0.1, 86400), optional=1.0,
-               help="Draw again every so many seconds (1 unless given); Ctrl-C ends it."),
-        Option("--json", default=False, help="Everything there is as JSON, one line a sample; with --watch, a stream of lines."),
+               help="Refresh every SECONDS until Ctrl-C (default: 1)"),
+        Option("--json", default=False, help="Print all metrics as one JSON object per sample; with --watch, one line per sample"),
         *COMMON,
     ),
     run,
     (
-        ("gpulse", "the glance"),
-        ("gpulse --watch", "the same, every second"),
-        ("gpulse -p --gpu 0,2", "with processes, two GPUs"),
-        ("gpulse -c utilization,sm_active,pcie_rx", "chosen metrics"),
-        ("gpulse --json | jq .gpus[0].memory_used", "for scripts"),
+        ("gpulse", "show all GPUs"),
+        ("gpulse --watch", "refresh every second"),
+        ("gpulse -p --gpu 0,2", "show two GPUs and their processes"),
+        ("gpulse -c utilization,sm_active,pcie_rx", "show selected metrics"),
+        ("gpulse --json | jq .gpus[0].memory_used", "read a value in a script"),
     ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Arguments) -> int:
-    """Open the screen; where there is no terminal, write a line at each sample instead."""
+    """Show the live screen, or write one line per sample if stdout is not a terminal."""
     from ..screen import show_screen
     from ..session import open_sampler
 
@@ -24,11 +24,11 @@ VERB = Verb(
     VERBS["top"],
     (
         Option("--interval", "-n", value="SECONDS", parse=seconds("--interval", 0.1, 3600),
-               help="Look every so many seconds; 1 unless the settings say otherwise."),
-        Option("--readonly", default=False, help="No signals can be sent from the screen."),
+               help="Time between samples, in seconds (default: the saved setting, else 1)"),
+        Option("--readonly", default=False, help="Disable sending signals to processes"),
         THEME,
         *COMMON,
     ),
     run,
-    (("gpulse top", "the live screen; ? lists its keys"), ("gpulse top --source replay:run.ndjson.gz", "a recording")),
+    (("gpulse top", "press ? for the keys"), ("gpulse top --source replay:run.ndjson.gz", "show a recording")),
 )  # fmt: skip

@@ -172,7 +172,7 @@ def field(key: str, identifier: int, take: Take = int, scope: int = 0) -> Reader
 
 
 def settle(facts: Facts, key: str, code: int, value: Value | None) -> None:
-    """File the value, or the gap that the return code or an empty answer means."""
+    """Store the value, or the gap for the return code or an empty answer."""
     if code:
         facts.gaps[key] = gap_of(code)
     else:
@@ -193,7 +193,7 @@ def word_of(words: tuple[str | None, ...]) -> Callable[[int], str | None]:
 
 
 def versioned(kind: type[Structure], version: int) -> Any:
-    """Return a structure that says its own size and version, as NVML asks of the newer ones."""
+    """Return a structure with its size and version set, as NVML requires for newer structures."""
     out: Any = kind()
     if version:
         out.version = sizeof(kind) | version << 24
@@ -201,5 +201,5 @@ def versioned(kind: type[Structure], version: int) -> Any:
 
 
 def decoded(raw: bytes) -> str:
-    """Return a text of the driver's; bytes that are not UTF-8 are shown as such."""
+    """Return a text from the driver; bytes that are not UTF-8 are escaped."""
     return raw.decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""What NVML can say beside the main metrics: one line a call, made only for a question that names one of its keys."""
+"""Readers for the detail metrics: one line per call, made only if one of its keys is requested."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def thousandth(value: int) -> float:
 
 
 def seconds(nanoseconds: int) -> float:
-    """Return seconds to the microsecond, which is all that is measured."""
+    """Return seconds rounded to microseconds, the resolution of the measurement."""
     return nanoseconds // 1000 / 1e6
 
 

@@ -1,4 +1,4 @@
-"""One NVIDIA GPU: which calls answer which metrics, made only when asked."""
+"""One NVIDIA GPU: which calls provide which metrics; a call is made only if its metrics are wanted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .nvml import Nvml
 
 _DETAILS = frozenset(key for key, metric in GPU_METRICS.items() if metric.group == "details")
-# Every GPU metric that this source can have; `gpulse metrics` and the drift test read it.
+# Every GPU metric that this source can provide; used by `gpulse metrics` and by a test.
 KEYS = (
     frozenset(key for reader in READERS for key in reader.keys)
     | gpm.KEYS
@@ -41,10 +41,10 @@ _LOST = (GPU_IS_LOST, RESET_REQUIRED)
 
 
 class NvidiaDevice(Device):
-    """One GPU of NVML's, found by its index, or by its PCI slot where asking by index would wake another.
+    """One GPU, found by its index, or by its PCI slot if using the index would wake another GPU.
 
-    `answered` says whether any call of the last sample was heard, be it only to be told that there is no such value;
-    `lost` that the GPU is off the bus.
+    `answered`: the driver responded to at least one call of the last sample, even if only with an error for that value;
+    `lost`: the GPU fell off the bus.
     """
 
     def __init__(self, nvml: Nvml, index: int, driver: str, root: str = "", slot: str = "") -> None:
@@ -81,7 +81,7 @@ class NvidiaDevice(Device):
                 self._watch.add(self.handle)
 
     def note_faults(self, watch: XidWatch) -> None:
-        """Have this GPU's faults noted, now or as soon as it can be opened."""
+        """Record this GPU's faults, now or as soon as it can be opened."""
         self._watch = watch
         if not self._closed:
             watch.add(self.handle)
@@ -152,7 +152,7 @@ class NvidiaDevice(Device):
     def _readers(keys: Key) -> tuple[Reader, ...]:
         if keys.isdisjoint(_DETAILS):
             return READERS
-        from .details import DETAILS  # only a question that names them pays for them
+        from .details import DETAILS  # read only if requested by name
 
         return READERS + DETAILS
 
@@ -171,7 +171,7 @@ class NvidiaDevice(Device):
     def _read_processes(
         self, sample: DeviceSample, keys: Key, process_keys: Key | None, codes: list[int]
     ) -> tuple[dict[int, Facts], dict[int, Facts]]:
-        """Read the process list where it is wanted; return all processes, and those that are in no MIG instance."""
+        """Read the process list if wanted; return all processes, and those outside MIG instances."""
         if process_keys is None and not self._integrated:
             if self._instances:
                 sample.instances = [self._instance(instance.read(keys, {})) for instance in self._instances]
@@ -203,11 +203,11 @@ class NvidiaDevice(Device):
                 del sample.gaps["xid_last"]
 
     def close(self) -> None:
-        """Give GPM samples back to the driver."""
+        """Free the GPM samples."""
         if isinstance(self._found_gpm, gpm.Gpm):
             self._found_gpm.close()
 
-    # What follows is found out once, by the thread that first needs it; a driver that could not say is asked again.
+    # The following is determined once, by the thread that first needs it; if the driver cannot tell, it is asked again.
 
     @property
     def _gpm(self) -> gpm.Gpm | None:
@@ -252,7 +252,7 @@ class NvidiaDevice(Device):
 
 
 def _closed(sample: DeviceSample, keys: Key, code: int) -> DeviceSample:
-    """Return the look at a GPU that the driver lists and does not let us open: its row stays, with the reason."""
+    """Return the reading of a GPU that the driver lists but cannot open: it stays in the list, with the reason."""
     gap = gap_of(code)
     sample.state = "lost" if gap == "lost" else "ok"
     sample.gaps.update(dict.fromkeys(keys, gap))
@@ -260,7 +260,7 @@ def _closed(sample: DeviceSample, keys: Key, code: int) -> DeviceSample:
 
 
 def _lose(sample: DeviceSample, keys: Key) -> None:
-    """Turn a sample that no call answered into that of a lost GPU: what it last said is no longer so."""
+    """Turn a reading without any answer into that of a lost GPU: its earlier values are no longer valid."""
     gap: Gap = "lost"
     sample.state = "lost"
     sample.values.clear()

@@ -1,4 +1,4 @@
-"""XID errors: what the driver reports of faults while we watch."""
+"""XID errors: faults that the driver reports while gpulse is running."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_AT_ONCE = 64
 
 
 class XidWatch:
-    """A set of GPUs whose faults are noted. Registering costs 1 ms a GPU, a sample 2 µs; owned by one thread at a time."""
+    """A set of GPUs whose faults are recorded. Registering costs 1 ms per GPU, a read 2 µs. Used by one thread at a time."""
 
     def __init__(self, nvml: Nvml) -> None:
         self._nvml = nvml
@@ -26,12 +26,12 @@ class XidWatch:
             self._set = c_void_p()
 
     def add(self, handle: c_void_p) -> None:
-        """Begin to note the faults of a GPU."""
+        """Start recording the faults of a GPU."""
         if self._set.value is not None:
             self._nvml.call("nvmlDeviceRegisterEvents", handle, c_ulonglong(_XID), self._set)
 
     def last(self, handle: c_void_p) -> int | None:
-        """Return the last code this GPU reported since the watch began, or None."""
+        """Return the last code this GPU reported since recording started, or None."""
         event = EventData()
         for _ in range(_MOST_AT_ONCE):
             if self._set.value is None or self._nvml.call("nvmlEventSetWait_v2", self._set, byref(event), 0) != SUCCESS:
@@ -41,7 +41,7 @@ class XidWatch:
         return self._last.get(handle.value or 0)
 
     def close(self) -> None:
-        """Give the set back."""
+        """Free the set."""
         if self._set.value is not None:
             self._nvml.call("nvmlEventSetFree", self._set)
             self._set = c_void_p()

@@ -1,4 +1,4 @@
-"""What a doctor looks at before asking the driver anything: card, kernel driver, library, device files, namespace."""
+"""Checks of `gpulse doctor` that do not use the driver: GPU, kernel driver, library, device files, namespace."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def examine(machine: LinuxMachine, root: str = "") -> list[Check]:
-    """Return what was found of NVIDIA's on this machine, without waking a GPU."""
+    """Return what was found of NVIDIA's driver and GPUs on this machine, without waking a GPU."""
     return [_card(root), _kernel(root), _library(root), *_device_files(root), *_asleep(root), *_namespace(machine)]
 
 
 def _card(root: str) -> Check:
     if has_nvidia_card(root):
-        return Check("ok", "card", "the PCI bus has an NVIDIA GPU.")
+        return Check("ok", "card", "found an NVIDIA GPU.")
     return Check(
         "note",
         "card",
-        "the PCI bus shows no NVIDIA GPU.",
-        "In a VM or container it may be hidden; else check seating and power.",
+        "no NVIDIA GPU found.",
+        "It may be hidden in a VM or container; otherwise check that the card is seated and powered.",
     )
 
 
@@ -52,7 +52,10 @@ def _library(root: str) -> Check:
     version, kernel = library_version(root), kernel_version(root)
     if version and kernel and version != kernel:
         return Check(
-            "fail", "library", f"is version {version}, the kernel driver {kernel}.", "Reboot after a driver upgrade."
+            "fail",
+            "library",
+            f"version {version} does not match the kernel driver {kernel}.",
+            "Reboot after a driver upgrade.",
         )
     return Check("ok", "library", f"libnvidia-ml.so.1 loads{f', version {version}' if version else ''}.")
 
@@ -61,20 +64,27 @@ def _device_files(root: str) -> list[Check]:
     files = [name for name in names(f"{root}/dev") if name == "nvidiactl" or name.removeprefix("nvidia").isdecimal()]
     closed = [name for name in files if not os.access(f"{root}/dev/{name}", os.R_OK | os.W_OK)]
     if closed:
-        remedy = "Give this user access, usually by the group that owns the files."
-        return [Check("fail", "device files", f"/dev/{', /dev/'.join(closed)} may not be opened by this user.", remedy)]
-    return [Check("ok", "device files", f"{len(files)} found, all can be opened.")] if files else []
+        remedy = "Give this user access, usually by adding it to the group that owns the files."
+        return [Check("fail", "device files", f"/dev/{', /dev/'.join(closed)} cannot be opened by this user.", remedy)]
+    return [Check("ok", "device files", f"{len(files)} found, all accessible.")] if files else []
 
 
 def _asleep(root: str) -> list[Check]:
     sleeping = [slot for slot, asleep in power_states(root).items() if asleep]
-    return [Check("note", "asleep", f"{', '.join(sleeping)} sleeps and is not woken by gpulse.")] if sleeping else []
+    return (
+        [Check("note", "asleep", f"{', '.join(sleeping)} is asleep, and gpulse does not wake it.")] if sleeping else []
+    )
 
 
 def _namespace(machine: LinuxMachine) -> list[Check]:
     if machine.isolated():
         remedy = "Start the container with --pid=host to see names and users of all processes."
         return [
-            Check("warn", "process ids", "this is a PID namespace of its own, and drivers speak of the host's.", remedy)
+            Check(
+                "warn",
+                "process ids",
+                "this container has its own PID namespace, but the driver reports PIDs of the host.",
+                remedy,
+            )
         ]
     return []

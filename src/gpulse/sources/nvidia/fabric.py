@@ -29,7 +29,7 @@ def _bind_fabric(nvml: Nvml, handle: Any) -> Bound:
     if call is None:
         return absent(tuple(_FABRIC))
     new, old = versioned(Fabric, 3), Fabric()
-    old.version = Fabric.healthSummary.offset | 2 << 24  # the summary came with version 3
+    old.version = Fabric.healthSummary.offset | 2 << 24  # version 3 added the summary
 
     def read(facts: Facts) -> int:
         out, code = new, call(handle, byref(new))
@@ -45,12 +45,12 @@ def _bind_fabric(nvml: Nvml, handle: Any) -> Bound:
 
 
 def _when_complete(take: Take) -> Take:
-    """What says nothing until registration has come to its end."""
+    """A value that is valid only after the registration has completed."""
     return lambda out: take(out) if out.state & 0xFF == 3 else None
 
 
 def _health(shift: int) -> Take:
-    """A pair of bits: 1 is true, 2 is false, 0 says nothing."""
+    """A pair of bits: 1 is true, 2 is false, 0 is unknown."""
     return lambda out: {1: True, 2: False}.get(out.healthMask >> shift & 3)
 
 

@@ -1,4 +1,4 @@
-"""Why the NVIDIA driver cannot be used, and what to do about it, in one sentence each."""
+"""Why the NVIDIA driver cannot be used, and what to do about it."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ def no_library(root: str = "") -> SourceUnavailable:
     """Explain a library that cannot be loaded."""
     if kernel_version(root):
         return SourceUnavailable(
-            "NVIDIA: the kernel driver is loaded but its library libnvidia-ml.so.1 is not here.",
+            "NVIDIA: the kernel driver is loaded, but its library libnvidia-ml.so.1 was not found.",
             "In a container, start it with `--gpus all` (NVIDIA_DRIVER_CAPABILITIES must include utility);"
-            " elsewhere, install the package that brings nvidia-smi.",
+            " otherwise, install the package that contains nvidia-smi.",
         )
     if has_nvidia_card(root):
         return SourceUnavailable(
-            "NVIDIA: there is a card but no driver: libnvidia-ml.so.1 was not found.",
+            "NVIDIA: found a GPU but no driver (libnvidia-ml.so.1 is missing).",
             "Install the NVIDIA driver of your distribution and load it with `modprobe nvidia`.",
         )
     return SourceUnavailable(
-        "NVIDIA: no driver library (libnvidia-ml.so.1) and no NVIDIA card on the PCI bus.",
-        "If this machine has one, install the driver; to look around without a GPU, add --demo.",
+        "NVIDIA: found neither a driver library (libnvidia-ml.so.1) nor an NVIDIA GPU on the PCI bus.",
+        "If this machine has a GPU, install the driver; to try gpulse without one, use --demo.",
     )
 
 
 def failed_start(code: int, root: str = "") -> SourceUnavailable:
-    """Explain a library that loads but does not start."""
+    """Explain a library that loads but cannot be initialized."""
     if code == DRIVER_NOT_LOADED:
         return SourceUnavailable(
             "NVIDIA: the driver is installed but not loaded.",
-            "Load it with `sudo modprobe nvidia`; if that fails, `dmesg | grep -i nvrm` says why.",
+            "Load it with `sudo modprobe nvidia`; if that fails, see `dmesg | grep -i nvrm`.",
         )
     if code == LIB_RM_VERSION_MISMATCH:
         return SourceUnavailable(
             f"NVIDIA: the kernel driver ({kernel_version(root) or 'unknown'}) and its library"
-            f" ({library_version(root) or 'unknown'}) have different versions, as after an upgrade.",
-            "Reboot, or unload and load the nvidia modules.",
+            f" ({library_version(root) or 'unknown'}) have different versions, usually after an upgrade.",
+            "Reboot, or reload the nvidia kernel modules.",
         )
     if code == NO_PERMISSION:
         return SourceUnavailable(
-            "NVIDIA: the driver refuses access (NO_PERMISSION).",
-            "Check that this user may open /dev/nvidiactl and /dev/nvidia0, and that a container was given the devices.",
+            "NVIDIA: the driver denied access (NO_PERMISSION).",
+            "Check that this user may open /dev/nvidiactl and /dev/nvidia0, and that a container has access to the devices.",
         )
     return SourceUnavailable(
-        f"NVIDIA: the driver does not start ({error_name(code)}, code {code}).",
-        "Run `nvidia-smi` to compare, and `gpulse doctor` for what was found; in a container, restart it.",
+        f"NVIDIA: the driver could not be initialized ({error_name(code)}, code {code}).",
+        "Run `gpulse doctor` for details, and `nvidia-smi` to compare; if this is a container, restart it.",
     )
 
 
 def kernel_version(root: str = "") -> str:
-    """Return the version of the loaded kernel driver, or nothing."""
+    """Return the version of the loaded kernel driver, or an empty text."""
     for word in (read_text(f"{root}/proc/driver/nvidia/version") or "").split():
         if word[:1].isdecimal() and word.count(".") >= 1:
             return word
@@ -63,7 +63,7 @@ def kernel_version(root: str = "") -> str:
 
 
 def library_version(root: str = "") -> str:
-    """Return the version in the library's file name, or nothing."""
+    """Return the version in the library's file name, or an empty text."""
     for place in _PLACES:
         for name in names(f"{root}{place}"):
             version = name.removeprefix("libnvidia-ml.so.")
@@ -73,7 +73,7 @@ def library_version(root: str = "") -> str:
 
 
 def has_nvidia_card(root: str = "") -> bool:
-    """Tell whether the PCI bus has a display or 3D controller of NVIDIA's."""
+    """Return whether the PCI bus has an NVIDIA display or 3D controller."""
     folder = f"{root}/sys/bus/pci/devices"
     return any(
         read_text(f"{folder}/{slot}/vendor") == "0x10de"

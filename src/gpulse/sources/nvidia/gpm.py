@@ -1,8 +1,8 @@
-"""GPM: what the SMs, tensor cores and memory really do, on Hopper and later, without root or daemon.
+"""GPM: activity of SMs, tensor cores and memory on Hopper and later, without root or a daemon.
 
-The counters are cumulative, so one pair of samples covers the whole interval between them. The hardware latches them
-about every 100 ms: a pair that falls between two latches reads 0 everywhere and 0/0 for DRAM. That NaN is the only sign
-that the zeros are no measurement, so DRAM is always asked (docs/decisions/0002).
+The counters are cumulative, so a pair of samples covers the whole interval between them. The hardware latches them
+about every 100 ms: a pair between two latches reads 0 everywhere and 0/0 for DRAM. That NaN is the only sign that the
+zeros are not a measurement, so DRAM is always read (docs/decisions/0002).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ METRICS = {
 KEYS = frozenset(METRICS)
 LINK_KEYS = frozenset({"pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx"})
 _DRAM = METRICS["dram_active"][0]
-_FRESH = 0.25  # seconds: how long the last latched values stand for now when no new latch has come
+_FRESH = 0.25  # seconds: how long the last latched values remain valid without a new latch
 
 
 def supported(nvml: Nvml, handle: Any) -> bool | None:
-    """Tell whether this GPU has GPM; None when the driver could not say."""
+    """Return whether this GPU has GPM; None if the driver cannot tell."""
     support = GpmSupport(version=1)
     code = nvml.call("nvmlGpmQueryDeviceSupport", handle, byref(support))
     if code and gap_of(code) != "unsupported":
@@ -53,7 +53,7 @@ def supported(nvml: Nvml, handle: Any) -> bool | None:
 
 
 class Gpm:
-    """The sample pair of one GPU, or of one MIG instance when `instance` is given; read by one thread at a time."""
+    """The pair of samples of one GPU, or of one MIG instance if `instance` is given; used by one thread at a time."""
 
     def __init__(self, nvml: Nvml, handle: Any, instance: int | None = None) -> None:
         self._nvml = nvml
@@ -67,7 +67,7 @@ class Gpm:
         self._last_at = 0.0
 
     def prime(self) -> None:
-        """Take the first sample of the pair, unless there is one."""
+        """Take the first sample of the pair, if there is none yet."""
         if self._primed:
             return
         for sample in (self._before, self._now):
@@ -76,13 +76,13 @@ class Gpm:
         self._primed = self._take(self._before) == SUCCESS
 
     def settled(self) -> bool:
-        """Tell whether the hardware has latched since the first sample; True too when nothing can come of waiting."""
+        """Return whether the hardware has latched since the first sample; also True if waiting would not help."""
         if not self._primed or self._take(self._now) != SUCCESS:
             return True
         return self._measure(("dram_active",)) != SUCCESS or not _is_nan(self._request.metrics[0].value)
 
     def read(self, facts: Facts, keys: Key) -> int:
-        """File these metrics over the time since the sample before."""
+        """Store these metrics for the interval since the previous sample."""
         asked = tuple(key for key in METRICS if key in keys)
         if not self._primed:
             self.prime()
@@ -100,7 +100,7 @@ class Gpm:
         return SUCCESS
 
     def close(self) -> None:
-        """Give the samples back; not after a fork, where they are not ours."""
+        """Free the samples; not after a fork, because they belong to the parent."""
         for sample in (self._before, self._now):
             if sample.value is not None:
                 self._nvml.call("nvmlGpmSampleFree", sample)
@@ -135,7 +135,7 @@ class Gpm:
         facts.values.update(self._last)
 
     def _repeat(self, facts: Facts, asked: tuple[str, ...]) -> None:
-        """Without a new latch the last values still are the newest there are, for a moment; after that there are none."""
+        """Keep the last values for a short time if there is no new latch; after that they are missing."""
         fresh = time.monotonic() - self._last_at < _FRESH
         for key in asked:
             if fresh and key in self._last:

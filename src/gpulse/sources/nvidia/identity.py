@@ -1,4 +1,4 @@
-"""What never changes of an NVIDIA GPU, read once."""
+"""The identity of an NVIDIA GPU, which never changes and is read once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ARCHITECTURES = {
 
 
 def identify(nvml: Nvml, handle: Any, index: int) -> tuple[dict[str, Value], dict[str, Gap]]:
-    """Return the identity of a GPU and the gaps in it; an empty text from the driver counts as a gap."""
+    """Return the identity of a GPU and its gaps; an empty text from the driver counts as a gap."""
     values: dict[str, Value] = {"index": index, "vendor": "nvidia"}
     gaps: dict[str, Gap] = {}
     for key, function in _TEXTS.items():
@@ -43,7 +43,7 @@ def identify(nvml: Nvml, handle: Any, index: int) -> tuple[dict[str, Value], dic
 
 
 def driver_facts(nvml: Nvml) -> dict[str, str]:
-    """Return the versions of the driver, of CUDA as far as the driver supports it, and of NVML."""
+    """Return the versions of the driver, of the CUDA version it supports, and of NVML."""
     facts: dict[str, str] = {}
     code, version = nvml.text("nvmlSystemGetDriverVersion", size=80)
     if code == SUCCESS and version:

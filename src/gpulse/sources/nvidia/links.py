@@ -1,4 +1,4 @@
-"""PCIe and NVLink traffic where there is no GPM: from byte counters, never from the call that blocks for 20 ms."""
+"""PCIe and NVLink traffic on GPUs without GPM: from byte counters, never from the call that blocks for 20 ms."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _PCIE = {"pcie_tx": 197, "pcie_rx": 198}
 _NVLINK = {"nvlink_tx": 138, "nvlink_rx": 139}
 _ALL_LINKS = 0xFFFFFFFF
 _MOST_LINKS = 18
-# The PCIe counters are 32 bits wide and wrap after 70 ms on the fastest link: a longer pair could hide whole turns.
+# The PCIe counters have 32 bits and wrap after 70 ms on the fastest link: over a longer interval they could wrap several times.
 _WRAP = 1 << 32
 _LONGEST_PAIR = 50_000  # µs
 
 
 def has_nvlink(nvml: Nvml, handle: Any) -> bool | None:
-    """Tell whether any NVLink is up, None when the driver could not say; GPM answers 0 for links that do not exist."""
+    """Return whether any NVLink is up, None if the driver cannot tell; GPM returns 0 for links that do not exist."""
     state = c_uint()
     reference = byref(state)
     certain = True
@@ -40,7 +40,7 @@ def has_nvlink(nvml: Nvml, handle: Any) -> bool | None:
 
 
 class Links:
-    """The byte counters of one GPU; read by one thread at a time."""
+    """The byte counters of one GPU; used by one thread at a time."""
 
     def __init__(self, nvml: Nvml, handle: Any) -> None:
         self._function = nvml.function("nvmlDeviceGetFieldValues")
@@ -50,11 +50,11 @@ class Links:
         self._first: dict[str, tuple[int, int]] = {}
 
     def prime(self) -> None:
-        """Take the first of the two looks at the PCIe counters; the driver's own time stamps make even 1 ms enough."""
+        """Take the first of the two readings of the PCIe counters; with the driver's time stamps, even 1 ms is enough."""
         self._first = self._read_counters(self._pcie, _PCIE) if self._function is not None else {}
 
     def read(self, facts: Facts, keys: Key) -> None:
-        """File PCIe rates over the time since `prime`, and NVLink counters for the sampler to make rates of."""
+        """Store PCIe rates since `prime`, and NVLink counters that the sampler turns into rates."""
         if self._function is None:
             facts.gaps.update(dict.fromkeys(keys & (_PCIE.keys() | _NVLINK.keys()), "unsupported"))
             return
@@ -78,7 +78,7 @@ class Links:
     def _read_counters(
         self, fields: Any, names: dict[str, int], facts: Facts | None = None
     ) -> dict[str, tuple[int, int]]:
-        """Return count and µs of each field that answers; the gaps of the others go to `facts`."""
+        """Return count and time in µs of each field; the gaps of missing fields go to `facts`."""
         assert self._function is not None
         code = self._function(self._handle, len(names), fields)
         seen: dict[str, tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""MIG: the instances a GPU is divided into, each with its own memory, activity and processes."""
+"""MIG: the instances of a GPU, each with its own memory, activity and processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEYS = frozenset(MEMORY.keys) | (GPM_KEYS - LINK_KEYS)
 
 
 class MigInstance:
-    """One compute instance; power, heat and clocks belong to the whole GPU and are not said here."""
+    """One compute instance; power, temperature and clocks belong to the whole GPU and are not available here."""
 
     def __init__(self, nvml: Nvml, parent: Any, handle: c_void_p, position: int, gpm: bool) -> None:
         _, gpu_instance = nvml.number("nvmlDeviceGetGpuInstanceId", handle)
@@ -48,11 +48,11 @@ class MigInstance:
             self._gpm.prime()
 
     def settled(self) -> bool:
-        """Tell whether a GPM read now would find a value."""
+        """Return whether reading GPM now would give a value."""
         return self._gpm is None or self._gpm.settled()
 
     def read(self, keys: Key, processes: dict[int, Facts]) -> DeviceSample:
-        """Read what an instance has of these metrics."""
+        """Read those of these metrics that an instance has."""
         sample = DeviceSample()
         sample.values.update(self.identity)
         sample.processes = processes
@@ -67,7 +67,7 @@ class MigInstance:
 
 
 def find_instances(nvml: Nvml, parent: Any, gpm: bool) -> list[MigInstance]:
-    """Return the instances of a GPU in MIG mode; positions may have holes."""
+    """Return the instances of a GPU in MIG mode; positions may have gaps."""
     code, most = nvml.number("nvmlDeviceGetMaxMigDeviceCount", parent)
     found = []
     for position in range(min(most, 64) if code == SUCCESS else 0):

@@ -1,6 +1,6 @@
-"""The NVML library: loaded, called by name, return codes turned into gaps.
+"""The NVML library: loads it, calls functions by name, and turns return codes into gaps.
 
-A private table instead of nvidia-ml-py saves 25 ms at start and half the CPU of a sample (docs/decisions/0001);
+A private table instead of nvidia-ml-py saves 25 ms at start (docs/decisions/0001);
 the tests compare every structure and constant here with nvidia-ml-py's.
 """
 
@@ -43,7 +43,7 @@ _GAPS: dict[int, Gap] = {
     RESET_REQUIRED: "lost",
 }
 
-# Where the library hides when the loader does not know it: WSL, NixOS, containers without ldconfig, Windows.
+# Where the library is if the loader does not find it: WSL, NixOS, containers without ldconfig, Windows.
 _PLACES = (
     "libnvidia-ml.so.1",
     "/usr/lib/wsl/lib/libnvidia-ml.so.1",
@@ -57,20 +57,20 @@ _WINDOWS_PLACES = ("nvml.dll", r"C:\Windows\System32\nvml.dll", r"C:\Program Fil
 
 
 def gap_of(code: int) -> Gap:
-    """Return why a call with this return code left no value."""
+    """Return the gap for a return code."""
     return _GAPS.get(code, "failed")
 
 
 def error_name(code: int) -> str:
-    """Return NVML's own word for a return code."""
+    """Return NVML's name of a return code."""
     return NAMES.get(code, f"error {code}")
 
 
 class Nvml:
-    """The loaded library. Calls release the GIL, so a call that hangs stops only its own thread."""
+    """The loaded library. Calls release the GIL, so a call that hangs blocks only its own thread."""
 
     def __init__(self) -> None:
-        """Load the library; raise OSError when none of the known places has it."""
+        """Load the library; raise OSError if it is in none of the known places."""
         places = _WINDOWS_PLACES if sys.platform == "win32" else _PLACES
         failure: OSError | None = None
         for place in places:
@@ -84,7 +84,7 @@ class Nvml:
         self._functions: dict[str, Any] = {}
 
     def function(self, *names: str) -> Callable[..., int] | None:
-        """Return the first of these functions that the library has, or None: old drivers lack new ones."""
+        """Return the first of these functions that the library has, or None; old drivers lack new functions."""
         for name in names:
             if name not in self._functions:
                 self._functions[name] = getattr(self._library, name, None)
@@ -93,12 +93,12 @@ class Nvml:
         return None
 
     def call(self, name: str, *arguments: object) -> int:
-        """Call a function once and return its code; a function that is not there answers FUNCTION_NOT_FOUND."""
+        """Call a function once and return its code; FUNCTION_NOT_FOUND if the library does not have it."""
         function = self.function(name)
         return FUNCTION_NOT_FOUND if function is None else function(*arguments)
 
     def text(self, name: str, *arguments: object, size: int = 96) -> tuple[int, str]:
-        """Call a function that fills a text of `size` bytes; bytes that are not UTF-8 are shown as such, never trusted."""
+        """Call a function that fills a text of `size` bytes; the text is untrusted, and bytes that are not UTF-8 are escaped."""
         buffer = ctypes.create_string_buffer(size)
         code = self.call(name, *arguments, buffer, size)
         return code, buffer.value.decode("utf-8", "backslashreplace") if code == SUCCESS else ""
@@ -109,6 +109,6 @@ class Nvml:
         return self.call(name, *arguments, ctypes.byref(out)), out.value
 
     def number_pair(self, name: str, *arguments: object) -> tuple[int, int]:
-        """Call a function that fills two unsigned ints and return the first, as for modes now and after a reboot."""
+        """Call a function that fills two unsigned ints and return the first, for example current and pending mode."""
         first, second = ctypes.c_uint(), ctypes.c_uint()
         return self.call(name, *arguments, ctypes.byref(first), ctypes.byref(second)), first.value

@@ -1,4 +1,4 @@
-"""Who uses a GPU: compute, graphics and MPS processes merged, and each one's share of the last seconds."""
+"""The processes on a GPU: compute, graphics and MPS processes merged, with each one's share of the last seconds."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SHARES = {
     "decoder_utilization": "decUtil",
 }
 _LISTS = (("C", "Compute"), ("G", "Graphics"), ("M", "MPSCompute"))
-_MOST_TRIES = 6  # a list that grows at every try is given up: nvtop asks for ever
-_MOST_PIDS = 1 << 22  # the kernel's own limit; Jetson drivers answer pids beyond it, and pid 0
-_STALE = 10.0  # seconds: a share older than this is no longer said
+_MOST_TRIES = 6  # give up on a list that grows at every attempt; nvtop retries forever
+_MOST_PIDS = 1 << 22  # the kernel's limit; Jetson drivers report PIDs beyond it, and PID 0
+_STALE = 10.0  # seconds: an older share is no longer shown
 
 
 class ProcessLists:
-    """The process lists of one GPU or MIG instance; read by one thread at a time."""
+    """The process lists of one GPU or MIG instance; used by one thread at a time."""
 
     def __init__(self, nvml: Nvml, handle: Any) -> None:
         self._handle = handle
@@ -40,7 +40,7 @@ class ProcessLists:
         self._share_buffer: Any = (ProcessUtilization * 64)()
 
     def read(self) -> tuple[int, dict[int, Facts], dict[int, tuple[int, int]]]:
-        """Return a code, the processes by pid, and which of them sit in which MIG instance (GPU and compute instance)."""
+        """Return a code, the processes by PID, and the MIG instance (GPU and compute instance) of each."""
         processes: dict[int, Facts] = {}
         instances: dict[int, tuple[int, int]] = {}
         codes = []
@@ -52,12 +52,12 @@ class ProcessLists:
                     _merge(processes, entry.pid, letter, entry.usedGpuMemory)
                     if getattr(entry, "gpuInstanceId", NO_INSTANCE) != NO_INSTANCE:
                         instances[entry.pid] = (entry.gpuInstanceId, entry.computeInstanceId)
-        # without the compute list nothing is whole; the other two may be lacking on a GPU that has no such thing
+        # the compute list is required; the other two may be missing on a GPU that does not support them
         failed = [code for code in codes[1:] if code and gap_of(code) != "unsupported"]
         return codes[0] or (failed[0] if failed else SUCCESS), processes, instances
 
     def read_shares(self, processes: dict[int, Facts], keys: Key) -> None:
-        """File each process's share of the last seconds; a process the driver has no sample of gets a gap, not 0."""
+        """Store each process's share of the last seconds; a process without a sample from the driver gets a gap, not 0."""
         asked = {key: name for key, name in SHARES.items() if key in keys}
         code, samples = self._fetch_shares()
         for pid, facts in processes.items():
@@ -82,7 +82,7 @@ class ProcessLists:
         return code, buffer[: min(count.value, len(buffer))] if code == SUCCESS else []
 
     def _fetch_shares(self) -> tuple[int, dict[int, Any]]:
-        """Return the newest sample of each pid. Costs 1.8 ms of CPU on an H200: ask every few seconds."""
+        """Return the newest sample of each PID. Costs 1.8 ms of CPU on an H200, so call it only every few seconds."""
         if self._shares is None:
             return FUNCTION_NOT_FOUND, {}
         since = int((time.time() - _STALE) * 1e6)
@@ -102,7 +102,7 @@ class ProcessLists:
 
 
 def _newest(nvml: Nvml, kind: str) -> tuple[Any, type[Structure]]:
-    """Return the newest call for a list and the record it fills; three record sizes have been in the wild."""
+    """Return the newest call for a list and the record it fills; drivers have used three record sizes."""
     base = f"nvmlDeviceGet{kind}RunningProcesses"
     if third := nvml.function(f"{base}_v3"):
         early = nvml.function("nvmlDeviceGetConfComputeMemSizeInfo") and not nvml.function(

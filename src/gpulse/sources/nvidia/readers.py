@@ -31,7 +31,7 @@ THROTTLE_WORDS = {
 
 
 def throttle_words(bits: int) -> tuple[str, ...]:
-    """Return the reasons a bit mask holds, in words; a bit NVML added later is shown by its number."""
+    """Return the reasons in a bit mask as words; a bit that NVML added later is shown by its number."""
     known = [word for bit, word in THROTTLE_WORDS.items() if bits & bit]
     rest = bits & ~sum(THROTTLE_WORDS)
     return (*known, f"0x{rest:x}") if rest else tuple(known)
@@ -51,7 +51,7 @@ def _bind_memory(nvml: Nvml, handle: Any) -> Bound:
             values["memory_total"], values["memory_used"] = out.total, out.used
             values["memory_free"], values["memory_reserved"] = out.free, out.reserved
             return code
-        # only where v2 does not exist: v1 counts what the driver reserves as used
+        # only if v2 does not exist: v1 counts memory reserved by the driver as used
         if first is not None and gap_of(code) == "unsupported" and (code := first(handle, old_reference)) == SUCCESS:
             values["memory_total"], values["memory_used"], values["memory_free"] = old.total, old.used, old.free
             facts.gaps["memory_reserved"] = "unsupported"

@@ -1,4 +1,4 @@
-"""GPUs that sleep: a suspended laptop GPU is shown without being woken, from what the kernel says of it."""
+"""Sleeping GPUs: show a suspended laptop GPU from the kernel's information, without waking it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORDS = {"Model": "name", "GPU UUID": "uuid", "Video BIOS": "vbios"}
 
 
 def power_states(root: str = "") -> dict[str, bool]:
-    """Return, by PCI slot, whether each GPU of the NVIDIA driver sleeps; reading this wakes nothing."""
+    """Return, by PCI slot, whether each NVIDIA GPU is asleep, without waking it."""
     folder = f"{root}/sys/bus/pci/drivers/nvidia"
     return {
         slot: read_text(f"{folder}/{slot}/power/runtime_status") == "suspended"
@@ -24,7 +24,7 @@ def power_states(root: str = "") -> dict[str, bool]:
 
 
 class SleepingDevice(Device):
-    """A GPU that sleeps: its identity from /proc/driver, every metric a gap."""
+    """A sleeping GPU: its identity from /proc/driver, and a gap for every metric."""
 
     def __init__(self, slot: str, index: int, root: str = "") -> None:
         self.slot = slot

@@ -1,4 +1,4 @@
-"""The NVIDIA source: opens NVML once per process id and finds its GPUs, without waking one that sleeps."""
+"""The NVIDIA source: opens NVML once per process id and finds its GPUs, without waking sleeping ones."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ...model.check import Check
     from ..base import Device
 
-_REOPEN_EVERY = 5.0  # seconds between tries to get a driver back that answers nothing any more
+_REOPEN_EVERY = 5.0  # seconds between attempts to reopen a driver that no longer responds
 
 
 class NvidiaSource(Source):
-    """All NVIDIA GPUs of this machine; `root` stands before /proc and /sys, for tests."""
+    """All NVIDIA GPUs of this machine; `root` is prefixed to /proc and /sys, for tests."""
 
     name = "nvidia"
     machine: LinuxMachine
@@ -60,8 +60,8 @@ class NvidiaSource(Source):
         if not self.devices:
             self.close()
             raise SourceUnavailable(
-                "NVIDIA: the driver runs but lists no GPU.",
-                "In a container, give it devices with `--gpus all`; else `lspci | grep -i nvidia` says what the bus has.",
+                "NVIDIA: the driver is running but lists no GPU.",
+                "In a container, add devices with `--gpus all`; otherwise check `lspci | grep -i nvidia`.",
             )
         if self._staying:
             self.stay()
@@ -79,12 +79,12 @@ class NvidiaSource(Source):
             self._reopen()
 
     def examine(self) -> list[Check]:
-        from .examine import examine  # a doctor's business only
+        from .examine import examine  # only `gpulse doctor` needs it
 
         return examine(self.machine, self._root)
 
     def stay(self) -> None:
-        """Begin to note XID errors: only what happens from now on is heard."""
+        """Start recording XID errors; earlier ones are unknown."""
         self._staying = True
         if self._watch is None and self._nvml is not None:
             self._watch = XidWatch(self._nvml)
@@ -105,7 +105,7 @@ class NvidiaSource(Source):
         self._forget()
 
     def _forget(self) -> None:
-        """Drop every handle without a call: after a fork they are the parent's."""
+        """Drop every handle without a call: after a fork they belong to the parent."""
         self._nvml = None
         self._watch = None
         self.devices = ()
@@ -128,7 +128,7 @@ class NvidiaSource(Source):
         return bool(live) and not any(device.answered or device.lost for device in live)
 
     def _reopen(self) -> None:
-        """Start anew with a driver that answers nothing: it was replaced, or the container lost it for a while."""
+        """Reopen a driver that no longer responds: it was replaced, or the container lost it temporarily."""
         self._retry_at = time.monotonic() + _REOPEN_EVERY
         before = self.devices
         self.close()

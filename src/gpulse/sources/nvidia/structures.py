@@ -1,4 +1,4 @@
-"""NVML's structures, as far as gpulse uses them; a test holds their layout against nvidia-ml-py's."""
+"""NVML's structures, as far as gpulse uses them; a test compares their layout with nvidia-ml-py's."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ class TemperatureV1(Structure):
 
 
 class ProcessV1(Structure):
-    """What drivers before 450 answer: no instances."""
+    """Used by drivers before 450: no instances."""
 
     _fields_ = [("pid", c_uint), ("usedGpuMemory", c_ulonglong)]
 
 
 class ProcessV2(Structure):
-    """What both _v2 and _v3 calls answer."""
+    """Used by both _v2 and _v3 calls."""
 
     _fields_ = [
         ("pid", c_uint),
@@ -77,7 +77,7 @@ class ProcessV2(Structure):
 
 
 class ProcessV3Early(Structure):
-    """What _v3 answered in drivers 535.43 to 535.86 only: one more field, so that each record but the first would shift."""
+    """Used by _v3 in drivers 535.43 to 535.86 only: one more field, which would shift every record but the first."""
 
     _fields_ = [
         ("pid", c_uint),
@@ -132,7 +132,7 @@ class GpmMetric(Structure):
 
 
 class GpmMetricsGet(Structure):
-    """The driver reads only the first numMetrics entries, so the array may be shorter than NVML's own."""
+    """The driver reads only the first numMetrics entries, so the array may be shorter than NVML's."""
 
     _fields_ = [
         ("version", c_uint),
@@ -215,7 +215,7 @@ class Platform(Structure):
 
 
 class Fabric(Structure):
-    """Version 3; version 2 is the same without the summary. Only the lowest byte of the state is the driver's."""
+    """Version 3; version 2 is the same without the summary. The driver sets only the lowest byte of the state."""
 
     _fields_ = [
         ("version", c_uint),

@@ -1,4 +1,4 @@
-"""GPUs that share the machine's memory, and Jetson boards whose numbers the kernel has and NVML has not."""
+"""GPUs that share the host's memory, and Jetson boards, whose values come from the kernel instead of NVML."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _AddressingMode(Structure):
 
 
 def is_integrated(nvml: Nvml, handle: Any, name: str) -> bool:
-    """Tell whether the GPU has no memory of its own, by its name or by how it addresses memory."""
+    """Return whether the GPU has no memory of its own, judging by its name or how it addresses memory."""
     if any(word in name.lower() for word in _INTEGRATED):
         return True
     mode = _AddressingMode()
@@ -36,12 +36,12 @@ def is_integrated(nvml: Nvml, handle: Any, name: str) -> bool:
 
 
 def is_jetson(name: str) -> bool:
-    """Tell whether the GPU is part of a Jetson board."""
+    """Return whether the GPU is part of a Jetson board."""
     return any(word in name.lower() for word in _JETSON)
 
 
 def share_memory(sample: DeviceSample, processes: dict[int, Facts] | None, root: str = "") -> None:
-    """Give a GPU without memory of its own the machine's: total is MemTotal, used the sum of its processes where known."""
+    """Use the host's memory for a GPU without its own: total is MemTotal, used is the sum over its processes if known."""
     if sample.values.get("memory_total"):
         sample.values["memory_unified"] = True
         return
@@ -61,7 +61,7 @@ def share_memory(sample: DeviceSample, processes: dict[int, Facts] | None, root:
 
 
 def fill_from_kernel(sample: DeviceSample, root: str = "") -> None:
-    """Fill what NVML leaves out or answers with 0 on a Jetson: load, temperature and clock."""
+    """Fill in what NVML omits or reports as 0 on a Jetson: load, temperature and clock."""
     load = next((value for path in _LOAD if (value := read_int(root + path)) is not None), None)
     _fill(sample, "utilization", None if load is None else load / 10)
     _fill(sample, "temperature", _temperature(root))
@@ -79,7 +79,7 @@ def _temperature(root: str) -> float | None:
     for zone in names(folder):
         if (read_text(f"{folder}/{zone}/type") or "").lower() in _ZONES:
             millis = read_int(f"{folder}/{zone}/temp")
-            return None if millis is None or millis <= -256 else millis / 1000  # -256 °C: the rail is off
+            return None if millis is None or millis <= -256 else millis / 1000  # -256 °C: the power rail is off
     return None
 
 

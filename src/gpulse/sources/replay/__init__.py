@@ -1,4 +1,4 @@
-"""Recordings played as a source.
+"""Recordings as a source.
 
-May import: store and below. Never here: who looks, or how it is shown.
+May import store and below.
 """

@@ -1,4 +1,4 @@
-"""The player: which sample of a recording is due, and the ways to move it."""
+"""The player: which sample of a recording is due, and how to seek."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 class Position:
-    """Where a player is: at which sample, how many seconds into the recording, of `total` where its end has been found.
+    """The position of a player: sample number, seconds into the recording, and `total` seconds if the end is known.
 
-    A `speed` of None is every sample in turn.
+    A `speed` of None plays every sample as fast as possible.
     """
 
     __slots__ = ("ended", "moment", "paused", "place", "speed", "total")
@@ -35,9 +35,9 @@ class Position:
 
 
 class Player:
-    """Plays looks by the clock, so that whoever asks seldom sees fewer; with a speed of None, each in turn.
+    """Plays samples by the clock, skipping those between two calls; with a speed of None, plays every one.
 
-    At the end `due_sample` raises StopIteration, unless it `loops` or `stays` at the last sample. Any thread may call anything.
+    At the end, `due_sample` raises StopIteration unless it `loops` or `stays` at the last sample. Thread-safe.
     """
 
     def __init__(
@@ -48,22 +48,22 @@ class Player:
         clock: Callable[[], float] = time.monotonic,
         complete: Callable[[Snapshot], Snapshot] = lambda due_sample: due_sample,
     ) -> None:
-        """Begin at `start` seconds of a recording that holds something; `complete` adds to each sample what it lacks."""
-        frames.find(0.0)  # no further: finding a later start may take longer than a source has to open
+        """Start at `start` seconds of a recording that is not empty; `complete` adds derived values to each sample."""
+        frames.find(0.0)  # no further: finding a later start may take longer than opening a source may take
         self.stays = self.loops = self._closed = False
         self._complete = complete
         self._frames = frames
         self._speed = speed
         self._clock = clock
         self._lock = threading.RLock()
-        self._place = -1  # of the sample shown last; -1 before there was one
-        self._from = start  # the moment of the recording ...
-        self._since = 0.0  # ... and when, by the clock, it was
+        self._place = -1  # number of the sample shown last; -1 before the first
+        self._from = start  # the time in the recording ...
+        self._since = 0.0  # ... and the clock's time at that point
         self._paused = False
         self._read: tuple[int, Snapshot] | None = None
 
     def due_sample(self) -> Snapshot:
-        """Return the sample that is due now: the same object as long as it is the same sample."""
+        """Return the sample that is due now; the same object as long as it is the same sample."""
         with self._lock:
             frames = self._frames
             if self._closed:
@@ -83,7 +83,7 @@ class Player:
             return self._read[1]
 
     def pause(self) -> None:
-        """Hold, or go on; after the end, begin anew."""
+        """Pause or resume; after the end, start over."""
         with self._lock:
             anew = self._has_ended()
             self._go_on_from(self._moment())
@@ -92,7 +92,7 @@ class Player:
                 self.jump(0.0)
 
     def step(self, count: int) -> None:
-        """Hold, and go so many samples on, or back."""
+        """Pause and move by this number of samples; negative moves back."""
         with self._lock:
             self._paused = True
             if self._place < 0:
@@ -101,21 +101,21 @@ class Player:
             self._go(min(len(self._frames) - 1, max(0, self._place + count)))
 
     def seek(self, seconds: float) -> None:
-        """Go so many seconds on, or back."""
+        """Move by this number of seconds; negative moves back."""
         with self._lock:
             self.jump(self._moment() + seconds)
 
     def jump(self, moment: float) -> None:
-        """Go to a moment, in seconds from the start; beyond the end is the last sample."""
+        """Move to a time in seconds from the start; beyond the end is the last sample."""
         with self._lock:
             place = self._frames.at(moment)
             self._go_on_from(max(0.0, min(moment, self._frames.times[-1])))
             self._place = (
                 place - 1 if self._speed is None and not self._paused else place
-            )  # the next sample goes one on
+            )  # the next call advances by one sample
 
     def change_speed(self, steps: int) -> None:
-        """Play faster by so many steps of SPEEDS, or slower; beyond the fastest is every sample in turn."""
+        """Change the speed by this number of steps in SPEEDS; beyond the fastest, every sample is played."""
         with self._lock:
             self._go_on_from(self._moment())
             pace = float("inf") if self._speed is None else self._speed
@@ -125,14 +125,14 @@ class Player:
             self._speed = None if pace == float("inf") else pace
 
     def position(self) -> Position:
-        """Return where it is."""
+        """Return the current position."""
         with self._lock:
             times, place = self._frames.times, max(0, self._place)
             total = times[-1] if self._frames.whole else None
             return Position(place, times[place], total, self._speed, self._paused, self._has_ended())
 
     def wait(self) -> float | None:
-        """Return in how many seconds the next sample is due; None when none will be by itself."""
+        """Return the seconds until the next sample is due; None if playback is paused or at the end."""
         with self._lock:
             if self._paused or self._has_ended():
                 return None
@@ -141,19 +141,19 @@ class Player:
             return max(0.0, (self._frames.times[self._place + 1] - self._moment()) / self._speed)
 
     def survey(self, budget: float) -> bool:
-        """Look on for the end, for so many seconds at most; return whether it has been found."""
+        """Search for the end for at most this number of seconds; return whether it was found."""
         with self._lock:
             self._frames.find(float("inf"), budget)
             return self._frames.whole
 
     def close(self) -> None:
-        """Let go of the file; safe to call twice. There are no samples any more."""
+        """Close the file; safe to call twice. There are no samples afterwards."""
         with self._lock:
             self._closed = True
             self._frames.close()
 
     def _begin(self) -> None:
-        """Show the first sample from the start on, or the last there is."""
+        """Show the first sample at or after the start, or the last one."""
         times = self._frames.times
         place = self._frames.at(self._from)
         self._place = place if times[place] >= self._from else min(place + 1, len(times) - 1)

@@ -1,4 +1,4 @@
-"""A recording as a source: plays what some machine did, at any speed."""
+"""A recording as a source, played at any speed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class ReplaySource(Source):
-    """Plays FILE, FILE@START or FILE@START*SPEED: from START into it, SPEED times as fast; *max gives every line in turn.
+    """Plays FILE, FILE@START or FILE@START*SPEED: from START on, at SPEED; *max plays every line.
 
-    `player` is there once the source is open, and moves it.
+    `player` controls the playback once the source is open.
     """
 
     name = "replay"
@@ -39,7 +39,7 @@ class ReplaySource(Source):
         try:
             self.player = Player(frames, self.start, self.speed, self._clock, _completed)
             if not len(frames):
-                raise RecordingError(f"{self.path} holds no snapshot.", "Record one with `gpulse record -o FILE`.")
+                raise RecordingError(f"{self.path} contains no samples.", "Record one with `gpulse record -o FILE`.")
             first = frames[0]
         except RecordingError:
             frames.close()
@@ -57,7 +57,7 @@ class ReplaySource(Source):
 
 
 def _completed(frame: Snapshot) -> Snapshot:
-    """Add what follows from the recorded values, for recordings whose writer did not."""
+    """Add derived values to recordings that lack them."""
     return Snapshot(frame.time, tuple(_complete(gpu) for gpu in frame.gpus), frame.host, frame.driver, frame.problems)
 
 
@@ -71,7 +71,7 @@ def _complete(gpu: Gpu) -> Gpu:
 
 
 class _RecordedDevice(Device):
-    """Who a recorded GPU is, so that it can be chosen by name."""
+    """The identity of a recorded GPU, so that it can be selected by name."""
 
     def __init__(self, gpu: Gpu) -> None:
         self.identity = dict(gpu.items())

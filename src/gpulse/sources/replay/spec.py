@@ -1,4 +1,4 @@
-"""What to play, in a word: FILE, FILE@START, FILE*SPEED or FILE@START*SPEED."""
+"""Parse FILE, FILE@START, FILE*SPEED or FILE@START*SPEED."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NORMAL: float | None = 1.0
 
 
 def parse_spec(spec: str) -> tuple[str, float, float | None]:
-    """Return path, start in seconds and speed (None: every line in turn); raise UsageError for a part that is wrong."""
+    """Return path, start in seconds and speed (None: every line); raise UsageError for a wrong part."""
     path, pace = spec, _NORMAL
     for path, pace in _without_speed(spec):
         if os.path.exists(path):
@@ -28,7 +28,7 @@ def parse_spec(spec: str) -> tuple[str, float, float | None]:
 
 
 def _without_speed(spec: str) -> Iterator[tuple[str, float | None]]:
-    """Yield the spec as it is, since a name may hold any sign, then with what follows its last * taken for a speed."""
+    """Yield the whole text as a path, since a name may contain any character, then the text split at its last * into path and speed."""
     yield spec, _NORMAL
     rest, star, speed = spec.rpartition("*")
     if not star:

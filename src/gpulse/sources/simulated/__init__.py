@@ -1,4 +1,4 @@
-"""A made-up machine with eight GPUs and a story on each: what `--demo` shows and what tests of views look at.
+"""A simulated machine with eight GPUs, each with its own scenario: used by `--demo` and by tests of views.
 
-May import: sources.base and model. Never here: hardware, files, sleeping, state that a read changes.
+May import sources.base and model. Accesses no hardware and no files, never sleeps, and has no state that a read changes.
 """

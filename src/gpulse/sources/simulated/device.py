@@ -1,4 +1,4 @@
-"""One made-up GPU: the readings its scene leads to, in the coarseness a driver has."""
+"""One simulated GPU: the values of its scene, with the resolution of a real driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .stage import Stage
 
 DRIVER = "580.159.04"
-_SHARE_WINDOW = 2.0  # seconds; the driver's figures by process look further back than those of the GPU
+_SHARE_WINDOW = 2.0  # seconds; the driver's per-process values cover a longer window than those of the GPU
 _BUSES = (0x19, 0x3B, 0x4C, 0x5D, 0x9B, 0xBB, 0xCB, 0xDB)
 
 _PROCESS_READERS: dict[str, Callable[[SimulatedInstant, Worker], Value]] = {
@@ -34,7 +34,7 @@ def _busy(moment: SimulatedInstant) -> float:
 
 
 class SimulatedDevice(Device):
-    """The GPU at one place of the stage."""
+    """The GPU at one position of the stage."""
 
     def __init__(self, stage: Stage, index: int) -> None:
         self._stage = stage

@@ -1,4 +1,4 @@
-"""The made-up machine around the GPUs: 2 × 48 cores, 1 TiB of memory, and the people whose processes run there."""
+"""The simulated host: 2 × 48 cores, 1 TiB of memory, and the users whose processes run there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .wave import Wave
 
 _CORES = 96
-_STRIDE = 37  # coprime to the cores: neighbours in work are strangers on the chip, as the kernel would have it
+_STRIDE = 37  # coprime to the number of cores: spreads the load over the cores as the kernel would
 _SYSTEM_MEMORY = 31 * GIB
 _CONSTANTS: dict[str, Value] = {"memory_total": 1024 * GIB, "swap_used": 0, "swap_total": 8 * GIB}
 
@@ -37,7 +37,7 @@ _PROCESS_READERS: dict[str, Callable[[Worker, float, float], Value]] = {
 
 
 class SimulatedMachine(Machine):
-    """The machine of one stage."""
+    """The host of one stage."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -77,7 +77,7 @@ class SimulatedMachine(Machine):
         return jitter(self._stage.seed + 1, channel, elapsed)
 
     def _cores(self, elapsed: float) -> tuple[float, ...]:
-        """Return the busy share of each core: the trees of all processes laid out over them, and some unrest."""
+        """Return the utilization of each core: the load of all process trees spread over the cores, plus noise."""
         cores = [1.5 + self._noise(100 + core, elapsed) for core in range(_CORES)]
         place = 0
         for worker, at in self._stage.workers(elapsed):
@@ -97,6 +97,6 @@ class SimulatedMachine(Machine):
         return _SYSTEM_MEMORY + sum(worker.host_memory for worker, _ in self._stage.workers(elapsed))
 
     def _disk(self, base: float, part: float, link: Callable[[LoadPattern], Wave], elapsed: float) -> float:
-        """Return what disks move: a part of what passes between host and GPUs, and some of their own."""
+        """Return the disk traffic: a part of the traffic between host and GPUs, plus some of its own."""
         passing = sum(link(scene.rhythm).mean(elapsed + scene.start) for scene in self._stage.scenes)
         return base * (1.0 + 0.3 * self._noise(5, elapsed)) + part * passing

@@ -1,4 +1,4 @@
-"""From a moment of a scene to the metrics of its GPU: one line a metric."""
+"""Compute the metrics of a GPU from its scene: one line per metric."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 _TOTAL = 85_520_809_984
 _RESERVED = 616_562_688
-_CONTEXTS = 9_240_576  # what the driver itself takes once a program has a context
+_CONTEXTS = 9_240_576  # memory that the driver uses once a program has a context
 _BAR1_BASE = 1_703_936
-_UPTIME = 18.3 * 86_400.0  # seconds since the driver was loaded, when the stage opened
-_QUICK = 0.4  # the part of the thermal resistance that lies in the chip, and so answers at once
+_UPTIME = 18.3 * 86_400.0  # seconds between loading the driver and opening the stage
+_QUICK = 0.4  # the part of the thermal resistance inside the chip, which responds immediately
 _CLOCK_STEP = 15
 
 
 class SimulatedInstant:
-    """One GPU at one moment: what several metrics are worked out from, each thing once."""
+    """One GPU at one point in time: values shared by several metrics, each computed once."""
 
     __slots__ = ("at", "beat", "busy", "memory", "place", "profile", "rhythm", "scene", "seed", "workers")
 
@@ -40,16 +40,16 @@ class SimulatedInstant:
         self.memory = sum(worker.memory for worker in self.workers) + (_CONTEXTS if self.workers else 0)
 
     def noisy(self, channel: int, level: float, unrest: float) -> float:
-        """Return the level with so much unrest around it."""
+        """Return the level plus noise of this amplitude."""
         return level * (1.0 + unrest * jitter(self.seed, channel, self.at))
 
     def share(self, channel: int, level: float, unrest: float = 0.025) -> float:
-        """Return the activity of a part of the chip that is `level` per cent while busy."""
+        """Return the activity of a part of the chip that is at `level` percent while busy."""
         return round(min(100.0, max(0.0, self.noisy(channel, level * self.busy, unrest))), 2)
 
 
 def _power(moment: SimulatedInstant) -> float:
-    """Return the mean over the last second of the power whose integral `_energy` is."""
+    """Return the mean power over the last second, from the integral `_energy`."""
     hum = hum_area(moment.seed, moment.at) - hum_area(moment.seed, moment.at - 1.0)
     return round(moment.rhythm.watts.mean(moment.at) + moment.scene.hum * hum, 3)
 

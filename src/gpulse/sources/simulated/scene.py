@@ -1,4 +1,4 @@
-"""What a scene is made of: beats that repeat, the processes that play it, and the GPU's own character."""
+"""The parts of a scene: repeating beats, its processes, and the properties of the GPU."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 TOP_CLOCK = 1980
-_INERTIA = 12.0  # seconds for the heat sink; the chip itself follows within one
+_INERTIA = 12.0  # seconds for the heat sink; the chip itself follows within one second
 
 
 class Beat:
-    """Some seconds in which nothing changes: the busy share 0-1, W, MHz, bytes/s and why the clock is not at its top."""
+    """A period in which nothing changes: utilization 0-1, W, MHz, bytes/s, and why the clock is below its maximum."""
 
     __slots__ = ("busy", "clock", "nvlink", "reasons", "rx", "seconds", "tx", "watts")
 
@@ -43,7 +43,7 @@ class Beat:
 
 
 class LoadPattern:
-    """Beats that repeat, and the wave each of their levels makes."""
+    """Repeating beats, and the wave of each of their levels."""
 
     __slots__ = ("_beats", "_edges", "busy", "heat", "nvlink", "period", "rx", "tx", "watts")
 
@@ -63,12 +63,12 @@ class LoadPattern:
         self.nvlink = Wave([(beat.seconds, beat.nvlink) for beat in beats])
 
     def beat(self, at: float) -> Beat:
-        """Return the beat that is on at that moment."""
+        """Return the beat at that time."""
         return self._beats[bisect_right(self._edges, at % self.period) - 1]
 
 
 class Profile:
-    """What a workload does with the chip while it is busy, in per cent."""
+    """Activity of the chip's parts while a workload is busy, in percent."""
 
     __slots__ = ("dram", "fp32", "integer", "occupancy", "sm", "tensor")
 
@@ -82,7 +82,7 @@ class Profile:
 
 
 class Worker:
-    """A process on a GPU: who it is, what it holds, and what it costs the machine; `started` is in the scene's time."""
+    """A process on a GPU: its identity, memory and host usage; `started` is in the scene's time."""
 
     __slots__ = (
         "children", "command", "cpu", "host_memory", "memory", "name", "owner", "pid", "started", "tree_cpu", "user",
@@ -117,10 +117,10 @@ class Worker:
 
 
 class Scene:
-    """The story of one GPU as a function of time; its own time is `start` seconds ahead, so it opens mid-life.
+    """The scenario of one GPU as a function of time; its own time is `start` seconds ahead, so that it starts in the middle.
 
-    `ambient` (°C, give or take `spread` from place to place) and `resistance` (°C per W) say how well it is cooled;
-    `hum` is the unrest of its power in W.
+    `ambient` (°C, varied by `spread` between GPUs) and `resistance` (°C per W) describe its cooling;
+    `hum` is the noise of its power in W.
     """
 
     start = 0.0
@@ -140,5 +140,5 @@ class Scene:
         raise NotImplementedError
 
     def workers(self, at: float) -> Sequence[Worker]:
-        """Return the processes on the GPU at that moment of the scene's time."""
+        """Return the processes on the GPU at that time of the scene."""
         raise NotImplementedError

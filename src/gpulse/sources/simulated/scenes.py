@@ -1,4 +1,4 @@
-"""The stories of the eight GPUs, one small class each; a new one is a class here and a place in SCENES."""
+"""The scenarios of the eight GPUs, one small class each; to add one, add a class here and an entry in SCENES."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CAPPED = ("sw_power_cap",)
 
 
 class Training(Scene):
-    """Healthy training on several GPUs: at the power limit, a step every 1.4 s, now and then an evaluation or a checkpoint."""
+    """Healthy training on several GPUs: at the power limit, a step every 1.4 s, sometimes an evaluation or a checkpoint."""
 
     start = 20.0
     hum = 7.0
@@ -28,7 +28,7 @@ class Training(Scene):
         return (*self._steps(seed, 30), evaluation, *self._steps(seed + 1, 30), checkpoint)
 
     def _steps(self, seed: int, count: int) -> list[Beat]:
-        """Return so many steps; all ranks wait for each other, so their rhythm is one."""
+        """Return this number of steps; all ranks wait for each other, so they are in sync."""
         steps: list[Beat] = []
         for step in range(count):
             length = 1.4 + 0.05 * scatter(seed, step)
@@ -47,7 +47,7 @@ class Training(Scene):
 
 
 class Starving(Scene):
-    """A GPU that waits for its data: bursts of work between long gaps, while the loader's children are all busy."""
+    """A GPU that waits for data: bursts of work between long gaps, while all data-loading workers are busy."""
 
     start = 11.0
     profile = Profile(sm=76.0, occupancy=38.0, tensor=21.0, dram=27.0, fp32=3.1, integer=28.0)
@@ -68,7 +68,7 @@ class Starving(Scene):
 
 
 class Leaking(Scene):
-    """A process whose memory grows until the GPU is full; it dies, and a new one begins after a pause."""
+    """A process whose memory grows until the GPU is full; it dies, and a new one starts after a pause."""
 
     start = 232.0  # fifty seconds before the end
     hum = 3.0
@@ -100,7 +100,7 @@ class Leaking(Scene):
 
 
 class Overheating(Scene):
-    """A server of language models in a badly cooled place: it swings between slowing itself down and being slowed down."""
+    """A language model server with bad cooling: it alternates between software and hardware thermal throttling."""
 
     start = 12.0
     ambient = 40.0
@@ -125,7 +125,7 @@ class Overheating(Scene):
 
 
 class Hoarding(Scene):
-    """A notebook left open: memory held, nothing running."""
+    """A notebook left open: it holds memory but runs nothing."""
 
     hum = 0.6
     profile = Profile(sm=0.0, occupancy=0.0, tensor=0.0, dram=0.0, fp32=0.0, integer=0.0)

@@ -1,4 +1,4 @@
-"""The source behind `--demo`: eight made-up GPUs that live through training, an input stall, a leak and throttling."""
+"""The source of `--demo`: eight simulated GPUs with training, an input stall, a leak and throttling."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class SimulatedSource(Source):
-    """A believable machine without hardware: the same seed and clock readings give the same values, however often read.
+    """A realistic machine without hardware: the same seed and clock give the same values, however often they are read.
 
-    Time begins at `open`. `wall` is accepted as a clock sources may be given, and never read: nothing here has a date.
+    Time starts at `open`. `wall` is accepted for compatibility with other sources and not used.
     """
 
     name = "demo"

@@ -1,4 +1,4 @@
-"""The stage: the scenes of one machine and the one clock they all go by."""
+"""The stage: the scenes of one machine and the clock they share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
     from .scene import Scene, Worker
 
-_CHANNEL = 1_000_003  # keeps the noise of one metric apart from the next one's
-_TICK = 10.0  # noise changes ten times a second, about as often as a driver looks
+_CHANNEL = 1_000_003  # separates the noise of one metric from the next
+_TICK = 10.0  # noise changes ten times per second, about as often as a driver samples
 
 
 class Stage:
-    """The scenes by GPU, begun now; everything on it follows from the seed and the time since then."""
+    """The scenes by GPU, started now; all values follow from the seed and the time since then."""
 
     def __init__(self, seed: int, clock: Callable[[], float]) -> None:
         self.seed = seed
@@ -29,7 +29,7 @@ class Stage:
         return self._clock() - self._opened
 
     def workers(self, elapsed: float) -> Iterator[tuple[Worker, float]]:
-        """Walk the processes of all GPUs, each with the time of its scene."""
+        """Yield the processes of all GPUs, each with the time of its scene."""
         for scene in self.scenes:
             at = elapsed + scene.start
             for worker in scene.workers(at):
@@ -37,5 +37,5 @@ class Stage:
 
 
 def jitter(seed: int, channel: int, at: float) -> float:
-    """Return the noise of one metric at one moment, in [-1, 1)."""
+    """Return the noise of one metric at one time, in [-1, 1)."""
     return scatter(seed + channel * _CHANNEL, int(at * _TICK))

@@ -1,4 +1,4 @@
-"""Levels that repeat, with exact integrals: what was read can be added up again whatever the sampling."""
+"""Repeating levels with exact integrals, so that values add up for any sampling interval."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Wave:
-    """A level that holds for some seconds, then the next, and round again; each step is (seconds, level)."""
+    """A repeating sequence of levels; each step is (seconds, level)."""
 
     __slots__ = ("_areas", "_edges", "_levels", "_whole", "period")
 
@@ -40,9 +40,9 @@ class Wave:
 
 
 class Inertia:
-    """A wave followed with delay, as temperature follows power: `seconds` to come 63 % of the way.
+    """A wave followed with a delay, as temperature follows power: it covers 63 % of the way in `seconds`.
 
-    It has been following for ever, so the same moment of each lap has the same value.
+    It has no start, so the same time of each lap has the same value.
     """
 
     __slots__ = ("_edges", "_period", "_seconds", "_starts", "_steps")
@@ -59,13 +59,13 @@ class Inertia:
         self._starts = self._lap(lap)
 
     def at(self, at: float) -> float:
-        """Return where the follower stands at that moment."""
+        """Return the value of the follower at that time."""
         rest = at % self._period
         step = bisect_right(self._edges, rest) - 1
         return self._follow(self._starts[step], self._steps[step][1], rest - self._edges[step])
 
     def _lap(self, value: float) -> list[float]:
-        """Return the value at the start of each step and at the end of the last, beginning with `value`."""
+        """Return the value at the start of each step and at the end of the last one, starting with `value`."""
         values = [value]
         for duration, level in self._steps:
             values.append(self._follow(values[-1], level, duration))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import UnknownMetric
 from ...model.catalog import GPU_METRICS, PROCESS_METRICS
-from ...model.select import nearest
+from ...model.select import did_you_mean
 from .catalog_fields import field_of
 from .field import Field, ProcessField, SnapshotField
 from .forms import (
@@ -292,23 +292,20 @@ def _named(
         return fields[word]
     if word in metrics:
         return field_of(metrics[word], kind)
-    close = nearest(word, [*fields, *metrics])
-    hint = f"; did you mean {' or '.join(close)}?" if close else "."
-    raise UnknownMetric(
-        f"there is no field {name!r}{hint}", f"`gpulse query {option}` and `gpulse metrics` list them all."
-    )
+    hint = did_you_mean(word, [*fields, *metrics])
+    raise UnknownMetric(f"unknown field {name!r}{hint}", f"see `gpulse query {option}` and `gpulse metrics`.")
 
 
 def unsupported_fields() -> list[str]:
-    """Return the names of nvidia-smi's fields that gpulse answers with the same words always."""
+    """Return the nvidia-smi fields for which gpulse always prints the same text."""
     return [field.name for field in FIELDS.values() if not field.key and not isinstance(field, SnapshotField)]
 
 
 def help_lines(apps: bool = False) -> list[str]:
-    """Return every field with all its names and what it says."""
+    """Return every field with all its names and its meaning."""
     fields, metrics = (COMPUTE_APP_FIELDS, PROCESS_METRICS) if apps else (FIELDS, GPU_METRICS)
     lines = [
-        f"Fields of {'--query-compute-apps' if apps else '--query-gpu'}; any key of `gpulse metrics` is one as well."
+        f"Fields of {'--query-compute-apps' if apps else '--query-gpu'}; every key of `gpulse metrics` works, too."
     ]
     for field in fields.values():
         names = " or ".join(f'"{name}"' for name in (field.name, *field.aliases))
@@ -318,9 +315,7 @@ def help_lines(apps: bool = False) -> list[str]:
 
 def _help(field: Field, metrics: Mapping[str, Metric]) -> str:
     if isinstance(field, SnapshotField):
-        return (
-            "Local time of the sample, to the millisecond." if field.name == "timestamp" else "How many GPUs there are."
-        )
+        return "Local time of the sample, to the millisecond." if field.name == "timestamp" else "Number of GPUs."
     if not field.key:
         return f"Always {field.missing}."
     return (metrics if isinstance(field, ProcessField) else GPU_METRICS)[field.key].help

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import UsageError
 from ...model.catalog import GPU_METRICS
-from ...model.select import Wanted, nearest
+from ...model.select import Wanted, did_you_mean
 from .field import QueryRow
 from .fields import field_named
 from .log_line import Processes
@@ -27,16 +27,14 @@ PROCESS_KEYS = frozenset({"pid", "type", "name", "command", "memory_used"})
 
 
 def parse_sections(text: str) -> tuple[str, ...]:
-    """Read the list after -d; raise UsageError naming the part that is no section."""
+    """Parse the list after -d; raise UsageError naming an unknown section."""
     words = [word.strip().upper() for word in text.split(",") if word.strip()]
-    known = f"The sections are {', '.join(SECTIONS)}."
+    known = f"the sections are {', '.join(SECTIONS)}."
     if not words:
-        raise UsageError("-d needs at least one section.", known)
+        raise UsageError("-d needs at least one section", known)
     for word in words:
         if word not in SECTIONS:
-            close = nearest(word, SECTIONS)
-            hint = f"; did you mean {' or '.join(close)}?" if close else "."
-            raise UsageError(f"-d: there is no section {word!r}{hint}", known)
+            raise UsageError(f"-d: unknown section {word!r}{did_you_mean(word, SECTIONS)}", known)
     return tuple(dict.fromkeys(words))
 
 

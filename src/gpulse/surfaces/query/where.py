@@ -1,4 +1,4 @@
-"""Filters: `utilization<5 and memory_used>1GiB` to a yes or no for a GPU or a process."""
+"""Filters such as `utilization<5 and memory_used>1GiB`, applied to GPUs or processes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     Test: TypeAlias = Callable[[Reading], bool]
 
 _TOKEN = re.compile(r"\s*(?:(<=|>=|==|!=|<|>|=|~|\(|\))|\"([^\"]*)\"|'([^']*)'|([^\s<>=!~()\"']+))")
-_DEEPEST = 50  # brackets in brackets: beyond, it is a mistake and would end in a stack overflow
+_DEEPEST = 50  # nested parentheses; more would overflow the stack
 _WORDS = ("and", "or", "not")
 
 
 class Filter:
-    """A filter read from text: `keys` are the metrics it needs, calling it says whether a reading passes.
+    """A parsed filter: `keys` are the metrics it needs; call it to test a reading.
 
-    A value that is missing passes no comparison.
+    A missing value passes no comparison.
     """
 
     def __init__(self, text: str, metrics: Mapping[str, Metric]) -> None:
-        """Read a filter; raise UsageError that points at the part that is wrong."""
+        """Parse a filter; raise UsageError that points at the error."""
         self.keys: set[str] = set()
         self._text = text
         self._metrics = metrics
@@ -38,19 +38,19 @@ class Filter:
         self._at = self._depth = 0
         self._test = self._either()
         if self._at < len(self._tokens):
-            self._fail("here `and`, `or` or the end was expected")
+            self._fail("expected `and`, `or` or the end")
 
     def __call__(self, reading: Reading) -> bool:
         return self._test(reading)
 
     def _split(self, text: str) -> list[tuple[str, bool, int]]:
-        """Return words, whether they were quoted, and where they stand."""
+        """Return each word, whether it was quoted, and its position."""
         tokens, at = [], 0
         while at < len(text.rstrip()):
             found = _TOKEN.match(text, at)
             if found is None:
                 self._at, self._tokens = 0, [("", False, at + len(text[at:]) - len(text[at:].lstrip()))]
-                self._fail("this cannot be read; quotes must be closed")
+                self._fail("cannot parse this; is a quote missing?")
             quoted = found[2] if found[2] is not None else found[3]
             tokens.append(
                 (
@@ -69,7 +69,7 @@ class Filter:
 
     def _take(self, what: str) -> str:
         if self._at >= len(self._tokens):
-            self._fail(f"at the end {what} was expected")
+            self._fail(f"expected {what} at the end")
         self._at += 1
         return self._tokens[self._at - 1][0]
 
@@ -97,7 +97,7 @@ class Filter:
     def _one(self) -> Test:
         self._depth += 1
         if self._depth > _DEEPEST:
-            self._fail("this is nested too deeply")
+            self._fail("nested too deeply")
         try:
             return self._single()
         finally:
@@ -112,7 +112,7 @@ class Filter:
             self._at += 1
             inner = self._either()
             if self._peek() != ")":
-                self._fail("here a closing bracket was expected")
+                self._fail("expected a closing parenthesis")
             self._at += 1
             return inner
         return self._comparison()
@@ -120,14 +120,14 @@ class Filter:
     def _comparison(self) -> Test:
         name = self._take("a metric")
         if name in ("<", ">", "=", "==", "<=", ">=", "!=", "~", ")") or name.lower() in _WORDS:
-            self._fail("here a metric was expected", 1)
+            self._fail("expected a metric", 1)
         try:
             metric = metric_named(name, self._metrics)
         except UsageError as error:
             self._fail(error.message, 1)
         operator = self._take("one of < <= > >= = != ~")
         if operator not in ("<", "<=", ">", ">=", "=", "==", "!=", "~"):
-            self._fail("here one of < <= > >= = != ~ was expected", 1)
+            self._fail("expected one of < <= > >= = != ~", 1)
         value = self._take("a value")
         self.keys.add(metric.key)
         return _compare(metric.key, operator, self._value(metric, operator, value))
@@ -135,7 +135,7 @@ class Filter:
     def _value(self, metric: Metric, operator: str, text: str) -> Value:
         if not isinstance(metric, (Number, Numbers)) or operator == "~":
             if operator in ("<", "<=", ">", ">="):
-                self._fail(f"{metric.key} is no number and has no order", 2)
+                self._fail(f"{metric.key} is not a number and cannot be ordered", 2)
             if isinstance(metric, Flag) and operator != "~":
                 if text.lower() not in _FLAG:
                     self._fail(f"{text!r} is neither yes nor no", 1)
@@ -146,7 +146,7 @@ class Filter:
                 return parse_size(text.removesuffix("/s"))
             return parse_duration(text) if metric.unit is SECOND else _number(text, metric.unit.symbol)
         except (UsageError, ValueError):
-            self._fail(f"{text!r} is no value of {metric.key}", 1)
+            self._fail(f"{text!r} is not a valid value of {metric.key}", 1)
 
 
 _FLAG = {
@@ -157,7 +157,7 @@ _NUMBER = re.compile(r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))\s*(.*)")
 
 
 def _number(text: str, symbol: str) -> float:
-    """Read a number with its unit or without; raise ValueError for anything else."""
+    """Parse a number with or without its unit; raise ValueError for anything else."""
     found = _NUMBER.fullmatch(text)
     if found is None or found[2].lower() not in ("", symbol.lower(), symbol.lower().lstrip("°")):
         raise ValueError(text)

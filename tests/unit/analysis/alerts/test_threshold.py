@@ -122,9 +122,9 @@ class TestSettings:
             ({"rule": [BUSY, BUSY]}, "alerts.rule: there are two rules 'busy';"),
             (
                 {"rule": [{**BUSY, "metric": "utilisation"}]},
-                "there is no metric 'utilisation'; did you mean utilization",
+                "unknown metric 'utilisation' (did you mean 'utilization'?)",
             ),
-            ({"rule": [{**BUSY, "metric": "host.memory_percent"}]}, "alerts.rule busy.metric: there is no metric"),
+            ({"rule": [{**BUSY, "metric": "host.memory_percent"}]}, "alerts.rule busy.metric: unknown metric"),
             ({"rule": [{**BUSY, "metric": "name"}]}, "alerts.rule busy.metric: name is not a number that changes;"),
             ({"rule": [{**BUSY, "below": 3}]}, "alerts.rule busy: one of above and below is needed;"),
             ({"rule": [{**BUSY, "clear": 96}]}, "alerts.rule busy.clear is on the wrong side of above;"),

@@ -83,7 +83,7 @@ def test_all_but_the_gpus_stays() -> None:
 
 
 def test_a_metric_nobody_knows_is_refused() -> None:
-    with pytest.raises(UnknownMetric, match="did you mean utilization"):
+    with pytest.raises(UnknownMetric, match="did you mean 'utilization'"):
         Choice(None, "-utilisation")
     with pytest.raises(UsageError):
         Choice(None, "-")

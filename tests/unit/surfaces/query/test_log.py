@@ -57,7 +57,7 @@ def test_a_wrong_section_is_named_with_the_nearest_and_the_list() -> None:
     with pytest.raises(UsageError) as wrong:
         parse_sections("ECC,UTILISATION")
     assert "'UTILISATION'" in str(wrong.value)
-    assert "did you mean UTILIZATION" in str(wrong.value)
+    assert "did you mean 'UTILIZATION'" in str(wrong.value)
     assert all(section in wrong.value.remedy for section in SECTIONS)
     assert "'ECC'" not in wrong.value.message
 

@@ -225,7 +225,7 @@ def test_a_mistake_is_pointed_at(text: str, at: str) -> None:
 
 
 def test_a_metric_nobody_knows_comes_with_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"utilisation.*did you mean utilization"):
+    with pytest.raises(UsageError, match=r"utilisation.*did you mean 'utilization'"):
         Filter("name=x and utilisation<5", GPU_METRICS)
 
 

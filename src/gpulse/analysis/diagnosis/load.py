@@ -1,0 +1,277 @@
+"""Load: the figures of one GPU over one stretch of samples, all weighted by time, each worked out once when a rule needs it."""
+
+from __future__ import annotations
+
+import itertools
+
+from .workload import BUSY_SM, BUSY_UTILIZATION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...model.verdict import Holder
+    from .window import GpuWindow, Track
+
+_LANE = {
+    1: 0.25e9,
+    2: 0.5e9,
+    3: 0.985e9,
+    4: 1.969e9,
+    5: 3.938e9,
+    6: 7.563e9,
+    7: 15.125e9,
+}  # bytes/s per lane and direction
+_FRESH = 3  # samples for each new value of a metric before it counts as kept from an earlier one
+
+
+class Load:
+    """One GPU from place `first` up to, not including, `end`. Shares are 0–100, CPU figures in cores, rates in bytes per second."""
+
+    def __init__(self, gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> None:
+        self.gpu = gpu
+        self.first = first
+        self.end = end
+        self.active = active
+        self.weights = gpu.weights[first:end]
+        self.seconds = sum(self.weights)
+        self._means: dict[str, float | None] = {}
+        self._chosen: set[int] | None = None
+        self._idle: float | None = None
+        self._busy: float | None = None
+        self._busy_known = False
+        self._tracks: list[Track] | None = None
+        self._main: Track | None = None
+        self._main_known = False
+
+    @property
+    def start_time(self) -> float:
+        """When the stretch began."""
+        return self.gpu.times[self.first] - self.gpu.weights[self.first]
+
+    @property
+    def end_time(self) -> float:
+        """When the stretch ended."""
+        return self.gpu.times[self.end - 1]
+
+    @property
+    def interval(self) -> float:
+        """The usual time between two samples."""
+        return self.gpu.interval
+
+    def values(self, key: str) -> Sequence[float | None]:
+        """Return the values of a GPU metric in this stretch."""
+        return self.gpu.columns[key][self.first : self.end]
+
+    def mean(self, key: str) -> float | None:
+        """Return the mean of a GPU metric, None when it is never there."""
+        if key not in self._means:
+            self._means[key] = weighted(self.values(key), self.weights)
+        return self._means[key]
+
+    def host(self, key: str) -> float | None:
+        """Return the mean of a host metric, None when it is never there."""
+        name = f"host {key}"
+        if name not in self._means:
+            self._means[name] = weighted(self.gpu.host[key][self.first : self.end], self.weights)
+        return self._means[name]
+
+    def high(self, key: str) -> float | None:
+        """Return the highest value of a GPU metric."""
+        return max((value for value in self.values(key) if value is not None), default=None)
+
+    def share_of(self, key: str, least: float) -> float:
+        """Return the share of the known time (0–1) in which a metric was at least so high."""
+        known = [
+            (value, weight) for value, weight in zip(self.values(key), self.weights, strict=True) if value is not None
+        ]
+        total = sum(weight for _, weight in known)
+        return sum(weight for value, weight in known if value >= least) / total if total > 0 else 0.0
+
+    @property
+    def detailed(self) -> bool:
+        """Whether the GPU tells what its parts do (GPM), and not just that it is busy."""
+        return self.mean("sm_active") is not None and self.mean("tensor_active") is not None
+
+    @property
+    def busy(self) -> float | None:
+        """Share of the time in which at least one kernel ran."""
+        if not self._busy_known:
+            self._busy_known, self._busy = True, self._busy_share()
+        return self._busy
+
+    def _busy_share(self) -> float | None:
+        engine, sm, utilization = self.mean("graphics_active"), self.mean("sm_active"), self.mean("utilization")
+        if engine is not None and self._fresh("graphics_active"):
+            return max(engine, sm or 0.0)
+        if engine is not None and utilization is not None:
+            return max(sm or 0.0, min(utilization, max(engine, sm or 0.0)))
+        if utilization is not None:
+            return max(utilization, sm or 0.0)
+        return sm
+
+    def _fresh(self, key: str) -> bool:
+        """Tell whether a metric is read at most samples rather than kept for seconds."""
+        known = [value for value in self.values(key) if value is not None]
+        changes = sum(1 for one, other in itertools.pairwise(known) if one != other)
+        return len(known) < 2 * _FRESH or changes * _FRESH >= len(known) or len(set(known)) <= 2
+
+    @property
+    def fill(self) -> float | None:
+        """How much of the chip works while a kernel runs (0–1): SM activity over engine activity; None where it cannot be told."""
+        busy, sm = self.busy, self.mean("sm_active")
+        return None if busy is None or sm is None or busy < 0.5 else min(1.0, sm / busy)
+
+    @property
+    def idle_share(self) -> float:
+        """Share of the time (0–1) in samples without any kernel."""
+        if self._idle is None:
+            sm, use = self.values("sm_active"), self.values("utilization")
+            idle = sum(weight for a, b, weight in zip(sm, use, self.weights, strict=True) if _is_idle(a, b))
+            self._idle = idle / self.seconds if self.seconds > 0 else 0.0
+        return self._idle
+
+    @property
+    def power_share(self) -> float | None:
+        """Power draw over the limit in force (0–1)."""
+        draw, limit = self.mean("power_draw"), self.mean("power_limit") or self.mean("power_default_limit")
+        return None if draw is None or not limit else draw / limit
+
+    @property
+    def link(self) -> float | None:
+        """What the PCIe link can carry in one direction as it is now, in bytes per second."""
+        return link_rate(self.high("pcie_gen"), self.high("pcie_width"))
+
+    @property
+    def cores(self) -> float | None:
+        """Processors of the machine."""
+        return self.host("cpu_count")
+
+    @property
+    def places(self) -> set[int]:
+        """The places of this stretch."""
+        if self._chosen is None:
+            self._chosen = set(range(self.first, self.end))
+        return self._chosen
+
+    @property
+    def tracks(self) -> list[Track]:
+        """The processes of this stretch, the one that holds the most memory first."""
+        if self._tracks is None:
+            here = [
+                track for track in self.gpu.tracks.values() if track.at[0] < self.end and track.at[-1] >= self.first
+            ]
+            self._tracks = sorted(here, key=lambda track: -max(track.known("memory_used"), default=0.0))
+        return self._tracks
+
+    @property
+    def main(self) -> Track | None:
+        """The process that the stretch is about: the one that works most, else the one that holds most."""
+        if not self._main_known:
+            self._main_known = True
+            self._main = max(self.tracks, key=self._importance, default=None)
+        return self._main
+
+    def _importance(self, track: Track) -> tuple[float, float]:
+        work = track.known("sm_utilization")
+        return (sum(work) / len(work) if work else 0.0, max(track.known("memory_used"), default=0.0))
+
+    def process_mean(self, key: str) -> float | None:
+        """Return the mean of a metric of the main process over the stretch."""
+        name = f"process {key}"
+        if name not in self._means:
+            main = self.main
+            self._means[name] = None if main is None else main.mean(key, self.gpu.weights, self.places)
+        return self._means[name]
+
+    @property
+    def cpu_main(self) -> float | None:
+        """Cores that the main process itself uses."""
+        share = self.process_mean("cpu_percent")
+        return None if share is None else share / 100.0
+
+    @property
+    def cpu_tree(self) -> float | None:
+        """Cores that the main process and all its descendants use."""
+        share = self.process_mean("tree_cpu_percent")
+        main = self.cpu_main
+        return main if share is None else max(share / 100.0, main or 0.0)
+
+    @property
+    def workers(self) -> float:
+        """Number of descendants of the main process, loader workers for instance."""
+        return self.process_mean("children") or 0.0
+
+    @property
+    def cpu_workers(self) -> float:
+        """Cores that the descendants of the main process use."""
+        return max(0.0, (self.cpu_tree or 0.0) - (self.cpu_main or 0.0))
+
+    @property
+    def memory_share(self) -> float | None:
+        """Highest share of the memory in use, in per cent of what programs can have."""
+        used, total = self.high("memory_used"), self.gpu.last("memory_total")
+        if used is None or not total:
+            return None
+        return 100.0 * used / max(1.0, total - (self.gpu.last("memory_reserved") or 0.0))
+
+    def reasons_share(self, words: Sequence[str]) -> float:
+        """Return the share of the time (0–1) with any of these throttle reasons."""
+        rows = self.gpu.rows[self.first : self.end]
+        wanted = frozenset(words)
+        seen = sum(weight for row, weight in zip(rows, self.weights, strict=True) if not wanted.isdisjoint(row.reasons))
+        return seen / self.seconds if self.seconds > 0 else 0.0
+
+    def gaps(self, least: float) -> list[tuple[int, int]]:
+        """Return the stretches without work that last at least so many seconds, as pairs of first place and place after the last."""
+        found: list[tuple[int, int]] = []
+        start: int | None = None
+        for at in range(self.first, self.end + 1):
+            idle = at < self.end and not self.active[at]
+            if idle and start is None:
+                start = at
+            elif not idle and start is not None:
+                if sum(self.gpu.weights[start:at]) >= least:
+                    found.append((start, at))
+                start = None
+        return found
+
+    def holders(self) -> tuple[Holder, ...]:
+        """Return the main process as a value, empty when it is not known."""
+        return () if self.main is None else (holder_of(self.main),)
+
+
+def holder_of(track: Track) -> Holder:
+    """Return a process as a value."""
+    from ...model.verdict import Holder
+
+    process = track.process
+    held = track.known("memory_used")
+    job = process.job or process.pod or process.container or ""
+    texts = (process.name or "", process.user or "", process.command or "")
+    return Holder(track.pid, *texts, job=job, memory=held[-1] if held else None)
+
+
+def weighted(values: Sequence[float | None], weights: Sequence[float]) -> float | None:
+    """Return the mean of the values that are there, weighted by time."""
+    total = area = 0.0
+    seen = False
+    for value, weight in zip(values, weights, strict=True):
+        if value is not None:
+            seen = True
+            total += weight
+            area += value * weight
+    return area / total if total > 0 else (0.0 if seen else None)
+
+
+def link_rate(generation: float | None, width: float | None) -> float | None:
+    """Return the bytes per second of a PCIe link in one direction, None when it is not known."""
+    if generation is None or width is None or int(generation) not in _LANE:
+        return None
+    return _LANE[int(generation)] * width
+
+
+def _is_idle(sm: float | None, utilization: float | None) -> bool:
+    if sm is None and utilization is None:
+        return False
+    return (sm or 0.0) < BUSY_SM and (utilization or 0.0) < BUSY_UTILIZATION

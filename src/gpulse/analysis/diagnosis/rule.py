@@ -1,0 +1,122 @@
+"""What a rule is: one verdict with everything docs and rankings need to know about it, and the function that finds it."""
+
+from __future__ import annotations
+
+from ...model.verdict import Evidence, Verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Literal, TypeAlias
+
+    from ...model.verdict import Confidence, Holder, Plain, Side
+    from .load import Load
+    from .window import GpuWindow
+
+    Group: TypeAlias = Literal["fault", "ownership", "limit", "feeding", "device", "rest"]
+    Scope: TypeAlias = Literal["window", "phase", "job"]
+
+GROUPS: tuple[Group, ...] = ("fault", "ownership", "limit", "feeding", "device", "rest")
+_LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
+
+
+class Case:
+    """What a rule judges: one GPU, the whole window of it, the load of the workload or of one phase, and the GPUs of the same job."""
+
+    __slots__ = ("gpu", "load", "peers", "worked")
+
+    def __init__(self, gpu: GpuWindow, load: Load, worked: bool, peers: Sequence[Load] = ()) -> None:
+        self.gpu = gpu
+        self.load = load
+        self.worked = worked
+        self.peers = peers
+
+
+class Rule:
+    """One verdict.
+
+    `needs` lists the metrics it cannot do without, `signature` says in words when it fires, `blind` what it cannot see, `sources`
+    where its thresholds come from; all of it is printed in docs/diagnosis.md. `advice` holds keys of texts.
+    """
+
+    __slots__ = ("advice", "blind", "group", "judge", "key", "needs", "scope", "signature", "sources")
+
+    def __init__(
+        self,
+        key: str,
+        group: Group,
+        scope: Scope,
+        judge: Callable[[Case], Verdict | None],
+        *,
+        needs: Sequence[str],
+        signature: str,
+        blind: str,
+        sources: Sequence[str],
+        advice: Sequence[str] = (),
+    ) -> None:
+        self.key = key
+        self.group = group
+        self.scope = scope
+        self.judge = judge
+        self.needs = tuple(needs)
+        self.signature = signature
+        self.blind = blind
+        self.sources = tuple(sources)
+        self.advice = tuple(advice)
+
+
+def found(
+    load: Load,
+    key: str,
+    confidence: Confidence,
+    evidence: Sequence[Evidence | None],
+    *,
+    advice: Sequence[str] = (),
+    processes: Sequence[Holder] | None = None,
+    share: float = 1.0,
+    **values: Plain,
+) -> Verdict:
+    """Return a verdict about a load; evidence that is None is left out."""
+    return Verdict(
+        key,
+        confidence,
+        [one for one in evidence if one is not None],
+        advice=advice,
+        index=load.gpu.index,
+        uuid=load.gpu.uuid,
+        processes=load.holders() if processes is None else processes,
+        start=load.start_time,
+        end=load.end_time,
+        share=share,
+        values=values,
+    )
+
+
+def above(metric: str, value: float | None, threshold: float) -> Evidence | None:
+    """Return evidence for a value at or above its threshold; None when there is no value."""
+    return None if value is None else Evidence(metric, round(value, 4), threshold, "above")
+
+
+def below(metric: str, value: float | None, threshold: float) -> Evidence | None:
+    """Return evidence for a value below its threshold; None when there is no value."""
+    return None if value is None else Evidence(metric, round(value, 4), threshold, "below")
+
+
+def seen(metric: str, value: Plain) -> Evidence | None:
+    """Return evidence for a fact that has no threshold; None when there is no value."""
+    if value is None:
+        return None
+    return Evidence(metric, round(value, 4) if isinstance(value, float) else value)
+
+
+def beside(metric: str, value: float | None, threshold: float) -> Evidence | None:
+    """Return evidence beside a threshold, on whichever side it lies."""
+    if value is None:
+        return None
+    side: Side = "above" if value >= threshold else "below"
+    return Evidence(metric, round(value, 4), threshold, side)
+
+
+def lower(confidence: Confidence) -> Confidence:
+    """Return the next lower confidence."""
+    return _LOWER[confidence]

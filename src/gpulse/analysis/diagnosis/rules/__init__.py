@@ -1,0 +1,52 @@
+"""The rules, one verdict per file, in order of importance within each group; a new rule is a file here and a line in this table."""
+
+from __future__ import annotations
+
+from . import (
+    clocks_locked,
+    communication_bound,
+    contention,
+    driver_unresponsive,
+    fault,
+    fp32_no_tensor,
+    hang,
+    healthy,
+    hw_slowdown,
+    idle,
+    idle_allocation,
+    input_bound_cpu,
+    input_bound_io,
+    input_bound_single_core,
+    launch_bound,
+    memory_bandwidth,
+    memory_latency,
+    memory_leak,
+    memory_pressure,
+    orphaned_memory,
+    out_of_memory,
+    pcie_degraded,
+    power_throttled,
+    small_batch,
+    stalls,
+    straggler,
+    thermal_throttled,
+    transfer_bound,
+    underused,
+    unknown,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..rule import Rule
+
+RULES: tuple[Rule, ...] = (
+    fault.RULE, driver_unresponsive.RULE, out_of_memory.RULE, hang.RULE, memory_leak.RULE,
+    contention.RULE, idle_allocation.RULE, orphaned_memory.RULE,
+    hw_slowdown.RULE, thermal_throttled.RULE, power_throttled.RULE, clocks_locked.RULE, pcie_degraded.RULE, straggler.RULE,
+    communication_bound.RULE, stalls.RULE, transfer_bound.RULE, input_bound_cpu.RULE, input_bound_io.RULE,
+    launch_bound.RULE, input_bound_single_core.RULE, underused.RULE,
+    memory_bandwidth.RULE, fp32_no_tensor.RULE, healthy.RULE, memory_latency.RULE, small_batch.RULE,
+    memory_pressure.RULE, idle.RULE, unknown.RULE,
+)  # fmt: skip
+BY_KEY = {rule.key: rule for rule in RULES}
+ORDER = {rule.key: place for place, rule in enumerate(RULES)}

@@ -1,0 +1,57 @@
+"""idle_allocation: processes hold memory and compute nothing."""
+
+from __future__ import annotations
+
+from ..load import holder_of
+from ..rule import Rule, above, below, found, seen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ....model.verdict import Confidence, Verdict
+    from ..rule import Case
+
+HELD = 300 << 20  # bytes
+BUSY = 1.0  # per cent
+CPU = 0.3  # cores
+_SURE = 30.0  # seconds
+
+
+def _judge(case: Case) -> Verdict | None:
+    load = case.load
+    held = load.high("memory_used")
+    if not load.tracks or case.worked or held is None or held < HELD:
+        return None
+    busy, cpu = load.busy, load.cpu_tree
+    if busy is None or busy >= BUSY or (cpu is not None and cpu >= CPU):
+        return None
+    confidence: Confidence = "high" if load.seconds >= _SURE and cpu is not None else "medium"
+    evidence = [
+        above("memory_used", held, float(HELD)),
+        below("busy", busy, BUSY),
+        below("cpu_tree", cpu, CPU),
+        seen("power_draw", load.mean("power_draw")),
+    ]
+    return found(
+        load,
+        "idle_allocation",
+        confidence,
+        evidence,
+        advice=RULE.advice,
+        processes=[holder_of(track) for track in load.tracks],
+        held=held,
+    )
+
+
+RULE = Rule(
+    "idle_allocation",
+    "ownership",
+    "window",
+    _judge,
+    needs=("processes", "memory_used", "utilization"),
+    signature=(
+        f"Visible processes hold more than {HELD >> 20} MiB, no kernel ran in the window, and they use less than {CPU:g} CPU cores."
+    ),
+    blind="Says that nothing runs now, not that the process is forgotten: a server or a notebook may be needed again in a minute.",
+    sources=("Philly trace analysis (ATC 2019): idle time inside allocations", "gpulse H200 trace `idle_alloc`"),
+    advice=("close_notebook", "release_memory", "idle_alert"),
+)

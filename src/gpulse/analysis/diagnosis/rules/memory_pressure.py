@@ -1,0 +1,38 @@
+"""memory_pressure: nearly all of the memory is in use, and a larger allocation would fail."""
+
+from __future__ import annotations
+
+from ..rule import Rule, above, found, seen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ....model.verdict import Verdict
+    from ..rule import Case
+
+NEAR = 95.0
+_POOLS = ("vllm", "sglang", "tritonserver", "text-generation", "tensorflow", "jax", "trtllm")
+
+
+def _judge(case: Case) -> Verdict | None:
+    load = case.load
+    share = load.memory_share
+    if share is None or share < NEAR or not case.worked:
+        return None
+    command = " ".join((track.process.command or "") + (track.process.name or "") for track in load.tracks)
+    if any(word in command.lower() for word in _POOLS):
+        return None
+    evidence = [above("memory_percent", share, NEAR), seen("memory_used", load.high("memory_used"))]
+    return found(load, "memory_pressure", "high", evidence, advice=RULE.advice)
+
+
+RULE = Rule(
+    "memory_pressure",
+    "rest",
+    "window",
+    _judge,
+    needs=("memory_used", "memory_total"),
+    signature=f"At least {NEAR:.0f} % of the memory was in use at the highest sample, by a program that does not reserve it all by design.",
+    blind="Peaks between two samples are missed. Frameworks that allocate a pool at the start are recognized only by their command line.",
+    sources=("PyTorch profiler TensorBoard plugin (peak memory over 90 %)",),
+    advice=("smaller_batch", "checkpointing", "expandable_segments"),
+)

@@ -1,0 +1,51 @@
+"""orphaned_memory: memory is in use and no visible process holds it."""
+
+from __future__ import annotations
+
+from ..rule import Rule, above, found, seen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ....model.verdict import Verdict
+    from ..rule import Case
+
+LEAST = 500 << 20
+
+
+def _judge(case: Case) -> Verdict | None:
+    gpu, load = case.gpu, case.load
+    if not gpu.lists_processes or case.worked:
+        return None
+    unowned = _unowned(case)
+    if unowned is None or unowned < LEAST:
+        return None
+    evidence = [above("memory_unattributed", unowned, float(LEAST)), seen("memory_used", load.mean("memory_used"))]
+    return found(load, "orphaned_memory", "medium", evidence, advice=RULE.advice, processes=(), held=unowned)
+
+
+def _unowned(case: Case) -> float | None:
+    """Return the least memory without an owner over the window, from the last two thirds of it: freeing takes a moment."""
+    gpu = case.gpu
+    places = range(len(gpu) // 3, len(gpu))
+    left: list[float] = []
+    for at in places:
+        row, used = gpu.rows[at], gpu.columns["memory_used"][at]
+        if row.processes is None or used is None:
+            continue
+        known = gpu.columns["memory_unattributed"][at]
+        owned = sum(process.memory_used or 0.0 for process, _ in row.processes)
+        left.append(known if known is not None else max(0.0, used - owned))
+    return min(left) if len(left) >= 2 else None
+
+
+RULE = Rule(
+    "orphaned_memory",
+    "ownership",
+    "window",
+    _judge,
+    needs=("memory_used", "processes"),
+    signature=f"More than {LEAST >> 20} MiB is in use that no visible process accounts for, over the whole window, while the GPU is idle.",
+    blind="Processes of other containers, other users or an MPS server hold memory the same way and are not visible from here.",
+    sources=("nvtop issue 70", "NVML memory information v2"),
+    advice=("find_holders", "zombie", "gpu_reset"),
+)

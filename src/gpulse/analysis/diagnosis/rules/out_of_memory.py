@@ -1,0 +1,97 @@
+"""out_of_memory: a process ended just after the memory was full, or after steep growth."""
+
+from __future__ import annotations
+
+import itertools
+
+from ..load import holder_of
+from ..rule import Rule, above, found, seen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ....model.verdict import Verdict
+    from ..rule import Case
+    from ..window import Track
+
+FULL = 97.0  # per cent of memory in use at the end of a process
+STEEP = 0.15  # of the whole memory, gained in steps by a process until its end
+_RECENT = 5.0  # seconds before the end that are looked at
+_LAST_RISE = 3.0  # seconds between the last step and the end
+_RISES = 2  # steps, each of at least a fifth of what was held before
+
+
+def _judge(case: Case) -> Verdict | None:
+    gpu = case.gpu
+    ended = [
+        track
+        for track in gpu.tracks.values()
+        if track.at[-1] < len(gpu) - 1 and gpu.rows[track.at[-1] + 1].state == "ok"
+    ]
+    for track in sorted(ended, key=lambda one: -one.at[-1]):
+        if (verdict := _ran_out(case, track)) is not None:
+            return verdict
+    return None
+
+
+def _ran_out(case: Case, track: Track) -> Verdict | None:
+    gpu, load = case.gpu, case.load
+    last = track.at[-1]
+    total = gpu.last("memory_total")
+    held = [
+        (gpu.times[at], value)
+        for at, value in zip(track.at, track.values["memory_used"], strict=True)
+        if value is not None and gpu.times[at] >= gpu.times[last] - _RECENT
+    ]
+    if not total or not held:
+        return None
+    usable = max(1.0, total - (gpu.last("memory_reserved") or 0.0))
+    used = [gpu.columns["memory_used"][at] for at in track.at if gpu.times[at] >= gpu.times[last] - _RECENT]
+    full = 100.0 * max((value for value in used if value is not None), default=0.0) / usable
+    rise = held[-1][1] - min(value for _, value in held)
+    others = [other for other in gpu.tracks.values() if other is not track and other.at[0] <= last <= other.at[-1]]
+    if full < FULL and not (rise >= STEEP * total and _climbs(held)):
+        return None
+    evidence = [
+        above("memory_percent", full, FULL) if full >= FULL else seen("memory_percent", full),
+        seen("process_memory", held[-1][1]),
+        above("memory_rise", rise, STEEP * total) if rise >= STEEP * total else None,
+    ]
+    return found(
+        load,
+        "out_of_memory",
+        "high" if full >= FULL and rise > 0 else "medium",
+        evidence,
+        advice=("smaller_batch", "accumulate", "checkpointing", "expandable_segments") if not others else RULE.advice,
+        processes=[holder_of(one) for one in (track, *others)],
+        time=gpu.times[last],
+        held=held[-1][1],
+    )
+
+
+def _climbs(held: list[tuple[float, float]]) -> bool:
+    """Tell whether memory rose in large steps up to the end: work that asks for more each time, not a job that ends normally."""
+    steps = [
+        (time, later - earlier)
+        for (_, earlier), (time, later) in itertools.pairwise(held)
+        if later >= 1.2 * earlier and later - earlier >= (256 << 20)
+    ]
+    return len(steps) >= _RISES and held[-1][0] - steps[-1][0] <= _LAST_RISE
+
+
+RULE = Rule(
+    "out_of_memory",
+    "fault",
+    "window",
+    _judge,
+    needs=("memory_used", "processes"),
+    signature=(
+        f"A process vanished from the GPU while {FULL:.0f} % of its memory was in use, or within {_LAST_RISE:.0f} s of the last of several "
+        f"steep rises that together reached {100 * STEEP:.0f} % of the memory."
+    ),
+    blind=(
+        "The error itself is not visible from outside: a process that ends normally or is killed at a full GPU looks the same, and a "
+        "single allocation that fails at once leaves no rise. `gpulse.explain_oom` inside the program is exact."
+    ),
+    sources=("PyTorch CUDA semantics: memory management", "gpulse H200 trace `oom`"),
+    advice=("smaller_batch", "accumulate", "checkpointing", "other_tenants"),
+)

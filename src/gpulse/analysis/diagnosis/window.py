@@ -1,0 +1,214 @@
+"""Windows: the samples of one machine in columns, one window per GPU.
+
+A sample stands for the time since the one before. A value that is missing is None.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import TypeAlias
+
+    from ...model.catalog import Gpu, Host, Process
+    from ...model.metric import Reading
+    from ...model.snapshot import Snapshot
+
+    Column: TypeAlias = Sequence[float | None]
+
+KEYS = (
+    "utilization", "memory_utilization", "graphics_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active",
+    "fp64_active", "fp32_active", "fp16_active", "integer_active", "power_draw", "power_limit", "power_default_limit",
+    "clock_sm", "clock_sm_max", "temperature", "temperature_limit", "pcie_rx", "pcie_tx", "pcie_gen", "pcie_width",
+    "pcie_gen_max", "pcie_width_max", "nvlink_rx", "nvlink_tx", "memory_used", "memory_total", "memory_reserved",
+    "memory_unattributed", "xid_last", "ecc_uncorrected", "encoder_utilization", "decoder_utilization",
+)  # fmt: skip
+PROCESS_KEYS = (
+    "memory_used", "sm_utilization", "cpu_percent", "tree_cpu_percent", "children", "tree_read", "tree_write", "running_time",
+)  # fmt: skip
+HOST_KEYS = ("cpu_percent", "iowait", "disk_read", "disk_write", "net_rx", "net_tx", "cpu_count")
+_LONGEST_HOLE = 5.0  # times the usual interval; a sample after a longer hole stands for one interval only
+
+
+class Row:
+    """One GPU at one sample, reduced to what rules use."""
+
+    __slots__ = ("processes", "reasons", "state", "time", "values")
+
+    def __init__(self, time: float, gpu: Gpu) -> None:
+        self.time = time
+        self.state = gpu.state
+        self.reasons = gpu.throttle_reasons or ()
+        self.values = numbers(gpu, KEYS)
+        self.processes: list[tuple[Process, list[float | None]]] | None = None
+        if "processes" not in gpu.gaps and gpu.state == "ok":
+            holders = gpu.all_processes() if gpu.instances else gpu.processes
+            self.processes = [(process, numbers(process, PROCESS_KEYS)) for process in holders]
+
+
+class HostRow:
+    """The machine at one sample."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, host: Host) -> None:
+        self.values = numbers(host, HOST_KEYS)
+        if self.values[-1] is None:
+            cores = host.cpu_per_core
+            self.values[-1] = len(cores) if cores else None
+
+
+class GpuWindow:
+    """One GPU over a window: parallel columns by catalog key, the weight in seconds of each sample, and its processes.
+
+    `index` and `uuid` are those of the last sample that has them.
+    """
+
+    def __init__(self, gpu: Gpu, rows: Sequence[Row], host: Sequence[HostRow]) -> None:
+        self.index = None if gpu.index is None else int(gpu.index)
+        self.uuid = gpu.uuid
+        self.name = gpu.name or ""
+        self.rows = rows
+        self.times = [row.time for row in rows]
+        self.interval, self.weights = weigh(self.times)
+        columns = zip(*(row.values for row in rows), strict=True)
+        self.columns: dict[str, Column] = dict(zip(KEYS, columns, strict=True))
+        columns = zip(*(row.values for row in host), strict=True)
+        self.host: dict[str, Column] = dict(zip(HOST_KEYS, columns, strict=True))
+        self._tracks: dict[int, Track] | None = None
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def tracks(self) -> dict[int, Track]:
+        """The processes seen on this GPU, by PID."""
+        if self._tracks is None:
+            self._tracks = _tracks(self.rows)
+        return self._tracks
+
+    @property
+    def lists_processes(self) -> bool:
+        """Whether any sample could tell which processes hold the GPU."""
+        return any(row.processes is not None for row in self.rows)
+
+    def has(self, key: str) -> bool:
+        """Tell whether the window has any value of a metric."""
+        return any(value is not None for value in self.columns[key])
+
+    def last(self, key: str) -> float | None:
+        """Return the last value of a metric, None when it never had one."""
+        return next((value for value in reversed(self.columns[key]) if value is not None), None)
+
+
+class Track:
+    """One process on one GPU: at which samples it was there, and its values at each of these."""
+
+    __slots__ = ("at", "pid", "process", "values")
+
+    def __init__(self, pid: int, process: Process, seen: Sequence[tuple[int, list[float | None]]]) -> None:
+        self.pid = pid
+        self.process = process
+        self.at = [place for place, _ in seen]
+        columns = zip(*(values for _, values in seen), strict=True)
+        self.values: dict[str, Column] = dict(zip(PROCESS_KEYS, columns, strict=True))
+
+    def known(self, key: str) -> list[float]:
+        """Return the values that are there, in order."""
+        return [value for value in self.values[key] if value is not None]
+
+    def mean(self, key: str, weights: Sequence[float], chosen: set[int]) -> float | None:
+        """Return the mean over chosen samples, weighted by time; the time in which the process was absent counts as 0."""
+        total = sum(weights[at] for at in chosen)
+        known = [
+            (value, weights[at])
+            for at, value in zip(self.at, self.values[key], strict=True)
+            if value is not None and at in chosen
+        ]
+        seen = sum(weight for _, weight in known)
+        if not known or total <= 0 or seen <= 0:
+            return None
+        present = sum(weights[at] for at in self.at if at in chosen)
+        return sum(value * weight for value, weight in known) / seen * min(1.0, present / total)
+
+
+class WindowBuilder:
+    """Collects snapshots and gives the window of each GPU; adding costs the same however many there are."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[Row]] = {}
+        self._host: dict[str, list[HostRow]] = {}
+        self._latest: dict[str, Gpu] = {}
+        self.start = self.end = 0.0
+        self.samples = 0
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add one snapshot."""
+        host = HostRow(snapshot.host)
+        if not self.samples:
+            self.start = snapshot.time
+        self.end = max(self.end, snapshot.time)
+        self.samples += 1
+        for at, gpu in enumerate(snapshot.gpus):
+            name = gpu.uuid or f"at {at}"
+            if name not in self._rows:
+                self._rows[name], self._host[name] = [], []
+            self._rows[name].append(Row(snapshot.time, gpu))
+            self._host[name].append(host)
+            self._latest[name] = gpu
+
+    def drop_before(self, time: float) -> None:
+        """Forget samples taken before a time, and GPUs that have no others."""
+        for name in list(self._rows):
+            rows, host = self._rows[name], self._host[name]
+            old = next((at for at, row in enumerate(rows) if row.time >= time), len(rows))
+            del rows[:old], host[:old]
+            if not rows:
+                del self._rows[name], self._host[name], self._latest[name]
+        self.start = min((rows[0].time for rows in self._rows.values()), default=time)
+
+    def windows(self) -> list[GpuWindow]:
+        """Return one window per GPU, in the order in which they first appeared."""
+        return [GpuWindow(self._latest[name], rows, self._host[name]) for name, rows in self._rows.items()]
+
+
+def windows_of(snapshots: Iterable[Snapshot]) -> WindowBuilder:
+    """Collect snapshots into windows."""
+    builder = WindowBuilder()
+    for snapshot in snapshots:
+        builder.add(snapshot)
+    return builder
+
+
+def weigh(times: Sequence[float]) -> tuple[float, list[float]]:
+    """Return the usual interval and how many seconds each sample stands for; the first stands for one interval."""
+    steps = [max(0.0, later - earlier) for earlier, later in itertools.pairwise(times)]
+    positive = sorted(step for step in steps if step > 0)
+    interval = positive[len(positive) // 2] if positive else 1.0
+    most = _LONGEST_HOLE * interval
+    return interval, [interval] * min(1, len(times)) + [step if step <= most else interval for step in steps]
+
+
+def numbers(reading: Reading, keys: Sequence[str]) -> list[float | None]:
+    """Return the values of some keys; what is no finite number is None."""
+    get = reading.get
+    try:
+        # a finite number minus itself is 0; this is three times as fast as asking for its type
+        return [value if value is None or value - value == 0.0 else None for value in map(get, keys)]  # type: ignore[operator, misc]
+    except TypeError:
+        found = (get(key) for key in keys)
+        return [value if isinstance(value, (int, float)) and value - value == 0.0 else None for value in found]
+
+
+def _tracks(rows: Sequence[Row]) -> dict[int, Track]:
+    seen: dict[int, list[tuple[int, list[float | None]]]] = {}
+    latest: dict[int, Process] = {}
+    for place, row in enumerate(rows):
+        for process, values in row.processes or ():
+            if process.pid is not None:
+                pid = int(process.pid)
+                latest[pid] = process
+                seen.setdefault(pid, []).append((place, values))
+    return {pid: Track(pid, latest[pid], places) for pid, places in seen.items()}

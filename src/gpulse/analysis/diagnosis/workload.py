@@ -1,0 +1,190 @@
+"""The workload inside a window: the time in which processes hold the GPU, without start-up and end, cut into phases.
+
+Averages over a whole window mix what a program does with the seconds in which it imports, allocates, compiles or has already
+ended. Everything here returns places of samples; nothing is judged.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .window import GpuWindow
+
+BUSY_SM = 0.5  # per cent of SM activity from which a sample shows work
+BUSY_UTILIZATION = 3.0  # per cent of utilization from which a sample shows work
+BUSY_LINK = 0.4e9  # bytes per second over PCIe from which a sample shows work
+_HELD = 300 << 20  # bytes in use that show a holder where processes cannot be listed
+_BRIDGE = 3.0  # seconds without a holder that do not end a workload
+_YOUNG = 30.0  # seconds of running time at which a process may still be starting
+_LONG = 2.0  # seconds without work before or after the rest that count as start-up or end
+_AHEAD = 2.0  # seconds looked at to tell steady work from a first kernel
+_WARM_UP = 1.5  # seconds after the first steady work in which clocks and caches settle
+_SHORTEST = 3.0  # seconds left by trimming
+_CHUNK = 4.0  # seconds of the pieces that phases are made of
+_APART = 25.0  # points of activity by which two phases differ
+
+
+def working(gpu: GpuWindow) -> list[bool]:
+    """Tell for each sample whether the GPU did anything: kernels or copies."""
+    columns = gpu.columns
+    signals = (
+        (columns["sm_active"], BUSY_SM),
+        (columns["utilization"], BUSY_UTILIZATION),
+        (columns["pcie_rx"], BUSY_LINK),
+        (columns["pcie_tx"], BUSY_LINK),
+    )
+    found = [False] * len(gpu)
+    for column, least in signals:
+        for at, value in enumerate(column):
+            if value is not None and value >= least:
+                found[at] = True
+    return found
+
+
+def held_spans(gpu: GpuWindow) -> list[tuple[int, int]]:
+    """Return the stretches in which the GPU was held, as pairs of first place and place after the last."""
+    held = _held(gpu)
+    spans: list[tuple[int, int]] = []
+    for at, holds in enumerate(held):
+        if not holds:
+            continue
+        if spans and gpu.times[at] - gpu.times[spans[-1][1] - 1] <= max(_BRIDGE, 2.5 * gpu.interval):
+            spans[-1] = (spans[-1][0], at + 1)
+        else:
+            spans.append((at, at + 1))
+    return spans
+
+
+def _held(gpu: GpuWindow) -> list[bool]:
+    if any(row.processes for row in gpu.rows):
+        return [bool(row.processes) for row in gpu.rows]
+    used, busy = gpu.columns["memory_used"], working(gpu)
+    return [busy[at] or (value is not None and value >= _HELD) for at, value in enumerate(used)]
+
+
+def trim(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> tuple[int, int]:
+    """Return a held stretch without start-up and end; unchanged when the GPU never worked in it."""
+    places = [at for at in range(first, end) if active[at]]
+    if not places:
+        return _allocated(gpu, first, end), end
+    head, tail = places[0], places[-1]
+    inner = _longest_gap(gpu, places)
+    if _starts(gpu, first):
+        head = _steady(gpu, head, tail + 1, active)
+        head = _later(gpu, head, min(_WARM_UP, 0.1 * (gpu.times[tail] - gpu.times[head])), tail)
+    elif gpu.times[head] - gpu.times[first] <= max(_LONG, 2.0 * inner):
+        head = first
+    if end == len(gpu) and gpu.times[end - 1] - gpu.times[tail] <= max(_LONG, 2.0 * inner):
+        tail = end - 1
+    return (head, max(head + 1, tail + 1)) if _enough(gpu, head, tail, first, end) else (first, end)
+
+
+def _enough(gpu: GpuWindow, head: int, tail: int, first: int, end: int) -> bool:
+    """Tell whether what is left is worth judging on its own; a single burst in a long pause is not."""
+    left, whole = gpu.times[tail] - gpu.times[head], gpu.times[end - 1] - gpu.times[first]
+    return tail - head >= 2 and left >= min(_SHORTEST, 0.25 * whole)
+
+
+def _starts(gpu: GpuWindow, first: int) -> bool:
+    """Tell whether the holder arrived at this place rather than before the window."""
+    if first > 0:
+        return True
+    ages = [process.running_time for process, _ in gpu.rows[first].processes or ()]
+    return any(age is not None and age < _YOUNG for age in ages)
+
+
+def _steady(gpu: GpuWindow, head: int, end: int, active: Sequence[bool]) -> int:
+    """Return where work is at least half as frequent as in the second half of the stretch."""
+    usual = _share(gpu, active, (head + end) // 2, end)
+    for at in range(head, end):
+        if active[at] and _share(gpu, active, at, _later(gpu, at, _AHEAD, end - 1) + 1) >= 0.5 * usual:
+            return at
+    return head
+
+
+def _share(gpu: GpuWindow, active: Sequence[bool], first: int, end: int) -> float:
+    total = sum(gpu.weights[first:end])
+    return sum(gpu.weights[at] for at in range(first, end) if active[at]) / total if total > 0 else 0.0
+
+
+def _later(gpu: GpuWindow, at: int, seconds: float, last: int) -> int:
+    """Return the last place at most so many seconds later."""
+    until = gpu.times[at] + seconds
+    while at < last and gpu.times[at + 1] <= until:
+        at += 1
+    return at
+
+
+def _longest_gap(gpu: GpuWindow, places: Sequence[int]) -> float:
+    """Return the longest time between two samples with work."""
+    times = [gpu.times[at] for at in places]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    return max(gaps, default=0.0)
+
+
+def _allocated(gpu: GpuWindow, first: int, end: int) -> int:
+    """Return where the memory of a stretch without work has reached its final size."""
+    used = gpu.columns["memory_used"]
+    final = next((used[at] for at in reversed(range(first, end)) if used[at] is not None), None)
+    if final is None:
+        return first
+    for at in range(first, end):
+        value = used[at]
+        if value is not None and abs(value - final) <= 0.02 * final + (64 << 20):
+            return at
+    return first
+
+
+def phases(gpu: GpuWindow, first: int, end: int) -> list[tuple[int, int]]:
+    """Cut a stretch where its activity changes lastingly: for two chunks or more, by more than 25 points in any part of the chip."""
+    chunks = _chunks(gpu, first, end)
+    if len(chunks) < 6:
+        return [(first, end)]
+    features = [_features(gpu, low, high) for low, high in chunks]
+    cuts = [0]
+    for at in range(2, len(chunks) - 1):
+        before = _mean_of(features[cuts[-1] : at])
+        if at - cuts[-1] >= 2 and _differs(before, features[at]) and _differs(before, features[at + 1]):
+            cuts.append(at)
+    edges = [chunks[cut][0] for cut in cuts] + [end]
+    return list(itertools.pairwise(edges))
+
+
+def _chunks(gpu: GpuWindow, first: int, end: int) -> list[tuple[int, int]]:
+    length = max(_CHUNK, 4 * gpu.interval, (gpu.times[end - 1] - gpu.times[first]) / 60)
+    chunks: list[tuple[int, int]] = []
+    start = first
+    for at in range(first + 1, end):
+        if gpu.times[at] - gpu.times[start] >= length:
+            chunks.append((start, at))
+            start = at
+    if chunks and gpu.times[end - 1] - gpu.times[start] < length / 2:
+        chunks[-1] = (chunks[-1][0], end)
+    else:
+        chunks.append((start, end))
+    return chunks
+
+
+_FEATURES = ("utilization", "sm_active", "tensor_active", "dram_active", "fp32_active")
+
+
+def _features(gpu: GpuWindow, first: int, end: int) -> list[float]:
+    found = []
+    for key in _FEATURES:
+        column = gpu.columns[key]
+        known = [(column[at], gpu.weights[at]) for at in range(first, end)]
+        total = sum(weight for value, weight in known if value is not None)
+        found.append(sum(value * weight for value, weight in known if value is not None) / total if total > 0 else 0.0)
+    return found
+
+
+def _mean_of(features: Sequence[Sequence[float]]) -> list[float]:
+    return [sum(column) / len(features) for column in zip(*features, strict=True)]
+
+
+def _differs(one: Sequence[float], other: Sequence[float]) -> bool:
+    return any(abs(here - there) > _APART for here, there in zip(one, other, strict=True))

@@ -1,0 +1,200 @@
+"""`gpulse why`: what limits each GPU, with the numbers that say so and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ...errors import UsageError
+from ...units import parse_duration
+from ..main import VERBS
+from ..options import COMMON, Option, Verb, seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ...model.snapshot import Snapshot
+    from ...model.verdict import Diagnosis
+    from ..options import Arguments
+
+_WATCHED = 30.0  # seconds
+_INTERVAL = 0.25
+
+
+def run(arguments: Arguments) -> int:
+    """Collect samples, judge them, print the answer."""
+    from ...analysis.diagnosis.judge import judge
+    from ...analysis.diagnosis.window import WindowBuilder
+
+    pid = _pid(arguments.pid)
+    if arguments.since is not None and (arguments.source or arguments.demo or getattr(arguments, "for") is not None):
+        raise UsageError("why: --since reads the history of this machine;", "leave out --for, --source and --demo.")
+    builder = WindowBuilder()
+    names: dict[int | None, str] = {}
+    for snapshot in _samples(arguments):
+        builder.add(snapshot)
+        names.update({_index(gpu.index): gpu.name or "" for gpu in snapshot.gpus})
+    diagnosis = judge(builder)
+    if pid is not None:
+        diagnosis = _about(diagnosis, pid)
+    _print(arguments, diagnosis, names)
+    return 0
+
+
+def _samples(arguments: Arguments) -> Iterable[Snapshot]:
+    from ..session import source_name
+
+    name = source_name(arguments)
+    if arguments.since is not None:
+        return _chosen(arguments, _remembered(arguments.since))
+    if name.startswith("replay:"):
+        return _chosen(arguments, _recorded(name.removeprefix("replay:"), getattr(arguments, "for")))
+    return _watched(arguments)
+
+
+def _watched(arguments: Arguments) -> Iterator[Snapshot]:
+    """Yield samples for as long as was asked, with a progress bar; Ctrl-C ends it early."""
+    from ...analysis.diagnosis.wanted import WANTED
+    from ...present.terminal import capable, theme_for
+    from ...surfaces.why.progress import Progress
+    from ..session import open_sampler
+    from ..stop_signals import Ending
+
+    long = getattr(arguments, "for") or _WATCHED
+    theme = theme_for(sys.stderr, arguments.color, os.environ)
+    progress = Progress(sys.stderr, theme, long, capable(sys.stderr, os.environ) and not arguments.json)
+    sampler = open_sampler(arguments, WANTED, slow_every=1.0)
+    try:
+        sampler.settle()
+        first: float | None = None
+        with Ending() as ending:
+            for snapshot in ending.until_told(sampler.stream(arguments.interval)):
+                first = snapshot.time if first is None else first
+                progress.show(snapshot.time - first, len(snapshot.gpus))
+                yield snapshot
+                if snapshot.time - first >= long:
+                    break
+    finally:
+        progress.clear()
+        sampler.close()
+
+
+def _recorded(spec: str, long: float | None) -> Iterator[Snapshot]:
+    """Yield the samples of a recording at once; @START skips, a speed is ignored."""
+    from ...sources.replay.spec import parse_spec
+    from ...store.recording import read_recording
+
+    path, start, _ = parse_spec(spec)
+    first: float | None = None
+    for snapshot in read_recording(path):
+        first = snapshot.time if first is None else first
+        passed = snapshot.time - first - start
+        if passed >= 0 and (long is None or passed <= long):
+            yield snapshot
+
+
+def _remembered(since: float) -> Iterator[Snapshot]:
+    import time
+
+    from ...store.history import HistoryReader
+
+    now = time.time()
+    with HistoryReader(None) as reader:
+        yield from reader.snapshots(now - since, now)
+
+
+def _chosen(arguments: Arguments, samples: Iterator[Snapshot]) -> Iterator[Snapshot]:
+    """Yield samples with only the GPUs that were named."""
+    from ...model.select import choose_gpus
+    from ...model.snapshot import Snapshot
+
+    kept: list[object] | None = None
+    for one in samples:
+        if arguments.gpu and kept is None:
+            kept = [one.gpus[at].uuid or one.gpus[at].index for at in choose_gpus(one.gpus, arguments.gpu, os.environ)]
+        if kept is None:
+            yield one
+        else:
+            gpus = tuple(gpu for gpu in one.gpus if (gpu.uuid or gpu.index) in kept)
+            yield Snapshot(one.time, gpus, one.host, one.driver, one.problems)
+
+
+def _pid(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(
+            f"why: {text!r} is not a process id;", "write it as gpulse why 4242, or name GPUs with --gpu 0."
+        )
+    return int(text)
+
+
+def _about(diagnosis: Diagnosis, pid: int) -> Diagnosis:
+    """Return the verdicts of the GPUs that a process, or one of its children, was on."""
+    from ...model.verdict import Diagnosis
+
+    family = _family(pid)
+    found = [one for one in diagnosis if any(holder.pid in family for holder in one.processes)]
+    if not found:
+        raise UsageError(
+            f"why: process {pid} was not seen on a GPU;", "`gpulse status --processes` lists those that are."
+        )
+    return Diagnosis(found, diagnosis.start, diagnosis.end, diagnosis.samples)
+
+
+def _family(pid: int) -> set[int]:
+    """Return a process and its descendants that still run."""
+    from ...sources.processes import LinuxMachine
+
+    machine = LinuxMachine(os.environ.get("GPULSE_ROOT", ""))
+    family = {pid}
+    pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()] if os.path.isdir("/proc") else []
+    for _ in range(4):  # deep enough for torchrun, a shell and a wrapper
+        family |= {other for other in pids if machine.parent(other) in family}
+    return family
+
+
+def _print(arguments: Arguments, diagnosis: Diagnosis, names: dict[int | None, str]) -> None:
+    if arguments.json:
+        import json
+
+        from ...present.verdicts import worded
+
+        sys.stdout.write(json.dumps(worded(diagnosis).to_plain(), indent=2) + "\n")
+        return
+    from ...present.terminal import size_of, theme_for
+    from ...surfaces.why.view import answer
+
+    theme = theme_for(sys.stdout, arguments.color, os.environ)
+    lines: Sequence[str] = answer(diagnosis, names, theme, size_of(sys.stdout, os.environ)[0])
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _index(index: float | None) -> int | None:
+    return None if index is None else int(index)
+
+
+VERB = Verb(
+    "why",
+    VERBS["why"],
+    (
+        Option("pid", value="PID", help="Only the GPUs that this process or its children are on"),
+        Option("--for", value="TIME", parse=seconds("--for", 2, 86400),
+               help="How long to watch (default: 30s); with replay:FILE, how much of it to judge"),
+        Option("--since", value="TIME", parse=parse_duration,
+               help="Judge the recorded history of this machine instead, the last 2h for instance"),
+        Option("--interval", "-n", value="SECONDS", default=_INTERVAL, parse=seconds("--interval", 0.1, 60),
+               help="Time between samples (default: 0.25)"),
+        Option("--json", default=False, help="Print the diagnosis as one JSON object"),
+        *COMMON,
+    ),
+    run,
+    (
+        ("gpulse why", "watch all GPUs for 30 s, then explain"),
+        ("gpulse why 4242", "the GPUs of one process"),
+        ("gpulse why --gpu 0 --for 1m --json", "for scripts"),
+        ("gpulse why --since 2h", "from the history"),
+        ("gpulse why --source replay:run.ndjson.gz", "a recording"),
+    ),
+)  # fmt: skip

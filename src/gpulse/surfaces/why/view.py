@@ -1,0 +1,130 @@
+"""The answer on a terminal: per GPU a sentence, the numbers beside their thresholds, what else was seen, and what to try."""
+
+from __future__ import annotations
+
+from ...present.figures import figure_name, figure_text, limit_text
+from ...present.line import Line
+from ...present.text import clean, width
+from ...present.verdicts import advice, gpu_name, style, title, who
+from ...units import duration_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...model.verdict import Diagnosis, Evidence, Verdict
+    from ...present.theme import Theme
+
+_MARKS = {"good": ("●", "+"), "warn": ("▲", "!"), "critical": ("■", "X"), "label": ("○", "-")}
+_LABEL = 11  # cells of the column with Evidence, Also, Try
+_INDENT = 2
+_ALIKE = frozenset({"healthy", "idle"})
+
+
+def answer(diagnosis: Diagnosis, names: Mapping[int | None, str], theme: Theme, columns: int) -> list[str]:
+    """Return the lines for a diagnosis; `names` are the products by index of the GPU."""
+    room = max(40, min(columns, 120))
+    if not diagnosis.verdicts:
+        return ["No GPU was seen."]
+    lines = [_heading(diagnosis)]
+    for group in _groups(diagnosis.verdicts):
+        lines += [Line(), *_block(group, names.get(group[0].index, ""), theme, room)]
+    return [line.render(theme, columns) for line in lines]
+
+
+def _heading(diagnosis: Diagnosis) -> Line:
+    seconds = diagnosis.end - diagnosis.start
+    gpus = len(diagnosis.verdicts)
+    text = f"{gpus} GPU{'' if gpus == 1 else 's'} over {duration_text(seconds)}, {diagnosis.samples} samples"
+    return Line().add(text, "label")
+
+
+def _groups(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
+    """Put GPUs together that have nothing but the same good verdict."""
+    groups: list[list[Verdict]] = []
+    for verdict in verdicts:
+        last = groups[-1] if groups else None
+        if last and verdict.key in _ALIKE and not verdict.also and last[0].key == verdict.key and not last[0].also:
+            last.append(verdict)
+        else:
+            groups.append([verdict])
+    return groups
+
+
+def _block(group: Sequence[Verdict], name: str, theme: Theme, room: int) -> list[Line]:
+    verdict = group[0]
+    look = style(verdict)
+    glyph = theme.glyph(*_MARKS.get(look, _MARKS["label"]))
+    heading = Line().add(_numbers(group), "title")
+    lines = [heading.add(f"  {clean(name)}", "label") if name else heading]
+    for at, text in enumerate(wrapped(title(verdict), room - 4)):
+        lines.append(Line().add(f"{glyph} " if at == 0 else "  ", look).add(text, "title"))
+    lines.append(_subject(verdict, title(verdict)))
+    lines += _evidence(verdict.evidence, theme, room)
+    lines += _also(verdict, room)
+    return lines + _advice(verdict, room)
+
+
+def _numbers(group: Sequence[Verdict]) -> str:
+    if len(group) == 1:
+        return gpu_name(group[0])
+    indexes = [verdict.index for verdict in group if verdict.index is not None]
+    if len(indexes) == len(group) and indexes == list(range(indexes[0], indexes[0] + len(indexes))):
+        return f"GPU {indexes[0]}-{indexes[-1]}"
+    return "GPU " + ", ".join(str(index) for index in indexes)
+
+
+def _subject(verdict: Verdict, said: str) -> Line:
+    """Return the line with the confidence, and the processes that the sentence does not name."""
+    line = Line().add("  ").add("confidence ", "label").add(verdict.confidence)
+    names = [who(one) for one in verdict.processes if who(one) not in said]
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        line.add("  ·  ", "faint").add(names[0] + more, "user")
+    return line
+
+
+def _evidence(numbers: Sequence[Evidence], theme: Theme, room: int) -> list[Line]:
+    sides = (theme.glyph("≥", ">="), "<")
+    rows = [(figure_name(one.metric), figure_text(one.metric, one.value), limit_text(one, *sides)) for one in numbers]
+    widest = min(max((width(name) for name, _, _ in rows), default=0), room - _LABEL - 30)
+    value = max((width(text) for _, text, _ in rows), default=0)
+    lines = []
+    for at, (name, text, limit) in enumerate(rows):
+        line = _labelled("Evidence" if at == 0 else "")
+        line.add(name[:1].upper() + name[1:], "", widest + 2).add(text, "accent", value, right=True)
+        lines.append(line.add(f"   {limit}", "label") if limit else line)
+    return lines
+
+
+def _also(verdict: Verdict, room: int) -> list[Line]:
+    lines = []
+    for at, other in enumerate(verdict.also):
+        share = f" ({100 * other.share:.0f} % of the time)" if other.share < 0.95 else ""
+        for row, text in enumerate(wrapped(f"{title(other).rstrip('.')}{share}.", room - _LABEL - _INDENT)):
+            lines.append(_labelled("Also" if at == 0 and row == 0 else "").add(text))
+    return lines
+
+
+def _advice(verdict: Verdict, room: int) -> list[Line]:
+    lines = []
+    for at, text in enumerate(advice(verdict)):
+        for row, part in enumerate(wrapped(clean(text), room - _LABEL - _INDENT - 3)):
+            number = f"{at + 1}. " if row == 0 else "   "
+            lines.append(_labelled("Try" if at == 0 and row == 0 else "").add(number, "label").add(part))
+    return lines
+
+
+def _labelled(label: str) -> Line:
+    return Line().add(" " * _INDENT).add(label, "label", _LABEL)
+
+
+def wrapped(text: str, columns: int) -> list[str]:
+    """Break text into lines at spaces, measured in cells."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and width(lines[-1]) + 1 + width(word) > columns:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".lstrip()
+    return lines

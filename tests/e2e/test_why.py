@@ -1,0 +1,128 @@
+"""`gpulse why` as people use it: on a recording, on the demo machine, on a terminal, interrupted, and asked for nonsense."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpulse as library
+from gpulse.store.history.place import user_path
+from tests.e2e.test_terminal import Terminal
+from tests.unit.analysis.diagnosis.machines import samples
+from tests.unit.recordings import text_of, write
+from tests.unit.store.history.ticks import write as write_history
+
+ROOT = Path(__file__).parents[2]
+ENV = {**os.environ, "NO_COLOR": "1", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+
+
+def gpulse(*words: str, code: int = 0, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "gpulse", "why", *words],
+        capture_output=True, text=True, check=False, timeout=60, env={**ENV, **(environ or {})},
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> str:
+    taken = samples({"tensor_active": 0, "dram_active": 88, "power_draw": 500}, {}, seconds=20)
+    return write(tmp_path / "run.ndjson.gz", text_of(taken), packed=True)
+
+
+def test_a_recording_is_judged_at_once(recording: str) -> None:
+    done = gpulse("--source", f"replay:{recording}", environ={"COLUMNS": "80"})
+    assert "Limited by memory bandwidth" in done.stdout
+    assert "≥ 60 %" in done.stdout
+    assert "torch.compile" in done.stdout
+    assert not done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_json_has_the_documented_shape(recording: str) -> None:
+    plain = json.loads(gpulse("--source", f"replay:{recording}", "--json").stdout)
+    first, second = plain["gpus"]
+    assert (first["index"], first["verdict"], second["verdict"]) == (0, "memory_bandwidth", "healthy")
+    assert first["evidence"][0].keys() >= {"metric", "value", "threshold", "text"}
+    assert first["advice"]
+    assert first["window"]["from"] < first["window"]["to"]
+
+
+def test_python_returns_the_same_values(recording: str) -> None:
+    plain = json.loads(gpulse("--source", f"replay:{recording}", "--json").stdout)
+    assert library.diagnose(recording).to_plain() == plain
+
+
+def test_gpus_and_times_of_a_recording_can_be_chosen(recording: str) -> None:
+    plain = json.loads(gpulse("--source", f"replay:{recording}@5", "--for", "8s", "--gpu", "1", "--json").stdout)
+    assert [one["index"] for one in plain["gpus"]] == [1]
+    assert plain["window"]["samples"] == 17
+
+
+def test_the_gpus_of_a_process(recording: str) -> None:
+    assert "GPU 0" in gpulse("4242", "--source", f"replay:{recording}").stdout
+    done = gpulse("17", "--source", f"replay:{recording}", code=2)
+    assert "process 17 was not seen on a GPU" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("abc",), "'abc' is not a process id"),
+        (("--for", "1"), "not between 2 and 86400"),
+        (("--since", "2h", "--demo"), "--since reads the history"),
+        (("--source", "replay:/nowhere"), "cannot be read"),
+        (("--since", "soon"), "'soon' is not a duration"),
+    ],
+)
+def test_a_wrong_question_gets_one_sentence(words: tuple[str, ...], text: str) -> None:
+    done = gpulse(*words, code=1 if "replay:/nowhere" in words else 2)
+    assert text in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not done.stdout
+
+
+def test_the_demo_machine_is_watched_with_a_progress_bar() -> None:
+    with Terminal(ENV | {"TERM": "xterm-256color"}, "why", "--demo", "--for", "3s", columns=100, rows=100) as terminal:
+        terminal.until(lambda: "watching 8 GPUs" in terminal.text)
+        terminal.until(lambda: "GPU 7" in terminal.text)
+        assert terminal.wait() == 0
+        assert "watching" not in terminal.text
+        assert "Idle allocation" in terminal.text
+
+
+def test_an_interrupt_judges_what_was_seen() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "gpulse", "why", "--demo", "--for", "10m", "--interval", "0.1"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV,
+    )  # fmt: skip
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(4)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+    finally:
+        child.kill()
+    assert child.returncode == 0, err
+    assert "GPU 0-3" in out
+
+
+def test_the_history_is_judged(tmp_path: Path) -> None:
+    import time
+
+    environ = {"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    path = user_path(environ)
+    start = time.time() - 120
+    from gpulse.model.snapshot import Snapshot
+
+    moved = [Snapshot(start + at, one.gpus, one.host) for at, one in enumerate(samples({}, seconds=60, interval=1.0))]
+    write_history(path, moved)
+    plain = json.loads(gpulse("--since", "10m", "--json", environ=environ).stdout)
+    assert plain["gpus"][0]["verdict"] == "healthy"

@@ -1,0 +1,43 @@
+"""The simulated machine: each of its stories gets its verdict, and without them nothing is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpulse.analysis.diagnosis.judge import diagnose
+from gpulse.analysis.diagnosis.wanted import WANTED
+from gpulse.model.snapshot import Snapshot
+from gpulse.sampling.sampler import Sampler
+from gpulse.sources.simulated.source import SimulatedSource
+from tests.unit.analysis.diagnosis.machines import QUIET, keys, samples
+
+STORIES = ["healthy"] * 4 + ["input_bound_cpu", "memory_leak", "thermal_throttled", "idle_allocation"]
+
+
+def watched(seconds: float, interval: float) -> list[Snapshot]:
+    now = [0.0]
+    sampler = Sampler(SimulatedSource(clock=lambda: now[0]), WANTED).open()
+    found = []
+    for step in range(round(seconds / interval)):
+        now[0] = step * interval
+        one = sampler.read()
+        found.append(Snapshot(1e9 + now[0], one.gpus, one.host, one.driver, one.problems))
+    sampler.close()
+    return found
+
+
+@pytest.mark.parametrize(("seconds", "interval"), [(40.0, 1.0), (30.0, 0.25), (15.0, 0.5)])
+def test_each_story_gets_its_verdict(seconds: float, interval: float) -> None:
+    assert [verdict.key for verdict in diagnose(watched(seconds, interval))] == STORIES
+
+
+def test_an_idle_machine_is_silent() -> None:
+    empty = QUIET | {
+        "processes": (),
+        "memory_used": 0,
+        "throttle_reasons": ("gpu_idle",),
+        "clock_sm": 345,
+        "pcie_gen": 1,
+    }
+    found = diagnose(samples(*([empty] * 8), seconds=60, interval=1.0))
+    assert [keys(verdict) for verdict in found] == [["idle"]] * 8

@@ -1,0 +1,187 @@
+"""Every kind of event has one sentence, and it is exactly this one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpulse.model.catalog import Process
+from gpulse.model.event import SEVERITY, Event
+from gpulse.present.events import event_parts, event_style, event_text, lasted_text, process_parts
+from gpulse.present.text import Untrusted
+from gpulse.present.words import gpus_text
+from gpulse.present.xid import xid_remedy, xid_text
+
+GIB = 1 << 30
+ADA = Process({"pid": 42, "name": "python", "user": "ada", "memory_used": 3 * GIB, "running_time": 7500.0})
+
+CASES: list[tuple[str, dict[str, Any], str]] = [
+    ("lost", {}, "GPU 3 is lost (fell off the bus)"),
+    ("lost", {"value": 79.0}, "GPU 3 is lost (fell off the bus, XID 79)"),
+    ("timeout", {}, "GPU 3 is not responding"),
+    ("xid", {"value": 31.0}, "GPU 3 reported XID 31 (memory page fault): restart the program; usually a bug in it"),
+    ("xid", {"value": 7.0}, "GPU 3 reported XID 7"),
+    ("memory-errors", {"value": 1.0}, "GPU 3: 1 new uncorrected memory error"),
+    ("memory-errors", {"value": 2.0}, "GPU 3: 2 new uncorrected memory errors"),
+    (
+        "out-of-memory",
+        {"process": ADA, "value": 5.0 * GIB},
+        "ada's python (pid 42) ended on GPU 3, probably out of memory: it held 5.0 GiB",
+    ),
+    ("out-of-memory", {"process": ADA}, "ada's python (pid 42) ended on GPU 3, probably out of memory"),
+    ("throttled", {"reasons": ("hw_slowdown", "hw_thermal_slowdown")}, "GPU 3 throttled: too hot"),
+    ("throttled", {"reasons": ("hw_slowdown",)}, "GPU 3 throttled: hardware slowdown"),
+    (
+        "throttled",
+        {"reasons": ("hw_power_brake_slowdown", "sw_thermal_slowdown")},
+        "GPU 3 throttled: power brake, too hot",
+    ),
+    ("hot", {"value": 91.0, "values": {"above": 89.0}}, "GPU 3 is at 91 °C (limit 89 °C)"),
+    ("hot", {"value": 101.0, "values": {"above": 100.0}, "note": "memory"}, "GPU 3 memory is at 101 °C (limit 100 °C)"),
+    ("memory-nearly-full", {"value": 96.4}, "GPU 3 memory is 96 % full"),
+    (
+        "memory-nearly-full",
+        {"value": 96.0, "process": ADA},
+        "GPU 3 memory is 96 % full; ada's python (pid 42) holds 3.0 GiB",
+    ),
+    (
+        "memory-growth",
+        {"process": ADA, "value": GIB / 60},
+        "ada's python (pid 42) on GPU 3 grows by 1.0 GiB per minute",
+    ),
+    (
+        "memory-growth",
+        {"process": ADA, "value": GIB / 60, "values": {"full_in_low": 600.0, "full_in_high": 900.0}},
+        "ada's python (pid 42) on GPU 3 grows by 1.0 GiB per minute; memory will be full in 10m00s to 15m00s",
+    ),
+    (
+        "idle-allocation",
+        {"process": ADA, "value": 3.0 * GIB, "values": {"idle": 900.0}},
+        "ada's python (pid 42) holds 3.0 GiB on GPU 3 but has been idle for 15m00s",
+    ),
+    (
+        "threshold",
+        {"value": 91.0, "values": {"metric": "temperature", "above": 85.0}},
+        "GPU 3: Temperature is 91 °C, above 85 °C",
+    ),
+    (
+        "threshold",
+        {"value": 4.0, "values": {"metric": "utilization", "below": 5.0}},
+        "GPU 3: Utilization is 4 %, below 5 %",
+    ),
+    ("removed", {}, "GPU 3 disappeared"),
+    ("added", {}, "GPU 3 appeared"),
+    ("back", {}, "GPU 3 is responding again"),
+    ("asleep", {}, "GPU 3 is asleep"),
+    ("gpu-free", {"value": 80.0 * GIB}, "GPU 3 (80.0 GiB) is free"),
+    ("instance-removed", {}, "the MIG instance was removed"),
+    ("process-start", {"process": ADA}, "ada's python (pid 42) started on GPU 3"),
+    (
+        "process-end",
+        {"process": ADA, "value": 5.0 * GIB},
+        "ada's python (pid 42) ended on GPU 3 after 2h05m, peak memory 5.0 GiB",
+    ),
+    ("verdict", {"note": "input-bound"}, "GPU 3: input-bound"),
+]
+MACHINE: list[tuple[str, dict[str, Any], str]] = [
+    ("gap", {"until": 190.0}, "no samples for 1m30s"),
+    ("dropped", {"value": 12.0}, "12 samples were lost while the disk was full"),
+    ("dropped", {"note": "too large"}, "a sample could not be kept: too large"),
+    ("suspend", {"value": 900.0}, "the machine was suspended for 15m00s"),
+    ("clock", {"value": -30.0}, "the system clock was set back by 30s"),
+    ("clock", {"value": 30.0}, "the system clock was set forward by 30s"),
+    (
+        "threshold",
+        {"value": 3.0 * GIB, "values": {"metric": "memory_used", "above": 2.0 * GIB}},
+        "host: Memory used is 3.0 GiB, above 2.0 GiB",
+    ),
+    ("boot", {}, "the machine booted"),
+    ("start", {}, "recording started"),
+    ("stop", {}, "recording stopped"),
+]
+CLEARED: list[tuple[str, dict[str, Any], str]] = [
+    ("lost", {}, "GPU 3 is responding again"),
+    ("timeout", {}, "GPU 3 is responding again"),
+    ("removed", {}, "GPU 3 is responding again"),
+    ("xid", {"value": 31.0}, "GPU 3: no new XID since XID 31"),
+    ("memory-errors", {}, "GPU 3 has no new memory errors"),
+    ("throttled", {}, "GPU 3 is no longer throttled"),
+    ("hot", {"value": 80.0}, "GPU 3 has cooled down to 80 °C"),
+    ("memory-nearly-full", {"value": 80.0}, "GPU 3 memory is down to 80 %"),
+    ("memory-growth", {"process": ADA}, "ada's python (pid 42) on GPU 3 no longer grows"),
+    ("idle-allocation", {"process": ADA}, "ada's python (pid 42) on GPU 3 is no longer idle"),
+    ("threshold", {"value": 80.0, "values": {"metric": "temperature", "above": 85.0}}, "GPU 3: Temperature is 80 °C"),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields", "sentence"), CASES)
+def test_the_sentence_of_a_gpu(kind: str, fields: dict[str, Any], sentence: str) -> None:
+    assert event_text(Event(100.0, kind, ("3",), **fields)) == sentence
+
+
+@pytest.mark.parametrize(("kind", "fields", "sentence"), MACHINE)
+def test_the_sentence_of_a_machine(kind: str, fields: dict[str, Any], sentence: str) -> None:
+    assert event_text(Event(100.0, kind, **fields)) == sentence
+
+
+@pytest.mark.parametrize(("kind", "fields", "sentence"), CLEARED)
+def test_the_sentence_of_an_alert_that_clears(kind: str, fields: dict[str, Any], sentence: str) -> None:
+    event = Event(100.0, kind, ("3",), rule="any", alert="clear", severity="critical", **fields)
+    assert event_text(event) == sentence
+    assert event_style(event) == "good"
+
+
+def test_no_kind_is_without_a_sentence() -> None:
+    assert {kind for kind, _, _ in CASES} | {kind for kind, _, _ in MACHINE} == set(SEVERITY)
+
+
+@pytest.mark.parametrize(
+    ("kind", "style"),
+    [("lost", "critical"), ("xid", "critical"), ("throttled", "warn"), ("back", "good"), ("process-start", "label")],
+)
+def test_how_bad_it_is(kind: str, style: str) -> None:
+    assert event_style(Event(0.0, kind)) == style
+
+
+def test_how_long_it_lasted() -> None:
+    assert lasted_text(Event(100.0, "lost"), 160.0) == "1m00s so far"
+    assert lasted_text(Event(100.0, "throttled", until=130.0), 160.0) == "30s"
+    assert lasted_text(Event(100.0, "throttled", until=100.0), 160.0) == "1s"
+    assert lasted_text(Event(100.0, "xid"), 160.0) == ""
+    assert lasted_text(Event(100.0, "lost", rule="lost", alert="fire"), 160.0) == ""
+
+
+def test_gpus_that_follow_each_other_are_a_range() -> None:
+    assert gpus_text(["0"]) == "GPU 0"
+    assert gpus_text(["0", "1", "2", "3", "6", "7"]) == "GPUs 0-3, 6, 7"
+    assert gpus_text([]) == "GPU ?"
+
+
+def test_a_process_nobody_knows() -> None:
+    assert process_parts(None) == ("a process",)
+    assert process_parts(Process({"name": "a"})) == ("a",)
+
+
+def test_a_code_has_a_meaning_and_a_remedy_or_neither() -> None:
+    assert (xid_text(79), xid_remedy(95)) == ("XID 79 (GPU has fallen off the bus)", "reset the GPU")
+    assert (xid_text(1), xid_remedy(1)) == ("XID 1", "")
+
+
+@given(
+    st.sampled_from([*SEVERITY]),
+    st.text(max_size=20),
+    st.text(max_size=20),
+    st.floats(allow_nan=False, allow_infinity=False) | st.none(),
+)
+def test_whatever_processes_call_themselves_a_sentence_is_safe_and_one_line(
+    kind: str, name: str, user: str, value: float | None
+) -> None:
+    process = Process({"pid": 1, "name": name, "user": user})
+    values: dict[str, float | str] = {"metric": name, "above": 1.0, "full_in_low": 1.0, "full_in_high": 2.0}
+    event = Event(1.0, kind, ("0",), process=process, reasons=(name,), value=value, values=values, note=user)
+    assert event_text(event).isprintable()
+    trusted = "".join(part for part in event_parts(event) if not isinstance(part, Untrusted))
+    assert not (name.isprintable() and len(name) > 8 and name in trusted)

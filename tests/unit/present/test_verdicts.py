@@ -1,0 +1,80 @@
+"""Every verdict has its words, and whatever processes are called, the words are harmless."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpulse.analysis.diagnosis.rules import RULES
+from gpulse.model.verdict import Diagnosis, Evidence, Holder, Verdict
+from gpulse.present.advice import ADVICE, xid_text
+from gpulse.present.figures import FIGURES, evidence_text
+from gpulse.present.verdicts import SHORT, TITLES, advice, line, short, style, title, worded
+from tests.unit.analysis.diagnosis.machines import judged
+from tests.unit.analysis.diagnosis.test_jobs import SPINNING, rank
+from tests.unit.analysis.diagnosis.test_rules import DEVICE, LIMITS
+
+KEYS = [rule.key for rule in RULES]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_verdict_has_words(key: str) -> None:
+    assert key in TITLES
+    assert short(Verdict(key)) == SHORT[key][0]
+    assert style(Verdict(key)) in ("good", "warn", "critical", "label")
+    assert title(Verdict(key)).endswith(".")
+
+
+def test_every_advice_of_every_rule_is_known() -> None:
+    assert {key for rule in RULES for key in rule.advice} <= ADVICE.keys()
+
+
+@pytest.mark.parametrize("values", [*DEVICE.values(), *LIMITS.values()])
+def test_a_title_is_one_sentence_without_holes(values: dict[str, object]) -> None:
+    verdict = judged(values)
+    for one in (verdict, *verdict.also):
+        text = title(one)
+        assert text.endswith(".")
+        assert "  " not in text
+        assert " ." not in text
+        assert len(text) < 200
+
+
+def test_a_number_stands_beside_its_threshold() -> None:
+    assert evidence_text(Evidence("sm_active", 4.4, 40.0, "below")) == "SM active 4.4 % (below 40 %)"
+    assert evidence_text(Evidence("cpu_main", 1.0, 0.8, "above")) == "CPU of the process 1.0 cores (at least 0.8 cores)"
+    assert evidence_text(Evidence("memory_used", 2**31)) == "Memory used 2.0 GiB"
+    assert evidence_text(Evidence("throttle_reasons", ("hw_slowdown",))) == "Throttle reasons hardware slowdown"
+
+
+def test_figures_have_kinds_that_can_be_written() -> None:
+    assert all(
+        evidence_text(Evidence(name, 5.0, 4.0, "above")).startswith(label) for name, (label, _) in FIGURES.items()
+    )
+
+
+def test_an_xid_comes_with_the_action_of_nvidia() -> None:
+    verdict = judged({"xid_last": lambda second: 79 if second > 5 else None})
+    assert "fallen off the bus" in title(verdict)
+    assert advice(verdict)[0].startswith("XID 79")
+    assert "catalog" in xid_text(9999)
+
+
+def test_the_name_of_a_process_cannot_act_on_a_terminal() -> None:
+    verdict = Verdict(
+        "idle_allocation", processes=[Holder(1, "\x1b[31mevil", "\x07", memory=1.0)], values={"held": 1.0}
+    )
+    assert "\x1b" not in line(verdict)
+    assert "\x07" not in line(verdict)
+
+
+def test_a_hang_names_the_gpu_that_does_nothing() -> None:
+    stuck = rank(2, **SPINNING) | {"utilization": 0, "graphics_active": 0, "sm_active": 0}
+    assert "GPU 2" in title(judged(rank(0, **SPINNING), rank(1, **SPINNING), stuck, seconds=40, interval=1.0))
+
+
+def test_a_worded_diagnosis_has_every_text() -> None:
+    found = worded(Diagnosis([judged({"pcie_width": 8, "pcie_rx": 1e9})]))[0]
+    assert found.title
+    assert found.remedies
+    assert all(one.text for one in found.evidence)
+    assert found.also[0].title
