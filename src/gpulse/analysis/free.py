@@ -6,6 +6,7 @@ from collections import deque
 from math import ceil
 
 from ..errors import NoFreeGpu
+from ..model.presets import USERS
 from ..model.select import Wanted, choose_gpus
 from ..model.visible import granted
 from ..store.claims import claimed
@@ -23,7 +24,7 @@ WANTED = Wanted(
         *("utilization", "memory_used", "memory_total", "memory_free", "temperature"),
         *("xid_last", "compute_mode", "mig_mode"),
     ),
-    process=("pid", "name", "user", "memory_used", "type"),
+    process=USERS,
 )
 # A program between two epochs looks idle for seconds but still holds its context, which rules its GPU out whatever the
 # window. So the window need only outlast the driver's own average of utilization, which is a second at the most.

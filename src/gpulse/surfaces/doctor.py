@@ -14,6 +14,7 @@ from ..model.select import EVERYTHING
 from ..present.line import Line
 from ..present.text import clean
 from ..present.theme import Theme
+from ..present.words import label, ranges
 from ..sampling.sampler import Sampler
 
 TYPE_CHECKING = False
@@ -134,22 +135,11 @@ def _answers(snapshot: Snapshot, dropped: dict[str, int]) -> Iterator[Check]:
 
 def _joined(found: list[tuple[Gpu, Check]]) -> Iterator[Check]:
     """Say once what is true of several GPUs."""
-    same: dict[tuple[str, str], tuple[Check, list[int]]] = {}
+    same: dict[tuple[str, str], tuple[Check, list[str]]] = {}
     for gpu, check in found:
-        same.setdefault((check.found, check.remedy), (check, []))[1].append(int(gpu.index or 0))
-    for check, indices in same.values():
-        yield Check(check.level, f"gpu {ranges(indices)}", check.found, check.remedy)
-
-
-def ranges(numbers: list[int]) -> str:
-    """Write whole numbers as ranges: 0-3,5."""
-    parts: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+        same.setdefault((check.found, check.remedy), (check, []))[1].append(label(gpu))
+    for check, labels in same.values():
+        yield Check(check.level, f"gpu {ranges(dict.fromkeys(labels))}", check.found, check.remedy)
 
 
 def _gpu(gpu: Gpu) -> Iterator[Check]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ctypes import byref, c_uint, c_ulonglong
 
-from .calls import field, numbers, record, settle, text, word_of
+from .calls import Reader, absent, field, number, numbers, record, settle, text, word_of
 from .nvml import INSUFFICIENT_SIZE, SUCCESS
-from .readers import Reader, absent, number
 from .structures import (
     AccountingStats,
     Capabilities,
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..base import Facts
+    from .calls import Bound
     from .nvml import Nvml
-    from .readers import Bound
 
 BRANDS = (
     None, "Quadro", "Tesla", "NVS", "GRID", "GeForce", "Titan", "NVIDIA Virtual Applications", "NVIDIA Virtual PC",

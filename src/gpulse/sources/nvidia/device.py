@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from ...model.metric import Gap, Value
     from ..base import Facts, Key
+    from .calls import Bound, Reader
     from .events import XidWatch
     from .nvml import Nvml
-    from .readers import Bound, Reader
 
 _USUAL = (*READERS, NVLINK_TOTALS)
 _DETAILS = frozenset(key for key, metric in GPU_METRICS.items() if metric.group == "details")

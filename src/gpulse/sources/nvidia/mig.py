@@ -5,11 +5,11 @@ from __future__ import annotations
 from ctypes import byref, c_void_p, sizeof
 
 from ..base import DeviceSample
-from .calls import decoded, settle, versioned
+from .calls import Reader, absent, decoded, number, settle, versioned
 from .gpm import KEYS as GPM_KEYS
 from .gpm import LINK_KEYS, Gpm
 from .nvml import SUCCESS
-from .readers import BAR1, MEMORY, Reader, absent, number
+from .readers import BAR1, MEMORY
 from .structures import MigAttributes, MigProfile
 
 TYPE_CHECKING = False
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from ...model.metric import Value
     from ..base import Facts, Key
+    from .calls import Bound
     from .nvml import Nvml
-    from .readers import Bound
 
 KEYS = frozenset(MEMORY.keys) | (GPM_KEYS - LINK_KEYS)
 _SHARED = {

@@ -6,9 +6,8 @@ import os
 from ctypes import byref, c_uint, c_ulong, c_void_p
 
 from ..files import names, read_text
-from .calls import settle
+from .calls import Reader, absent, settle
 from .nvml import NOT_SUPPORTED, SUCCESS, gap_of
-from .readers import Reader, absent
 from .structures import FieldValue, PciInfo
 
 TYPE_CHECKING = False
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..base import Facts
+    from .calls import Bound
     from .nvml import Nvml
-    from .readers import Bound
 
 _MOST_LINKS, _MOST_CPUS = 18, 4096
 _SWITCH = 2  # the kind of device at the other end of a link

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from .field import MIB
-from .forms import spelt
+from .forms import spelt, whole
 from .log_line import Group, LogEntry, LogLine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-
-def celsius(text: str) -> str:
-    """Write a temperature a query gives without its unit."""
-    return f"{text} C"
-
-
-def degrees(value: float) -> str:
-    """Write a temperature."""
-    return f"{value:.0f} C"
+celsius = "{} C".format  # of a text that a query gives without its unit
+lanes = "{}x".format
+banks = "{} bank(s)".format
+degrees = "{:.0f} C".format
+megahertz = "{:.0f} MHz".format
+watts = "{:.2f} W".format
 
 
 def threshold(label: str, tag: str, key: str, *, since: str = "", before: str = "") -> LogLine:
@@ -26,29 +23,9 @@ def threshold(label: str, tag: str, key: str, *, since: str = "", before: str = 
     return LogLine(label, tag, keys=(key,), form=degrees, since=since, before=before)
 
 
-def lanes(text: str) -> str:
-    """Write the width of a link."""
-    return f"{text}x"
-
-
-def banks(text: str) -> str:
-    """Write a number of memory banks."""
-    return f"{text} bank(s)"
-
-
 def kilobytes(rate: float) -> str:
     """Write a rate."""
     return f"{rate / 1000:.0f} KB/s"
-
-
-def megahertz(value: float) -> str:
-    """Write a clock."""
-    return f"{value:.0f} MHz"
-
-
-def watts(value: float) -> str:
-    """Write a power."""
-    return f"{value:.2f} W"
 
 
 def full_mib(count: float) -> str:
@@ -59,11 +36,6 @@ def full_mib(count: float) -> str:
 def rest(total: float, used: float) -> str:
     """Write what is left of a total, so that the MiB add up."""
     return f"{total // MIB - used // MIB:.0f} MiB"
-
-
-def whole(value: float) -> str:
-    """Write a whole number."""
-    return f"{value:.0f}"
 
 
 def generation(name: str) -> str:

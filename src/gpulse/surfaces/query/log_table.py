@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .forms import whole
 from .log_line import Clocks, Group, Instances, LogEntry, LogLine, Processes
 from .log_parts import (
     INSTANCE,
@@ -33,7 +34,6 @@ from .log_parts import (
     threshold,
     virtualization,
     watts,
-    whole,
 )
 
 # fmt: off

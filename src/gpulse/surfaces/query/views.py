@@ -10,7 +10,7 @@ from ...model.metric import Number
 from ...model.select import Wanted
 from ...model.snapshot import Snapshot
 from ...present.exposition import exposition
-from ...present.text import clean, pad, width
+from ...present.text import aligned, clean
 from . import scroll
 from .field import ProcessField, QueryRow
 
@@ -76,12 +76,8 @@ class TableView(View):
             [clean(field.text(row, self._units)) for _, field in self._asked] for row in rows(snapshot, self._apps)
         ]
         titles = [name for name, _ in self._asked]
-        widths = [max([width(title), *(width(row[at]) for row in cells)]) for at, title in enumerate(titles)]
         right = [isinstance(_metric(field), Number) for _, field in self._asked]
-        return [
-            "  ".join(pad(text, room, side) for text, room, side in zip(row, widths, right, strict=True)).rstrip()
-            for row in [titles, *cells]
-        ]
+        return aligned([titles, *cells], right=right)
 
 
 class Json(View):
