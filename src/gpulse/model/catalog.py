@@ -92,6 +92,7 @@ class Gpu(Reading):
     vbios = Text("VBIOS", "Firmware version of the board.", kind="identity", group="identity", smi=("vbios_version",))
     driver_version = Text("Driver", "Version of the kernel driver.", kind="identity", group="identity", smi=("driver_version",))
     gpu_instance = Number("GPU instance", "MIG GPU instance id.", kind="identity", group="identity", short="GI")
+    ordinal = Number("Ordinal", "Number by which ROCm or Level Zero select it; CUDA's numbers depend on CUDA_DEVICE_ORDER.", kind="identity", group="identity", short="ORD")
     compute_instance = Number("Compute instance", "MIG compute instance id.", kind="identity", group="identity", short="CI")
 
     # utilization
