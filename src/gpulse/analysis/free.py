@@ -231,7 +231,9 @@ def _memory_in_use(candidate: _Candidate) -> str:
     gpu = candidate.gpu
     if gpu.memory_used is None:
         reason = gpu.gaps.get("memory_used")
-        known = (reason == "unsupported" or (reason == "denied" and gpu.vendor == "intel")) and "processes" not in candidate.whole.gaps
+        known = (
+            reason == "unsupported" or (reason == "denied" and gpu.vendor == "intel")
+        ) and "processes" not in candidate.whole.gaps
         return "" if known else "its memory cannot be read"
     unlisted = gpu.memory_used - sum(process.memory_used or 0 for process in gpu.processes)
     return f"{size_text(unlisted)} held by nobody that is listed" if unlisted > _UNLISTED else ""

@@ -12,7 +12,9 @@ def amd(ordinal: int | None, uuid: str, index: int = 0, parts: tuple[Gpu, ...] =
 
 
 def part(ordinal: int) -> Gpu:
-    return Gpu({"vendor": "amd", "uuid": f"GPU-aa-{ordinal}", "index": ordinal, "ordinal": ordinal, "gpu_instance": ordinal})
+    return Gpu(
+        {"vendor": "amd", "uuid": f"GPU-aa-{ordinal}", "index": ordinal, "ordinal": ordinal, "gpu_instance": ordinal}
+    )
 
 
 def test_each_vendor_has_its_own_variables() -> None:
