@@ -60,7 +60,13 @@ def _constants(total: int, limit: float, **others: Value) -> dict[str, Value]:
 MIXED: tuple[Board | None, ...] = (
     None,  # the H100 the scenes are written for
     Board(
-        {"vendor": "amd", "name": "AMD Instinct MI300X", "architecture": "CDNA 3 (gfx942)", "ordinal": 0},
+        {
+            "vendor": "amd",
+            "name": "AMD Instinct MI300X",
+            "architecture": "CDNA 3 (gfx942)",
+            "ordinal": 0,
+            "driver_version": "6.14.0",
+        },
         _constants(
             192 * _GIB, 750.0, clock_memory=1300, clock_memory_max=1300, clock_sm_max=2100, partition_mode="SPX/NPS1"
         ),
@@ -69,7 +75,13 @@ MIXED: tuple[Board | None, ...] = (
         memory=2.2,
     ),
     Board(
-        {"vendor": "amd", "name": "AMD Radeon RX 7900 XTX", "architecture": "RDNA 3 (gfx1100)", "ordinal": 1},
+        {
+            "vendor": "amd",
+            "name": "AMD Radeon RX 7900 XTX",
+            "architecture": "RDNA 3 (gfx1100)",
+            "ordinal": 1,
+            "driver_version": "6.14.0",
+        },
         _constants(
             24 * _GIB,
             339.0,
@@ -86,7 +98,13 @@ MIXED: tuple[Board | None, ...] = (
         memory=0.28,
     ),
     Board(
-        {"vendor": "intel", "name": "Intel Arc B580", "architecture": "Xe2-HPG", "ordinal": 0},
+        {
+            "vendor": "intel",
+            "name": "Intel Arc B580",
+            "architecture": "Xe2-HPG",
+            "ordinal": 0,
+            "driver_version": "6.14.0",
+        },
         _constants(
             12 * _GIB,
             190.0,
