@@ -50,7 +50,7 @@ RECORDED: dict[str, Callable[[Path], str]] = {
 }
 
 
-@pytest.fixture(params=["nvidia"] if os.environ.get(SCRIPTED) else ["demo", "replay", *RECORDED, "auto"])
+@pytest.fixture(params=["nvidia"] if os.environ.get(SCRIPTED) else ["demo", "demo:mixed", "replay", *RECORDED, "auto"])
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Source]:
     name = request.param
     if name == "nvidia":

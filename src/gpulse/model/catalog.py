@@ -33,7 +33,7 @@ class Process(Reading):
     pod = Text("Pod", "Kubernetes pod: its name if the environment contains it, otherwise its UID.", kind="identity", group="owner")
     job = Text("Job", "Batch job of the process, for example slurm:1234.", kind="identity", group="owner")
     memory_used = Number("GPU memory", "GPU memory held by the process.", unit=BYTES, group="memory", short="GPU MEM", smi=("used_gpu_memory", "used_memory"), high=2**60)
-    sm_utilization = Number("SM share", "Share of the last seconds in which kernels of the process ran.", unit=PERCENT, cost="slow", group="activity", short="SM", high=100)
+    sm_utilization = Number("SM share", "Share of the last seconds in which kernels of the process ran (AMD and Intel: of its graphics or compute engine).", unit=PERCENT, cost="slow", group="activity", short="SM", high=100)
     memory_utilization = Number("Memory share", "Share of the last seconds in which the process read or wrote GPU memory.", unit=PERCENT, cost="slow", group="activity", short="MEM-BW", high=100)
     encoder_utilization = Number("Encoder share", "Share of the video encoders used by the process.", unit=PERCENT, cost="slow", group="activity", short="ENC", high=100)
     decoder_utilization = Number("Decoder share", "Share of the video decoders used by the process.", unit=PERCENT, cost="slow", group="activity", short="DEC", high=100)
@@ -92,6 +92,7 @@ class Gpu(Reading):
     vbios = Text("VBIOS", "Firmware version of the board.", kind="identity", group="identity", smi=("vbios_version",))
     driver_version = Text("Driver", "Version of the kernel driver.", kind="identity", group="identity", smi=("driver_version",))
     gpu_instance = Number("GPU instance", "MIG GPU instance id.", kind="identity", group="identity", short="GI")
+    ordinal = Number("Ordinal", "Number by which ROCm or Level Zero select it; CUDA's numbers depend on CUDA_DEVICE_ORDER.", kind="identity", group="identity", short="ORD")
     compute_instance = Number("Compute instance", "MIG compute instance id.", kind="identity", group="identity", short="CI")
 
     # utilization
@@ -126,7 +127,7 @@ class Gpu(Reading):
     bar1_total = Number("BAR1 total", "Size of the window through which the CPU accesses GPU memory.", unit=BYTES, cost="slow", group="memory", short="BAR1 TOTAL", high=2**60)
 
     # temperature and power
-    temperature = Number("Temperature", "Temperature of the chip.", unit=CELSIUS, group="thermal", short="TEMP", smi=("temperature.gpu",), dcgm="DCGM_FI_DEV_GPU_TEMP", otel="hw.temperature", low=-50, high=200, warn=80, critical=90)
+    temperature = Number("Temperature", "Temperature of the chip (AMD: edge, or junction if there is no edge sensor; Intel: package).", unit=CELSIUS, group="thermal", short="TEMP", smi=("temperature.gpu",), dcgm="DCGM_FI_DEV_GPU_TEMP", otel="hw.temperature", low=-50, high=200, warn=80, critical=90)
     hotspot_temperature = Number("Hotspot temperature", "Temperature of the hottest point of the chip (AMD: junction).", unit=CELSIUS, group="thermal", short="HOTSPOT", low=-50, high=200, warn=100, critical=110)
     memory_temperature = Number("Memory temperature", "Temperature of the memory.", unit=CELSIUS, group="thermal", short="MEM TEMP", smi=("temperature.memory",), dcgm="DCGM_FI_DEV_MEMORY_TEMP", low=-50, high=200, warn=90, critical=100)
     temperature_limit = Number("Temperature limit", "Temperature at which the GPU is throttled.", unit=CELSIUS, cost="static", group="thermal", short="LIMIT", low=1, high=200)
@@ -138,7 +139,7 @@ class Gpu(Reading):
     energy = Number("Energy", "Energy consumed since the driver was loaded.", unit=JOULE, kind="counter", cost="slow", group="power", short="ENERGY", dcgm="DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", otel="hw.energy", high=1e15)
 
     # clocks
-    clock_sm = Number("SM clock", "Clock of the SMs.", unit=MEGAHERTZ, group="clocks", short="SM MHz", smi=("clocks.current.sm", "clocks.sm"), dcgm="DCGM_FI_DEV_SM_CLOCK", high=20_000)
+    clock_sm = Number("SM clock", "Clock of the SMs (AMD: of the CUs; Intel: of the GT).", unit=MEGAHERTZ, group="clocks", short="SM MHz", smi=("clocks.current.sm", "clocks.sm"), dcgm="DCGM_FI_DEV_SM_CLOCK", high=20_000)
     clock_memory = Number("Memory clock", "Clock of the memory.", unit=MEGAHERTZ, group="clocks", short="MEM MHz", smi=("clocks.current.memory", "clocks.mem"), dcgm="DCGM_FI_DEV_MEM_CLOCK", high=100_000)
     clock_graphics = Number("Graphics clock", "Clock of the graphics engine.", unit=MEGAHERTZ, group="clocks", short="GR MHz", smi=("clocks.current.graphics", "clocks.gr"), high=20_000)
     clock_video = Number("Video clock", "Clock of the video engines.", unit=MEGAHERTZ, group="clocks", short="VID MHz", smi=("clocks.current.video", "clocks.video"), dcgm="DCGM_FI_DEV_VIDEO_CLOCK", high=20_000)
@@ -358,7 +359,7 @@ class Gpu(Reading):
     mig_profiles = Words("MIG profiles", "Profiles of GPU instances, as id:name:free:total:MiB:p2p:SMs:copy:decoders:encoders:JPEG:OFA.", kind="state", cost="slow", group="details")
     cpu_affinity = Text("CPU affinity", "CPUs that are nearest to the GPU, as 0-15,32-47.", kind="state", cost="static", group="details")
     numa_affinity = Number("NUMA affinity", "NUMA node of the CPUs that are nearest to the GPU.", kind="state", cost="static", group="details", high=2**16)
-    gpu_numa_node = Number("GPU NUMA node", "NUMA node that the GPU's own memory is.", kind="state", cost="static", group="details", high=2**16)
+    own_numa_node = Number("GPU NUMA node", "NUMA node that the GPU's own memory is.", kind="state", cost="static", group="details", high=2**16)
     topology = Words("Topology", "Connection to each other GPU and network device, as GPU1:NV18 or mlx5_0:PXB.", kind="state", cost="static", group="details")
     p2p = Words("Peer access", "Peer-to-peer status to each other GPU for read, write, NVLink, atomics and PCIe, as GPU1:OK,OK,OK,OK,OK.", kind="state", cost="static", group="details")
     nvlink_states = Numbers("NVLink states", "Whether each NVLink is up.", kind="state", cost="slow", group="details")

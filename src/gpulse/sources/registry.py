@@ -29,10 +29,10 @@ def make_source(name: str, root: str | None = None) -> Source:
         from .auto import AutoSource
 
         return AutoSource(place)
-    if kind == "demo":
+    if name in ("demo", "demo:mixed"):
         from .simulated.source import SimulatedSource
 
-        return SimulatedSource()
+        return SimulatedSource(mixed=detail == "mixed")
     if kind == "replay" and detail:
         from .replay.source import ReplaySource
 

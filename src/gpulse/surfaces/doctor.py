@@ -29,6 +29,9 @@ _STYLES = {"ok": ("good", "ok"), "note": ("label", "note"), "warn": ("warn", "wa
 _VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",
+    "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
     "NVIDIA_VISIBLE_DEVICES",
     "GPULSE_SOURCE",
     "NO_COLOR",
@@ -158,11 +161,7 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
     if gpu.state == "asleep":
         yield Check("note", about, f"{name}: asleep; gpulse does not wake it.")
         return
-    activity = (
-        "SM, tensor and DRAM activity"
-        if gpu.sm_active is not None
-        else "no activity counters (Hopper and later have them)"
-    )
+    activity = _activity(gpu)
     yield Check("ok", about, f"{name}: {activity}.")
     for gap in sorted(set(gpu.gaps.values()) - _QUIET):
         keys = sorted(key for key, reason in gpu.gaps.items() if reason == gap)
@@ -176,6 +175,14 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
             "persistence mode is off: each first sample loads the driver anew.",
             "`sudo nvidia-smi -pm 1` keeps it loaded.",
         )
+
+
+def _activity(gpu: Gpu) -> str:
+    if gpu.vendor not in (None, "nvidia"):
+        return f"{gpu.vendor}, {sum(1 for _ in gpu.items())} values"
+    if gpu.sm_active is not None:
+        return "SM, tensor and DRAM activity"
+    return "no activity counters (Hopper and later have them)"
 
 
 _REMEDIES = {

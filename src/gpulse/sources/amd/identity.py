@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .kfd import Node
 
 IDENTITY_KEYS = frozenset(
-    {"index", "uuid", "name", "vendor", "architecture", "pci_bus_id", "serial", "vbios", "driver_version"}
+    {"index", "ordinal", "uuid", "name", "vendor", "architecture", "pci_bus_id", "serial", "vbios", "driver_version"}
 )
 # PCI ids of chips with a CPU, for those whose gpu_metrics do not tell: Kaveri to Raven have none.
 _APUS = (
@@ -82,6 +82,8 @@ def identify(card: Card, index: int, node: Node | None, root: str) -> dict[str, 
     """Return the identity of a card; reading it wakes nothing. What the board does not say is left out."""
     values: dict[str, Value] = {"index": index, "vendor": "amd", "pci_bus_id": card.slot, "name": _name(card, root)}
     values["uuid"] = _uuid(card, node)
+    if node is not None:
+        values["ordinal"] = node.position
     for key, file in (("serial", "serial_number"), ("vbios", "vbios_version")):
         if text := read_text(f"{card.device}/{file}", 256):
             values[key] = text

@@ -26,6 +26,7 @@ class Partition:
             "name": f"partition {position}",
             "uuid": f"{parent['uuid']}-{position}",
             "gpu_instance": position,
+            "ordinal": node.position,
         }
         for key in ("pci_bus_id", "architecture"):
             if key in parent:

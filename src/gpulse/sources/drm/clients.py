@@ -93,9 +93,10 @@ class Clients:
 
     def _pids(self) -> list[int]:
         now = self._clock()
-        pids = sorted(int(name) for name in names(self._proc) if name.isascii() and name.isdecimal())
+        pids = sorted([int(name) for name in _listed(self._proc) if name.isdecimal() and name.isascii()])
         alive = set(pids)
-        self._empty = {pid: at for pid, at in self._empty.items() if pid in alive and now - at < _RESCAN}
+        oldest = now - _RESCAN
+        self._empty = {pid: at for pid, at in self._empty.items() if at > oldest and pid in alive}
         self._hidden &= alive
         self._open = {pid: found for pid, found in self._open.items() if pid in alive}
         return [pid for pid in pids if pid not in self._empty]
@@ -178,6 +179,13 @@ class Rate:
             if whole > 0:
                 share = 100.0 * (busy - before[engine][0]) / (whole * max(1, client.capacity.get(engine, 1)))
                 yield engine, min(100.0, share)
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _held(count: tuple[int, int], before: tuple[int, int] | None) -> tuple[int, int]:

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from ...model.metric import Value
     from ..drm.cards import Card
 
-IDENTITY_KEYS = frozenset({"index", "uuid", "name", "vendor", "architecture", "pci_bus_id", "driver_version"})
+IDENTITY_KEYS = frozenset(
+    {"index", "ordinal", "uuid", "name", "vendor", "architecture", "pci_bus_id", "driver_version"}
+)
 _NAMES = {
     0x5690: "Arc A770M", 0x5691: "Arc A730M", 0x5692: "Arc A550M", 0x5693: "Arc A370M", 0x5694: "Arc A350M", 0x56A0: "Arc A770",
     0x56A1: "Arc A750", 0x56A2: "Arc A580", 0x56A5: "Arc A380", 0x56A6: "Arc A310", 0x56B0: "Arc Pro A30M", 0x56B1: "Arc Pro A40/A50",
@@ -33,6 +35,7 @@ def identify(card: Card, index: int, root: str) -> dict[str, Value]:
     name = known or ("Graphics" if is_integrated(card) else f"GPU {card.device_id:04x}")
     values: dict[str, Value] = {
         "index": index,
+        "ordinal": index,
         "vendor": "intel",
         "name": name if name.startswith("Intel") else f"Intel {name}",
         "uuid": f"PCI-{card.slot}",

@@ -137,7 +137,7 @@ def _bind_affinity(nvml: Nvml, handle: Any) -> Bound:
         node = next(_bits(nodes), None) if code == SUCCESS else _number(read_text(f"{folder}/numa_node"))
         settle(facts, "numa_affinity", SUCCESS if node is not None else code, node)
         code, own = nvml.number("nvmlDeviceGetNumaNodeId", handle)
-        settle(facts, "gpu_numa_node", code, own)
+        settle(facts, "own_numa_node", code, own)
         return SUCCESS
 
     return read
@@ -254,6 +254,6 @@ def _number(text: str | None) -> int | None:
 FABRIC_READERS: tuple[Reader, ...] = (
     Reader(("nvlink_states", *_FIELDS), _bind_links),
     Reader(("nvlink_capabilities", "nvlink_remotes"), _bind_capabilities),
-    Reader(("cpu_affinity", "numa_affinity", "gpu_numa_node"), _bind_affinity),
+    Reader(("cpu_affinity", "numa_affinity", "own_numa_node"), _bind_affinity),
     Reader(("topology", "p2p"), _bind_topology),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.sources.amd.layouts import layout_of, partition_layout
@@ -114,6 +114,7 @@ def test_a_table_that_is_cut_or_not_known_is_none(content: bytes | None) -> None
     assert parse_table(content) is None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400), st.sampled_from([*LAYOUTS, (1, 9), (4, 2)]))
 def test_whatever_the_firmware_writes_nothing_is_raised(content: bytes, version: tuple[int, int]) -> None:
     table = parse_table(struct.pack("<HBB", min(len(content) + 4, 65535), *version) + content)

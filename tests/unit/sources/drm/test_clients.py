@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.sources.drm.clients import Clients, Use, busiest
@@ -70,6 +70,7 @@ def test_what_names_no_client_is_none(content: bytes) -> None:
     assert parse_client(content) is None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_no_content_raises(content: bytes) -> None:
     parse_client(b"drm-driver: x\ndrm-client-id: 1\n" + content)

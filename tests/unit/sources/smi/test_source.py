@@ -218,7 +218,7 @@ def test_without_a_file_the_program_is_run(tmp_path: Path, monkeypatch: pytest.M
         SmiSource().open()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 @given(st.data())
 def test_no_cut_and_no_change_of_the_text_raises(tmp_path: Path, data: st.DataObject) -> None:
     whole = log().encode()

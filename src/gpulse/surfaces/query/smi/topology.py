@@ -64,7 +64,7 @@ class Topology(View):
         if not words:
             raise SmiExit(options.usage(), 0)
         self._asked = options.ids or []
-        self.wanted = Wanted({"index", "uuid", "topology", "p2p", "cpu_affinity", "numa_affinity", "gpu_numa_node"})
+        self.wanted = Wanted({"index", "uuid", "topology", "p2p", "cpu_affinity", "numa_affinity", "own_numa_node"})
 
     def lines(self, snapshot: Snapshot) -> list[str]:
         """Return the lines of one snapshot."""
@@ -114,7 +114,7 @@ def _matrix(gpus: Sequence[Gpu]) -> list[str]:
     for gpu, name in zip(gpus, names, strict=True):
         cells = [" X " if other == name else ways[name].get(other, "N/A") for other in (*names, *devices)]
         near = clean(gpu.cpu_affinity or "N/A")
-        lines.append("\t".join([name, *cells, near, _whole(gpu.numa_affinity), "", _whole(gpu.gpu_numa_node)]))
+        lines.append("\t".join([name, *cells, near, _whole(gpu.numa_affinity), "", _whole(gpu.own_numa_node)]))
     for nic, device in zip(nics, devices, strict=True):
         cells = [ways[name].get(device, "N/A") for name in names]
         lines.append("\t".join([nic, *cells, *(" X " if other == nic else "-" for other in nics), "", "", "", ""]))
@@ -137,7 +137,7 @@ def _at(statuses: list[str], kind: int) -> str:
 
 
 def _node(gpu: Gpu, own: bool, memory: bool) -> list[str]:
-    node = gpu.gpu_numa_node if own else gpu.numa_affinity
+    node = gpu.own_numa_node if own else gpu.numa_affinity
     if own:
         return [f"NUMA ID of GPU {gpu_index(gpu)}: {_whole(node)}"]
     return [f"NUMA IDs of closest {'memory' if memory else 'CPU'}: {_whole(node)}"]

@@ -193,6 +193,7 @@ def _charts(area: Area, state: State) -> list[Chart]:
     gpus = state.shown.gpus if state.shown else ()
     if state.chart_gpu is not None:
         gpus = tuple(gpu for gpu in gpus if gpu.index == state.chart_gpu)
+    metrics = [metric for metric in metrics if not _absent(metric.key, gpus)] or metrics
     if area.rows < 3 or area.columns < _AXIS + 4 or not metrics:
         return []
     across = max(1, min(len(metrics), (area.columns + 2) // (_NARROWEST + 2)))
@@ -205,6 +206,11 @@ def _charts(area: Area, state: State) -> list[Chart]:
         places = split(Area(area.row + start, area.column, end - start, area.columns), len(mine))
         charts += [Chart(place, state, metric, gpus) for place, metric in zip(places, mine, strict=True)]
     return charts
+
+
+def _absent(key: str, gpus: Sequence[Gpu]) -> bool:
+    """Return whether no GPU here can have this metric, so that its chart would stay empty."""
+    return bool(gpus) and all(gpu.gaps.get(key) == "unsupported" for gpu in gpus)
 
 
 def _chart(grid: Grid, chart: Chart, state: State, style: str, moment: float | None) -> None:
