@@ -219,7 +219,7 @@ def test_a_file_that_is_there_is_refused_continued_or_replaced(lab: Lab, tmp_pat
         ("-o x --rotate soon", "100MiB or 1h"),
         ("-o x --rotate 0h", "100MiB or 1h"),
         ("-o x --keep 0 --rotate 1h", "--keep"),
-        ("-o x --metrics nonsense", "no metric"),
+        ("-o x --metrics nonsense", "unknown metric"),
         ("-o x --interval 0", "--interval"),
     ],
 )

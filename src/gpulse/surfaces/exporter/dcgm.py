@@ -62,7 +62,7 @@ def dcgm_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
         metric = GPU_METRICS[key]
         yield Family(field, "counter" if metric.kind == "counter" else "gauge", metric.help, _samples(metric, gpus))
     xids = [(text, _xid(gpu)) for gpu, text in gpus]
-    help = "Code of the last XID error; 0 when there was none while gpulse watched."
+    help = "Code of the last XID error; 0 if there was none while gpulse was running."
     yield Family("DCGM_FI_DEV_XID_ERRORS", "gauge", help, [(text, code) for text, code in xids if code is not None])
     yield _reasons(gpus)
     for field, reasons in _VIOLATIONS.items():
@@ -72,7 +72,7 @@ def dcgm_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
             for text, sums, gpu in seconds
             if sums is not None and gpu.throttle_reasons is not None
         ]
-        yield Family(field, "counter", "Time in which clocks were lowered for this, in nanoseconds.", samples)
+        yield Family(field, "counter", "Time throttled for this reason, in nanoseconds.", samples)
 
 
 def _samples(metric: Metric, gpus: list[tuple[Gpu, str]]) -> list[tuple[str, float]]:
@@ -106,7 +106,7 @@ def _reasons(gpus: list[tuple[Gpu, str]]) -> Family:
         for words, text in ((gpu.throttle_reasons, text) for gpu, text in gpus)
         if words is not None
     ]
-    field, help = GPU_METRICS["throttle_reasons"].dcgm, "Why clocks are below their maximum, as a bit mask."
+    field, help = GPU_METRICS["throttle_reasons"].dcgm, "Throttle reasons as a bit mask."
     return Family(field, "gauge", help, samples)
 
 

@@ -93,18 +93,18 @@ class Exporter:
         latest, cpu = self._latest, time.process_time()
         version = labels([("version", __version__)])
         yield Family("gpulse_build_info", "info", "Version of gpulse.", [(version, 1)])
-        yield Family("gpulse_up", "gauge", "Whether there is a sample.", [("", float(latest is not None))])
-        yield Family("gpulse_samples_total", "counter", "Samples taken.", [("", self._counters.samples)])
+        yield Family("gpulse_up", "gauge", "Whether a sample has been taken.", [("", float(latest is not None))])
+        yield Family("gpulse_samples_total", "counter", "Number of samples taken.", [("", self._counters.samples)])
         if latest is not None:
             when = "Time of the last sample, in seconds since 1970."
             yield Family("gpulse_last_sample_timestamp_seconds", "gauge", when, [("", latest.time)])
         if self._sampling is not None:
-            took = "Time the last sample took to read."
+            took = "Duration of the last sample."
             yield Family("gpulse_sample_duration_seconds", "gauge", took, [("", self._sampling)])
         if self._made is not None:
-            took = "Time the last page took to write, of those not kept from another scrape of the same sample."
+            took = "Time to render the last page; cached pages do not count."
             yield Family("gpulse_scrape_duration_seconds", "gauge", took, [("", self._made)])
-        yield Family("process_cpu_seconds_total", "counter", "Processor time of the server until now.", [("", cpu)])
+        yield Family("process_cpu_seconds_total", "counter", "CPU time of the server.", [("", cpu)])
         if (memory := _resident()) is not None:
             yield Family("process_resident_memory_bytes", "gauge", "Resident memory of the server.", [("", memory)])
 

@@ -87,9 +87,9 @@ def gpu_families(snapshot: Snapshot, counters: Counters, processes: bool) -> Ite
     members = [member for member in there if (member.whole or member.gpu).state not in DOWN]
     named = [(member.gpu, member.text) for member in members]
     identities = [(gpu_identity(member.gpu, member.whole), 1) for member in members]
-    yield Family("gpulse_gpu_info", "info", "What never changes of a GPU.", identities)
+    yield Family("gpulse_gpu_info", "info", "Identity of the GPU.", identities)
     up = [(member.text, float(member.gpu.state not in DOWN)) for member in there if member.whole is None]
-    yield Family("gpulse_gpu_up", "gauge", "Whether the GPU answers.", up)
+    yield Family("gpulse_gpu_up", "gauge", "Whether the GPU responds.", up)
     yield from (of_metric(metric, "gpu", named) for metric in GPU_SERIES)
     yield from _grown(members, counters)
     yield _xids(there, counters)
@@ -114,7 +114,7 @@ def host_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
 
 def gap_family(counters: Counters) -> Family:
     """Return how often each metric was missing, and why."""
-    help = "Values that were asked for and missing in a sample, by reason."
+    help = "Requested values that are missing in the sample, by reason."
     samples = [(labels([("metric", key), ("reason", gap)]), n) for (key, gap), n in sorted(counters.gaps.items())]
     return Family("gpulse_gaps_total", "counter", help, samples)
 
@@ -138,7 +138,7 @@ def _grown(members: list[Member], counters: Counters) -> Iterator[Family]:
         if member.gpu.throttle_reasons is not None
         for reason, seconds in counters.throttled[member.name].items()
     ]
-    help = "Time in which clocks were below their maximum, by reason; as seen at the samples."
+    help = "Time in which clocks were below their maximum, by reason, based on samples."
     yield Family("gpulse_gpu_throttle_seconds_total", "counter", help, reasons)
 
 
@@ -148,14 +148,16 @@ def _xids(members: list[Member], counters: Counters) -> Family:
         for member in members
         for code, count in counters.xids.get(member.name, {}).items()
     ]
-    return Family("gpulse_gpu_xid_errors_total", "counter", "Errors the driver reported while gpulse watched.", samples)
+    return Family(
+        "gpulse_gpu_xid_errors_total", "counter", "XID errors reported by the driver while gpulse was running.", samples
+    )
 
 
 def _use(members: list[Member]) -> Iterator[Family]:
     listed = [member for member in members if "processes" not in (member.whole or member.gpu).gaps]
     counts = [(member.text, sum(1 for _ in member.processes())) for member in listed if member.gpu.state == "ok"]
-    yield Family("gpulse_gpu_processes", "gauge", "Processes that use the GPU.", counts)
-    help = "Who holds the most memory of the GPU; one of them for each GPU, to be joined by uuid."
+    yield Family("gpulse_gpu_processes", "gauge", "Number of processes on the GPU.", counts)
+    help = "Owner of the process with the most memory on the GPU; one series per GPU, to join by uuid."
     tenants = [(member, _tenant(member.processes())) for member in listed]
     owned = [(labels([*member.pairs, *tenant]), 1) for member, tenant in tenants if tenant]
     yield Family("gpulse_gpu_job_info", "info", help, owned)

@@ -135,9 +135,9 @@ def _test(word: str) -> Test | None:
         return None
     key = _SHORT.get(name, name)
     if key not in _FIELDS:
-        raise UsageError(f"{name!r} is no field")
+        raise UsageError(f"unknown field {name!r}")
     if not value:
-        raise UsageError(f"{word!r} is not finished")
+        raise UsageError(f"{word!r} is incomplete")
     if operator in ("!=", "=="):
         test = _field(key, "=", value)
         return test if operator == "==" else lambda row: not test(row)
@@ -190,7 +190,7 @@ def _number(key: str, text: str) -> float:
 def _whole(text: str) -> int:
     if text.isascii() and text.isdecimal() and len(text) < 12:
         return int(text)
-    raise UsageError(f"{text!r} is not a whole number")
+    raise UsageError(f"{text!r} is not an integer")
 
 
 def _compared(key: str, operator: str, limit: float) -> Test:

@@ -34,15 +34,15 @@ def _do(move: Callable[[Player], None]) -> Callable[[State], str | None]:
 
 # These come before the keys of the same name in ACTIONS: what they do there needs a machine that goes on.
 REPLAY = (
-    Action(("space", "p", "z"), "pause, or go on", _do(lambda player: player.pause()), "pause"),
-    Action((".",), "one sample on", _do(lambda player: player.step(1)), "step"),
-    Action((",",), "one sample back", _do(lambda player: player.step(-1))),
-    Action(("]", "right"), "10 seconds on", _do(lambda player: player.seek(10)), "+10 s"),
+    Action(("space", "p", "z"), "pause or resume", _do(lambda player: player.pause()), "pause"),
+    Action((".",), "next sample", _do(lambda player: player.step(1)), "step"),
+    Action((",",), "previous sample", _do(lambda player: player.step(-1))),
+    Action(("]", "right"), "10 seconds forward", _do(lambda player: player.seek(10)), "+10 s"),
     Action(("[", "left"), "10 seconds back", _do(lambda player: player.seek(-10))),
-    Action(("}",), "a minute on", _do(lambda player: player.seek(60))),
-    Action(("{",), "a minute back", _do(lambda player: player.seek(-60))),
-    Action(("0", "^"), "to the start", _do(lambda player: player.jump(0.0))),
-    Action(("$", "l"), "to the end", _do(lambda player: player.jump(float("inf")))),
+    Action(("}",), "1 minute forward", _do(lambda player: player.seek(60))),
+    Action(("{",), "1 minute back", _do(lambda player: player.seek(-60))),
+    Action(("0", "^"), "go to the start", _do(lambda player: player.jump(0.0))),
+    Action(("$", "l"), "go to the end", _do(lambda player: player.jump(float("inf")))),
     Action(("+", "="), "faster", _do(lambda player: player.change_speed(1)), "faster"),
     Action(("-",), "slower", _do(lambda player: player.change_speed(-1))),
 )

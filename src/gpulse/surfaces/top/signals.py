@@ -58,19 +58,19 @@ def send(targets: Sequence[Target], signal: str, foreign: bool = False) -> list[
     `foreign` says that the pids belong to another PID namespace: the same numbers are other processes here, so nothing is sent.
     """
     if signal not in [name for name, _ in SIGNALS]:
-        return [f"{signal} is no signal that can be sent from here" for _ in targets]
+        return [f"signal {signal} is not supported" for _ in targets]
     return [_refusal(one, foreign) or _sent(one, signal) for one in targets]
 
 
 def _refusal(one: Target, foreign: bool) -> str:
     if foreign:
-        return f"{one.pid} is outside this container: nothing sent"
+        return f"{one.pid} is outside this container: not signaled"
     if one.pid <= 1:
-        return f"{one.pid} keeps the machine running: nothing sent"
+        return f"{one.pid} is a system process: not signaled"
     if one.pid == os.getpid():
-        return f"{one.pid} is gpulse itself: press q to leave"
+        return f"{one.pid} is gpulse itself: press q to quit"
     if one.started is None:
-        return f"{one.pid} could not be told from others when it was chosen: nothing sent"
+        return f"{one.pid} could not be identified when it was selected: not signaled"
     return ""
 
 
@@ -83,19 +83,19 @@ def _sent(one: Target, signal: str) -> str:
         # Held first and looked at second: from here on the number cannot pass to another process unseen.
         now = identify(one.pid)
         if now is None:
-            return f"{one.pid} has ended already"
+            return f"{one.pid} has already ended"
         if now != one.started:
-            return f"{one.pid} is another process by now: nothing sent"
+            return f"{one.pid} is a different process now: not signaled"
         if handle is None:
             os.kill(one.pid, number)
         else:
             signals.pidfd_send_signal(handle, number)
     except ProcessLookupError:
-        return f"{one.pid} has ended already"
+        return f"{one.pid} has already ended"
     except PermissionError:
         return f"{one.pid} belongs to another user: not permitted"
     except OSError as error:
-        return f"{one.pid} could not be signalled: {error.strerror or error}"
+        return f"{one.pid} could not be signaled: {error.strerror or error}"
     finally:
         if handle is not None:
             os.close(handle)

@@ -48,14 +48,16 @@ def _read(path: str) -> str:
     with open(path, encoding="ascii", errors="replace") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise GpulseError(f"the token file {path} is no file;", "name another one.")
+            raise GpulseError(f"the token file {path} is not a regular file;", "name another one.")
         if status.st_mode & 0o077:
-            raise GpulseError(f"others can read the token file {path};", f"chmod 600 {path}, and change the token.")
+            raise GpulseError(
+                f"the token file {path} is readable by other users;", f"run chmod 600 {path}, and change the token."
+            )
         token = file.read(4096).strip()
     if len(token) < _SHORTEST or not _SAFE.fullmatch(token):
         raise GpulseError(
-            f"{path} holds no token: {_SHORTEST} or more letters, digits, - or _ on one line;",
-            "delete it, and a new one is written.",
+            f"{path} does not contain a token ({_SHORTEST} or more letters, digits, - or _ on one line);",
+            "delete it to create a new one.",
         )
     return token
 

@@ -49,7 +49,7 @@ class Gate:
         except Exception as error:  # noqa: BLE001  # whatever it is, the next request is answered
             sys.stderr.write(f"gpulse: {scope['path']!r} failed: {error!r}\n")
             if not answer.begun:
-                await problem(500, "this is a mistake in gpulse; its log says more.")(scope, receive, answer.send)
+                await problem(500, "internal error of gpulse; see its log.")(scope, receive, answer.send)
 
     def _within(self, path: str) -> str:
         """Return the path below the base path; a proxy may have taken that away already."""
@@ -61,13 +61,11 @@ class Gate:
         settings, headers, path = self._settings, scope["headers"], scope["path"]
         named = [value.decode("latin-1") for key, value in headers if key == b"host"]
         if settings.hosts is not None and not (len(named) == 1 and settings.hosts.permit(named[0])):
-            return problem(400, "this server does not answer to that name; --allow-host NAME lets it.")
+            return problem(400, "this host name is not allowed; use --allow-host NAME to allow it.")
         if scope["method"] not in ("GET", "HEAD"):
-            return problem(405, "there is nothing to change here: ask with GET.", {"allow": "GET, HEAD"})
+            return problem(405, "this API is read-only: use GET.", {"allow": "GET, HEAD"})
         if any(key == b"content-length" and not _is_small(value) for key, value in headers):
-            return problem(
-                413, f"a question has no body, and none over {_LARGEST} bytes is read.", {"connection": "close"}
-            )
+            return problem(413, f"requests must not have a body larger than {_LARGEST} bytes.", {"connection": "close"})
         if path + "/" == settings.base_path:
             return Response(b"", 308, {"location": f"{path.rpartition('/')[2]}/"})
         if settings.token is None or (path in OPEN and settings.open_metrics and not _forwarded(scope)):
@@ -86,12 +84,17 @@ class Gate:
         if not wrong and auth.carries(scope["headers"], token):
             return None
         if scope["path"] == "/":
-            said = "That is not the token." if wrong else "This page is shown to those who have its token."
+            said = "Wrong token." if wrong else "This page requires a token."
             response = page(
-                "gpulse", f"{said} `gpulse serve` prints a link with it, or names the file it is in.", 401, form=True
+                "gpulse",
+                f"{said} `gpulse serve` prints a link with the token, or the name of the file that contains it.",
+                401,
+                form=True,
             )
         else:
-            response = problem(401, "show the token: `Authorization: Bearer TOKEN`, or open the page with it first.")
+            response = problem(
+                401, "a token is required: send `Authorization: Bearer TOKEN`, or open the page with the token first."
+            )
         response.headers["www-authenticate"] = 'Bearer realm="gpulse"'
         return response
 

@@ -149,4 +149,4 @@ class Running:
         os.write(self._tell, b".")
 
 
-_PEM = "--cert and --key name files in PEM, readable for this user."
+_PEM = "--cert and --key must be PEM files that this user can read."
