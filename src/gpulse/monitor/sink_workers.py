@@ -70,7 +70,7 @@ class Outlet:
     def _try(self, action: Callable[[], None]) -> None:
         try:
             action()
-        except Exception as error:  # noqa: BLE001  # a sink is foreign ground, and the training must not notice
+        except Exception as error:  # noqa: BLE001  # an error of a sink must not affect the training
             self.failed += 1
             if self.failed == 1:
                 self._say(
