@@ -136,7 +136,14 @@ def tables() -> list[dict[str, Any]]:
     info, owners = f"gpulse_gpu_info{HERE}", f"gpulse_gpu_job_info{HERE}"
     return [
         panel("table", "GPUs", [(info, "")], "short", "Identity of each GPU.", transformations=shown),
-        panel("table", "Owners", [(owners, "")], "short", "Owner of the process with the most memory.", transformations=shown),
+        panel(
+            "table",
+            "Owners",
+            [(owners, "")],
+            "short",
+            "Owner of the process with the most memory.",
+            transformations=shown,
+        ),
     ]
 
 
@@ -165,9 +172,17 @@ def happenings() -> list[dict[str, Any]]:
     gaps = f"sum by (instance, metric, reason) (rate(gpulse_gaps_total{HOSTS}[$__rate_interval]))"
     return [
         curves("Throttled", [(why, f"{LEGEND} {{{{reason}}}}")], "percentunit", "Share of time, by reason.", min=0),
-        curves("XID errors", [(xids, f"{LEGEND} XID {{{{xid}}}}")], "short", "XID errors reported by the driver.", min=0),
+        curves(
+            "XID errors", [(xids, f"{LEGEND} XID {{{{xid}}}}")], "short", "XID errors reported by the driver.", min=0
+        ),
         curves("Answers", [(f"gpulse_gpu_up{HERE}", LEGEND)], "short", "1 while the GPU answers.", min=0, max=1),
-        curves("Missing values", [(gaps, "{{instance}} {{metric}} {{reason}}")], "short", "Missing values per second.", min=0),
+        curves(
+            "Missing values",
+            [(gaps, "{{instance}} {{metric}} {{reason}}")],
+            "short",
+            "Missing values per second.",
+            min=0,
+        ),
         curves("Processes", [(f"gpulse_gpu_processes{HERE}", LEGEND)], "short", "Processes on each GPU.", min=0),
         curves(
             "Memory of processes",

@@ -161,7 +161,7 @@ def test_a_size_that_is_reached_ends_it(lab: Lab, tmp_path: Path) -> None:
     path = tmp_path / "run.ndjson"
     answer = lab.run(PLAIN, "record", "-o", str(path), "-n", "0.01", "--max-size", "20KiB")
     assert answer.code == 0
-    assert "--max-size 20.0 KiB is reached" in answer.err
+    assert "stopped at --max-size 20.0 KiB" in answer.err
     assert path.stat().st_size <= 20 << 10
 
 

@@ -18,7 +18,7 @@ VERBS = {
     "status": "Show every GPU: utilization, memory, power, and who is using it",
     "top": "Monitor GPUs and processes on a live screen",
     "query": "Query metrics with nvidia-smi's fields and formats",
-    "why": "Explain what limits each GPU, with the numbers that say so",
+    "why": "Explain what limits each GPU, with evidence and advice",
     "run": "Run a command and report its GPU usage and bottleneck",
     "pick": "Select free GPUs for CUDA_VISIBLE_DEVICES, waiting for them if asked",
     "report": "Summarize a recording, or compare two",
