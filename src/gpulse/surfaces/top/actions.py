@@ -1,4 +1,4 @@
-"""Keys to actions: one line a key; help and hints are made from this table."""
+"""Keys and their actions, one line per action; help and hints are generated from this table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PANELS = ("", "processes", "gpus", "charts")
 
 
 class Action:
-    """What some keys do: `what` in words for the help, `hint` in a word for the bottom line where it is worth one."""
+    """An action and its keys: `what` is its description for the help, `hint` its label in the bottom line, if any."""
 
     __slots__ = ("hint", "keys", "run", "what")
 
@@ -192,17 +192,17 @@ BY_KEY = {key: action for action in ACTIONS for key in action.keys}
 
 
 def action_for(state: State, key: str) -> Action | None:
-    """Return what a key does now; in a recording, what moves it comes first."""
+    """Return the action of a key; in a recording, playback keys take precedence."""
     return next((action for action in _now(state.player is not None) if key in action.keys), None)
 
 
 def help_table(recording: bool = False) -> list[tuple[str, str]]:
-    """Return keys and what they do, for the help."""
+    """Return the keys and their descriptions, for the help."""
     return [(" ".join(action.keys), action.what) for action in _now(recording) if action.what]
 
 
 def hints(recording: bool = False) -> list[tuple[str, str]]:
-    """Return the key and the word of those worth a hint."""
+    """Return key and label of the actions shown in the bottom line."""
     return [
         (action.keys[0].upper() if action.keys[0].startswith("f") else action.keys[0], action.hint)
         for action in _now(recording)
@@ -211,7 +211,7 @@ def hints(recording: bool = False) -> list[tuple[str, str]]:
 
 
 def _now(recording: bool) -> tuple[Action, ...]:
-    """Return the actions that keys have now, each with the keys that no action before it has taken."""
+    """Return the current actions, each with the keys that no earlier action has taken."""
     if not recording:
         return ACTIONS
     from .replay import REPLAY

@@ -1,4 +1,4 @@
-"""Where the server listens: a TCP port, or a socket file for one user."""
+"""The server's socket: a TCP port, or a Unix socket for one user."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import stat
 
 from ...errors import GpulseError, UsageError
 
-_UNSENT = 131_072  # bytes the kernel holds for a client, which would else grow to 4 MB for each that does not read
-_DEAD = 20_000  # milliseconds a client may leave what was sent unread before the kernel ends its connection
+_UNSENT = 131_072  # send buffer per client; without a limit it grows to 4 MB for each client that does not read
+_DEAD = 20_000  # milliseconds after which the kernel closes the connection of a client that does not read
 
 
 def parse_bind(text: str, port: int) -> tuple[str, int]:
-    """Return host and port of 0.0.0.0:9440, [::1]:9440, box or :8080; raise UsageError when it is none."""
+    """Return host and port of 0.0.0.0:9440, [::1]:9440, box or :8080; raise UsageError if it is invalid."""
     host, colon, digits = text.rpartition(":")
     if not colon or text.endswith("]") or (":" in host and not host.endswith("]")):  # a name, [::1], ::1
         host = text
@@ -26,7 +26,7 @@ def parse_bind(text: str, port: int) -> tuple[str, int]:
 
 
 def tcp_socket(host: str, port: int) -> socket.socket:
-    """Return a socket bound to a port, not yet listening; raise GpulseError with the next step when it cannot be had."""
+    """Return a socket bound to a port, not yet listening; raise GpulseError with what to do if it cannot be bound."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -35,7 +35,7 @@ def tcp_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise GpulseError(f"cannot listen on {host}: {error.strerror}.") from None
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # what it accepts inherits these
+    # accepted connections inherit these
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNSENT)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD)
@@ -62,7 +62,7 @@ def _refused(host: str, port: int, error: OSError) -> tuple[str, str]:
 
 
 def unix_socket(path: str) -> socket.socket:
-    """Return a socket bound to a file that only this user can open; one that a dead server left is replaced."""
+    """Return a socket bound to a file that only this user can open; a file left by a dead server is replaced."""
     if os.path.lexists(path):
         _clear(path)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -82,7 +82,7 @@ def unix_socket(path: str) -> socket.socket:
 
 
 def _clear(path: str) -> None:
-    """Remove a socket file that nobody listens on; raise GpulseError when somebody does, or when it is something else."""
+    """Remove an unused socket file; raise GpulseError if it is in use or not a socket."""
     if not stat.S_ISSOCK(os.lstat(path).st_mode):
         raise GpulseError(f"{path} exists and is not a socket;", "name another file.")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
