@@ -254,8 +254,10 @@ def table(hours: int = 12, deaths: int = 100) -> list[str]:
         columns[1] += ["", "", ""]
         whole, missing = kills(deaths, folder, random.Random(5))
     titles = (
-        "recorded", "bytes per value, including coarser tiers", "CPU ms per tick, including sealing (% of a core)", "longest tick, CPU ms",
-        "read everything, 48 series, 600 points, ms", "read 1 h, ms", "read 10 min, ms", "90 days, MB", "read 7 days, ms", "read 90 days, ms",
+        "recorded", "bytes per value, including coarser tiers",
+        "CPU ms per tick, including sealing (% of a core)", "longest tick, CPU ms",
+        "read everything, 48 series, 600 points, ms", "read 1 h, ms", "read 10 min, ms",
+        "90 days, MB", "read 7 days, ms", "read 90 days, ms",
     )  # fmt: skip
     out += [f"| {title} | {one} | {other} |" for title, one, other in zip(titles, *columns, strict=True)]
     out.append(
