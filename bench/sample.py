@@ -111,7 +111,10 @@ def tables(rounds: int = 5) -> list[str]:
             for tool in TOOLS:
                 spent[tool].append(child(tool, env, 3 if tool == "nvitop" else 100))
     base = median(spent[TOOLS[0]])
-    out = [f"| one sample of 8 GPUs, 24 processes | CPU µs, median of {rounds} runs | x by hand |", "| --- | --- | --- |"]
+    out = [
+        f"| one sample of 8 GPUs, 24 processes | CPU µs, median of {rounds} runs | x by hand |",
+        "| --- | --- | --- |",
+    ]
     out += [f"| {tool} | {median(taken):.0f} | {median(taken) / base:.2f} |" for tool, taken in spent.items()]
     out += ["", "| GPUs | gpulse, CPU µs per GPU |", "| --- | --- |"]
     for gpus in (1, 8, 64):
