@@ -94,4 +94,4 @@ class Delivery:
     def _fail(self, why: str) -> None:
         self.failed += 1
         if self.failed == 1:
-            self._say(f"alerts: {self.name}: {why} (said once; the next alerts are tried all the same).")
+            self._say(f"alerts: {self.name}: {why} (reported once; further alerts are still sent).")

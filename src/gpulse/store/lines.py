@@ -23,7 +23,7 @@ class LineFile:
             while data:
                 data = data[os.write(self._handle, data) :]
         except OSError as error:
-            remedy = "Make room, or write elsewhere." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            remedy = "Free some space, or write elsewhere." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
             raise GpulseError(f"{self.path} cannot be written: {error.strerror}.", remedy) from None
 
     def reopen(self) -> None:
@@ -46,6 +46,6 @@ class LineFile:
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise GpulseError(
-                    f"{self.path} is a symbolic link, which is not followed.", "Name the file itself."
+                    f"{self.path} is a symbolic link, which is not allowed.", "Name the file itself."
                 ) from None
             raise GpulseError(f"{self.path} cannot be opened: {error.strerror}.") from None

@@ -68,7 +68,8 @@ class RecordingFile:
     def _begin_again(self, append: bool) -> None:
         if not append:
             raise RecordingError(
-                f"{self.path} is there already;", "use --append to continue it, --force to replace it, or another name."
+                f"{self.path} already exists;",
+                "use --append to continue it, --force to overwrite it, or choose another name.",
             )
         try:
             if self._is_packed():
@@ -111,7 +112,7 @@ class RecordingFile:
             self._packer = None  # it is ahead of the file now
             if self._regular:
                 os.ftruncate(self._handle, self.size)
-            remedy = "Make room, or write elsewhere." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            remedy = "Free some space, or write elsewhere." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
             raise RecordingError(f"{self.path} cannot be written: {error.strerror}.", remedy) from None
 
 
@@ -120,9 +121,7 @@ def _open(path: str) -> int:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise RecordingError(
-                f"{path} is a symbolic link, which is not followed;", "name the file itself."
-            ) from None
+            raise RecordingError(f"{path} is a symbolic link, which is not allowed;", "name the file itself.") from None
         raise RecordingError(f"{path} cannot be opened: {error.strerror}.") from None
 
 
