@@ -122,7 +122,11 @@ def refusal(verdicts: Sequence[Verdict], asked: Requirement) -> NoFreeGpu:
         return NoFreeGpu("no GPU to select from;", "check CUDA_VISIBLE_DEVICES and --gpu.")
     free = sum(not verdict.why for verdict in verdicts)
     reasons = "".join(f"\n  {verdict.name}: {verdict.why}" for verdict in verdicts if verdict.why)
-    cure = "Request fewer GPUs or less memory." if never(verdicts, asked) else "`gpulse pick --wait` waits until enough are free."
+    cure = (
+        "Request fewer GPUs or less memory."
+        if never(verdicts, asked)
+        else "`gpulse pick --wait` waits until enough are free."
+    )
     return NoFreeGpu(f"{free} of {len(verdicts)} GPUs are free, {asked.count} requested.{reasons}\n", cure)
 
 

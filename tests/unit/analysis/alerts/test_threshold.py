@@ -131,7 +131,10 @@ class TestSettings:
             ({"rule": [{**BUSY, "gpus": 1}]}, "alerts.rule busy: unknown key 'gpus' (did you mean 'gpu'?)"),
             ({"rule": [{**BUSY, "gpu": True}]}, "alerts.rule busy.gpu: True is not a list of GPUs;"),
             ({"rule": [{**BUSY, "severity": 3}]}, "alerts.rule busy.severity: unknown severity 3;"),
-            ({"rule": [{"name": "a", "metric": "host.iowait", "above": 3, "gpu": 1}]}, "host.iowait is a metric of the host"),
+            (
+                {"rule": [{"name": "a", "metric": "host.iowait", "above": 3, "gpu": 1}]},
+                "host.iowait is a metric of the host",
+            ),
         ],
     )
     def test_mistakes_are_said_in_a_sentence_that_names_the_key(self, table: dict[str, Any], sentence: str) -> None:
