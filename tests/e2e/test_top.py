@@ -550,7 +550,7 @@ class TestTrouble:
             top.until(lambda: "F1 help" in top.footer and top.text.count("GiB") >= 4)
             assert "lost" not in top.text
             clock.set(3.0)
-            top.until(lambda: "s ago GPU 2 was lost (XID 79)" in top.text)
+            top.until(lambda: "s ago GPU 2 reported XID 79" in top.text)
             top.until(lambda: any(line.startswith("lost") for line in top.lines))
             assert sum("°C" in line for line in top.lines) >= 2
             top.press(b"q")
