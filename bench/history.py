@@ -1,4 +1,4 @@
-"""The history store: bytes a value, CPU a tick, time to read, size of 90 days, and what a kill -9 costs."""
+"""The history store: bytes per value, CPU per tick, time to read, size of 90 days, and what a kill -9 costs."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def table(hours: int = 12, deaths: int = 100) -> list[str]:
             spent, worst, values = fill(path, source(length * 3600))
             size = os.path.getsize(path)
             columns.append([
-                f"{length} h, {values / length / 3600:.0f} values a tick",
+                f"{length} h, {values / length / 3600:.0f} values per tick",
                 f"{size / values:.2f}", f"{1000 * spent / length / 3600:.3f} ({100 * spent / length / 3600:.3f} %)",
                 f"{1000 * worst:.0f}", f"{read_ms(path, length):.0f}", f"{read_ms(path, 1):.0f}", f"{read_ms(path, 1 / 6):.0f}",
             ])  # fmt: skip
@@ -254,8 +254,10 @@ def table(hours: int = 12, deaths: int = 100) -> list[str]:
         columns[1] += ["", "", ""]
         whole, missing = kills(deaths, folder, random.Random(5))
     titles = (
-        "recorded", "bytes a value, coarser tiers and all", "CPU ms a tick, sealing and all (% of a core)", "longest tick, CPU ms",
-        "read it all, 48 series, 600 points, ms", "read 1 h, ms", "read 10 min, ms", "90 days, MB", "read 7 days, ms", "read 90 days, ms",
+        "recorded", "bytes per value, including coarser tiers",
+        "CPU ms per tick, including sealing (% of a core)", "longest tick, CPU ms",
+        "read everything, 48 series, 600 points, ms", "read 1 h, ms", "read 10 min, ms",
+        "90 days, MB", "read 7 days, ms", "read 90 days, ms",
     )  # fmt: skip
     out += [f"| {title} | {one} | {other} |" for title, one, other in zip(titles, *columns, strict=True)]
     out.append(

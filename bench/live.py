@@ -1,4 +1,4 @@
-"""The live screens side by side on the scripted driver: CPU, looks a second, bytes, memory, first picture, key to picture.
+"""The live screens side by side on the scripted driver: CPU, wake-ups per second, bytes, memory, first frame, key to frame.
 
 Each runs in a terminal of 200 by 60 at one sample a second: 8 GPUs, 24 processes, the latencies of an H200.
 """
@@ -116,7 +116,7 @@ def table() -> list[str]:
     if nvtop := shutil.which("nvtop"):
         tools["nvtop -d 10"] = ([nvtop, "-d", "10"], b"\x1b[B")
     out = [
-        "| 8 GPUs, 24 processes | CPU % | first picture ms | KiB/s drawn | RSS MiB | wake-ups/s | key to picture ms (p90) |"
+        "| 8 GPUs, 24 processes | CPU % | first frame ms | KiB/s drawn | RSS MiB | wake-ups/s | key to frame ms (p90) |"
     ]
     out.append("| --- | --- | --- | --- | --- | --- | --- |")
     for latency in ("h200", "none"):

@@ -23,7 +23,7 @@ def spent(command: list[str], env: dict[str, str] | None = None) -> tuple[float,
 
 
 def loop(gpulse: list[str], env: dict[str, str] | None = None) -> tuple[float, float]:
-    """Return the share of a core in per cent, and CPU ms a sample, of a loop at ten looks a second; the start is taken off."""
+    """Return percent of a core and CPU ms per sample of a loop at ten samples per second, without the start-up."""
     command = [*gpulse, "query", f"--query-gpu={FIELDS}", "--format=csv", "--loop-ms=100"]
     once, _ = spent([*command, "--count=1"], env)
     samples = SECONDS * 10

@@ -72,4 +72,4 @@ def table(rounds: int = 15) -> list[str]:
         f"| `{name}` | {median(taken):.0f} ({min(taken):.0f}) | {median(taken) / base:.2f} |"
         for name, taken in sorted(times.items(), key=lambda entry: median(entry[1]))
     ]
-    return [f"| command | wall ms, median (least) of {rounds} | x `{BASE}` |", "| --- | --- | --- |", *rows]
+    return [f"| command | wall ms, median (minimum) of {rounds} | x `{BASE}` |", "| --- | --- | --- |", *rows]

@@ -111,9 +111,12 @@ def tables(rounds: int = 5) -> list[str]:
             for tool in TOOLS:
                 spent[tool].append(child(tool, env, 3 if tool == "nvitop" else 100))
     base = median(spent[TOOLS[0]])
-    out = [f"| one look at 8 GPUs, 24 processes | CPU µs, median of {rounds} runs | x by hand |", "| --- | --- | --- |"]
+    out = [
+        f"| one sample of 8 GPUs, 24 processes | CPU µs, median of {rounds} runs | x by hand |",
+        "| --- | --- | --- |",
+    ]
     out += [f"| {tool} | {median(taken):.0f} | {median(taken) / base:.2f} |" for tool, taken in spent.items()]
-    out += ["", "| GPUs | gpulse, CPU µs a GPU |", "| --- | --- |"]
+    out += ["", "| GPUs | gpulse, CPU µs per GPU |", "| --- | --- |"]
     for gpus in (1, 8, 64):
         with machine("dgx-h100x8", gpus, gpus) as env:
             taken = median(child(TOOLS[1], env, 100) for _ in range(rounds))

@@ -12,10 +12,10 @@ from pathlib import Path
 from statistics import median
 
 from gpulse.model.catalog import GPU_METRICS
+from gpulse.model.presets import GLANCE
 from gpulse.model.select import EVERYTHING
 from gpulse.sources.base import Source
 from gpulse.sources.registry import make_source
-from gpulse.surfaces.status.wanted import GLANCE
 from tests.unit.sources.amd.cards import radeon
 from tests.unit.sources.intel.cards import SLOT, arc, client
 from tests.unit.sources.trees import packed, write_tree
@@ -74,7 +74,12 @@ def main() -> None:
             ("Radeon, status", f"amd:{amd}", fast(GLANCE.gpu), None),
             ("Radeon, everything", f"amd:{amd}", fast(EVERYTHING.gpu), None),
             ("Arc, status", f"intel:{intel}", fast(GLANCE.gpu), None),
-            (f"Arc with {CLIENTS} clients among {CLIENTS + OTHERS} processes", f"intel:{intel}", fast(GLANCE.gpu), processes),
+            (
+                f"Arc with {CLIENTS} clients among {CLIENTS + OTHERS} processes",
+                f"intel:{intel}",
+                fast(GLANCE.gpu),
+                processes,
+            ),
         ]
         print("| one sample | µs |\n| --- | --- |")
         for title, name, keys, process_keys in rows:

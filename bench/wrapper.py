@@ -27,7 +27,7 @@ def table(rounds: int = 21) -> list[str]:
                     alone = wall(["true"], env)
                     added.setdefault((name, where), []).append(wall(command, env) - alone)
     rows = [f"| `{name}` | {where} | {median(ms):.0f} ({min(ms):.0f}) |" for (name, where), ms in added.items()]
-    return [f"| command | machine | ms more than `true`, median (least) of {rounds} |", "| --- | --- | --- |", *rows]
+    return [f"| command | machine | ms more than `true`, median (minimum) of {rounds} |", "| --- | --- | --- |", *rows]
 
 
 if __name__ == "__main__":

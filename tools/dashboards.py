@@ -53,7 +53,7 @@ WIDE, HIGH = 24, 7
 def panel(
     kind: str, title: str, queries: list[tuple[str, str]], unit: str, help: str = "", **more: Any
 ) -> dict[str, Any]:
-    """Return a panel of (query, legend) pairs; its place is given later."""
+    """Return a panel of (query, legend) pairs; its position is set later."""
     table = kind == "table"
     targets = [
         {
@@ -84,7 +84,7 @@ def curves(title: str, queries: list[tuple[str, str]], unit: str, help: str = ""
 
 
 def of_metric(metric: Metric) -> dict[str, Any]:
-    """Return the panel of one metric: counters as their rate, thresholds as the catalog has them."""
+    """Return the panel of one metric: counters as rates, with the thresholds of the catalog."""
     base, unit = metric.unit.base, UNITS[metric.unit.suffix]
     query = f"{name(metric)}{HERE}"
     more: dict[str, Any] = {"max": 1} if metric.unit.suffix == "_ratio" and metric.high == 100 else {}
@@ -118,9 +118,9 @@ def overview() -> list[dict[str, Any]]:
         stat("Lost", lost, "short", "GPUs that do not answer."),
         stat("Utilization", f"avg({name(Gpu.utilization)}{WHOLE})", "percentunit", Gpu.utilization.help),
         stat("SM active", f"avg({name(Gpu.sm_active)}{WHOLE})", "percentunit", Gpu.sm_active.help),
-        stat("Memory", f"sum({used}{WHOLE}) / sum({total}{WHOLE})", "percentunit", "Used part of all memory."),
+        stat("Memory", f"sum({used}{WHOLE}) / sum({total}{WHOLE})", "percentunit", "Share of the total memory in use."),
         stat("Power", f"sum({name(Gpu.power_draw)}{HERE})", "watt", Gpu.power_draw.help),
-        stat("XIDs", faults, "short", "Errors the driver reported in the range shown."),
+        stat("XIDs", faults, "short", "XID errors reported by the driver in the time range."),
         stat(
             "Oldest sample",
             f"max(time() - gpulse_last_sample_timestamp_seconds{HOSTS})",
@@ -131,13 +131,20 @@ def overview() -> list[dict[str, Any]]:
 
 
 def tables() -> list[dict[str, Any]]:
-    """Return who the GPUs are and who uses them."""
+    """Return the tables of GPUs and their owners."""
     hidden = {"excludeByName": {"Time": True, "Value": True, "__name__": True, "job": True}}
     shown = [{"id": "organize", "options": hidden}]
     info, owners = f"gpulse_gpu_info{HERE}", f"gpulse_gpu_job_info{HERE}"
     return [
-        panel("table", "GPUs", [(info, "")], "short", "What never changes of each.", transformations=shown),
-        panel("table", "Owners", [(owners, "")], "short", "Who holds the most memory.", transformations=shown),
+        panel("table", "GPUs", [(info, "")], "short", "Identity of each GPU.", transformations=shown),
+        panel(
+            "table",
+            "Owners",
+            [(owners, "")],
+            "short",
+            "Owner of the process with the most memory.",
+            transformations=shown,
+        ),
     ]
 
 
@@ -166,22 +173,30 @@ def happenings() -> list[dict[str, Any]]:
     gaps = f"sum by (instance, metric, reason) (rate(gpulse_gaps_total{HOSTS}[$__rate_interval]))"
     return [
         curves("Throttled", [(why, f"{LEGEND} {{{{reason}}}}")], "percentunit", "Share of time, by reason.", min=0),
-        curves("XID errors", [(xids, f"{LEGEND} XID {{{{xid}}}}")], "short", "Errors the driver reported.", min=0),
+        curves(
+            "XID errors", [(xids, f"{LEGEND} XID {{{{xid}}}}")], "short", "XID errors reported by the driver.", min=0
+        ),
         curves("Answers", [(f"gpulse_gpu_up{HERE}", LEGEND)], "short", "1 while the GPU answers.", min=0, max=1),
-        curves("Missing values", [(gaps, "{{instance}} {{metric}} {{reason}}")], "short", "Values a second.", min=0),
+        curves(
+            "Missing values",
+            [(gaps, "{{instance}} {{metric}} {{reason}}")],
+            "short",
+            "Missing values per second.",
+            min=0,
+        ),
         curves("Processes", [(f"gpulse_gpu_processes{HERE}", LEGEND)], "short", "Processes on each GPU.", min=0),
         curves(
             "Memory of processes",
             [(f"gpulse_process_memory_bytes{HERE}", "{{instance}} GPU {{gpu}} {{name}} {{pid}} ({{user}})")],
             "bytes",
-            "Where the server gives a series to each process (--processes-metrics).",
+            "Requires gpulse serve --processes-metrics.",
             min=0,
         ),
     ]
 
 
 def machine() -> list[dict[str, Any]]:
-    """Return the host and what the server costs."""
+    """Return the panels of the host and of the server's own cost."""
     panels = [
         curves(
             metric.title,
@@ -203,7 +218,7 @@ def machine() -> list[dict[str, Any]]:
     ]
     panels.append(curves("CPU of gpulse", cost, "percentunit", "1 is one core.", min=0))
     took = [(f"gpulse_scrape_duration_seconds{HOSTS}", "{{instance}}")]
-    panels.append(curves("Time to write the page", took, "s", min=0))
+    panels.append(curves("Time to render /metrics", took, "s", min=0))
     return panels
 
 
@@ -226,7 +241,7 @@ def variable(word: str, label: str, query: str) -> dict[str, Any]:
 
 
 def sections() -> list[tuple[str, list[dict[str, Any]], int, bool]]:
-    """Return the rows: title, panels, how many of them stand side by side, and whether it begins folded."""
+    """Return the rows: title, panels, panels per row, and whether the row starts collapsed."""
     shown = [
         metric
         for metric in (*GPU_SERIES, *GPU_RATES)
@@ -291,12 +306,12 @@ def dashboard() -> str:
 
 
 def files() -> dict[Path, str]:
-    """Return what each made file must hold."""
+    """Return the expected content of each generated file."""
     return {ROOT / "deploy/grafana/gpulse.json": dashboard(), ROOT / "deploy/prometheus/gpulse.rules.yml": rules()}
 
 
 def main(argv: list[str]) -> int:
-    """Write the files, or say which are not up to date."""
+    """Write the files, or list those that are out of date."""
     stale = {path: text for path, text in files().items() if not path.exists() or path.read_text() != text}
     for path, text in stale.items():
         if "--check" in argv:

@@ -38,6 +38,7 @@ VARIABLES = (
     ("NO_COLOR, FORCE_COLOR", "disable or force color"),
     ("COLUMNS", "output width, instead of the terminal's width"),
     ("CUDA_VISIBLE_DEVICES", "the GPUs that `--gpu visible` selects"),
+    ("GPULSE_CONFIG", "configuration file (default: ~/.config/gpulse/config.toml)"),
     ("GPULSE_CLAIMS", "folder in which `gpulse run --gpus` claims GPUs"),
     ("GPULSE_ROOT", "folder to read /proc and /sys from, for tests"),
 )
@@ -154,36 +155,36 @@ def _rule_section(rule: Rule) -> list[str]:
 DIAGNOSIS = """
 # Diagnosis
 
-`gpulse why` watches the GPUs (or reads the history or a recording) and says what limits each of them: one verdict with a confidence,
-the numbers beside the thresholds they passed, what else was seen, and the changes most likely to help. The same verdicts are in `top`,
+`gpulse why` samples the GPUs (or reads the history or a recording) and explains what limits each of them: one verdict with a confidence,
+the measured values with their thresholds, other findings, and the changes most likely to help. The same verdicts are shown in `top`,
 on the page of `gpulse serve`, at the end of `gpulse run` and `gpulse report`, in `Monitor.summary()` and in `/metrics`.
 
-## How it judges
+## Method
 
-1. **Find the workload.** Only the time in which processes hold the GPU counts. Start-up (imports, context, compilation, warm-up) and
-   what follows the last kernel are left out.
-2. **Find phases.** Where the activity of the chip changes lastingly, each phase is judged on its own and weighed by its time.
-3. **Weigh by time.** A sample stands for the time since the one before. CPU figures are CPU time over elapsed time, in cores.
-4. **Rank.** Faults come first, then who holds the GPU, then limits of the hardware, then how the GPU is fed and what it does. One
-   verdict is the answer; the others are listed as "also".
+1. **Find the workload.** Only the time in which processes use the GPU counts. Start-up (imports, context, compilation, warm-up) and
+   the time after the last kernel are ignored.
+2. **Find phases.** If the activity of the chip changes permanently, each phase is diagnosed separately and weighted by its duration.
+3. **Weight by time.** Each sample represents the interval since the previous one. CPU usage is CPU time divided by elapsed time, in cores.
+4. **Rank.** Faults come first, then ownership of the GPU, then hardware limits, then how the GPU is fed and what it does. One
+   verdict is the result; the others are listed as "also".
 
-Confidence is `high` when the signature rarely has another cause, `medium` when it usually has not, and `low` for a guess. Without GPM
-counters (GPUs before Hopper, other vendors) what the chip does can only be guessed from power and utilization; such verdicts say so and
-are never `high`. `unknown` is an answer too: it says what would tell.
+Confidence is `high` if the signature rarely has another cause, `medium` if it usually has no other cause, and `low` for a guess. Without
+GPM counters (GPUs before Hopper, other vendors) the activity of the chip can only be estimated from power and utilization; such verdicts
+are marked as estimates and are never `high`. If the verdict is `unknown`, the advice tells which data would help.
 
 ## JSON
 
-`gpulse why --json` prints one object; in Python, `gpulse.diagnose()` returns the same as values.
+`gpulse why --json` prints one object; in Python, `gpulse.diagnose()` returns the same data.
 
 ```
 {"window": {"from", "to", "samples"},
  "gpus": [{"index", "uuid", "verdict", "title", "confidence", "share",
            "evidence": [{"metric", "value", "threshold", "side", "text"}],
            "advice": [text], "advice_keys": [key], "processes": [{"pid", "name", "user", ...}],
-           "values": {...}, "window": {"from", "to"}, "also": [the same, for what else was seen]}]}
+           "values": {...}, "window": {"from", "to"}, "also": [the same, for other findings]}]}
 ```
 
-`share` is the part of the judged time (0–1) in which a verdict applied; `values` holds further numbers, such as the period of pauses or
+`share` is the fraction of the time (0–1) in which a verdict applied; `values` contains more numbers, such as the period of pauses or
 the range of seconds until memory is full (`eta`).
 """
 

@@ -33,7 +33,7 @@ _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 
 
 def screen(columns: int) -> list[str]:
-    """Return the glance some time into the demo, coloured."""
+    """Return the status view of the demo, in color."""
     clock = ManualClock(1_794_733_267.0)
     sampler = Sampler(SimulatedSource(clock=clock.monotonic), GLANCE, clock=clock).open()
     clock.sleep(41.0)
@@ -43,7 +43,7 @@ def screen(columns: int) -> list[str]:
 
 
 def live(columns: int, rows: int) -> list[str]:
-    """Return the live screen some time into the demo, coloured."""
+    """Return the live screen of the demo, in color."""
     clock = ManualClock(1_794_733_267.0)
     settings = ScreenSettings()
     state = State(settings, History(settings.charts), Theme(256))
@@ -65,7 +65,7 @@ def live(columns: int, rows: int) -> list[str]:
 
 
 def colour(code: str) -> tuple[str, bool]:
-    """Return the colour and weight of an SGR code, as far as the themes use them."""
+    """Return the color and weight of an SGR code, as far as the themes use them."""
     words = code.split(";")
     bold = words[0] == "1"
     if "38" in words:
@@ -74,7 +74,7 @@ def colour(code: str) -> tuple[str, bool]:
 
 
 def _palette(number: int) -> str:
-    """Return one of the 256 colours of a terminal."""
+    """Return one of the 256 colors of a terminal."""
     if number >= 232:
         grey = 8 + 10 * (number - 232)
         return f"#{grey:02x}{grey:02x}{grey:02x}"
@@ -84,7 +84,7 @@ def _palette(number: int) -> str:
 
 
 def svg(lines: list[str], columns: int) -> str:
-    """Return lines of coloured text as a picture."""
+    """Return lines of colored text as an SVG picture."""
     wide, high = columns * CELL + 2 * PAD, len(lines) * LINE + 2 * PAD
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {high}" font-size="13"']
     out.append(

@@ -15,7 +15,7 @@ def cuda() -> Any:
     found = getattr(torch, "cuda", None)
     try:
         return found if found is not None and found.is_initialized() else None
-    except Exception:  # noqa: BLE001  # a torch that is being imported by another thread
+    except Exception:  # noqa: BLE001  # torch may be half imported by another thread
         return None
 
 
@@ -26,7 +26,7 @@ def ordinals() -> list[str] | None:
         return None
     try:
         return [str(found.get_device_properties(at).uuid) for at in range(found.device_count())] or None
-    except Exception:  # noqa: BLE001  # before torch 2.5 there is no uuid
+    except Exception:  # noqa: BLE001  # torch before 2.5 has no uuid
         return None
 
 
@@ -44,5 +44,5 @@ def allocated(found: Any) -> tuple[int, int, int] | None:
         except (AttributeError, KeyError):
             now, most = int(found.memory_allocated(device)), int(found.max_memory_allocated(device))
             return now, most, int(found.memory_reserved(device))
-    except Exception:  # noqa: BLE001  # whatever torch says, the program's own call must go on
+    except Exception:  # noqa: BLE001  # an error in torch must not affect the program's call
         return None

@@ -41,6 +41,7 @@ def env(tmp_path: Path) -> dict[str, str]:
         ("--demo statsu", "unknown verb 'statsu' (did you mean 'status'?)"),
         ("--demo --gpus 2 top", "unknown option '--gpus' (did you mean '--gpu'?)"),
         ("--watch top", "top: unknown option '--watch'"),
+        ("history --demo", "unknown option '--demo';"),
         ("--demo -c utilisation", "unknown metric 'utilisation' (did you mean 'utilization'?)"),
         ("--demo -c utilization,", ""),
         ("-c", "expected one argument"),
@@ -130,6 +131,7 @@ def test_options_may_come_before_the_verb(lab: Lab) -> None:
     assert lab.run(PLAIN, "--color", "never", "--demo", "--gpu=2", *indices.split()).out == "2\n"
     assert lab.run(PLAIN, "--demo", "status", "--gpu", "5", "--json").gpus[0]["index"] == 5
     assert lab.run(PLAIN, "--demo", "top", "--help").out == lab.run(PLAIN, "top", "--help").out
+    assert lab.run(PLAIN, "--count", "2", "-n", "0.1", "--demo", "record", "-o", "-").out.count("\n") == 2
     ran = lab.run(PLAIN, "--demo", "run", "--quiet", "--", "echo", "--demo", "top")
     assert (ran.code, ran.out) == (0, "--demo top\n")
 

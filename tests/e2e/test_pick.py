@@ -57,7 +57,7 @@ def test_too_few_are_exit_1_with_a_reason_each(lab: Lab, claims: str) -> None:
     answer = lab.run(dgx(5), "pick", "2", *FAST, GPULSE_CLAIMS=claims)
     assert (answer.code, answer.out) == (1, "")
     first, *reasons, _ = answer.err.splitlines()
-    assert first == "gpulse: 1 of 8 GPUs are free; asked for: 2."
+    assert first == "gpulse: 1 of 8 GPUs are free, 2 requested."
     assert len(reasons) == 7
     assert reasons[0].startswith("  GPU 0: 60.0 GiB held by ")
     assert f"{os.getpid()})" in reasons[0]
@@ -113,7 +113,7 @@ def test_waiting_ends_when_a_gpu_becomes_free(lab: Lab, uuids: list[str], claims
     soon.process(gpu=3, pid=os.getpid(), memory="60 GiB", until="1s")
     answer = lab.run(soon, "pick", *FAST, "--wait", GPULSE_CLAIMS=claims)
     assert (answer.code, answer.out) == (0, f"{uuids[3]}\n")
-    assert answer.err == "gpulse: waiting: 0 of 8 GPUs are free; asked for: 1.\n"
+    assert answer.err == "gpulse: waiting: 0 of 8 GPUs are free, 1 requested.\n"
 
 
 def test_time_that_is_up_is_exit_124_with_the_reasons(lab: Lab, claims: str) -> None:
@@ -126,7 +126,7 @@ def test_time_that_is_up_is_exit_124_with_the_reasons(lab: Lab, claims: str) -> 
 def test_nobody_waits_for_what_can_never_be(lab: Lab, claims: str, words: tuple[str, ...]) -> None:
     answer = lab.run(dgx(0), "pick", *words, *FAST, "--wait", GPULSE_CLAIMS=claims)
     assert answer.code == 1
-    assert "Ask for less." in answer.err
+    assert "Request fewer GPUs" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -199,5 +199,5 @@ say([picked(), picked(2, free_memory="70GiB"), picked(gpus=[5]), picked(3), pick
 """
         one, two, named, many, large = lab.see(dgx(2, 5), code, GPULSE_CLAIMS=claims)
         assert (one, two, named) == ([uuids[2]], [uuids[2], uuids[5]], [uuids[5]])
-        assert many.startswith("2 of 8 GPUs are free; asked for: 3.\n  GPU 0: 60.0 GiB held by ")
+        assert many.startswith("2 of 8 GPUs are free, 3 requested.\n  GPU 0: 60.0 GiB held by ")
         assert "GPU 2: it has 79.6 GiB of memory" in large

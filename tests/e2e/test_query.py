@@ -593,7 +593,7 @@ def test_a_link_is_refused_in_one_sentence_and_its_target_left_alone(lab: Lab, t
     link.symlink_to(target)
     answer = lab.run(BUSY, "query", "-f", str(link))
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err == f"gpulse: {link} is a symbolic link, which is not followed. Name the file itself.\n"
+    assert answer.err == f"gpulse: {link} is a symbolic link, which is not allowed. Name the file itself.\n"
     assert target.read_text() == "keep\n"
 
 

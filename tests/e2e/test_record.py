@@ -140,7 +140,8 @@ def test_a_full_disk_is_one_sentence(lab: Lab) -> None:
     answer = lab.run(PLAIN, "record", "-o", "/dev/full", "--count", "3")
     assert answer.code == 1
     assert (
-        answer.err == "gpulse: /dev/full cannot be written: No space left on device. Make room, or write elsewhere.\n"
+        answer.err
+        == "gpulse: /dev/full cannot be written: No space left on device. Free some space, or write elsewhere.\n"
     )
 
 
@@ -161,7 +162,7 @@ def test_a_size_that_is_reached_ends_it(lab: Lab, tmp_path: Path) -> None:
     path = tmp_path / "run.ndjson"
     answer = lab.run(PLAIN, "record", "-o", str(path), "-n", "0.01", "--max-size", "20KiB")
     assert answer.code == 0
-    assert "--max-size 20.0 KiB is reached" in answer.err
+    assert "stopped at --max-size 20.0 KiB" in answer.err
     assert path.stat().st_size <= 20 << 10
 
 
@@ -200,7 +201,7 @@ def test_a_file_that_is_there_is_refused_continued_or_replaced(lab: Lab, tmp_pat
     assert lab.run(PLAIN, *words).code == 0
     refused = lab.run(PLAIN, *words)
     assert refused.code == 1
-    assert "is there already; use --append" in refused.err
+    assert "already exists; use --append" in refused.err
     assert lab.run(PLAIN, *words, "--append").code == 0
     assert len(read(path)) == 4
     assert lab.run(PLAIN, *words, "--force").code == 0
@@ -219,7 +220,7 @@ def test_a_file_that_is_there_is_refused_continued_or_replaced(lab: Lab, tmp_pat
         ("-o x --rotate soon", "100MiB or 1h"),
         ("-o x --rotate 0h", "100MiB or 1h"),
         ("-o x --keep 0 --rotate 1h", "--keep"),
-        ("-o x --metrics nonsense", "no metric"),
+        ("-o x --metrics nonsense", "unknown metric"),
         ("-o x --interval 0", "--interval"),
     ],
 )

@@ -156,16 +156,23 @@ def test_the_help_says_how_to_move(tmp_path: Path, recording: Path) -> None:
         replay.until(lambda: replay.at != "")
         replay.press(b"?")
         replay.until(lambda: "Help" in replay.text)
-        for words in ("pause, or go on", "one sample on", "10 seconds back", "a minute on", "to the end", "faster"):
+        for words in (
+            "pause or resume",
+            "next sample",
+            "10 seconds back",
+            "1 minute forward",
+            "go to the end",
+            "faster",
+        ):
             assert words in replay.text
-        assert "look more often" not in replay.text
+        assert "shorter interval" not in replay.text
 
 
 def test_a_signal_is_sent_to_nobody(tmp_path: Path, recording: Path) -> None:
     with Replay(tmp_path, str(recording)) as replay:
         replay.until(lambda: replay.at != "")
         replay.press(b"jk")
-        replay.until(lambda: "not of this machine" in replay.lines[-1])
+        replay.until(lambda: "not on this machine" in replay.lines[-1])
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (40, 10), (20, 4)])

@@ -87,12 +87,12 @@ def test_a_part_of_it_and_one_gpu(training: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says", "code"),
     [
-        ((), "takes one recording", 2),
-        (("one", "two"), "takes one recording", 2),
-        (("--compare", "one"), "takes two recordings", 2),
+        ((), "exactly one recording is needed", 2),
+        (("one", "two"), "exactly one recording is needed", 2),
+        (("--compare", "one"), "--compare needs two recordings", 2),
         (("nowhere.ndjson",), "cannot be read", 1),
-        (("x.ndjson", "-o", "x.pdf"), "end it in .html", 2),
-        (("x.ndjson", "--format", "pdf"), "none of html, markdown, json", 2),
+        (("x.ndjson", "-o", "x.pdf"), "use .html", 2),
+        (("x.ndjson", "--format", "pdf"), "choose one of html, markdown, json", 2),
     ],
 )
 def test_what_cannot_be(words: tuple[str, ...], says: str, code: int) -> None:

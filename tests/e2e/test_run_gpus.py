@@ -189,7 +189,7 @@ def test_too_few_are_exit_1_with_the_reasons_and_no_command(lab: Lab, claims: st
     answer = lab.run(machine(1), "run", *FAST, "--gpus", "2", "touch", str(ran), GPULSE_CLAIMS=claims)
     assert (answer.code, answer.out, ran.exists()) == (1, "", False)
     first, *reasons, cure = answer.err.splitlines()
-    assert first == "gpulse: 1 of 4 GPUs are free; asked for: 2."
+    assert first == "gpulse: 1 of 4 GPUs are free, 2 requested."
     assert [reason.split(":")[0] for reason in reasons] == ["  GPU 0", "  GPU 2", "  GPU 3"]
     assert "gpulse run --wait" in cure
 
@@ -203,7 +203,7 @@ def test_a_claimed_gpu_is_left_to_its_owner(lab: Lab, claims: str) -> None:
 def test_time_that_is_up_is_exit_124_with_the_reasons(lab: Lab, claims: str) -> None:
     answer = lab.run(machine(), "run", *FAST, "--gpus", "1", "--timeout", "0.5", "true", GPULSE_CLAIMS=claims)
     assert (answer.code, answer.out) == (124, "")
-    assert answer.err.startswith("gpulse: waiting: 0 of 4 GPUs are free; asked for: 1.\n")
+    assert answer.err.startswith("gpulse: waiting: 0 of 4 GPUs are free, 1 requested.\n")
     assert "GPU 3: 60.0 GiB held by" in answer.err
 
 
@@ -211,7 +211,7 @@ def test_time_that_is_up_is_exit_124_with_the_reasons(lab: Lab, claims: str) -> 
 def test_nobody_waits_for_what_can_never_be(lab: Lab, claims: str, words: tuple[str, ...]) -> None:
     answer = lab.run(machine(0), "run", *words, *FAST, "--wait", "true", GPULSE_CLAIMS=claims)
     assert answer.code == 1
-    assert "Ask for less." in answer.err
+    assert "Request fewer GPUs" in answer.err
 
 
 def test_claims_that_cannot_be_made_are_one_sentence(lab: Lab, tmp_path: Path) -> None:

@@ -417,7 +417,7 @@ class TestSignals:
         with Top(tmp_path) as top:
             top.opened()
             top.press(DOWN + F9)
-            top.until(lambda: "not of this machine" in top.footer)
+            top.until(lambda: "not on this machine" in top.footer)
             assert "Signal process" not in top.text
 
     def test_escape_sends_nothing(self, tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
@@ -550,7 +550,7 @@ class TestTrouble:
             top.until(lambda: "F1 help" in top.footer and top.text.count("GiB") >= 4)
             assert "lost" not in top.text
             clock.set(3.0)
-            top.until(lambda: "s ago GPU 2 was lost (XID 79)" in top.text)
+            top.until(lambda: "s ago GPU 2 reported XID 79" in top.text)
             top.until(lambda: any(line.startswith("lost") for line in top.lines))
             assert sum("°C" in line for line in top.lines) >= 2
             top.press(b"q")
@@ -627,7 +627,12 @@ class TestPlainPlaces:
             with Top(tmp_path, scenario=using(named.pid), LANG="C", rows=40) as top:
                 top.until(lambda: "ELP" in top.footer.upper() and bool(top.table))
                 top.press(DOWN)
-                for key, title in ((ENTER_KEY, "Environment"), (F1, "this help"), (F2, "Fahrenheit"), (F6, "Sort by")):
+                for key, title in (
+                    (ENTER_KEY, "Environment"),
+                    (F1, "show this help"),
+                    (F2, "Fahrenheit"),
+                    (F6, "Sort by"),
+                ):
                     top.press(key)
                     top.until(lambda title=title: title in top.text)  # type: ignore[misc]
                     top.press(b"q")

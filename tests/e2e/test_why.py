@@ -69,7 +69,7 @@ def test_gpus_and_times_of_a_recording_can_be_chosen(recording: str) -> None:
 def test_the_gpus_of_a_process(recording: str) -> None:
     assert "GPU 0" in gpulse("4242", "--source", f"replay:{recording}").stdout
     done = gpulse("17", "--source", f"replay:{recording}", code=2)
-    assert "process 17 was not seen on a GPU" in done.stderr
+    assert "process 17 does not use a GPU" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_gpus_of_a_process(recording: str) -> None:
     [
         (("abc",), "'abc' is not a process id"),
         (("--for", "1"), "not between 2 and 86400"),
-        (("--since", "2h", "--demo"), "--since reads the history"),
+        (("--since", "2h", "--demo"), "--since cannot be combined"),
         (("--source", "replay:/nowhere"), "cannot be read"),
         (("--since", "soon"), "'soon' is not a duration"),
     ],

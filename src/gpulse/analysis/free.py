@@ -33,7 +33,7 @@ INTERVAL = 0.2
 _MOST_SAMPLES = 50
 _UNLISTED = 256 << 20  # bytes no process accounts for that may be the driver's; an empty context on an H200 is 520 MiB
 _FAULTS_OF_PROGRAMS = (13, 31, 43, 45, 94)  # XIDs that end a program and leave the GPU as good as before
-_STATES = {"lost": "it is lost", "timeout": "the driver does not answer"}
+_STATES = {"lost": "it is lost", "timeout": "it is not responding"}
 _GIB = 1 << 30
 _COUNTED = ("amd", "intel")  # vendors whose variables can name a GPU by its ordinal
 
@@ -121,11 +121,15 @@ def best(verdicts: Iterable[Verdict], asked: Requirement) -> tuple[Gpu, ...]:
 def refusal(verdicts: Sequence[Verdict], asked: Requirement) -> NoFreeGpu:
     """Return the error that says how many are free, and why each of the others is not."""
     if not verdicts:
-        return NoFreeGpu("no GPU is left to choose from;", "see what CUDA_VISIBLE_DEVICES leaves.")
+        return NoFreeGpu("no GPU to select from;", "check CUDA_VISIBLE_DEVICES and --gpu.")
     free = sum(not verdict.why for verdict in verdicts)
     reasons = "".join(f"\n  {verdict.name}: {verdict.why}" for verdict in verdicts if verdict.why)
-    cure = "Ask for less." if never(verdicts, asked) else "`gpulse pick --wait` waits until enough are free."
-    return NoFreeGpu(f"{free} of {len(verdicts)} GPUs are free; asked for: {asked.count}.{reasons}\n", cure)
+    cure = (
+        "Request fewer GPUs or less memory."
+        if never(verdicts, asked)
+        else "`gpulse pick --wait` waits until enough are free."
+    )
+    return NoFreeGpu(f"{free} of {len(verdicts)} GPUs are free, {asked.count} requested.{reasons}\n", cure)
 
 
 def never(verdicts: Iterable[Verdict], asked: Requirement) -> bool:
@@ -220,10 +224,10 @@ def _used(candidate: _Candidate, past: Sequence[Gpu], asked: Requirement) -> str
     shares = sorted(sample.utilization for sample in past if sample.utilization is not None)
     busy = shares[ceil(0.95 * len(shares)) - 1] if shares else None
     if busy is not None and busy > asked.utilization:
-        return f"in use {busy:.0f} % of the time, by nobody that is listed"
+        return f"in use {busy:.0f} % of the time, by processes you cannot see"
     free = _free_memory(gpu)
     if asked.free_memory is not None and (free is None or free < asked.free_memory):
-        return "its free memory is not known" if free is None else f"{size_text(free)} of memory are free"
+        return "its free memory is unknown" if free is None else f"{size_text(free)} of memory are free"
     return ""
 
 
@@ -237,7 +241,7 @@ def _memory_in_use(candidate: _Candidate) -> str:
         ) and "processes" not in candidate.whole.gaps
         return "" if known else "its memory cannot be read"
     unlisted = gpu.memory_used - sum(process.memory_used or 0 for process in gpu.processes)
-    return f"{size_text(unlisted)} held by nobody that is listed" if unlisted > _UNLISTED else ""
+    return f"{size_text(unlisted)} held by processes you cannot see" if unlisted > _UNLISTED else ""
 
 
 def _held(processes: Sequence[Process]) -> str:

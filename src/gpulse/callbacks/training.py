@@ -31,7 +31,7 @@ def harmless(hook: Hook) -> Hook:
     def guarded(*arguments: Any, **named: Any) -> Any:
         try:
             return hook(*arguments, **named)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the training is worth more
+        except Exception as error:  # noqa: BLE001  # no error of ours may stop the training
             _complain(hook.__qualname__, f"{type(error).__name__}: {error}")
 
     return guarded  # type: ignore[return-value]

@@ -18,8 +18,8 @@ VERBS = {
     "status": "Show every GPU: utilization, memory, power, and who is using it",
     "top": "Monitor GPUs and processes on a live screen",
     "query": "Query metrics with nvidia-smi's fields and formats",
+    "why": "Explain what limits each GPU, with evidence and advice",
     "smi": "Run as nvidia-smi: its options, its output, its exit codes",
-    "why": "Explain what limits each GPU, with the numbers that say so",
     "run": "Run a command and report its GPU usage and bottleneck",
     "pick": "Select free GPUs for CUDA_VISIBLE_DEVICES, waiting for them if asked",
     "report": "Summarize a recording, or compare two",
@@ -95,15 +95,11 @@ def _run(words: list[str]) -> int:
 
 
 def _verb_and_options(words: list[str]) -> tuple[str, list[str]]:
-    """Return the verb (empty: none given) and the other words; status's options may stand before any verb.
+    """Return the verb (empty: none given) and the other words; options may come before the verb.
 
     --version and --help count as verbs, and what follows --help is the verb it is about.
     """
-    at = 0
-    if words and words[0].startswith("-"):
-        from .options import skip_options
-
-        at = skip_options(load("status"), words, VERBS)
+    at = _position(words) if words and words[0].startswith("-") else 0
     before, name, after = words[:at], "".join(words[at : at + 1]), words[at + 1 :]
     if name in ("--version", "-V"):
         return "--version", []
@@ -112,6 +108,17 @@ def _verb_and_options(words: list[str]) -> tuple[str, list[str]]:
     if name.startswith("-"):  # not an option of status: its parser explains the error
         return "", words
     return name, before + after
+
+
+def _position(words: list[str]) -> int:
+    """Return where the verb is after leading options, which may be those of status or of the verb itself."""
+    from .options import skip_options
+
+    first = skip_options(load("status"), words, VERBS)
+    for at, verb in enumerate(words):
+        if verb in VERBS and at > first and skip_options(load(verb), words, VERBS) == at:
+            return at
+    return first
 
 
 def load(name: str) -> Verb:

@@ -185,7 +185,8 @@ def skip_options(verb: Verb, argv: Sequence[str], stops: Container[str]) -> int:
 
     An optional value (--watch [SECONDS]) is not skipped if it is one of `stops`.
     """
-    known = {flag: option for option in verb.options for flag in option.flags if option is not HELP}
+    options = (option for option in verb.options if option is not HELP and not option.positional)
+    known = {flag: option for option in options for flag in option.flags}
     at = 0
     while at < len(argv) and (option := known.get(argv[at].partition("=")[0])) is not None:
         at += 1
@@ -279,10 +280,13 @@ def _typed(option: Option) -> Callable[[str], Any]:
 def _plain(message: str, verb: Verb) -> str:
     """Reword a message of argparse, and suggest what was probably meant."""
     if message.startswith("unrecognized arguments: "):
-        from ..model.select import did_you_mean
+        from ..model.select import nearest
 
         word = message.removeprefix("unrecognized arguments: ").split()[0]
-        flags = [flag for option in verb.options for flag in option.flags]
-        hint = did_you_mean(word.partition("=")[0], flags)
-        return f"unknown option {word!r}{hint}" if word.startswith("-") else f"unexpected argument {word!r}"
+        if not word.startswith("-"):
+            return f"unexpected argument {word!r}"
+        # compared without dashes, which would make all options similar
+        names = {flag.lstrip("-"): flag for option in verb.options for flag in option.flags}
+        close = nearest(word.partition("=")[0].lstrip("-"), names)
+        return f"unknown option {word!r}{f' (did you mean {names[close[0]]!r}?)' if close else ''}"
     return message.removeprefix("argument ")

@@ -42,7 +42,7 @@ class Alerts:
         host: str | None = None,
     ) -> None:
         if not isinstance(table, dict):
-            raise ConfigError("alerts is not a table;", "write its keys below [alerts].")
+            raise ConfigError("alerts is not a table;", "put its keys under [alerts].")
         check_keys(table)
         rules = rules_from(table)
         self._say = say
@@ -95,4 +95,4 @@ class Alerts:
     def _rule_failed(self, name: str, error: Exception) -> None:
         if name not in self._told:
             self._told.add(name)
-            self._say(f"alerts: the rule {name} failed: {type(error).__name__}: {error} (said once).")
+            self._say(f"alerts: the rule {name} failed: {type(error).__name__}: {error} (reported once).")

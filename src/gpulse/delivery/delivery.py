@@ -57,4 +57,4 @@ class Delivery(QueueWorker):
 
     def complaint(self, error: Exception) -> str:
         why = str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}"
-        return f"alerts: {self.name}: {why} (said once; the next alerts are tried all the same)."
+        return f"alerts: {self.name}: {why} (reported once; further alerts are still sent)."

@@ -51,7 +51,7 @@ def _tables(table: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     given = table.get(key, [])
     found = [given] if isinstance(given, dict) else given
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise ConfigError(f"alerts.{key} is not a table;", f"write its keys below [alerts.{key}].")
+        raise ConfigError(f"alerts.{key} is not a table;", f"put its keys under [alerts.{key}].")
     return found
 
 
@@ -63,7 +63,9 @@ def _webhook(table: Mapping[str, Any], known: list[str], host: str) -> Webhook:
     if not isinstance(url, str) or not url.startswith(("http://", "https://")) or not url.isascii() or " " in url:
         raise ConfigError(f"{where}.url is not an http or https address;", 'write url = "https://...".')
     if "@" in url.split("/")[2]:
-        raise ConfigError(f"{where}.url holds a user;", 'write headers = { Authorization = "Basic ..." } instead.')
+        raise ConfigError(
+            f"{where}.url contains a user name;", 'write headers = { Authorization = "Basic ..." } instead.'
+        )
     shape = table.get("shape", "json")
     check_name(shape, SHAPES, f"{where}.shape", "shape")
     retries = table.get("retries", 3)

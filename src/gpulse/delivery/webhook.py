@@ -76,15 +76,19 @@ class Webhook(Delivery):
                 return "", False, None
         except HTTPError as error:
             error.close()
-            moved = "; give the address it redirects to" if 300 <= error.code < 400 else ""
-            return f"it answered {error.code}{moved}", error.code == 429 or error.code >= 500, _seconds(error.headers)
+            moved = "; use the address it redirects to" if 300 <= error.code < 400 else ""
+            return (
+                f"responded with status {error.code}{moved}",
+                error.code == 429 or error.code >= 500,
+                _seconds(error.headers),
+            )
         except OSError as error:
             reason = getattr(error, "reason", None) or error
-            why = "no answer in time" if isinstance(reason, TimeoutError) else str(reason) or type(reason).__name__
+            why = "no response in time" if isinstance(reason, TimeoutError) else str(reason) or type(reason).__name__
             return why, True, None
         except (http.client.HTTPException, ValueError) as error:
             return (
-                f"no answer that can be understood ({type(error).__name__})",
+                f"invalid response ({type(error).__name__})",
                 True,
                 None,
             )  # their texts repeat the URL

@@ -46,7 +46,7 @@ _OPTIONAL = ("until", "reasons", "value", "values", "rule", "alert", "note")
 
 
 class Event:
-    """Something that happened at `time`, in seconds since 1970; a condition that lasts has `until`, None while it goes on.
+    """Something that happened at `time`, in seconds since 1970; a condition that lasts has `until`, None while it is ongoing.
 
     `gpus` are the numbers people know the GPUs by, `uuids` their UUIDs in the same order; both are empty for the machine.
     `process` is who it is about, `reasons` are throttle reasons, `value` is an XID code, a count, bytes or seconds depending on

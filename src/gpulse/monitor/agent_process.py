@@ -35,7 +35,7 @@ def main(plain: str) -> None:
         agent.run()
     except (ParentGone, BrokenPipeError):
         pass
-    except Exception as error:  # noqa: BLE001  # there is nobody else to tell it to
+    except Exception as error:  # noqa: BLE001  # the program is the only place to report it
         pipe.send(Trouble(f"{type(error).__name__}: {error}"))
     os._exit(0)  # a thread that hangs in the driver must not block the exit
 

@@ -230,7 +230,7 @@ class ThreadAgent:
             Agent(self._request, self._from, self._put, outlives=self._request.pid != os.getpid()).run()
         except ParentGone:
             self.program_ended = True
-        except Exception as error:  # noqa: BLE001  # told to a person by the listener
+        except Exception as error:  # noqa: BLE001  # the listener reports it
             self._put(Trouble(f"{type(error).__name__}: {error}"))
         self._close()
         with self._some:

@@ -243,7 +243,7 @@ def _async_generator(function: Callable[..., Any], measure: Measure) -> Callable
                         going = inner.asend(sent)
                     except GeneratorExit:
                         raise
-                    except BaseException as error:  # noqa: BLE001  # it is for the generator to judge
+                    except BaseException as error:  # noqa: BLE001  # passed on to the generator
                         going = inner.athrow(error)
                     timing.go_on()
             except StopAsyncIteration:

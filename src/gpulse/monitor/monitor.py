@@ -229,7 +229,7 @@ class Monitor:
             self._link = (InnerLink if self._threaded else Link)(self._request(), self._say)
             self._listener = threading.Thread(target=self._listen, name="gpulse-monitor", daemon=True)
             self._listener.start()
-        except Exception as error:  # noqa: BLE001  # no process or thread to be had, or the interpreter is ending
+        except Exception as error:  # noqa: BLE001  # no process or thread available, or the interpreter is exiting
             self._say(f"sampling could not be started ({error}); this program continues without monitoring.")
             self._link = None  # an agent that did start notices the end of its pipe
 
@@ -261,7 +261,7 @@ class Monitor:
         for sink in self._sinks:
             try:
                 sink.open()
-            except Exception as error:  # noqa: BLE001  # a missing logger must not keep a training from starting
+            except Exception as error:  # noqa: BLE001  # a missing logger must not prevent the training from starting
                 self._say(
                     f"{sink.name}: {str(error) or type(error).__name__} (this program continues without this sink)."
                 )
@@ -292,7 +292,7 @@ class Monitor:
                 if self._outlets and (sample := samples.due(message)) is not None:  # type: ignore[arg-type]
                     for outlet in self._outlets:
                         outlet.put(sample)
-        except Exception as error:  # noqa: BLE001  # our own mistake ends the monitoring, never the training
+        except Exception as error:  # noqa: BLE001  # a bug of ours ends the monitoring, never the training
             self._say(f"{type(error).__name__}: {error}; this program continues without monitoring.")
         finally:
             ledger.unwatched()

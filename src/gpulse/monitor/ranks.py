@@ -30,7 +30,7 @@ def local_rank(environ: Mapping[str, str]) -> int:
     try:
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
             return int(distributed.get_rank())
-    except Exception:  # noqa: BLE001, S110  # a framework half set up knows no rank
+    except Exception:  # noqa: BLE001, S110  # a partially initialized framework has no rank
         pass
     return 0
 

@@ -64,7 +64,7 @@ ADVICE: dict[str, str] = {
     "idle_alert": "`gpulse serve` can alert when memory is held without work (rule `idle_allocation`).",
     "find_holders": "List who has the device open: sudo fuser -v /dev/nvidia*.",
     "zombie": "End left-over workers of a dead job; a process in state D waits for a dead mount.",
-    "gpu_reset": "If nobody holds it: nvidia-smi --gpu-reset.",
+    "gpu_reset": "If no process uses it, reset the GPU: nvidia-smi --gpu-reset.",
     # limits
     "cooling": "Check fans, airflow and inlet temperature of the machine.",
     "lower_power_limit": "A lower power limit (nvidia-smi -pl) runs cooler and often costs little speed.",

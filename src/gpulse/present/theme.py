@@ -188,8 +188,6 @@ def _true(word: str) -> str:
 
 def _unknown(name: str) -> Exception:
     from ..errors import UsageError  # only a mistake needs these
-    from ..model.select import nearest
+    from ..model.select import did_you_mean
 
-    close = nearest(name, THEMES)
-    hint = f"; did you mean {' or '.join(close)}?" if close else "."
-    return UsageError(f"there is no theme {name!r}{hint}", f"There are {', '.join(THEMES)}.")
+    return UsageError(f"unknown theme {name!r}{did_you_mean(name, THEMES)}", f"choose one of {', '.join(THEMES)}.")

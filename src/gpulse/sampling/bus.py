@@ -116,7 +116,7 @@ class Bus:
                 self._publish(snapshot)
             except StopIteration:
                 break
-            except Exception as error:  # noqa: BLE001  # one bad sample must not end all that follow
+            except Exception as error:  # noqa: BLE001  # one failed sample must not stop the following ones
                 self._tell(error)
             due = max(due + self.interval, clock.monotonic())
             self._stop.wait(due - clock.monotonic())

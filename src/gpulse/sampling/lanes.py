@@ -35,7 +35,7 @@ class Batch:
             owner, job = self.jobs[self.done]
             try:
                 self.results[owner] = job()
-            except Exception as error:  # noqa: BLE001  # a source is foreign ground: what it raises is an answer, not our end
+            except Exception as error:  # noqa: BLE001  # whatever a source raises is passed on as its result
                 self.results[owner] = error
             self.done += 1
         self.over = True

@@ -68,7 +68,8 @@ class RecordingFile(AppendedFile):
     def _begin_again(self, append: bool) -> None:
         if not append:
             raise RecordingError(
-                f"{self.path} is there already;", "use --append to continue it, --force to replace it, or another name."
+                f"{self.path} already exists;",
+                "use --append to continue it, --force to overwrite it, or choose another name.",
             )
         try:
             if self._is_packed():

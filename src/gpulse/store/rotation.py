@@ -114,8 +114,8 @@ class Rotation:
         there = _files(self._path)
         if there and not (append or force):
             raise RecordingError(
-                f"{there[0][1]} is there already;",
-                "use --append to go on after it, --force to replace it, or another name.",
+                f"{there[0][1]} already exists;",
+                "use --append to continue after it, --force to overwrite it, or choose another name.",
             )
         self._full = {path: os.path.getsize(path) for _, path in there}
         if force and not append:

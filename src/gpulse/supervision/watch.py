@@ -59,7 +59,7 @@ class CommandWatch:
                     self._ledger.add(message)
                     if self._record is not None:
                         self._record(message)
-        except Exception as error:  # noqa: BLE001  # whatever happens to us, the command goes on
+        except Exception as error:  # noqa: BLE001  # the command continues, whatever happens here
             self._note(f"{error or type(error).__name__}")
         self._over.set()
 

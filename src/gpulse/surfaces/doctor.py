@@ -132,7 +132,7 @@ def _answers(snapshot: Snapshot, dropped: dict[str, int]) -> Iterator[Check]:
             "warn",
             key,
             f"{count} impossible values were dropped.",
-            "The driver answers nonsense here; an update may help.",
+            "The driver reports invalid values; updating it may help.",
         )
 
 
@@ -150,13 +150,14 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
     name = gpu.name or "without a name"
     if gpu.state == "lost":
         yield Check(
-            "fail", about, f"{name}: lost.", "`dmesg | grep -i xid` says why; a reset or a reboot brings it back."
+            "fail",
+            about,
+            f"{name}: lost (fell off the bus).",
+            "Check `dmesg | grep -i xid`; resetting the GPU or rebooting usually helps.",
         )
         return
     if gpu.state == "timeout":
-        yield Check(
-            "fail", about, f"{name}: the driver does not answer for it.", "See `dmesg | tail`; reset the GPU or reboot."
-        )
+        yield Check("fail", about, f"{name}: not responding.", "Check `dmesg | tail`; reset the GPU or reboot.")
         return
     if gpu.state == "asleep":
         yield Check("note", about, f"{name}: asleep; gpulse does not wake it.")
@@ -172,8 +173,8 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
         yield Check(
             "note",
             about,
-            "persistence mode is off: each first sample loads the driver anew.",
-            "`sudo nvidia-smi -pm 1` keeps it loaded.",
+            "persistence mode is off: the driver is loaded again for every first sample.",
+            "Keep it loaded with `sudo nvidia-smi -pm 1`.",
         )
 
 
@@ -186,13 +187,13 @@ def _activity(gpu: Gpu) -> str:
 
 
 _REMEDIES = {
-    "denied": "Ask for these rights, or run as the user who has them.",
-    "failed": "Run `nvidia-smi -q` to see whether it fails there too; a driver update may help.",
-    "lost": "`dmesg | grep -i xid` says why.",
+    "denied": "Request this permission, or run as a user who has it.",
+    "failed": "Check whether `nvidia-smi -q` fails, too; updating the driver may help.",
+    "lost": "Check `dmesg | grep -i xid`.",
 }
 
 
 def _surroundings() -> Iterator[Check]:
     found = [f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ]
-    yield Check("ok", "environment", f"{', '.join(found) or 'nothing special'}.")
+    yield Check("ok", "environment", f"{', '.join(found) or 'no special environment'}.")
     yield Check("ok", "output", f"{'a terminal' if sys.stdout.isatty() else 'not a terminal'}, {sys.stdout.encoding}.")

@@ -82,9 +82,9 @@ def indices(gpus: Sequence[Gpu]) -> list[float | None]:
         (gpu(processes=[Process({"pid": 5, "type": "C"}, {"name": "failed"})]), "held by a process (5)"),
         (gpu(processes=[Process({"pid": 5, "name": "a\x1b[2J", "type": "C+G"})]), "held by a process (a?[2J, 5)"),
         (gpu(processes=[XORG], memory_used=GIB + (100 << 20)), ""),
-        (gpu(memory_used=9 * GIB), "9.0 GiB held by nobody that is listed"),
+        (gpu(memory_used=9 * GIB), "9.0 GiB held by processes you cannot see"),
         (gpu(memory_used=250 << 20), ""),
-        (gpu(memory_used=520 << 20), "520 MiB held by nobody that is listed"),
+        (gpu(memory_used=520 << 20), "520 MiB held by processes you cannot see"),
         (gpu(memory_used=None, gaps={"memory_used": "failed"}), "its memory cannot be read"),
         (gpu(memory_used=None, gaps={"memory_used": "unsupported"}), ""),
         (
@@ -92,10 +92,10 @@ def indices(gpus: Sequence[Gpu]) -> list[float | None]:
             "its memory cannot be read",
         ),
         (gpu(gaps={"processes": "denied"}), ""),
-        (gpu(utilization=1), "in use 1 % of the time, by nobody that is listed"),
+        (gpu(utilization=1), "in use 1 % of the time, by processes you cannot see"),
         (gpu(utilization=None), ""),
         (gpu(state="lost", memory_used=None), "it is lost"),
-        (gpu(state="timeout", memory_used=None), "the driver does not answer"),
+        (gpu(state="timeout", memory_used=None), "it is not responding"),
         (gpu(state="asleep", memory_used=None, utilization=None), ""),
         (gpu(xid_last=79), "it reported XID 79"),
         (gpu(xid_last=31), ""),
@@ -118,9 +118,9 @@ def test_a_gpu_is_free_or_says_why_not(sample: Gpu, says: str) -> None:
         (gpu(), Requirement(free_memory=79 * GIB + 1), "79.0 GiB of memory are free"),
         (gpu(), Requirement(free_memory=81 * GIB), "it has 80.0 GiB of memory"),
         (gpu(memory_free=None), Requirement(free_memory=80 * GIB), ""),
-        (gpu(memory_free=None, memory_total=None), Requirement(free_memory=1), "its free memory is not known"),
+        (gpu(memory_free=None, memory_total=None), Requirement(free_memory=1), "its free memory is unknown"),
         (gpu(utilization=5), Requirement(utilization=5), ""),
-        (gpu(utilization=6), Requirement(utilization=5), "in use 6 % of the time, by nobody that is listed"),
+        (gpu(utilization=6), Requirement(utilization=5), "in use 6 % of the time, by processes you cannot see"),
     ],
 )
 def test_more_can_be_asked_of_a_gpu(sample: Gpu, asked: Requirement, says: str) -> None:
@@ -199,7 +199,7 @@ class TestInstances:
         divided = gpu(0, mig_mode=True, memory_used=20 * GIB, instances=[part(0, memory_used=20 * GIB), part(1)])
         first, second = judged([divided])
         assert first.name == "GPU 0 MIG 1g.10gb MIG-00000000"
-        assert first.why == "20.0 GiB held by nobody that is listed"
+        assert first.why == "20.0 GiB held by processes you cannot see"
         assert [one.uuid for one in best([first, second], Requirement())] == ["MIG-00000001"]
 
     def test_several_are_never_instances(self) -> None:
@@ -222,12 +222,12 @@ def test_a_refusal_names_each_reason_on_a_line_of_its_own() -> None:
     verdicts = judged([gpu(0, processes=[ADA]), gpu(1), gpu(2, xid_last=79)])
     error = refusal(verdicts, Requirement(2))
     assert str(error).splitlines() == [
-        "1 of 3 GPUs are free; asked for: 2.",
+        "1 of 3 GPUs are free, 2 requested.",
         "  GPU 0: 41.0 GiB held by ada (python, 12345)",
         "  GPU 2: it reported XID 79",
         "`gpulse pick --wait` waits until enough are free.",
     ]
-    assert "Ask for less" in str(refusal(verdicts, Requirement(4)))
+    assert "Request fewer GPUs" in str(refusal(verdicts, Requirement(4)))
     assert "CUDA_VISIBLE_DEVICES" in str(refusal([], Requirement()))
 
 

@@ -73,7 +73,7 @@ def test_a_page_that_raises_is_said_once() -> None:
     alerts.add(sample(0, lost=True))
     alerts.add(sample(1, lost=False))
     assert alerts.close(10)
-    assert said == ["alerts: page: ZeroDivisionError: by design (said once; the next alerts are tried all the same)."]
+    assert said == ["alerts: page: ZeroDivisionError: by design (reported once; further alerts are still sent)."]
     assert alerts.deliveries[0].failed == 2
 
 
@@ -162,15 +162,15 @@ def _fires() -> list[Transition]:
     ("table", "sentence"),
     [
         ([], "alerts is not a table;"),
-        ({"webhok": {}}, "alerts: there is no key 'webhok'; did you mean webhook?"),
+        ({"webhok": {}}, "alerts: unknown key 'webhok' (did you mean 'webhook'?)"),
         ({"webhook": {"url": "ftp://a/b"}}, "alerts.webhook.url is not an http or https address;"),
-        ({"webhook": {"url": "https://u:pw@a/b"}}, "alerts.webhook.url holds a user;"),
-        ({"webhook": {"url": "https://a", "shap": 1}}, "alerts.webhook: there is no key 'shap'; did you mean shape?"),
+        ({"webhook": {"url": "https://u:pw@a/b"}}, "alerts.webhook.url contains a user name;"),
+        ({"webhook": {"url": "https://a", "shap": 1}}, "alerts.webhook: unknown key 'shap' (did you mean 'shape'?)"),
         (
             {"webhook": {"url": "https://a", "shape": "slak"}},
-            "alerts.webhook.shape: there is no shape 'slak'; did you mean slack?",
+            "alerts.webhook.shape: unknown shape 'slak' (did you mean 'slack'?)",
         ),
-        ({"webhook": {"url": "https://a", "shape": 3}}, "alerts.webhook.shape: there is no shape 3;"),
+        ({"webhook": {"url": "https://a", "shape": 3}}, "alerts.webhook.shape: unknown shape 3;"),
         (
             {"webhook": {"url": "https://a", "headers": {"A": "b\r\nX: y"}}},
             "alerts.webhook.headers is not a table of plain",
@@ -179,7 +179,7 @@ def _fires() -> list[Transition]:
         ({"webhook": {"url": "https://a", "retries": -1}}, "alerts.webhook.retries: -1 is not a number from 0 to 10."),
         (
             {"webhook": {"url": "https://a", "rules": ["hott"]}},
-            "alerts.webhook.rules: there is no rule 'hott'; did you mean hot",
+            "alerts.webhook.rules: unknown rule 'hott' (did you mean 'hot'?)",
         ),
         ({"webhook": 3}, "alerts.webhook is not a table;"),
         ({"command": {"run": "notify"}}, "alerts.command.run is not a list of words;"),

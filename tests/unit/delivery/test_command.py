@@ -103,7 +103,7 @@ def test_one_that_hangs_is_killed_with_all_it_started(tmp_path: Path) -> None:
     command = Command([sys.executable, "-c", hang, str(pids)], timeout=1.0)
     said = run(command, fire())
     assert said == [
-        f"alerts: command: {sys.executable} took too long and was killed (said once; the next alerts are tried all the same)."
+        f"alerts: command: {sys.executable} took too long and was killed (reported once; further alerts are still sent)."
     ]
     assert command.failed == 1
     for pid in map(int, pids.read_text().split()):

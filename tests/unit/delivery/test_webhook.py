@@ -82,13 +82,13 @@ def test_what_does_not_get_better_is_said_once_and_counted() -> None:
     assert (hook.delivered, hook.failed) == (0, 2)
     place = taken.url.removesuffix("/services/SECRET")
     assert said == [
-        f"alerts: webhook: {place}/***: it answered 500 (said once; the next alerts are tried all the same)."
+        f"alerts: webhook: {place}/***: responded with status 500 (reported once; further alerts are still sent)."
     ]
 
 
 def test_a_refusal_is_not_repeated() -> None:
     with server(403) as taken:
-        assert "it answered 403" in run(Webhook(taken.url), HOT)[0]
+        assert "responded with status 403" in run(Webhook(taken.url), HOT)[0]
     assert len(taken.bodies) == 1
 
 
@@ -97,7 +97,7 @@ def test_a_redirect_is_not_followed() -> None:
         said = run(Webhook(taken.url, headers={"Authorization": "Bearer abc"}), HOT)
     assert elsewhere.bodies == []
     assert len(taken.bodies) == 1
-    assert "it answered 302; give the address it redirects to" in said[0]
+    assert "responded with status 302; use the address it redirects to" in said[0]
 
 
 def test_nobody_there_is_said_without_the_secret() -> None:
@@ -131,7 +131,7 @@ def test_a_slow_server_is_given_up() -> None:
     with server() as taken:
         taken.gate.clear()
         hook = Webhook(taken.url, timeout=0.05, retries=0)
-        assert "no answer in time" in run(hook, HOT)[0]
+        assert "no response in time" in run(hook, HOT)[0]
 
 
 def test_handing_over_never_waits_and_the_oldest_go() -> None:

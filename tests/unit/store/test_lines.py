@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_made_is_one_sentence(tmp_path: Path, name: str) -
 
 def test_a_full_disk_is_said_with_what_to_do() -> None:
     file = LineFile("/dev/full")
-    with pytest.raises(GpulseError, match=r"No space left on device\. Make room"):
+    with pytest.raises(GpulseError, match=r"No space left on device\. Free some space"):
         file.write("a")
     file.close()
 

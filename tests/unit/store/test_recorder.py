@@ -179,7 +179,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_one_sentence_with_what_to_do() -> None:
     file = RecordingFile("/dev/full")
-    with pytest.raises(RecordingError, match=r"No space left on device\. Make room"):
+    with pytest.raises(RecordingError, match=r"No space left on device\. Free some space"):
         file.write(frames(1)[0])
     file.close()
     file.close()

@@ -89,7 +89,7 @@ def test_one_file_stops_before_it_is_too_big(tmp_path: Path) -> None:
 def test_files_of_an_earlier_recording_are_kept_continued_or_replaced(tmp_path: Path) -> None:
     path = str(tmp_path / "run.ndjson")
     record(Rotation(path, size=1), 3)
-    with pytest.raises(RecordingError, match=r"run-0001\.ndjson is there already"):
+    with pytest.raises(RecordingError, match=r"run-0001\.ndjson already exists"):
         Rotation(path, size=1)
     record(Rotation(path, size=1, append=True), 2)
     assert read_in_order(tmp_path) == [0, 1, 2, 0, 1]

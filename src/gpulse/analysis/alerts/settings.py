@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import ConfigError, GpulseError
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.metric import Number
-from ...model.select import metric_named, nearest
+from ...model.select import did_you_mean, metric_named
 from ...units import BYTES, BYTES_PER_SECOND
 from .faults import Ecc, Hot, Lost, Throttled, Xid
 from .memory import Leak, MemoryNearlyFull
@@ -47,7 +47,7 @@ def rules_from(table: Mapping[str, Any]) -> list[Rule]:
     for at, one in enumerate(written):
         rule = _own(one, f"alerts.rule {one.get('name', at + 1)}")
         if rule.name in BUILT_IN or any(rule.name == other.name for other in found):
-            raise ConfigError(f"alerts.rule: there are two rules {rule.name!r};", "give each a name of its own.")
+            raise ConfigError(f"alerts.rule: there is more than one rule {rule.name!r};", "give each a unique name.")
         found.append(rule)
     return found
 
@@ -63,12 +63,11 @@ def names(table: Mapping[str, Any], key: str, known: Iterable[str], where: str =
 
 
 def check_name(word: Any, known: Iterable[str], where: str, what: str) -> None:
-    """Raise ConfigError with the nearest names when a word is not known."""
+    """Raise ConfigError with a similar name if a word is unknown."""
     words = list(known)
     if word not in words:
-        close = nearest(str(word), words)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there is {', '.join(words)}."
-        raise ConfigError(f"{where}: there is no {what} {word!r};", hint)
+        hint = did_you_mean(str(word), words)
+        raise ConfigError(f"{where}: unknown {what} {word!r}{hint}", f"use one of {', '.join(words)}.")
 
 
 def read(value: Any, reader: Callable[[Any], Any], where: str) -> Any:
@@ -83,7 +82,7 @@ def read(value: Any, reader: Callable[[Any], Any], where: str) -> Any:
 
 def _given(table: Any, kind: type[Rule], where: str) -> dict[str, float]:
     if not isinstance(table, dict):
-        raise ConfigError(f"{where} is not a table;", f"write its keys below [{where}].")
+        raise ConfigError(f"{where} is not a table;", f"put its keys under [{where}].")
     given = {}
     for key, value in table.items():
         check_name(key, kind.settings, where, "key")
@@ -100,19 +99,19 @@ def _own(table: Mapping[str, Any], where: str) -> Threshold:
     metric, host = _metric(table["metric"], f"{where}.metric")
     sides = [side for side in ("above", "below") if side in table]
     if len(sides) != 1:
-        raise ConfigError(f"{where}: one of above and below is needed;", "write above = 95 or below = 5.")
+        raise ConfigError(f"{where}: either above or below is required;", "write above = 95 or below = 5.")
     amount = size if metric.unit in (BYTES, BYTES_PER_SECOND) else number
     bound = read(table[sides[0]], amount, f"{where}.{sides[0]}")
     clear = read(table["clear"], amount, f"{where}.clear") if "clear" in table else None
     above = sides[0] == "above"
     if clear is not None and (clear > bound if above else clear < bound):
-        raise ConfigError(f"{where}.clear is on the wrong side of {sides[0]};", "an alert could never be over.")
+        raise ConfigError(f"{where}.clear is on the wrong side of {sides[0]};", "the alert could never clear.")
     severity = table.get("severity", "warn")
     check_name(severity, SEVERITIES, f"{where}.severity", "severity")
     times = {key: read(table[key], duration, f"{where}.{key}") for key in ("for", "clear_for") if key in table}
     gpus = _gpu_words(table.get("gpu", []), f"{where}.gpu")
     if host and gpus:
-        raise ConfigError(f"{where}.gpu: {table['metric']} is of the machine, not of a GPU;", "leave gpu out.")
+        raise ConfigError(f"{where}.gpu: {table['metric']} is a metric of the host, not of a GPU;", "remove gpu.")
     name = table["name"].strip()
     return Threshold(name, metric, bound, times, above=above, clear=clear, host=host, gpus=gpus, severity=severity)
 
@@ -124,7 +123,7 @@ def _metric(name: str, where: str) -> tuple[Metric, bool]:
     except GpulseError as error:
         raise ConfigError(f"{where}: {error.message}", error.remedy) from None
     if not isinstance(metric, Number) or metric.kind == "identity":
-        raise ConfigError(f"{where}: {name} is not a number that changes;", "`gpulse metrics` lists them all.")
+        raise ConfigError(f"{where}: {name} is not a changing number;", "see `gpulse metrics`.")
     return metric, host
 
 
@@ -132,6 +131,6 @@ def _gpu_words(value: Any, where: str) -> list[str]:
     words = [value] if isinstance(value, (str, int)) and not isinstance(value, bool) else value
     if not isinstance(words, list) or not all(isinstance(word, (str, int)) for word in words):
         raise ConfigError(
-            f"{where}: {value!r} names no GPUs;", 'write gpu = "0-3", gpu = 2 or gpu = ["0", "GPU-1a2b"].'
+            f"{where}: {value!r} is not a list of GPUs;", 'write gpu = "0-3", gpu = 2 or gpu = ["0", "GPU-1a2b"].'
         )
     return [part.strip() for word in words for part in str(word).split(",") if part.strip()]

@@ -61,7 +61,7 @@ def _check(arguments: Arguments) -> None:
     ways = ("rotate", "keep", "max_size", "append", "force")
     if arguments.output == "-" and any(getattr(arguments, way) not in (None, False) for way in ways):
         raise UsageError(
-            "record: --rotate, --keep, --max-size, --append and --force need a file, not -o -;", "name one."
+            "record: --rotate, --keep, --max-size, --append and --force need a file, not -o -;", "name a file."
         )
 
 

@@ -1,4 +1,4 @@
-"""`gpulse why`: what limits each GPU, with the numbers that say so and what to do about it."""
+"""`gpulse why`: explain what limits each GPU, with evidence and advice."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _INTERVAL = 0.25
 
 
 def run(arguments: Arguments) -> int:
-    """Collect samples, judge them, print the answer."""
+    """Collect samples, diagnose them and print the result."""
     from ...analysis.diagnosis.judge import judge
     from ...analysis.diagnosis.window import WindowBuilder
 
     pid = _pid(arguments.pid)
     if arguments.since is not None and (arguments.source or arguments.demo or getattr(arguments, "for") is not None):
-        raise UsageError("why: --since reads the history of this machine;", "leave out --for, --source and --demo.")
+        raise UsageError("why: --since cannot be combined with --for, --source or --demo;", "choose one.")
     builder = WindowBuilder()
     names: dict[int | None, str] = {}
     for snapshot in _samples(arguments):
@@ -54,7 +54,7 @@ def _samples(arguments: Arguments) -> Iterable[Snapshot]:
 
 
 def _watched(arguments: Arguments) -> Iterator[Snapshot]:
-    """Yield samples for as long as was asked, with a progress bar; Ctrl-C ends it early."""
+    """Yield samples for the requested time, with a progress bar; Ctrl-C ends it early."""
     from ...analysis.diagnosis.wanted import WANTED
     from ...present.terminal import capable, theme_for
     from ...surfaces.why.progress import Progress
@@ -81,7 +81,7 @@ def _watched(arguments: Arguments) -> Iterator[Snapshot]:
 
 
 def _recorded(spec: str, long: float | None) -> Iterator[Snapshot]:
-    """Yield the samples of a recording at once; @START skips, a speed is ignored."""
+    """Yield the samples of a recording without waiting; @START skips, a speed is ignored."""
     from ...sources.replay.spec import parse_spec
     from ...store.recording import read_recording
 
@@ -105,7 +105,7 @@ def _remembered(since: float) -> Iterator[Snapshot]:
 
 
 def _chosen(arguments: Arguments, samples: Iterator[Snapshot]) -> Iterator[Snapshot]:
-    """Yield samples with only the GPUs that were named."""
+    """Yield samples with only the selected GPUs."""
     from ...model.select import choose_gpus
     from ...model.snapshot import Snapshot
 
@@ -131,20 +131,18 @@ def _pid(text: str | None) -> int | None:
 
 
 def _about(diagnosis: Diagnosis, pid: int) -> Diagnosis:
-    """Return the verdicts of the GPUs that a process, or one of its children, was on."""
+    """Return the verdicts of the GPUs used by a process or one of its children."""
     from ...model.verdict import Diagnosis
 
     family = _family(pid)
     found = [one for one in diagnosis if any(holder.pid in family for holder in one.processes)]
     if not found:
-        raise UsageError(
-            f"why: process {pid} was not seen on a GPU;", "`gpulse status --processes` lists those that are."
-        )
+        raise UsageError(f"why: process {pid} does not use a GPU;", "see `gpulse status --processes`.")
     return Diagnosis(found, diagnosis.start, diagnosis.end, diagnosis.samples)
 
 
 def _family(pid: int) -> set[int]:
-    """Return a process and its descendants that still run."""
+    """Return a process and its running descendants."""
     from ...sources.processes import LinuxMachine
 
     machine = LinuxMachine(os.environ.get("GPULSE_ROOT", ""))
@@ -179,22 +177,22 @@ VERB = Verb(
     "why",
     VERBS["why"],
     (
-        Option("pid", value="PID", help="Only the GPUs that this process or its children are on"),
+        Option("pid", value="[PID]", help="Only explain the GPUs used by this process or its children"),
         Option("--for", value="TIME", parse=seconds("--for", 2, 86400),
-               help="How long to watch (default: 30s); with replay:FILE, how much of it to judge"),
+               help="How long to sample; with replay:FILE, how much of the recording to read (default: 30s; replay: all)"),
         Option("--since", value="TIME", parse=parse_duration,
-               help="Judge the recorded history of this machine instead, the last 2h for instance"),
+               help="Use the last TIME of this machine's history instead of sampling, for example 2h"),
         Option("--interval", "-n", value="SECONDS", default=_INTERVAL, parse=seconds("--interval", 0.1, 60),
-               help="Time between samples (default: 0.25)"),
+               help="Time between samples, in seconds (default: 0.25)"),
         Option("--json", default=False, help="Print the diagnosis as one JSON object"),
         *COMMON,
     ),
     run,
     (
-        ("gpulse why", "watch all GPUs for 30 s, then explain"),
-        ("gpulse why 4242", "the GPUs of one process"),
-        ("gpulse why --gpu 0 --for 1m --json", "for scripts"),
-        ("gpulse why --since 2h", "from the history"),
-        ("gpulse why --source replay:run.ndjson.gz", "a recording"),
+        ("gpulse why", "sample all GPUs for 30 s, then explain"),
+        ("gpulse why 4242", "explain the GPUs of one process"),
+        ("gpulse why --gpu 0 --for 1m --json", "print JSON for scripts"),
+        ("gpulse why --since 2h", "explain the last two hours"),
+        ("gpulse why --source replay:run.ndjson.gz", "explain a recording"),
     ),
 )  # fmt: skip

@@ -79,7 +79,7 @@ def open_to_read(path: str) -> sqlite3.Connection:
     """Open a history that somebody else may be writing; raise HistoryError when it is not there or cannot be read."""
     if not os.path.exists(path):
         raise HistoryError(
-            f"there is no history at {path} yet.", "`gpulse record --history` or `gpulse serve` keeps one."
+            f"no history found at {path}.", "Record one with `gpulse record --history` or `gpulse serve`."
         )
     from urllib.parse import quote
 
@@ -116,7 +116,7 @@ def _opened(address: str, path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(address, uri=True, timeout=2.0, isolation_level=None, check_same_thread=False)
     try:
         if not _is_ours(connection, path):
-            raise HistoryError(f"{path} holds no history yet;", "nothing has been recorded.")
+            raise HistoryError(f"{path} contains no history yet;", "nothing has been recorded.")
     except BaseException:  # whatever it was, the file must not stay open
         connection.close()
         raise
@@ -134,7 +134,7 @@ def _is_ours(connection: sqlite3.Connection, path: str) -> bool:
         raise HistoryError(f"{path} is a database, but not a history of gpulse;", "name another file.")
     if version > FORMAT:
         raise HistoryError(
-            f"{path} was written by a newer gpulse (format {version}, this one knows {FORMAT});",
+            f"{path} was written by a newer gpulse (format {version}, this version reads {FORMAT});",
             "update gpulse, or name another file.",
         )
     return True

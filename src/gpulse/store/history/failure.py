@@ -17,5 +17,5 @@ class HistoryBusy(HistoryError):
     """A history that somebody else writes; `holder` says who, as far as they tell."""
 
     def __init__(self, path: str, holder: str) -> None:
-        super().__init__(f"{path} is already written by {holder};", "read it instead, or name another file.")
+        super().__init__(f"{holder} already writes {path};", "read it instead, or name another file.")
         self.holder = holder

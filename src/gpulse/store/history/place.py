@@ -51,7 +51,7 @@ def prepare(path: str, system: str = SYSTEM, mounts: str = _MOUNTS) -> int:
     folder = os.path.dirname(os.path.abspath(path))
     if kind := network_type(folder, mounts):
         raise HistoryError(
-            f"{path} is on a network file system ({kind}), where a history cannot be kept;",
+            f"{path} is on a network file system ({kind}), which is not supported for a history;",
             f"name a file on a local disk, such as /var/tmp/gpulse-{os.geteuid()}/{_FILE}.",
         )
     shared = folder == os.path.abspath(system)
@@ -62,13 +62,13 @@ def prepare(path: str, system: str = SYSTEM, mounts: str = _MOUNTS) -> int:
                 os.chmod(folder, 0o755)  # whatever the umask is
         status = os.lstat(folder)
     except OSError as error:
-        raise HistoryError(f"{folder} cannot be made: {error.strerror}.") from None
+        raise HistoryError(f"{folder} cannot be created: {error.strerror}.") from None
     if folder.startswith("/var/tmp/gpulse-") and (
         not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077
     ):  # anybody can have made it before us
-        raise HistoryError(f"{folder} is not this user's alone;", "remove it, or name another file.")
+        raise HistoryError(f"{folder} is accessible to other users;", "remove it, or name another file.")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise HistoryError(f"{folder} cannot be written;", "name a file in a folder that can.")
+        raise HistoryError(f"{folder} is not writable;", "name a file in a folder you can write to.")
     return 0o644 if shared else 0o600
 
 

@@ -149,7 +149,7 @@ class HistoryReader:
     def usage(self, start: float, end: float, by: str = "user", uuids: Collection[str] | None = None) -> list[Usage]:
         """Return what each user used, or each job, container, pod, name or gpu, of these GPUs; the most GPU hours first."""
         if by not in _OWNERS:
-            raise UsageError(f"usage cannot be told by {by!r};", f"take one of {', '.join(sorted(_OWNERS))}.")
+            raise UsageError(f"unknown usage owner {by!r};", f"choose one of {', '.join(sorted(_OWNERS))}.")
         totals: dict[str | None, Usage] = {}
         for use in self.processes(start, end):
             if uuids is not None and use.uuid not in uuids:

@@ -128,7 +128,7 @@ class HistoryWriter:
                 self._set_aside(error)
                 self._take_up(open_to_write(self.path, self._mode))
             except (OSError, sqlite3.Error) as again:
-                raise HistoryError(f"{self.path} is damaged ({error}) and cannot be set aside: {again}.") from None
+                raise HistoryError(f"{self.path} is damaged ({error}) and cannot be renamed: {again}.") from None
 
     def _take_up(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -149,8 +149,8 @@ class HistoryWriter:
 
     def _set_aside(self, error: Exception) -> None:
         aside = set_aside(self.path)
-        message = f"the history {self.path} was damaged ({error}) and is now {aside}; a new one was begun."
-        self._damage.append(Problem("history", message, "Delete it when nothing in it is wanted any more."))
+        message = f"the history {self.path} was damaged ({error}) and was renamed to {aside}; a new one was started."
+        self._damage.append(Problem("history", message, "Delete it if you do not need it."))
 
     def _attempt(self, now: float) -> None:
         try:
@@ -211,10 +211,14 @@ class HistoryWriter:
                 self._connection.execute("ROLLBACK")
             except sqlite3.Error:
                 pass  # SQLite has rolled back by itself
-        lost = f" and {self._lost} ticks are lost" if self._lost else ""
-        message = f"{self.path} cannot be written ({error}): {len(self._ticks)} ticks wait in memory{lost}."
+        lost = f" and {self._lost} samples were lost" if self._lost else ""
+        message = f"{self.path} cannot be written ({error}): {len(self._ticks)} samples are kept in memory{lost}."
         full = "full" in str(error) or "I/O" in str(error)
-        remedy = "Make room on the disk; it goes on by itself." if full else "It is tried again every few seconds."
+        remedy = (
+            "Free some disk space; recording resumes automatically."
+            if full
+            else "Writing is retried every few seconds."
+        )
         self._trouble = Problem("history", message, remedy)
 
     def _start_over(self, error: Exception | None) -> None:
@@ -230,7 +234,7 @@ class HistoryWriter:
             self._begin()
             self._trouble, self._retry = None, -1e9
         except (HistoryError, OSError) as again:
-            self._trouble = Problem("history", f"{self.path} cannot be begun anew: {again}")
+            self._trouble = Problem("history", f"{self.path} cannot be recreated: {again}")
             self._retry = self._clock.monotonic() + _RETRY_EVERY
 
     def _note_start(self, moment: float) -> None:

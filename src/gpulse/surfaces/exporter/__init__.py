@@ -1,4 +1,4 @@
-"""Prometheus, DCGM's names and OpenTelemetry: snapshots as series that other programs collect.
+"""Export snapshots as series: Prometheus, DCGM's names and OpenTelemetry.
 
-counters (what grows) → families and dcgm (what is said) → exporter (the page, made once a sample); otlp pushes the same.
+counters → families and dcgm → exporter (the page, rendered once per sample); otlp pushes the same data.
 """

@@ -1,4 +1,4 @@
-"""What grows from sample to sample: bytes and seconds added up from rates and reasons, XIDs, and values that were missing."""
+"""Counters over all samples: bytes and seconds integrated from rates and throttle reasons, XIDs, and missing values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ HOST = "host"
 GPU_RATES = tuple(metric for metric in GPU_METRICS.values() if metric.unit is BYTES_PER_SECOND)
 HOST_RATES = tuple(metric for metric in HOST_METRICS.values() if metric.unit is BYTES_PER_SECOND)
 _LONGEST = (
-    60.0  # seconds between samples beyond which the machine slept or its clock was set, and nobody knows what passed
+    60.0  # with more seconds between samples, the machine slept or its clock was set, and the interval is unknown
 )
-_NOT_MISSING = "xid_last"  # a GPU without an error has none to tell
+_NOT_MISSING = "xid_last"  # a GPU without errors has no XID
 
 
 def owners(snapshot: Snapshot) -> Iterator[tuple[str, Gpu, Gpu | None]]:
-    """Walk GPUs and MIG instances under a name each, with the GPU that an instance is part of; the same name twice is one."""
+    """Yield GPUs and MIG instances with a unique name, and the GPU of each instance; duplicates are skipped."""
     seen = set()
     for at, whole in enumerate(snapshot.gpus):
         parts = [(part.uuid or f"at {at}.{place}", part, whole) for place, part in enumerate(whole.instances)]
@@ -34,9 +34,9 @@ def owners(snapshot: Snapshot) -> Iterator[tuple[str, Gpu, Gpu | None]]:
 
 
 class Counters:
-    """Sums over all samples of one server, by owner (a GPU's UUID, or HOST); fed by one thread.
+    """Totals over all samples of one server, by owner (a GPU's UUID, or HOST); updated by one thread.
 
-    A rate counts for the time since the sample before, so that the sum divided by time is the rate again.
+    A rate applies to the interval since the previous sample, so that the total divided by time is the rate again.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Counters:
         self._last_xid: dict[str, float] = {}
 
     def add(self, snapshot: Snapshot) -> None:
-        """Take the next sample."""
+        """Add the next sample."""
         elapsed = snapshot.time - self._time if self._time is not None else 0.0
         seconds = elapsed if 0.0 < elapsed <= max(_LONGEST, 2 * self._before) else 0.0
         self._time, self._before = snapshot.time, elapsed
@@ -77,7 +77,7 @@ class Counters:
         if (reasons := gpu.throttle_reasons) is None:
             return
         sums = self.throttled.get(name)
-        if sums is None:  # from nought on, or the first time a reason shows would be no increase
+        if sums is None:  # start at 0, otherwise the first occurrence of a reason would not be an increase
             sums = self.throttled[name] = dict.fromkeys(gpu.throttle_reasons_supported or (), 0.0)
         for reason in reasons:
             sums[reason] = sums.get(reason, 0.0) + seconds

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from .counters import Counters
 
-# Keys whose catalog line names another field of DCGM, or none since only this face says them.
+# Keys whose catalog line has another DCGM field, or none because only this module exports them.
 _ALSO = {
     "remapped_rows_corrected": "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",
     "remapped_rows_uncorrected": "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
@@ -50,7 +50,7 @@ DCGM_WANTED = Wanted(
 
 
 def dcgm_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
-    """Yield the fields that dcgm-exporter has by default, and those it has on request, as far as gpulse knows them."""
+    """Yield the fields that dcgm-exporter exports by default or on request, as far as gpulse knows them."""
     told = [
         (name, gpu, _labels(gpu, whole, snapshot))
         for name, gpu, whole in owners(snapshot)
@@ -62,7 +62,7 @@ def dcgm_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
         metric = GPU_METRICS[key]
         yield Family(field, "counter" if metric.kind == "counter" else "gauge", metric.help, _samples(metric, gpus))
     xids = [(text, _xid(gpu)) for gpu, text in gpus]
-    help = "Code of the last XID error; 0 when there was none while gpulse watched."
+    help = "Code of the last XID error; 0 if there was none while gpulse was running."
     yield Family("DCGM_FI_DEV_XID_ERRORS", "gauge", help, [(text, code) for text, code in xids if code is not None])
     yield _reasons(gpus)
     for field, reasons in _VIOLATIONS.items():
@@ -72,11 +72,11 @@ def dcgm_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
             for text, sums, gpu in seconds
             if sums is not None and gpu.throttle_reasons is not None
         ]
-        yield Family(field, "counter", "Time in which clocks were lowered for this, in nanoseconds.", samples)
+        yield Family(field, "counter", "Time throttled for this reason, in nanoseconds.", samples)
 
 
 def _samples(metric: Metric, gpus: list[tuple[Gpu, str]]) -> list[tuple[str, float]]:
-    """Return the values in the units of DCGM: MiB, mJ, and shares as 0 to 100 but for profiling, which has 0 to 1."""
+    """Return the values in the units of DCGM: MiB, mJ, and percentages as 0 to 100, except profiling metrics, which are 0 to 1."""
     key, scale = metric.key, 1.0
     if metric.unit is BYTES:
         scale = 1 / (1 << 20)
@@ -106,7 +106,7 @@ def _reasons(gpus: list[tuple[Gpu, str]]) -> Family:
         for words, text in ((gpu.throttle_reasons, text) for gpu, text in gpus)
         if words is not None
     ]
-    field, help = GPU_METRICS["throttle_reasons"].dcgm, "Why clocks are below their maximum, as a bit mask."
+    field, help = GPU_METRICS["throttle_reasons"].dcgm, "Throttle reasons as a bit mask."
     return Family(field, "gauge", help, samples)
 
 
@@ -126,7 +126,7 @@ def _labels(gpu: Gpu, whole: Gpu | None, snapshot: Snapshot) -> str:
             ("device", None if number is None else f"nvidia{number}"),
             ("modelName", card.name),
             *instance,
-            *(("Hostname", host), ("hostname", host)),  # renamed in 2026: dashboards ask for either
+            *(("Hostname", host), ("hostname", host)),  # renamed in 2026: dashboards use either name
             ("DCGM_FI_DRIVER_VERSION", card.driver_version or snapshot.driver.get("version")),
         ]
     )

@@ -1,4 +1,4 @@
-"""The page that Prometheus scrapes: made once a sample, whoever and however many ask for it."""
+"""The page that Prometheus scrapes, rendered once per sample for all scrapers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 def wanted(processes: bool = False, dcgm: bool = False) -> Wanted:
-    """Return what must be sampled for a page with these parts."""
+    """Return the metrics to sample for a page with these parts."""
     asked = WANTED | PROCESS_WANTED if processes else WANTED
     if dcgm:
         from .dcgm import DCGM_WANTED
@@ -32,7 +32,7 @@ def wanted(processes: bool = False, dcgm: bool = False) -> Wanted:
 
 
 def prefers_openmetrics(accept: str) -> bool:
-    """Tell whether an Accept header asks for OpenMetrics at least as much as for plain text."""
+    """Return whether an Accept header prefers OpenMetrics to plain text."""
     shares = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
     for part in accept.lower().split(","):
         kind, *parameters = (word.strip() for word in part.split(";"))
@@ -43,9 +43,9 @@ def prefers_openmetrics(accept: str) -> bool:
 
 
 class Exporter:
-    """Series of all samples until now: `add` is called by one thread, `text` by any.
+    """Series of all samples so far: `add` is called by one thread, `text` by any.
 
-    Snapshots must be read for `wanted(...)`, or what nobody asked for looks absent.
+    Snapshots must include `wanted(...)`, otherwise values appear as missing.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Exporter:
         self._pages: dict[tuple[bool, bool, bool], bytes] = {}
 
     def add(self, snapshot: Snapshot, seconds: float | None = None) -> None:
-        """Take the next sample; `seconds` is how long reading it took, where that is known."""
+        """Add the next sample; `seconds` is its duration, if known."""
         with self._lock:
             self._counters.add(snapshot)
             self._latest = snapshot
@@ -65,7 +65,7 @@ class Exporter:
             self._pages.clear()
 
     def text(self, openmetrics: bool = False, processes: bool = False, dcgm: bool = False) -> bytes:
-        """Return the page of the last sample, TEXT or OPENMETRICS; with a series a process, with DCGM's names, when asked."""
+        """Return the page of the last sample as TEXT or OPENMETRICS, optionally with per-process series and DCGM's names."""
         asked = openmetrics, processes, dcgm
         with self._lock:
             page = self._pages.get(asked)
@@ -89,22 +89,22 @@ class Exporter:
         yield gap_family(self._counters)
 
     def _own(self) -> Iterator[Family]:
-        """Yield what the server says of itself."""
+        """Yield the series about the server itself."""
         latest, cpu = self._latest, time.process_time()
         version = labels([("version", __version__)])
         yield Family("gpulse_build_info", "info", "Version of gpulse.", [(version, 1)])
-        yield Family("gpulse_up", "gauge", "Whether there is a sample.", [("", float(latest is not None))])
-        yield Family("gpulse_samples_total", "counter", "Samples taken.", [("", self._counters.samples)])
+        yield Family("gpulse_up", "gauge", "Whether a sample has been taken.", [("", float(latest is not None))])
+        yield Family("gpulse_samples_total", "counter", "Number of samples taken.", [("", self._counters.samples)])
         if latest is not None:
             when = "Time of the last sample, in seconds since 1970."
             yield Family("gpulse_last_sample_timestamp_seconds", "gauge", when, [("", latest.time)])
         if self._sampling is not None:
-            took = "Time the last sample took to read."
+            took = "Duration of the last sample."
             yield Family("gpulse_sample_duration_seconds", "gauge", took, [("", self._sampling)])
         if self._made is not None:
-            took = "Time the last page took to write, of those not kept from another scrape of the same sample."
+            took = "Time to render the last page; cached pages do not count."
             yield Family("gpulse_scrape_duration_seconds", "gauge", took, [("", self._made)])
-        yield Family("process_cpu_seconds_total", "counter", "Processor time of the server until now.", [("", cpu)])
+        yield Family("process_cpu_seconds_total", "counter", "CPU time of the server.", [("", cpu)])
         if (memory := _resident()) is not None:
             yield Family("process_resident_memory_bytes", "gauge", "Resident memory of the server.", [("", memory)])
 
@@ -121,7 +121,7 @@ def _share(parameters: list[str]) -> float:
 
 
 def _resident() -> int | None:
-    """Return the bytes this process holds in memory; None where the kernel does not say."""
+    """Return the resident memory of this process in bytes; None if unknown."""
     import os
 
     try:

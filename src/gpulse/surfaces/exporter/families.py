@@ -1,4 +1,4 @@
-"""gpulse's own series: every number of the catalog in base units, who a GPU is and who uses it, and what the server itself costs."""
+"""gpulse's own series: every number of the catalog in base units, the identity and owner of each GPU, and the server's own cost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from .counters import Counters
 
-# The details are what a person asks for once; a series of each would be 130 more a GPU.
+# Details are not exported: they would add 130 series per GPU.
 GPU_SERIES = tuple(
     metric
     for metric in GPU_METRICS.values()
@@ -60,12 +60,12 @@ PROCESS_WANTED = Wanted(process=("pid", "name", *(metric.key for metric in PROCE
 
 
 def total_name(metric: Metric, thing: str) -> str:
-    """Return the name of the counter that a rate adds up to: gpulse_gpu_pcie_rx_bytes_total."""
+    """Return the name of the counter for a rate: gpulse_gpu_pcie_rx_bytes_total."""
     return f"{series_name(metric, thing).removesuffix('_per_second')}_total"
 
 
 class Member:
-    """A GPU or MIG instance that answers: the name its counters have, its labels as pairs and as text."""
+    """A responding GPU or MIG instance: the name of its counters, and its labels as pairs and as text."""
 
     __slots__ = ("gpu", "name", "pairs", "text", "whole")
 
@@ -77,19 +77,19 @@ class Member:
         self.text = labels(self.pairs)
 
     def processes(self) -> Iterable[Process]:
-        """Return its processes; those of a whole GPU with those of its instances."""
+        """Return its processes; for a whole GPU, including those of its instances."""
         return self.gpu.processes if self.whole is not None else self.gpu.all_processes()
 
 
 def gpu_families(snapshot: Snapshot, counters: Counters, processes: bool) -> Iterator[Family]:
-    """Yield the families of GPUs. A GPU that is lost or does not answer has none but up and its XIDs, which may say why."""
+    """Yield the families of GPUs. A GPU that is lost or not responding only has `up` and its XIDs, which may tell why."""
     there = _distinct(Member(*owner) for owner in owners(snapshot))
     members = [member for member in there if (member.whole or member.gpu).state not in DOWN]
     named = [(member.gpu, member.text) for member in members]
     identities = [(gpu_identity(member.gpu, member.whole), 1) for member in members]
-    yield Family("gpulse_gpu_info", "info", "What never changes of a GPU.", identities)
+    yield Family("gpulse_gpu_info", "info", "Identity of the GPU.", identities)
     up = [(member.text, float(member.gpu.state not in DOWN)) for member in there if member.whole is None]
-    yield Family("gpulse_gpu_up", "gauge", "Whether the GPU answers.", up)
+    yield Family("gpulse_gpu_up", "gauge", "Whether the GPU responds.", up)
     yield from (of_metric(metric, "gpu", named) for metric in GPU_SERIES)
     yield from _grown(members, counters)
     yield _xids(there, counters)
@@ -99,7 +99,7 @@ def gpu_families(snapshot: Snapshot, counters: Counters, processes: bool) -> Ite
 
 
 def host_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
-    """Yield the families of the machine."""
+    """Yield the families of the host."""
     host = [(snapshot.host, "")]
     yield from (of_metric(metric, "host", host) for metric in HOST_SERIES)
     for metric in HOST_RATES:
@@ -113,14 +113,14 @@ def host_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
 
 
 def gap_family(counters: Counters) -> Family:
-    """Return how often each metric was missing, and why."""
-    help = "Values that were asked for and missing in a sample, by reason."
+    """Return how often each metric was missing, by reason."""
+    help = "Requested values that are missing in the sample, by reason."
     samples = [(labels([("metric", key), ("reason", gap)]), n) for (key, gap), n in sorted(counters.gaps.items())]
     return Family("gpulse_gaps_total", "counter", help, samples)
 
 
 def _distinct(members: Iterable[Member]) -> list[Member]:
-    """Return each text of labels once: a page that has a series twice is refused whole."""
+    """Return each label text once: Prometheus rejects a page with duplicate series."""
     return list({member.text: member for member in members}.values())
 
 
@@ -138,7 +138,7 @@ def _grown(members: list[Member], counters: Counters) -> Iterator[Family]:
         if member.gpu.throttle_reasons is not None
         for reason, seconds in counters.throttled[member.name].items()
     ]
-    help = "Time in which clocks were below their maximum, by reason; as seen at the samples."
+    help = "Time in which clocks were below their maximum, by reason, based on samples."
     yield Family("gpulse_gpu_throttle_seconds_total", "counter", help, reasons)
 
 
@@ -148,21 +148,23 @@ def _xids(members: list[Member], counters: Counters) -> Family:
         for member in members
         for code, count in counters.xids.get(member.name, {}).items()
     ]
-    return Family("gpulse_gpu_xid_errors_total", "counter", "Errors the driver reported while gpulse watched.", samples)
+    return Family(
+        "gpulse_gpu_xid_errors_total", "counter", "XID errors reported by the driver while gpulse was running.", samples
+    )
 
 
 def _use(members: list[Member]) -> Iterator[Family]:
     listed = [member for member in members if "processes" not in (member.whole or member.gpu).gaps]
     counts = [(member.text, sum(1 for _ in member.processes())) for member in listed if member.gpu.state == "ok"]
-    yield Family("gpulse_gpu_processes", "gauge", "Processes that use the GPU.", counts)
-    help = "Who holds the most memory of the GPU; one of them for each GPU, to be joined by uuid."
+    yield Family("gpulse_gpu_processes", "gauge", "Number of processes on the GPU.", counts)
+    help = "Owner of the process with the most memory on the GPU; one series per GPU, to join by uuid."
     tenants = [(member, _tenant(member.processes())) for member in listed]
     owned = [(labels([*member.pairs, *tenant]), 1) for member, tenant in tenants if tenant]
     yield Family("gpulse_gpu_job_info", "info", help, owned)
 
 
 def _tenant(processes: Iterable[Process]) -> list[tuple[str, str | None]]:
-    """Return who holds the most memory, all the processes of a job or user together; nothing where nobody is known."""
+    """Return the owner of the most memory, with all processes of a job or user added up; nothing if unknown."""
     held: dict[tuple[str | None, ...], float] = {}
     for process in processes:
         owner = process.user, process.job, process.container, process.pod

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     Point = tuple[float, dict[str, str]]
 
-_PACKAGE = "opentelemetry-exporter-otlp-proto-http"  # brings the SDK with it
+_PACKAGE = "opentelemetry-exporter-otlp-proto-http"  # this package includes the SDK
 _UNITS = {BYTES: "By", CELSIUS: "Cel", JOULE: "J", MEGAHERTZ: "Hz", PERCENT: "1", SECOND: "s", WATT: "W"}
-# What the conventions of v1.44 name for a GPU: the instrument, its unit, and from what, with the attribute that tells them apart.
+# Names of the conventions v1.44 for a GPU: the instrument, its unit, its metric, and the attribute that distinguishes them.
 _CONVENTIONS: tuple[tuple[str, str, str, tuple[tuple[Number, str, str], ...]], ...] = (
     ("hw.gpu.utilization", "gauge", "1", (
         (Gpu.utilization, "hw.gpu.task", "general"),
@@ -47,9 +47,9 @@ _STATES = ("ok", "degraded", "failed")
 
 
 class OtlpPush:
-    """Sends the last sample to `endpoint` (http://host:4318/v1/metrics) every `interval` seconds, from a thread of the SDK's.
+    """Sends the last sample to `endpoint` (http://host:4318/v1/metrics) every `interval` seconds, from a thread of the SDK.
 
-    `add` takes each sample and never waits for the network; `stop` sends once more and waits `patience` seconds at most.
+    `add` receives each sample and never waits for the network; `stop` sends once more and waits at most `patience` seconds.
     """
 
     def __init__(self, endpoint: str, interval: float = 15.0, patience: float = 5.0) -> None:
@@ -62,13 +62,13 @@ class OtlpPush:
         self._provider: Any = None
 
     def add(self, snapshot: Snapshot) -> None:
-        """Take the next sample."""
+        """Add the next sample."""
         with self._lock:
             self._counters.add(snapshot)
             self._latest = snapshot
 
     def start(self) -> None:
-        """Begin to push; raise GpulseError when the package is missing."""
+        """Start pushing; raise GpulseError if the package is missing."""
         exporters = load("opentelemetry.exporter.otlp.proto.http.metric_exporter", _PACKAGE)
         readers = load("opentelemetry.sdk.metrics.export", _PACKAGE)
         exporter = exporters.OTLPMetricExporter(endpoint=self._endpoint, timeout=self._patience)
@@ -78,14 +78,14 @@ class OtlpPush:
         resource = load("opentelemetry.sdk.resources", _PACKAGE).Resource.create(
             {"service.name": "gpulse", "service.version": __version__}
         )
-        # a provider of its own: the program's global one is not ours to set
+        # a separate provider: the global one belongs to the program
         self._provider = load("opentelemetry.sdk.metrics", _PACKAGE).MeterProvider(
             metric_readers=[reader], resource=resource, shutdown_on_exit=False
         )
         self._instruments(self._provider.get_meter("gpulse", __version__))
 
     def stop(self) -> None:
-        """Push what is left and end the thread."""
+        """Push the remaining data and end the thread."""
         provider, self._provider = self._provider, None
         if provider is not None:
             provider.shutdown(timeout_millis=1000 * self._patience)
@@ -114,7 +114,7 @@ class OtlpPush:
         points: Callable[[str, Gpu], Iterable[Point]],
         down: bool = False,
     ) -> None:
-        """Make an instrument that asks `points` of each GPU that answers, with `down` of the others too."""
+        """Create an instrument that reads `points` of each responding GPU, with `down` also of the others."""
         observation = load("opentelemetry.metrics", _PACKAGE).Observation
 
         def callback(_: Any) -> list[Any]:
@@ -155,7 +155,7 @@ def _reading(sources: Iterable[tuple[Metric, str, str]]) -> Callable[[str, Gpu],
         for metric, attribute, word in sources:
             value = gpu.get(metric.key)
             if isinstance(value, (int, float)):
-                # a share of 57 % is 0.57 and not 0.5700000000000001
+                # 57 % is 0.57 and not 0.5700000000000001
                 yield round(value * metric.unit.base, 9), {attribute: word} if attribute else {}
 
     return points
@@ -176,6 +176,6 @@ def _attributes(gpu: Gpu, whole: Gpu | None) -> dict[str, str]:
         "hw.parent": whole.uuid if whole else None,
         "hw.driver_version": card.driver_version,
     }
-    # lone surrogates of a name that is no UTF-8 would end the whole push
+    # lone surrogates of a name that is not UTF-8 would fail the whole push
     texts = {key: text.encode(errors="backslashreplace").decode() for key, text in told.items() if text}
     return {"hw.type": "gpu", **texts}

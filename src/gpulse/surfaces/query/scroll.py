@@ -94,7 +94,7 @@ PROCESS = (
 )
 GPU_ONLY = frozenset({"memory_protected_used"})
 GROUPS = {
-    "p": "power and heat",
+    "p": "power and temperature",
     "u": "utilization",
     "c": "clocks",
     "m": "memory",

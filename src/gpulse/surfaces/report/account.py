@@ -93,7 +93,9 @@ class _Account:
     def run(self, name: str) -> Run:
         """Return what was added as a value."""
         if self.first is None or self.last is None:
-            raise RecordingError(f"{name} holds no snapshot for this time.", "Name another time, or another file.")
+            raise RecordingError(
+                f"{name} contains no samples in this time range.", "Choose another time range or file."
+            )
         start, end = self.first.time, self.last.time
         self._note(self._detector.finish())
         for uuid, meter in self._meters.items():

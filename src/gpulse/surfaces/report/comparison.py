@@ -93,12 +93,12 @@ def comparison_document(first: Run, second: Run, title: str = "") -> Document:
     loud = {at: "changed" for at, difference in enumerate(found) if difference.matters}
     telling = [difference for difference in found if difference.matters]
     blocks: list[Block] = [
-        Lines("What differs", _headline(telling)),
+        Lines("Differences", _headline(telling)),
         TableBlock(
             "Figures",
             ("Figure", "A", "B", "Difference"),
             [_runs_row(runs), *(difference.row() for difference in found)],
-            caption="Marked: more than 5 %, and more than parts of either run differ among themselves. Means over all GPUs.",
+            caption="Marked: differences of more than 5 % that also exceed the variation within each run. Means over all GPUs.",
             styles={at + 1: style for at, style in loud.items()},
         ),
         *_verdicts(runs, names),
@@ -144,7 +144,7 @@ def differences(first: Run, second: Run) -> list[Difference]:
         Difference("Energy", (one.energy, two.energy), energy_text, floor=36.0),
         Difference("Energy per step", (_per_step(first), _per_step(second)), energy_text),
         Difference("Idle", (idle_share(one), idle_share(two)), "{:.0f} %".format, floor=1.0),
-        Difference("Throttled, the worst GPU", (_held(first), _held(second)), duration_text, floor=1.0),
+        Difference("Throttled (worst GPU)", (_held(first), _held(second)), duration_text, floor=1.0),
         Difference("Host CPU", (_host(first), _host(second)), "{:.0f} %".format, floor=1.0),
     ]
     counts = [
@@ -173,7 +173,7 @@ def _noise(run: Run, key: str) -> float:
 
 def _headline(telling: Sequence[Difference]) -> list[Cell]:
     if not telling:
-        return ["Nothing that matters: all figures agree within 5 %, or within what each run varies by itself."]
+        return ["No significant differences: all values agree within 5 % or within the variation of each run."]
     return [
         (
             f"{difference.title}: ",
@@ -210,7 +210,7 @@ def _gpu_pairs(first: Run, second: Run) -> TableBlock:
             rows.append([label, *activity, *peaks, *(quantity_text("W", watts) for watts in powers)])
     name = "SM" if key == "sm_active" else "Util."
     header = ("GPU", f"{name} A", f"{name} B", "Peak memory A", "Peak memory B", "Power A", "Power B")
-    return TableBlock("GPU by GPU", header, rows, caption="GPUs in their order.")
+    return TableBlock("GPU by GPU", header, rows, caption="GPUs by index.")
 
 
 def _machines(first: Run, second: Run) -> list[list[Cell]]:

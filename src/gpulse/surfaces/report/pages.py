@@ -109,7 +109,7 @@ def gpu_table(run: Run) -> TableBlock:
     """Return a row for each GPU."""
     rows = [_gpu_row(label, gpu) for label, gpu in zip(run.labels, run.summary.gpus, strict=True)]
     return TableBlock(
-        "GPUs", _GPU_HEADER, rows, caption="Each GPU over the run; means unless said otherwise.", wide=("Throttled",)
+        "GPUs", _GPU_HEADER, rows, caption="Means over the run unless noted otherwise.", wide=("Throttled",)
     )
 
 
@@ -170,7 +170,7 @@ def _phase_table(summary: Summary) -> TableBlock:
         "Energy",
     )
     return TableBlock(
-        "Phases", header, rows, caption="What the program said it was doing; as finely as looks were taken."
+        "Phases", header, rows, caption="Phases reported by the program, at the resolution of the samples."
     )
 
 
@@ -195,12 +195,12 @@ def _process_table(run: Run) -> TableBlock:
         )
     header = ("User", "Program", "PID", "GPU", "Seen", "Peak memory", "SM share", "GPU-hours", "Job", "Command")
     more = len(run.uses) - _MOST_ROWS
-    caption = "Who used the GPUs; one that several hold at once counts for each in equal parts."
+    caption = "GPU usage by process; a GPU shared by several processes is divided equally."
     return TableBlock(
         "Processes",
         header,
         rows,
-        caption=caption + (f" {more:,} more are left out." if more > 0 else ""),
+        caption=caption + (f" {more:,} more are not shown." if more > 0 else ""),
         words=2,
         wide=("GPU", "Seen", "Job", "Command"),
     )
@@ -220,18 +220,18 @@ def _event_table(run: Run) -> TableBlock:
     more = len(found) - len(kept)
     return TableBlock(
         "Events",
-        ("Into the run", "Clock (UTC)", "Lasted", "What happened"),
+        ("Into the run", "Clock (UTC)", "Lasted", "Event"),
         rows,
-        caption=_counts(run) + (f" {more:,} more are left out." if more > 0 else ""),
+        caption=_counts(run) + (f" {more:,} more are not shown." if more > 0 else ""),
         words=2,
-        wide=("Lasted", "What happened"),
+        wide=("Lasted", "Event"),
         styles={at: style for at, (_, style, _, _) in enumerate(kept) if style != "label"},
     )
 
 
 def _counts(run: Run) -> str:
     said = [f"{name} {run.count(kind)}" for kind, name in _COUNTED.items() if run.count(kind)]
-    return f"How often: {', '.join(said)}." if said else ""
+    return f"Number of events: {', '.join(said)}." if said else ""
 
 
 def machine_table(run: Run) -> TableBlock:
@@ -271,7 +271,7 @@ def _peak(run: Run) -> tuple[str, str]:
 def _mean_power(run: Run) -> str:
     watts = sum(stats.mean for stats in run.stats("power_draw"))
     mean = f"{watts:,.0f} W on average" if watts else ""
-    return f"{mean}, from power, not counted" if run.estimated else mean
+    return f"{mean}, estimated from power" if run.estimated else mean
 
 
 def _throttled(run: Run) -> tuple[Cell, Cell]:

@@ -157,5 +157,5 @@ def _bound(option: str, text: str, first: float) -> float:
     try:
         return parse_time(text)
     except RecordingError:
-        remedy = "write it as 2026-11-15T06:00:00Z, or as 10m: so far into the recording."
+        remedy = "write it as 2026-11-15T06:00:00Z, or as 10m for 10 minutes into the recording."
         raise UsageError(f"{option}: {text!r} is not a time;", remedy) from None

@@ -20,7 +20,7 @@ def form_of(path: str) -> str:
     """Return the form that the name of a file asks for; raise UsageError when it asks for none."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _SUFFIXES:
-        raise UsageError(f"{path!r} does not say what to write;", "end it in .html, .md or .json.")
+        raise UsageError(f"{path!r} has no known extension;", "use .html, .md or .json.")
     return _SUFFIXES[suffix]
 
 

@@ -1,4 +1,4 @@
-"""The live screen: a painter from state to a grid, a diff, one write a frame; keys and mouse change the state.
+"""The live screen: a painter from state to grid, a diff, and one write per frame; keys and mouse change the state.
 
-May import: analysis, present, sampling and below. Never here: drivers, other surfaces.
+May import analysis, present, sampling and below, but no drivers and no other surfaces.
 """

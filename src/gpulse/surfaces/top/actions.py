@@ -1,4 +1,4 @@
-"""Keys to actions: one line a key; help and hints are made from this table."""
+"""Keys and their actions, one line per action; help and hints are generated from this table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PANELS = ("", "processes", "gpus", "charts")
 
 
 class Action:
-    """What some keys do: `what` in words for the help, `hint` in a word for the bottom line where it is worth one."""
+    """An action and its keys: `what` is its description for the help, `hint` its label in the bottom line, if any."""
 
     __slots__ = ("hint", "keys", "run", "what")
 
@@ -83,11 +83,11 @@ def _tag(state: State) -> str | None:
 
 def _signal(state: State) -> None:
     if state.readonly:
-        state.message = "signals are off: this screen was opened with --readonly"
+        state.message = "signals are disabled: gpulse was started with --readonly"
     elif state.back:
-        state.message = "this is the past: press l to return to now"
+        state.message = "not live: press l to return to live data"
     elif state.selected is None and not state.tagged:
-        state.message = "no process is selected"
+        state.message = "no process selected"
     else:
         state.dialog, state.choice = "signal", 0
 
@@ -151,32 +151,32 @@ def _pace(factor: float) -> Callable[[State], str | None]:
 
 
 ACTIONS = (
-    Action(("f1", "?", "h"), "this help", _dialog("help"), "help"),
+    Action(("f1", "?", "h"), "show this help", _dialog("help"), "help"),
     Action(("f2", "S"), "settings", _dialog("settings"), "setup"),
     Action(("/", "f3", "f4"), "filter: user:ada gpu:0-3 mem>1G train", _filter, "filter"),
-    Action(("f5", "t"), "processes below those that started them", _toggle_tree, "tree"),
+    Action(("f5", "t"), "show processes as a tree", _toggle_tree, "tree"),
     Action(("g",), "group by user, container, job", _next_group, "group"),
-    Action(("f6", "o"), "choose what to sort by", _dialog("sort"), "sort"),
-    Action(("<", ","), "sort by the column before; in the settings, move one", _sort_step(-1)),
-    Action((">", "."), "sort by the column after; in the settings, move one", _sort_step(1)),
-    Action(("r", "I"), "turn the order round", _reverse),
+    Action(("f6", "o"), "choose the sort column", _dialog("sort"), "sort"),
+    Action(("<", ","), "sort by the previous column; in settings: move column", _sort_step(-1)),
+    Action((">", "."), "sort by the next column; in settings: move column", _sort_step(1)),
+    Action(("r", "I"), "reverse the order", _reverse),
     Action(("f9", "k"), "send a signal", _signal, "kill"),
     Action(("space",), "tag a process", _tag),
-    Action(("enter",), "everything about a process", _dialog("details")),
-    Action(("tab", "e"), "give one panel the whole screen", _enlarge),
-    Action(("H",), "machine on or off", _panel("host")),
-    Action(("C",), "charts on or off", _panel("charts")),
-    Action(("P",), "processes on or off", _panel("processes")),
-    Action(("m",), "charts of the next GPU, or of all", _next_chart_gpu, "gpu"),
-    Action(("s",), "charts over a longer time", _next_span, "span"),
+    Action(("enter",), "process details", _dialog("details")),
+    Action(("tab", "e"), "maximize a panel", _enlarge),
+    Action(("H",), "show or hide the host", _panel("host")),
+    Action(("C",), "show or hide charts", _panel("charts")),
+    Action(("P",), "show or hide processes", _panel("processes")),
+    Action(("m",), "charts of the next GPU or all", _next_chart_gpu, "gpu"),
+    Action(("s",), "change the time span of charts", _next_span, "span"),
     Action(("p", "z"), "pause", _pause, "pause"),
     Action(("[",), "5 seconds back", _step_back(5)),
-    Action(("]",), "5 seconds on", _step_back(-5)),
-    Action(("{",), "a minute back", _step_back(60)),
-    Action(("}",), "a minute on", _step_back(-60)),
-    Action(("l",), "back to now", _live),
-    Action(("+", "="), "look more often", _pace(0.5)),
-    Action(("-",), "look less often", _pace(2.0)),
+    Action(("]",), "5 seconds forward", _step_back(-5)),
+    Action(("{",), "1 minute back", _step_back(60)),
+    Action(("}",), "1 minute forward", _step_back(-60)),
+    Action(("l",), "back to live", _live),
+    Action(("+", "="), "shorter interval", _pace(0.5)),
+    Action(("-",), "longer interval", _pace(2.0)),
     Action(("w",), "save the settings", _move("save")),
     Action(("up",), "", _move("up")),
     Action(("down", "j"), "", _move("down")),
@@ -184,25 +184,25 @@ ACTIONS = (
     Action(("pagedown",), "", _move("pagedown")),
     Action(("home",), "", _move("home")),
     Action(("end", "G"), "", _move("end")),
-    Action(("escape",), "close, or forget filter and tags", _escape),
-    Action(("ctrl-l",), "draw everything anew", _move("redraw")),
-    Action(("f10", "q", "ctrl-c"), "leave", _quit, "quit"),
+    Action(("escape",), "close; clear filter and tags", _escape),
+    Action(("ctrl-l",), "redraw", _move("redraw")),
+    Action(("f10", "q", "ctrl-c"), "quit", _quit, "quit"),
 )
 BY_KEY = {key: action for action in ACTIONS for key in action.keys}
 
 
 def action_for(state: State, key: str) -> Action | None:
-    """Return what a key does now; in a recording, what moves it comes first."""
+    """Return the action of a key; in a recording, playback keys take precedence."""
     return next((action for action in _now(state.player is not None) if key in action.keys), None)
 
 
 def help_table(recording: bool = False) -> list[tuple[str, str]]:
-    """Return keys and what they do, for the help."""
+    """Return the keys and their descriptions, for the help."""
     return [(" ".join(action.keys), action.what) for action in _now(recording) if action.what]
 
 
 def hints(recording: bool = False) -> list[tuple[str, str]]:
-    """Return the key and the word of those worth a hint."""
+    """Return key and label of the actions shown in the bottom line."""
     return [
         (action.keys[0].upper() if action.keys[0].startswith("f") else action.keys[0], action.hint)
         for action in _now(recording)
@@ -211,7 +211,7 @@ def hints(recording: bool = False) -> list[tuple[str, str]]:
 
 
 def _now(recording: bool) -> tuple[Action, ...]:
-    """Return the actions that keys have now, each with the keys that no action before it has taken."""
+    """Return the current actions, each with the keys that no earlier action has taken."""
     if not recording:
         return ACTIONS
     from .replay import REPLAY

@@ -204,7 +204,7 @@ class App:
         if state.dialog != "signal":
             self._targets = []
         elif not self._sampler.source.machine.real:
-            state.dialog, state.message = "", "these processes are not of this machine"
+            state.dialog, state.message = "", "these processes are not on this machine"
         else:
             from .panels import signal_menu
             from .signals import target

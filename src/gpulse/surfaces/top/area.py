@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Area:
-    """Where a panel may draw: its first row and column, and how many of each it has; either may be 0."""
+    """Where a panel may draw: its first row and column, and the number of rows and columns, which may be 0."""
 
     __slots__ = ("column", "columns", "row", "rows")
 
@@ -20,7 +20,7 @@ class Area:
         return self.row + self.rows
 
     def holds(self, row: int, column: int) -> bool:
-        """Tell whether a cell lies inside."""
+        """Return whether a cell is inside."""
         return self.row <= row < self.end and self.column <= column < self.column + self.columns
 
     def __repr__(self) -> str:

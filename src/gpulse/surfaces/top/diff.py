@@ -1,4 +1,4 @@
-"""What changed between two screens, as the shortest bytes a terminal needs; nothing where nothing changed."""
+"""The difference between two screens as terminal output, as short as possible; empty if nothing changed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...present.theme import Theme
 
-_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # drawn at once where the terminal knows synchronised updates
-_NEAR = 4  # unchanged cells between two changes that are cheaper to write again than to jump over
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # drawn atomically if the terminal supports synchronized updates
+_NEAR = 4  # unchanged cells between two changes that are cheaper to rewrite than to skip
 
 
 def difference(before: Grid | None, after: Grid, theme: Theme) -> str:
@@ -40,7 +40,7 @@ def difference(before: Grid | None, after: Grid, theme: Theme) -> str:
 
 
 def _runs(old_chars: list[str], old_styles: list[str], chars: list[str], styles: list[str]) -> list[tuple[int, int]]:
-    """Return where a row changed: starts and ends, near ones joined, never in the middle of a wide character."""
+    """Return the changed spans of a row: near ones are joined, and none splits a wide character."""
     changed = [at for at in range(len(chars)) if chars[at] != old_chars[at] or styles[at] != old_styles[at]]
     runs: list[list[int]] = []
     for at in changed:

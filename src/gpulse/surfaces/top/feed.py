@@ -1,4 +1,4 @@
-"""Where the app's looks come from while a machine is watched: a bus, whose thread waits for the driver."""
+"""The app's live samples: from a bus, whose thread waits for the driver."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class LiveFeed:
-    """Looks as the driver gives them. `wake` is called, in another thread, when there is one."""
+    """Live samples. `wake` is called in another thread when there is a new one."""
 
-    patience = None  # only a sample or a key can bring something to do
+    patience = None  # there is nothing to do until a sample or a key arrives
 
     def __init__(self, sampler: Sampler, state: State, wake: Callable[[], None]) -> None:
         self._state = state
@@ -25,7 +25,7 @@ class LiveFeed:
         self._bus.start()
 
     def samples(self) -> list[Snapshot]:
-        """Return the samples that are new."""
+        """Return the new samples."""
         self._bus.interval = self._state.settings.interval
         found = []
         while (fresh := self._subscription.get(0)) is not None:
@@ -33,5 +33,5 @@ class LiveFeed:
         return found
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop sampling."""
         self._bus.close()

@@ -1,11 +1,11 @@
-"""The filter language: words that a process must fit, in whatever state the typing is.
+"""The filter language: words that a process must match, also while the filter is being typed.
 
-python            user, name, command, container or job holds the text
-user:ada job=17   one field holds the text, or equals it with =; also name command container pod job
+python            user, name, command, container or job contains the text
+user:ada job=17   one field contains the text, or equals it with =; also name command container pod job
 gpu:0,2-3 gpu:1:2 on one of these GPUs, or on an instance of one
 pid:12 type:C     this process; this way of using the GPU
-mem>1G sm>=50     compared in the words of sizes, durations and per cent; also bw enc dec cpu tree host time children
-!word -word       not that; quotes hold spaces, and what begins with a quote is plain text
+mem>1G sm>=50     comparison with a size, duration or percentage; also bw enc dec cpu tree host time children
+!word -word       negation; quoted text may contain spaces and is always plain text
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _QUOTES = "\"'"
 
 
 class Find:
-    """A filter made of words that must all fit. Any text makes one: a word that is not understood is looked for as plain text.
+    """A filter of words that must all match. Any text is valid: an unknown word is searched as plain text.
 
-    `note` says what was not understood, or is empty. A value that is missing fits no comparison.
+    `note` describes what was not understood, or is empty. A missing value matches no comparison.
     """
 
     __slots__ = ("_plain", "_tests", "note", "text")
@@ -54,7 +54,7 @@ class Find:
     def __init__(self, text: str) -> None:
         self.text = text
         notes: list[str] = []
-        self._plain: list[tuple[str, bool]] = []  # text to find, and whether finding it is right
+        self._plain: list[tuple[str, bool]] = []  # text to find, and whether it must or must not be found
         self._tests: list[tuple[Test, bool]] = []
         for word, literal, right in _words(text):
             try:
@@ -72,7 +72,7 @@ class Find:
         return bool(self._plain or self._tests)
 
     def fits(self, row: ProcessRow) -> bool:
-        """Tell whether a process fits every word."""
+        """Return whether a process matches every word."""
         for test, right in self._tests:
             if test(row) is not right:
                 return False
@@ -85,7 +85,7 @@ class Find:
         return True
 
     def apply(self, rows: Iterable[ProcessRow]) -> list[ProcessRow]:
-        """Return the rows that fit, in their order."""
+        """Return the matching rows, in their order."""
         fits = self.fits
         return [row for row in rows if fits(row)] if self else list(rows)
 
@@ -99,7 +99,7 @@ def _haystack(row: ProcessRow) -> str:
 
 
 def _words(text: str) -> Iterator[tuple[str, bool, bool]]:
-    """Walk the words: the text without quotes, whether it began with one, and whether it is to be found or not to be found."""
+    """Yield the words: the text without quotes, whether it was quoted, and whether it must or must not be found."""
     at, end = 0, len(text)
     while at < end:
         if text[at].isspace():
@@ -114,7 +114,7 @@ def _words(text: str) -> Iterator[tuple[str, bool, bool]]:
 
 
 def _word(text: str, at: int) -> tuple[str, int]:
-    """Read one word from a place on; a quote that is not closed yet reaches to the end."""
+    """Parse one word from a position; an unclosed quote extends to the end."""
     word, quote = "", ""
     while at < len(text) and (quote or not text[at].isspace()):
         char = text[at]
@@ -129,15 +129,15 @@ def _word(text: str, at: int) -> tuple[str, int]:
 
 
 def _test(word: str) -> Test | None:
-    """Return what a word asks of a row, None for plain text; raise UsageError for a word that only looks like a question."""
+    """Return the test for a word, None for plain text; raise UsageError for a malformed comparison."""
     name, operator, value = _split(word)
     if not operator or not name.replace("_", "").isalpha():
         return None
     key = _SHORT.get(name, name)
     if key not in _FIELDS:
-        raise UsageError(f"{name!r} is no field")
+        raise UsageError(f"unknown field {name!r}")
     if not value:
-        raise UsageError(f"{word!r} is not finished")
+        raise UsageError(f"{word!r} is incomplete")
     if operator in ("!=", "=="):
         test = _field(key, "=", value)
         return test if operator == "==" else lambda row: not test(row)
@@ -190,7 +190,7 @@ def _number(key: str, text: str) -> float:
 def _whole(text: str) -> int:
     if text.isascii() and text.isdecimal() and len(text) < 12:
         return int(text)
-    raise UsageError(f"{text!r} is not a whole number")
+    raise UsageError(f"{text!r} is not an integer")
 
 
 def _compared(key: str, operator: str, limit: float) -> Test:
@@ -206,7 +206,7 @@ def _compared(key: str, operator: str, limit: float) -> Test:
 
 
 def _placed(value: str) -> Test:
-    """Read GPUs: 0, 0-3, 1:2 for an instance, and lists of them with commas; a GPU means its instances too."""
+    """Parse GPUs: 0, 0-3, 1:2 for an instance, and comma-separated lists; a GPU includes its instances."""
     spans: list[tuple[int, int]] = []
     instances: set[tuple[int, int]] = set()
     for part in value.split(","):

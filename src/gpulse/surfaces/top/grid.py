@@ -1,4 +1,4 @@
-"""A screen in memory: one character and one style a cell; a wide character is followed by an empty cell."""
+"""A screen in memory: one character and one style per cell; a wide character is followed by an empty cell."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...present.line import Line
 
-WIDE_REST = ""  # what stands in the second cell of a wide character
+WIDE_REST = ""  # content of the second cell of a wide character
 
 
 class Grid:
-    """Cells of `columns` by `rows`, blank at first. Everything drawn is cut at the edges and never raises."""
+    """`columns` by `rows` cells, initially blank. Everything drawn is clipped at the edges and never raises."""
 
     __slots__ = ("chars", "columns", "rows", "styles")
 
@@ -23,7 +23,7 @@ class Grid:
         self.styles = [[""] * columns for _ in range(rows)]
 
     def put(self, row: int, column: int, text: str, style: str = "", cells: int | None = None) -> int:
-        """Write text from a cell on, at most `cells` of them; return the column after it. Text is made harmless here."""
+        """Write text at a position, at most `cells` cells; return the column after it. Control characters are escaped."""
         end = self.columns if cells is None else min(self.columns, column + cells)
         if not 0 <= row < self.rows or column >= end:
             return column
@@ -53,14 +53,14 @@ class Grid:
                 self.styles[at][start:end] = [style] * (end - start)
 
     def restyle(self, row: int, column: int, columns: int, style: str) -> None:
-        """Change the style of cells and leave their characters."""
+        """Change the style of cells but not their characters."""
         if 0 <= row < self.rows:
             start, end = max(0, column), min(self.columns, column + columns)
             if start < end:
                 self.styles[row][start:end] = [style] * (end - start)
 
     def text(self) -> list[str]:
-        """Return the rows as plain text, without spaces at their ends."""
+        """Return the rows as plain text, without trailing spaces."""
         return ["".join(row).rstrip() for row in self.chars]
 
     def _put_wide(self, row: int, column: int, text: str, style: str, end: int) -> int:
@@ -83,7 +83,7 @@ class Grid:
 
 
 def mend(grid: Grid) -> None:
-    """Replace halves of wide characters that something was drawn over by a blank."""
+    """Replace halves of overwritten wide characters by a blank."""
     for chars in grid.chars:
         if WIDE_REST not in chars and all(map(str.isascii, chars)):
             continue
@@ -94,9 +94,9 @@ def mend(grid: Grid) -> None:
 
 
 def draw(grid: Grid, row: int, column: int, text: str, style: str = "") -> int:
-    """Write our own text, every character of which takes one cell, and return the column after it.
+    """Write trusted text whose characters all take one cell, and return the column after it.
 
-    Several times faster than `Grid.put`, which looks at each character; never for text that comes from outside.
+    Several times faster than `Grid.put`, which checks each character; never use it for untrusted text.
     """
     if not 0 <= row < grid.rows or column < 0 or column >= grid.columns:
         return column

@@ -1,4 +1,4 @@
-"""The last minutes: values for charts, and whole snapshots to step back to, both in little memory."""
+"""The last minutes: values for charts, and complete snapshots to step back to, both compact in memory."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ if TYPE_CHECKING:
 
     from ...model.snapshot import Snapshot
 
-_SAMPLES = 900  # whole snapshots kept, packed: 15 minutes at one a second, 2 KB each
-_POINTS = 43_200  # chart points kept a series: 12 hours at one a second, 4 bytes each
+_SAMPLES = 900  # complete snapshots, compressed: 15 minutes at one per second, 2 KB each
+_POINTS = 43_200  # chart points per series: 12 hours at one per second, 4 bytes each
 _NAN = float("nan")
 
 
 class History:
-    """What was seen, oldest first. Series are kept for the metrics named in `keys`, by GPU index; written by one thread."""
+    """Recorded samples, oldest first. Series are kept for the metrics in `keys`, by GPU index; written by one thread."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         self.keys = tuple(keys)
         self.times: array[float] = array("d")
-        self.turns = 0  # how often the clock was set back: what was drawn from the old times is void
+        self.turns = 0  # how often the clock was set back, which invalidates what was drawn before
         self._series: dict[tuple[int, str], array[float]] = {}
         self._packed: deque[tuple[float, bytes]] = deque(maxlen=_SAMPLES)
 
     def watch(self, keys: Iterable[str]) -> None:
-        """Keep series of these metrics from now on; those kept before stay."""
+        """Keep series of these metrics from now on; existing ones stay."""
         self.keys = tuple(dict.fromkeys((*self.keys, *keys)))
 
     def add(self, snapshot: Snapshot) -> None:
-        """Take in a sample. One that is earlier than the last, as after a clock was set back, ends what came after it."""
+        """Add a sample. If it is earlier than the last one, because the clock was set back, later samples are dropped."""
         if self.times and snapshot.time <= self.times[-1]:
             self._cut(snapshot.time)
         self.times.append(snapshot.time)
@@ -42,17 +42,17 @@ class History:
                 if series is None:
                     series = self._series[index, key] = array("f", [_NAN] * (len(self.times) - 1))
                 if len(series) == len(self.times):
-                    continue  # two that call themselves the same: the first counts
+                    continue  # two GPUs with the same index: the first one is used
                 value = gpu.get(key)
                 series.append(float(value) if isinstance(value, (int, float)) else _NAN)
         for series in self._series.values():
             if len(series) < len(self.times):
-                series.append(_NAN)  # a GPU that is gone leaves a hole
+                series.append(_NAN)  # a missing GPU leaves a gap
         self._trim()
         self._packed.append((snapshot.time, _pack(snapshot)))
 
     def prepend(self, times: Sequence[float], series: Mapping[tuple[int, str], Sequence[float]]) -> None:
-        """Put points before those that were seen, as far as they are older; what is drawn from the old times is void."""
+        """Prepend older points from the history; this invalidates what was drawn before."""
         from bisect import bisect_left
 
         count = len(times) if not self.times else bisect_left(times, self.times[0])
@@ -66,7 +66,7 @@ class History:
         self.turns += 1
 
     def series(self, gpu: int, key: str, since: float) -> tuple[Sequence[float], Sequence[float]]:
-        """Return times and values of a metric from a moment on; a missing value is NaN."""
+        """Return times and values of a metric since a time; a missing value is NaN."""
         start = self._first(since)
         values = self._series.get((gpu, key))
         return self.times[start:], values[start:] if values is not None else array(
@@ -74,11 +74,11 @@ class History:
         )
 
     def moments(self) -> list[float]:
-        """Return the times of the whole snapshots that can be stepped back to."""
+        """Return the times of the snapshots to step back to."""
         return [time for time, _ in self._packed]
 
     def sample_at(self, moment: float) -> Snapshot | None:
-        """Return the newest sample not later than a moment, or the oldest there is; None when there is none."""
+        """Return the newest sample not later than a time, or the oldest one; None if there is none."""
         found: bytes | None = None
         for time, packed in self._packed:
             if found is not None and time > moment:
@@ -101,7 +101,7 @@ class History:
         return bisect_left(self.times, since)
 
     def _trim(self) -> None:
-        if len(self.times) > _POINTS + 3600:  # now and then, not at every sample
+        if len(self.times) > _POINTS + 3600:  # from time to time, not at every sample
             drop = len(self.times) - _POINTS
             del self.times[:drop]
             for series in self._series.values():
@@ -109,7 +109,7 @@ class History:
 
 
 def _pack(snapshot: Snapshot) -> bytes:
-    import zlib  # after the first picture
+    import zlib  # loaded after the first frame
 
     from ...model.codec import to_line
 

@@ -1,4 +1,4 @@
-"""What was typed or clicked: bytes of a terminal to events, also when a sequence arrives in two reads."""
+"""Keyboard and mouse input: parse a terminal's bytes into events, also if a sequence arrives in two reads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class KeyEvent:
 
 
 class Keyboard:
-    """Turns bytes into events; the beginning of a sequence is kept until the rest comes or `flush` says it never will."""
+    """Parses bytes into events; an incomplete sequence is kept until the rest arrives or `flush` is called."""
 
     def __init__(self) -> None:
         self._bytes = b""
@@ -53,11 +53,11 @@ class Keyboard:
 
     @property
     def waiting(self) -> bool:
-        """Whether something unfinished is kept: after about 25 ms of silence it is to be flushed."""
+        """Whether an incomplete sequence is kept; flush it after about 25 ms without input."""
         return bool(self._text)
 
     def feed(self, data: bytes) -> list[KeyEvent]:
-        """Take what was read and return the events that are complete."""
+        """Add bytes and return the complete events."""
         self._bytes += data
         whole = self._bytes.decode("utf-8", "ignore")
         tail = len(self._bytes) - _complete(self._bytes)
@@ -67,7 +67,7 @@ class Keyboard:
         return self._take(False)
 
     def flush(self) -> list[KeyEvent]:
-        """Return what was kept as the keys it looks like: a lone Esc."""
+        """Return the kept bytes as single keys: a lone Esc."""
         return self._take(True)
 
     def _take(self, final: bool) -> list[KeyEvent]:
@@ -88,7 +88,7 @@ class Keyboard:
 
 
 def _complete(data: bytes) -> int:
-    """Return how many bytes form whole characters: a UTF-8 character may be cut at the end of a read."""
+    """Return how many bytes form complete characters: a UTF-8 character may be split between two reads."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte >= 0xC0:
@@ -112,7 +112,7 @@ def _sequence(text: str) -> list[KeyEvent]:
         return [KeyEvent(_NAMED[text])]
     if len(text) == 2:
         return [KeyEvent("escape"), KeyEvent(_key(text[1]))]  # Alt and a letter, or Esc typed just before it
-    return []  # a sequence we have no use for is swallowed, not typed
+    return []  # an unknown sequence is ignored
 
 
 def _mouse(button: int, column: int, row: int, pressed: bool) -> list[KeyEvent]:

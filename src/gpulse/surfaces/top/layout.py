@@ -1,4 +1,4 @@
-"""Where every panel goes: a pure function of the size of the screen and of what there is to show."""
+"""The layout of the panels: a pure function of the screen size and the content."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from .state import State
 
 PANELS = ("header", "gpus", "charts", "host", "processes", "events", "footer")
-CARD, GAP = 4, 2  # rows of a card without MIG instances; columns between things side by side
+CARD, GAP = 4, 2  # rows of a card without MIG instances; columns between adjacent items
 _NARROWEST_CARD, _WIDEST_CARD = 48, 110
 _NARROWEST_LINE = 36
-_CHARTS, _TABLE = 6, 5  # rows under which a chart says nothing, and a process table
+_CHARTS, _TABLE = 6, 5  # minimum rows of a chart and of the process table
 _TALLEST_CHARTS = 20
-_CARD_SHARES = (0.2, 0.35, 0.5)  # of the screen that cards may take: narrower ones before more of it
-_LINES_SHARE = 0.6  # of the screen: more than that in lines is set in several columns
+_CARD_SHARES = (0.2, 0.35, 0.5)  # share of the screen for cards; beyond it, cards get narrower first
+_LINES_SHARE = 0.6  # share of the screen for lines; beyond it, they are set in several columns
 
 
 class Shape:
-    """How the GPUs are drawn: as cards or lines, how many side by side, and how many rows that takes."""
+    """How the GPUs are drawn: as cards or lines, how many per row, and the number of rows."""
 
     __slots__ = ("across", "cards", "rows")
 
@@ -31,7 +31,7 @@ class Shape:
 
 
 def arrange(state: State) -> dict[str, Area]:
-    """Return an area for each panel by name; one that is hidden, or has no room, has no rows.
+    """Return the area of each panel by name; a hidden panel, or one without space, has no rows.
 
     Areas never overlap and never leave the screen, whatever its size.
     """
@@ -55,7 +55,7 @@ def arrange(state: State) -> dict[str, Area]:
 
 
 def _share(heights: dict[str, int], state: State, columns: int, body: int) -> None:
-    """Give the rows between header and footer to the panels, the GPUs first."""
+    """Distribute the rows between header and footer among the panels, GPUs first."""
     heights["events"] = 1 if body >= 14 else 0
     body -= heights["events"]
     if "host" not in state.hidden and body >= 9:
@@ -83,9 +83,11 @@ def _host_rows(state: State, columns: int, body: int) -> int:
 
 
 def _chart_rows(state: State, left: int) -> int:
-    """Share what is left with the processes: a third at least, more where few processes leave room."""
+    """Divide the remaining rows between charts and processes: at least a third for charts, more if there are few processes."""
     count = sum(1 for gpu in (state.shown.gpus if state.shown else ()) for _ in gpu.all_processes())
-    table = max(_TABLE, -(-(count + 3) // 8) * 8)  # in steps of 8: a process that comes or goes moves nothing
+    table = max(
+        _TABLE, -(-(count + 3) // 8) * 8
+    )  # in steps of 8, so that starting and ending processes do not move the layout
     return max(_CHARTS, min(_TALLEST_CHARTS, left - _TABLE, max(left // 3, min(left - table, left * 3 // 5))))
 
 
@@ -107,10 +109,10 @@ def _gpu_rows(state: State, columns: int, body: int) -> int:
 
 
 def shape_of(gpus: tuple[Gpu, ...], columns: int, rows: int) -> Shape:
-    """Return the roomiest way to draw the GPUs in so many rows; `rows` of the answer is larger where it must be scrolled."""
+    """Return the largest way to draw the GPUs in this number of rows; its `rows` is larger if it must be scrolled."""
     count = max(1, len(gpus))
     fewest, most = min(count, -(-columns // _WIDEST_CARD)), min(count, (columns + GAP) // (_NARROWEST_CARD + GAP))
-    # Rows that come out even first: a hole at the end of the last one looks like a GPU that is missing.
+    # Prefer complete rows: a gap at the end of the last row looks like a missing GPU.
     for across in sorted(range(max(1, fewest), most + 1), key=lambda across: (count % across > 0, across)):
         needed = sum(card_rows(gpus, across))
         if needed <= rows:
@@ -125,13 +127,13 @@ def shape_of(gpus: tuple[Gpu, ...], columns: int, rows: int) -> Shape:
 
 
 def card_rows(gpus: tuple[Gpu, ...], across: int) -> list[int]:
-    """Return the height of each row of cards: the tallest of them, MIG instances included."""
+    """Return the height of each row of cards: that of its tallest card, including MIG instances."""
     heights = [CARD + len(gpu.instances) for gpu in gpus] or [1]
     return [max(heights[at : at + across]) for at in range(0, len(heights), across)]
 
 
 def split(area: Area, count: int) -> list[Area]:
-    """Return areas side by side with a gap between, as equal as columns allow, filling the whole width."""
+    """Return adjacent areas with gaps, as equal as possible, that fill the whole width."""
     if count <= 0:
         return []
     room = area.columns - GAP * (count - 1)

@@ -1,4 +1,4 @@
-"""The painter: a state to a screen, a pure function."""
+"""The painter: a pure function from a state to a screen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PANELS = {"header": header, "gpus": gpus, "charts": charts, "host": host, "proc
 
 
 def paint(state: State, facts: Facts = lambda pid: {}) -> Grid:
-    """Return the screen of a state; `facts` tells more of a process, for the details."""
+    """Return the screen of a state; `facts` returns more about a process, for the details."""
     grid = Grid(state.columns, state.rows)
     areas = arrange(state)
     for name, panel in _PANELS.items():
@@ -49,7 +49,7 @@ def _events(grid: Grid, area: Area, state: State) -> None:
 
 
 def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:
-    """Draw the dialog in front; each is loaded when first opened."""
+    """Draw the open dialog; each is loaded when first used."""
     if state.dialog == "help":
         from .panels import help as help_panel
 
@@ -73,7 +73,7 @@ def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:
 
 
 def _spell(grid: Grid) -> None:
-    """Replace what an ASCII terminal cannot show, cell by cell, so that nothing moves."""
+    """Replace characters that an ASCII terminal cannot show, cell by cell, so that nothing moves."""
     for chars in grid.chars:
         for at, char in enumerate(chars):
             if char and not char.isascii():

@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
 KEYS = ("memory_used", "sm_utilization", "cpu_percent", "host_memory")
 _SAMPLES = 300
-_MOST = 500  # processes that are followed: beyond, only as many as fit in little memory
+_MOST = 500  # maximum number of processes to follow, to limit memory
 
 
 class ProcessPast:
-    """What processes used at the last samples, oldest first; one that is gone is forgotten. Memory on several GPUs is added."""
+    """The usage of processes at the last samples, oldest first; ended processes are forgotten. Memory on several GPUs is added up."""
 
     def __init__(self) -> None:
         self._samples: dict[int, deque[dict[str, float]]] = {}
 
     def add(self, snapshot: Snapshot) -> None:
-        """Take in a sample."""
+        """Add a sample."""
         now: dict[int, dict[str, float]] = {}
         for gpu in snapshot.gpus:
             for process in gpu.all_processes():
@@ -37,5 +37,5 @@ class ProcessPast:
             self._samples[pid].append(values)
 
     def series(self, pid: int, key: str) -> list[float | None]:
-        """Return the values of a process, None where a sample had none."""
+        """Return the values of a process, None for samples without one."""
         return [values.get(key) for values in self._samples.get(pid, ())]

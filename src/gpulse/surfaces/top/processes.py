@@ -1,4 +1,4 @@
-"""The processes on the screen: one row for each process on each GPU, found, sorted, and put under heads."""
+"""The process list: one row per process and GPU, filtered, sorted and grouped."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 _GROUPS = ("user", "container", "job")
 _TEXTS = frozenset(key for key, metric in PROCESS_METRICS.items() if isinstance(metric, Text))
-_PER_GPU = ("memory_used", "sm_utilization")  # a process has its own on each GPU
+_PER_GPU = ("memory_used", "sm_utilization")  # different on each GPU
 _PER_PROCESS = ("cpu_percent", "host_memory")  # the same on each GPU, so counted once
 _SUMS = frozenset((*_PER_GPU, *_PER_PROCESS))
 
 
 class ProcessRow:
-    """One process on one GPU, or the head of a group, whose `process` holds the sums and whose `pid` is None.
+    """One process on one GPU, or the head of a group, whose `process` has the totals and whose `pid` is None.
 
-    `gpu` is its label as 0 or 1:2, `place` the same in numbers with -1 for no instance, `depth` how far it is moved in.
-    A head has its name in `head` and the number of different processes below it in `count`.
+    `gpu` is its label as 0 or 1:2, `place` the same in numbers with -1 for no instance, `depth` its indentation.
+    A head has its name in `head` and the number of different processes in `count`.
     """
 
     __slots__ = ("count", "depth", "gpu", "head", "pid", "place", "process")
@@ -45,7 +45,7 @@ class ProcessRow:
 
 
 class _Last:
-    """The rows made last: painter, keys and mouse ask for the same ones within a frame."""
+    """A cache of the last rows: painter, keys and mouse need the same ones within a frame."""
 
     snapshot: Snapshot | None = None
     asked: tuple[str, bool, str, bool, str] = ("", False, "", False, "")
@@ -53,9 +53,9 @@ class _Last:
 
 
 def rows(snapshot: Snapshot | None, state: State) -> list[ProcessRow]:
-    """Return the rows to show, in order; the list is shared and not to be changed.
+    """Return the rows to show, in order; do not modify the list, which is shared.
 
-    Missing values come last in either direction; equal ones keep the order of their pids. While a filter is typed, it counts.
+    Missing values come last in either direction; equal ones are ordered by PID. A filter applies while it is being typed.
     """
     if snapshot is None:
         return []
@@ -67,12 +67,12 @@ def rows(snapshot: Snapshot | None, state: State) -> list[ProcessRow]:
 
 
 def filter_text(state: State) -> str:
-    """Return the filter in force: the one being typed, else the one that was set."""
+    """Return the active filter: the one being typed, else the one that was set."""
     return state.editing if state.dialog == "filter" else state.filter
 
 
 def pids(shown: Iterable[ProcessRow]) -> list[int]:
-    """Return each process once, where it stands first: the order in which a cursor walks."""
+    """Return each process once, at its first position: the order in which the cursor moves."""
     return list(dict.fromkeys([row.pid for row in shown if row.pid is not None]))
 
 
@@ -122,7 +122,7 @@ def _first(pair: tuple[Value, ProcessRow]) -> float | str:
 
 
 def _grouped(ordered: list[ProcessRow], state: State) -> list[ProcessRow]:
-    """Put rows under a head each for a user, container or job; groups stand in the order of their sums, or of their first row."""
+    """Group rows by user, container or job; groups are ordered by their totals or by their first row."""
     members: dict[str, list[ProcessRow]] = {}
     for row in ordered:
         members.setdefault(str(row.process.get(state.group) or ""), []).append(row)
@@ -153,7 +153,7 @@ def _head(group: str, name: str, members: list[ProcessRow]) -> ProcessRow:
 
 
 def _labels(members: list[ProcessRow]) -> str:
-    """Return the GPUs of a group, short: 0-3,6."""
+    """Return the GPUs of a group in short form: 0-3,6."""
     labels = {row.place: row.gpu for row in members}
     spans: list[list[tuple[int, int]]] = []
     for place in sorted(labels):
@@ -168,9 +168,9 @@ def _labels(members: list[ProcessRow]) -> str:
 
 
 def _treed(ordered: list[ProcessRow]) -> list[ProcessRow]:
-    """Put processes below the one that started them, and those with one launcher below the oldest of them.
+    """Indent processes below their parent, and those with the same launcher below the oldest of them.
 
-    The launcher that is the real parent seldom uses a GPU itself, so it is not on the list; the lowest pid stands for it.
+    A launcher rarely uses a GPU itself, so it is not in the list; the process with the lowest PID takes its place.
     """
     by_pid = {row.pid: row.process for row in ordered}
     families: dict[object, list[ProcessRow]] = {}
@@ -197,7 +197,7 @@ def _eldest(process: Process, by_pid: Mapping[int | None, Process]) -> Process:
 
 
 def _family(process: Process) -> object:
-    """Return what processes that belong together share: batch job, launcher, else user, container, program and script."""
+    """Return the key that related processes share: batch job, launcher, else user, container, program and script."""
     get = process.get
     if job := get("job"):
         return job

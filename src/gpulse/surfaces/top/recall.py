@@ -1,4 +1,4 @@
-"""What the history knows of the hours before the screen was opened: charts and the event line start with it."""
+"""Values and events from the history, so that charts and the event line do not start empty."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _EVENTS = 6 * 3600.0  # seconds back for the event line
 
 
 class Recall:
-    """Reads the history in a thread of its own and calls `done` there; what it found is complete by then.
+    """Reads the history in its own thread and calls `done` there when it is complete.
 
-    `series` are runs of points, oldest first: times, and values by UUID and metric. Empty where no history is kept.
+    `series` are runs of points, oldest first: times, and values by UUID and metric. Empty if there is no history.
     """
 
     def __init__(self, keys: Sequence[str], done: Callable[[], None], path: str | None = None) -> None:
@@ -45,6 +45,6 @@ class Recall:
                         self.series.append((found[0].times, values))
                 self.events = reader.events(now - _EVENTS, now)
         except (GpulseError, OSError):
-            return  # no history, or none that can be read: the screen starts empty
+            return  # no readable history: the screen starts empty
         self.ready = True
         self._done()

@@ -1,4 +1,4 @@
-"""Recordings on the screen: the keys that move them, and looks when they are due instead of when the driver answers."""
+"""Recordings on the live screen: playback keys, and samples by their time in the recording."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ...sources.replay.player import Player, Position
     from .state import State
 
-_QUICKEST = 0.05  # seconds between two samples: more than 20 pictures a second nobody sees
-_GAP = 5.0  # seconds without a sample before the one on screen that make its charts worth filling
-_POINTS = 60  # looks read for that: 80 ms
-_SURVEY = 0.03  # seconds at a time spent on finding the end of a long recording
+_QUICKEST = 0.05  # minimum seconds between two samples: more than 20 frames per second are not visible
+_GAP = 5.0  # seconds without a sample before the current one after which charts are filled
+_POINTS = 60  # samples to read for that, which takes 80 ms
+_SURVEY = 0.03  # seconds to search for the end of a long recording at a time
 
 
 def _do(move: Callable[[Player], None]) -> Callable[[State], str | None]:
@@ -32,24 +32,24 @@ def _do(move: Callable[[Player], None]) -> Callable[[State], str | None]:
     return run
 
 
-# These come before the keys of the same name in ACTIONS: what they do there needs a machine that goes on.
+# These take precedence over the same keys in ACTIONS, whose actions need a live machine.
 REPLAY = (
-    Action(("space", "p", "z"), "pause, or go on", _do(lambda player: player.pause()), "pause"),
-    Action((".",), "one sample on", _do(lambda player: player.step(1)), "step"),
-    Action((",",), "one sample back", _do(lambda player: player.step(-1))),
-    Action(("]", "right"), "10 seconds on", _do(lambda player: player.seek(10)), "+10 s"),
+    Action(("space", "p", "z"), "pause or resume", _do(lambda player: player.pause()), "pause"),
+    Action((".",), "next sample", _do(lambda player: player.step(1)), "step"),
+    Action((",",), "previous sample", _do(lambda player: player.step(-1))),
+    Action(("]", "right"), "10 seconds forward", _do(lambda player: player.seek(10)), "+10 s"),
     Action(("[", "left"), "10 seconds back", _do(lambda player: player.seek(-10))),
-    Action(("}",), "a minute on", _do(lambda player: player.seek(60))),
-    Action(("{",), "a minute back", _do(lambda player: player.seek(-60))),
-    Action(("0", "^"), "to the start", _do(lambda player: player.jump(0.0))),
-    Action(("$", "l"), "to the end", _do(lambda player: player.jump(float("inf")))),
+    Action(("}",), "1 minute forward", _do(lambda player: player.seek(60))),
+    Action(("{",), "1 minute back", _do(lambda player: player.seek(-60))),
+    Action(("0", "^"), "go to the start", _do(lambda player: player.jump(0.0))),
+    Action(("$", "l"), "go to the end", _do(lambda player: player.jump(float("inf")))),
     Action(("+", "="), "faster", _do(lambda player: player.change_speed(1)), "faster"),
     Action(("-",), "slower", _do(lambda player: player.change_speed(-1))),
 )
 
 
 class ReplayFeed:
-    """Looks of a recording for the app, in the app's own thread: nothing is read ahead, so a key shows at once."""
+    """The samples of a recording, read in the app's thread: nothing is read ahead, so keys take effect immediately."""
 
     def __init__(self, sampler: Sampler, state: State, player: Player) -> None:
         self._sampler = sampler
@@ -62,16 +62,16 @@ class ReplayFeed:
 
     @property
     def patience(self) -> float | None:
-        """Seconds until there is something to do; None when only a key can bring it."""
+        """Seconds until the next sample is due; None if only a key can change something."""
         if not self._surveyed:
             return 0.0
         due = self._player.wait()
         return None if due is None else max(due, self._looked + _QUICKEST - time.monotonic(), 0.0)
 
     def samples(self) -> list[Snapshot]:
-        """Return the sample that is due unless it is the one before, and after a leap what led to it.
+        """Return the sample that is due if it is new, and after a seek also those before it.
 
-        What is wrong with the file becomes the message.
+        A problem with the file is shown as the message.
         """
         try:
             self._surveyed = self._surveyed or self._player.survey(_SURVEY)
@@ -94,7 +94,7 @@ class ReplayFeed:
         return at == 0 or moment - times[at - 1] > _GAP
 
     def _lead_in(self, position: Position) -> list[Snapshot]:
-        """Return looks of the time that the charts show, so that they are not empty after a leap."""
+        """Return the samples of the charts' time span, so that charts are not empty after a seek."""
         span = SPANS[self._state.span][0]
         moments = [position.moment - span * (_POINTS - at) / _POINTS for at in range(_POINTS)]
         found: dict[int, Snapshot] = {}
@@ -105,9 +105,9 @@ class ReplayFeed:
                     sample = self._sampler.read()
                     found[self._player.position().place] = sample
         except RecordingError:
-            pass  # it is said when one comes to it
+            pass  # reported when playback reaches it
         self._player.jump(position.moment)
         return [sample for place, sample in found.items() if place < position.place]
 
     def close(self) -> None:
-        """Nothing goes on behind the screen."""
+        """Do nothing: there is no background thread."""

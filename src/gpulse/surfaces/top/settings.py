@@ -118,17 +118,17 @@ def _some_of(
         wrong = [_no_such(word, known, what) for word in value if word not in known]
         taken = list(dict.fromkeys(word for word in value if word in known))
         if not taken and not value and not empty:
-            wrong.append(f"there must be at least one {what}.")
+            wrong.append(f"at least one {what} is required.")
         return (taken if taken or (empty and not wrong) else None), wrong
 
     return check
 
 
 def _no_such(value: object, known: tuple[str, ...], what: str) -> str:
-    from ...model.select import nearest
+    from ...model.select import did_you_mean
 
-    close = nearest(value, known) if isinstance(value, str) else []
-    return f"there is no {what} {_shown(value)}{'; did you mean ' + ' or '.join(close) + '?' if close else '.'}"
+    hint = did_you_mean(value, known) if isinstance(value, str) else ""
+    return f"unknown {what} {_shown(value)}{hint}."
 
 
 def _shown(value: object) -> str:

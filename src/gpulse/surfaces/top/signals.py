@@ -1,4 +1,4 @@
-"""Signals to processes: never to a process that only has the number of the one that was chosen."""
+"""Send signals to processes, but never to another process that has reused the PID."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The name without SIG, and what it asks of a process.
+# The name without SIG, and its meaning.
 SIGNALS = (
     ("TERM", "finish"),
     ("INT", "interrupt"),
@@ -26,7 +26,7 @@ SIGNALS = (
 
 
 class Target:
-    """A process as it was when it was chosen: `started` is what `identify` said then."""
+    """A process as it was when selected: `started` is the result of `identify` at that time."""
 
     __slots__ = ("pid", "started")
 
@@ -39,63 +39,63 @@ class Target:
 
 
 def identify(pid: int) -> float | None:
-    """Return when a process started, in clock ticks since the machine did; None when there is no such process.
+    """Return the start time of a process, in clock ticks since boot; None if it does not exist.
 
-    The kernel gives a number again only after a long way round, so number and start together name one process.
+    PID and start time together identify a process, because the kernel reuses PIDs only after a long time.
     """
     stat = parse_stat(read_bytes(f"/proc/{pid}/stat", 4096) or b"")
     return None if stat is None else float(stat.started)
 
 
 def target(pid: int) -> Target:
-    """Return a process as it is now."""
+    """Return the target for a process as it is now."""
     return Target(pid, identify(pid))
 
 
 def send(targets: Sequence[Target], signal: str, foreign: bool = False) -> list[str]:
-    """Send a signal by its name in SIGNALS; return one sentence for each target, about what was done or why not.
+    """Send a signal by its name in SIGNALS; return one sentence per target: what was done, or why not.
 
-    `foreign` says that the pids belong to another PID namespace: the same numbers are other processes here, so nothing is sent.
+    `foreign`: the PIDs belong to another PID namespace and are other processes here, so nothing is sent.
     """
     if signal not in [name for name, _ in SIGNALS]:
-        return [f"{signal} is no signal that can be sent from here" for _ in targets]
+        return [f"signal {signal} is not supported" for _ in targets]
     return [_refusal(one, foreign) or _sent(one, signal) for one in targets]
 
 
 def _refusal(one: Target, foreign: bool) -> str:
     if foreign:
-        return f"{one.pid} is outside this container: nothing sent"
+        return f"{one.pid} is outside this container: not signaled"
     if one.pid <= 1:
-        return f"{one.pid} keeps the machine running: nothing sent"
+        return f"{one.pid} is a system process: not signaled"
     if one.pid == os.getpid():
-        return f"{one.pid} is gpulse itself: press q to leave"
+        return f"{one.pid} is gpulse itself: press q to quit"
     if one.started is None:
-        return f"{one.pid} could not be told from others when it was chosen: nothing sent"
+        return f"{one.pid} could not be identified when it was selected: not signaled"
     return ""
 
 
 def _sent(one: Target, signal: str) -> str:
-    import signal as signals  # loads enum; only those who send need it
+    import signal as signals  # loads enum, which is only needed for sending
 
     number = getattr(signals, f"SIG{signal}")
     handle = _hold(one.pid)
     try:
-        # Held first and looked at second: from here on the number cannot pass to another process unseen.
+        # Open the handle first, then check: from here on, the PID cannot be reused unnoticed.
         now = identify(one.pid)
         if now is None:
-            return f"{one.pid} has ended already"
+            return f"{one.pid} has already ended"
         if now != one.started:
-            return f"{one.pid} is another process by now: nothing sent"
+            return f"{one.pid} is a different process now: not signaled"
         if handle is None:
             os.kill(one.pid, number)
         else:
             signals.pidfd_send_signal(handle, number)
     except ProcessLookupError:
-        return f"{one.pid} has ended already"
+        return f"{one.pid} has already ended"
     except PermissionError:
         return f"{one.pid} belongs to another user: not permitted"
     except OSError as error:
-        return f"{one.pid} could not be signalled: {error.strerror or error}"
+        return f"{one.pid} could not be signaled: {error.strerror or error}"
     finally:
         if handle is not None:
             os.close(handle)
@@ -103,7 +103,7 @@ def _sent(one: Target, signal: str) -> str:
 
 
 def _hold(pid: int) -> int | None:
-    """Return a handle on a process, or None where the kernel has none (before Linux 5.3) or there is no such process."""
+    """Return a pidfd of a process, or None before Linux 5.3 or if it does not exist."""
     try:
         return os.pidfd_open(pid)
     except (OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""The state of the screen: what is shown and how, changed by keys, read by the painter."""
+"""The state of the screen: what is shown and how. Keys change it, and the painter reads it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPANS = ((60, "1 min"), (300, "5 min"), (900, "15 min"), (3600, "1 h"), (10800, 
 
 
 class State:
-    """Everything the painter needs. A painter changes nothing here; the app and the actions do."""
+    """Everything the painter needs. Only the app and the actions change it."""
 
     def __init__(self, settings: ScreenSettings, history: History, theme: Theme | None = None) -> None:
         self.settings = settings
@@ -26,20 +26,20 @@ class State:
         self.past = ProcessPast()
         self.theme = theme or Theme()
         self.columns, self.rows = 80, 24
-        # what is looked at
+        # the data
         self.live: Snapshot | None = None  # the newest sample
-        self.shown: Snapshot | None = None  # the sample on screen: the newest, or one of the past
+        self.shown: Snapshot | None = None  # the sample on screen: the newest or an earlier one
         self.now = 0.0  # seconds since 1970, for ages
         self.paused = False
         self.back = 0.0  # seconds the screen is behind the newest sample; 0 is live
         self.readonly = False
-        self.player: Player | None = None  # what moves the recording, where the screen shows one
-        self.position: Position | None = None  # where in the recording the screen is
-        # what is in front
+        self.player: Player | None = None  # the player, if the screen shows a recording
+        self.position: Position | None = None  # the position in the recording
+        # dialogs and messages
         self.dialog = ""  # "", help, filter, sort, signal, details, settings
-        self.enlarged = ""  # "", gpus, charts, processes: the panel that has the whole screen
-        self.events: list[Event] = []  # what happened last, newest first
-        self.message = ""  # one line for the user, gone at the next key
+        self.enlarged = ""  # "", gpus, charts, processes: the maximized panel
+        self.events: list[Event] = []  # the latest events, newest first
+        self.message = ""  # a message for the user, cleared by the next key
         # the processes
         self.sort = settings.sort
         self.falling = settings.falling
@@ -53,7 +53,7 @@ class State:
         self.choice = 0  # the line under the cursor in a dialog
         # the GPUs and charts
         self.gpu_scrolled = 0
-        self.chart_gpu: int | None = None  # index of the one GPU charted; None is the mean of all
+        self.chart_gpu: int | None = None  # index of the GPU in the charts; None for the mean of all
         self.span = 0  # position in SPANS
-        self.cursor: int | None = None  # column of a chart the mouse reads
-        self.hidden = {"host", "charts", "processes"} - set(settings.panels)  # panels switched off
+        self.cursor: int | None = None  # column of a chart under the mouse
+        self.hidden = {"host", "charts", "processes"} - set(settings.panels)  # hidden panels

@@ -1,4 +1,4 @@
-"""The terminal itself: raw while we run, given back as it was whatever happens."""
+"""The terminal: in raw mode while the screen is open, and always restored."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-_ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?1000h\x1b[?1002h\x1b[?1006h"  # other screen, no cursor, no wrap, mouse
+_ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?1000h\x1b[?1002h\x1b[?1006h"  # alternate screen, no cursor, no wrap, mouse
 _LEAVE = "\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?7h\x1b[?25h\x1b[0m\x1b[?1049l"
 
 
 class Tty:
-    """A terminal taken over: `with Tty(...)` enters and leaves. Signals end up as bytes in `wake`, read by `wait`."""
+    """A terminal in raw mode; use it in a `with`. Signals become bytes in `wake`, read by `wait`."""
 
     def __init__(self, source: int, target: int) -> None:
         self._in = source
@@ -45,14 +45,14 @@ class Tty:
             os.close(end)
 
     def wake(self) -> None:
-        """Make `wait` return; safe from any thread and from signal handlers."""
+        """Make `wait` return; may be called from any thread and from signal handlers."""
         try:
             os.write(self._writer, b"w")
         except OSError:
-            pass  # the pipe is full: it will wake anyway
+            pass  # the pipe is full, so it will wake up anyway
 
     def wait(self, timeout: float | None) -> bytes:
-        """Wait for typing, a signal or a wake-up; return what was typed, which may be nothing."""
+        """Wait for input, a signal or a wake-up; return the input, which may be empty."""
         writers = [self._out] if self._pending else []
         ready, free, _ = select.select([self._in, self._reader], writers, [], timeout)
         if free:
@@ -71,11 +71,11 @@ class Tty:
 
     @property
     def busy(self) -> bool:
-        """Whether the terminal has not taken the last frame yet: the next one is then left out, not queued."""
+        """Whether the terminal has not accepted the last frame yet; then the next one is skipped, not queued."""
         return bool(self._pending)
 
     def write(self, text: str) -> None:
-        """Write a frame; what the terminal does not take now is sent as it drains."""
+        """Write a frame; what the terminal does not accept now is sent later."""
         self._pending += text.encode("utf-8", "replace")
         self._drain()
 
@@ -88,7 +88,7 @@ class Tty:
         return max(1, found.columns), max(1, found.lines)
 
     def suspend(self) -> None:
-        """Give the terminal back and stop, as Ctrl-Z asks; returns when continued, with the terminal taken over again."""
+        """Restore the terminal and stop, for Ctrl-Z; returns when continued, with the terminal in raw mode again."""
         self._give_back()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
@@ -108,7 +108,7 @@ class Tty:
             os.set_blocking(self._out, False)
             termios.tcsetattr(self._in, termios.TCSADRAIN, self._saved)
         except (OSError, termios.error):
-            pass  # the terminal is gone: there is nothing to give back
+            pass  # the terminal is gone: nothing to restore
 
     def _drain(self) -> None:
         while self._pending:
@@ -126,7 +126,7 @@ class Tty:
 
 
 def _own(target: int) -> int:
-    """Open the terminal anew for writing: not waiting for it is then our own affair, and the shell's copy stays as it was."""
+    """Reopen the terminal for writing, so that non-blocking mode does not affect the shell's descriptor."""
     try:
         return os.open(os.ttyname(target), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:

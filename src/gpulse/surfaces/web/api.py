@@ -61,7 +61,7 @@ class ApiRequest:
     def latest(self) -> Snapshot:
         """Return the latest snapshot; 503 when there is none yet."""
         if self.hub.latest is None:
-            raise Refusal(503, "nothing has been sampled yet.", {"retry-after": "1"})
+            raise Refusal(503, "no sample has been taken yet.", {"retry-after": "1"})
         return self.hub.latest
 
     def snapshot(self) -> bytes:
@@ -86,13 +86,13 @@ def _stretch(given: Mapping[str, Any]) -> tuple[float, float]:
     end = time.time() if given["to"] is None else given["to"]
     start = max(0.0, end - _SPAN) if given["from"] is None else given["from"]
     if start >= end:
-        raise Refusal(422, "from: it must be earlier than to.")
+        raise Refusal(422, "from: must be earlier than to.")
     return start, end
 
 
 def _history(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     if asked.past is None:
-        raise Refusal(404, "this server keeps no history.")
+        raise Refusal(404, "this server does not record a history.")
     gpus = None if given["gpus"] in (None, ["all"]) else given["gpus"]
     return asked.past.series(given["metrics"] or _SHOWN, gpus, *_stretch(given), given["points"] or 600)
 
@@ -112,7 +112,7 @@ def _processes(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     if given["from"] is None and given["to"] is None:
         return wire.compact(wire.process_list(asked.latest()))
     if asked.past is None:
-        raise Refusal(404, "this server keeps no history.")
+        raise Refusal(404, "this server does not record a history.")
     uses = asked.past.uses(*_stretch(given), asked.hub.commands)
     return wire.compact({"time": round(time.time(), 3), "uses": uses})
 
@@ -139,8 +139,8 @@ def _openapi(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
 
 _NAME = {"type": "string", "pattern": "^[A-Za-z0-9/:._-]{1,100}$"}
 _METRIC = {"anyOf": [{"enum": list(_METRICS)}, {"type": "string", "pattern": "^throttle_reasons:[a-z_]{1,40}$"}]}
-_FROM = moment("from", "Since this moment, in seconds since 1970; an hour before `to` unless given.")
-_TO = moment("to", "Until this moment, in seconds since 1970; now unless given.")
+_FROM = moment("from", "Start time in seconds since 1970 (default: one hour before `to`).")
+_TO = moment("to", "End time in seconds since 1970 (default: now).")
 
 
 def _is_name(word: str) -> bool:
@@ -148,19 +148,19 @@ def _is_name(word: str) -> bool:
 
 
 QUESTIONS = (
-    Question("/api/snapshot", "Everything known now, as `gpulse status --json` has it.", lambda asked, given: asked.snapshot(),
+    Question("/api/snapshot", "Current values, as in `gpulse status --json`.", lambda asked, given: asked.snapshot(),
              "Snapshot", statuses=(503,)),
-    Question("/api/history", "Metrics of the past: least, mean and most of each stretch; null where nothing is known.", _history,
+    Question("/api/history", "Recorded metrics: minimum, mean and maximum per interval; null if unknown.", _history,
              "History", (
-                 words("metrics", "Catalog keys; `host.` before those of the machine.", _METRIC, _is_metric),
-                 words("gpus", "UUIDs, or `all`; all unless given.", _NAME, _is_name),
+                 words("metrics", "Catalog keys; prefix those of the host with `host.`.", _METRIC, _is_metric),
+                 words("gpus", "UUIDs, or `all` (default: all).", _NAME, _is_name),
                  _FROM, _TO,
-                 count("points", "So many stretches at most; 600 unless given, fewer where the answer would be too large.", 1, POINTS),
+                 count("points", "Maximum number of intervals (default: 600); fewer if the response would be too large.", 1, POINTS),
              ), (404, 422, 503)),
-    Question("/api/processes", "Every process on a GPU now; with `from` or `to`, as `uses`, who was there in that time.", _processes,
+    Question("/api/processes", "Current processes on GPUs; with `from` or `to`, the processes in that period as `uses`.", _processes,
              "Processes", (_FROM, _TO), (404, 422, 503)),
-    Question("/api/events", "What happened: faults, throttling, alerts, processes that started and ended.", _events, "Events",
-             (_FROM, _TO, words("kinds", "Only these kinds.", _NAME, _is_name)), (422, 503)),
-    Question("/api/metrics-catalog", "Every metric, its unit and meaning.", _catalog, "Catalog"),
+    Question("/api/events", "Events: faults, throttling, alerts, processes that started and ended.", _events, "Events",
+             (_FROM, _TO, words("kinds", "Kinds of events to return (default: all).", _NAME, _is_name)), (422, 503)),
+    Question("/api/metrics-catalog", "All metrics with unit and meaning.", _catalog, "Catalog"),
     Question("/api/openapi.json", "This document.", _openapi, "OpenAPI"),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The files of the page, read once and kept packed in memory: no request ever names a file of the machine."""
+"""The files of the page, read once and kept compressed in memory: no request can name a file of the machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS = {
 
 
 class Asset:
-    """One file: its bytes, packed where that makes it smaller, and a tag that changes with them."""
+    """One file: its bytes, compressed if that is smaller, and an ETag."""
 
     __slots__ = ("data", "kind", "packed", "tag")
 
@@ -35,7 +35,7 @@ class Asset:
         self.tag = f'"{hashlib.sha256(data).hexdigest()[:20]}"'
 
     def response(self, scope: Scope) -> Response:
-        """Return the file, or that the client has it already: names do not change with versions, so it must ask each time."""
+        """Return the file, or 304 if the client has it; names do not change between versions, so clients must revalidate."""
         headers = {"etag": self.tag, "cache-control": "private, no-cache", "vary": "Accept-Encoding"}
         known = b",".join(value for key, value in scope["headers"] if key == b"if-none-match").decode("latin-1")
         if self.tag in [word.strip().removeprefix("W/") for word in known.split(",")]:
@@ -47,7 +47,7 @@ class Asset:
 
 
 def read_assets(folder: str = FOLDER) -> dict[str, Asset]:
-    """Return the files of a folder by name, those of folders within as folder/name; {} where there is none."""
+    """Return the files of a folder by name, those in subfolders as folder/name; {} if it does not exist."""
     found = {}
     for where, _, names in os.walk(folder):
         for name in names:

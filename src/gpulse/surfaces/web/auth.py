@@ -1,4 +1,4 @@
-"""Who may ask: the token, in a header or a cookie, and the names this server answers to."""
+"""Access control: the token, in a header or a cookie, and the allowed host names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COOKIE = b"gpulse_token"
 _SHORTEST = 22  # characters: 128 bits in base64
-_SAFE = re.compile(r"[A-Za-z0-9._~-]+")  # in links and cookies without quoting
+_SAFE = re.compile(r"[A-Za-z0-9._~-]+")  # needs no quoting in links and cookies
 
 
 def new_token() -> str:
@@ -27,9 +27,9 @@ def new_token() -> str:
 
 
 def token_of(path: str) -> str:
-    """Return the token in a file, which is made, for its owner only, where there is none.
+    """Return the token in a file, which is created, readable by its owner only, if it does not exist.
 
-    Raises GpulseError when others can read the file or what is in it is no token.
+    Raises GpulseError if others can read the file or if it does not contain a token.
     """
     try:
         try:
@@ -48,25 +48,27 @@ def _read(path: str) -> str:
     with open(path, encoding="ascii", errors="replace") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise GpulseError(f"the token file {path} is no file;", "name another one.")
+            raise GpulseError(f"the token file {path} is not a regular file;", "name another one.")
         if status.st_mode & 0o077:
-            raise GpulseError(f"others can read the token file {path};", f"chmod 600 {path}, and change the token.")
+            raise GpulseError(
+                f"the token file {path} is readable by other users;", f"run chmod 600 {path}, and change the token."
+            )
         token = file.read(4096).strip()
     if len(token) < _SHORTEST or not _SAFE.fullmatch(token):
         raise GpulseError(
-            f"{path} holds no token: {_SHORTEST} or more letters, digits, - or _ on one line;",
-            "delete it, and a new one is written.",
+            f"{path} does not contain a token ({_SHORTEST} or more letters, digits, - or _ on one line);",
+            "delete it to create a new one.",
         )
     return token
 
 
 def is_token(given: bytes, token: str) -> bool:
-    """Compare in a time that says nothing about how much of it is right."""
+    """Compare in constant time."""
     return hmac.compare_digest(given, token.encode())
 
 
 def carries(headers: Headers, token: str) -> bool:
-    """Tell whether a request shows the token, as a bearer or in the cookie."""
+    """Return whether a request has the token, as a bearer or in the cookie."""
     for name, value in headers:
         if name == b"authorization":
             scheme, _, given = value.partition(b" ")
@@ -81,14 +83,14 @@ def carries(headers: Headers, token: str) -> bool:
 
 
 def cookie(token: str, path: str, secure: bool) -> str:
-    """Return the Set-Cookie that keeps the token in a browser, out of reach of scripts and of other sites."""
+    """Return the Set-Cookie header that keeps the token in a browser, inaccessible to scripts and other sites."""
     return f"{COOKIE.decode()}={token}; Path={path}; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}"
 
 
 class Hosts:
-    """The names a browser may know this server by: a page of another name that was pointed here (DNS rebinding) is refused.
+    """The allowed host names of this server: requests with another name (DNS rebinding) are rejected.
 
-    Addresses cannot be pointed elsewhere, so any of them will do where the server listens beyond loopback.
+    IP addresses cannot be rebound, so any of them is allowed if the server listens beyond loopback.
     """
 
     def __init__(self, names: Iterable[str], addresses: bool = False) -> None:
@@ -96,7 +98,7 @@ class Hosts:
         self._addresses = addresses
 
     def permit(self, header: str) -> bool:
-        """Tell whether a Host header, port and all, names this server."""
+        """Return whether a Host header, with or without port, names this server."""
         found = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:]+))(?::\d{1,5})?", header.strip().lower())
         if not found:
             return False
@@ -105,7 +107,7 @@ class Hosts:
 
 
 def is_address(name: str) -> bool:
-    """Tell whether a name is an IP address."""
+    """Return whether a name is an IP address."""
     import ipaddress
 
     try:
@@ -116,7 +118,7 @@ def is_address(name: str) -> bool:
 
 
 def is_loopback(name: str) -> bool:
-    """Tell whether only this machine can reach an address; localhost counts."""
+    """Return whether only this machine can reach an address; localhost counts."""
     import ipaddress
 
     return name == "localhost" or (is_address(name) and ipaddress.ip_address(name).is_loopback)

@@ -1,4 +1,4 @@
-"""The gate: every request passes here first. Names, methods, sizes and tokens are checked, and every answer gets its headers."""
+"""The gate that every request passes first: checks host names, methods, sizes and tokens, and adds headers to every response."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from .server import ServerSettings
 
-OPEN = ("/metrics", "/healthz", "/readyz")  # asked by programs that have no token, where only this machine can ask
-_LARGEST = 65_536  # bytes of a body, of which nobody here wants any
+OPEN = ("/metrics", "/healthz", "/readyz")  # available without a token if only this machine can connect
+_LARGEST = 65_536  # maximum bytes of a body; no path uses one
 _HEADERS = {
     b"content-security-policy": CSP.encode(),
     b"x-content-type-options": b"nosniff",
@@ -29,7 +29,7 @@ _HEADERS = {
 
 
 class Gate:
-    """Lets in what may come in; an error of the app behind it becomes one line on stderr and a 500."""
+    """Passes allowed requests to the app; an error of the app becomes one line on stderr and a 500."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
@@ -49,25 +49,23 @@ class Gate:
         except Exception as error:  # noqa: BLE001  # whatever it is, the next request is answered
             sys.stderr.write(f"gpulse: {scope['path']!r} failed: {error!r}\n")
             if not answer.begun:
-                await problem(500, "this is a mistake in gpulse; its log says more.")(scope, receive, answer.send)
+                await problem(500, "internal error of gpulse; see its log.")(scope, receive, answer.send)
 
     def _within(self, path: str) -> str:
-        """Return the path below the base path; a proxy may have taken that away already."""
+        """Return the path without the base path, which a proxy may have removed already."""
         base = self._settings.base_path
         return path[len(base) - 1 :] if path.startswith(base) else path
 
     def _refused(self, scope: Scope) -> Response | None:
-        """Return what to answer instead of what was asked for; None when that is fine."""
+        """Return the error response for a request that is not allowed, else None."""
         settings, headers, path = self._settings, scope["headers"], scope["path"]
         named = [value.decode("latin-1") for key, value in headers if key == b"host"]
         if settings.hosts is not None and not (len(named) == 1 and settings.hosts.permit(named[0])):
-            return problem(400, "this server does not answer to that name; --allow-host NAME lets it.")
+            return problem(400, "this host name is not allowed; use --allow-host NAME to allow it.")
         if scope["method"] not in ("GET", "HEAD"):
-            return problem(405, "there is nothing to change here: ask with GET.", {"allow": "GET, HEAD"})
+            return problem(405, "this API is read-only: use GET.", {"allow": "GET, HEAD"})
         if any(key == b"content-length" and not _is_small(value) for key, value in headers):
-            return problem(
-                413, f"a question has no body, and none over {_LARGEST} bytes is read.", {"connection": "close"}
-            )
+            return problem(413, f"requests must not have a body larger than {_LARGEST} bytes.", {"connection": "close"})
         if path + "/" == settings.base_path:
             return Response(b"", 308, {"location": f"{path.rpartition('/')[2]}/"})
         if settings.token is None or (path in OPEN and settings.open_metrics and not _forwarded(scope)):
@@ -75,7 +73,7 @@ class Gate:
         return self._unknown(scope, settings.token)
 
     def _unknown(self, scope: Scope, token: str) -> Response | None:
-        """Return what a request without the token is told; None for one that has it."""
+        """Return the response to a request without the token; None if it has the token."""
         wrong = False
         if scope["path"] == "/":
             pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -86,12 +84,17 @@ class Gate:
         if not wrong and auth.carries(scope["headers"], token):
             return None
         if scope["path"] == "/":
-            said = "That is not the token." if wrong else "This page is shown to those who have its token."
+            said = "Wrong token." if wrong else "This page requires a token."
             response = page(
-                "gpulse", f"{said} `gpulse serve` prints a link with it, or names the file it is in.", 401, form=True
+                "gpulse",
+                f"{said} `gpulse serve` prints a link with the token, or the name of the file that contains it.",
+                401,
+                form=True,
             )
         else:
-            response = problem(401, "show the token: `Authorization: Bearer TOKEN`, or open the page with it first.")
+            response = problem(
+                401, "a token is required: send `Authorization: Bearer TOKEN`, or open the page with the token first."
+            )
         response.headers["www-authenticate"] = 'Bearer realm="gpulse"'
         return response
 
@@ -104,7 +107,7 @@ class Gate:
 
 
 class _Answer:
-    """The way out: adds the headers that every answer has, and a line of the access log where one is wanted."""
+    """Adds headers to every response, and writes the access log if enabled."""
 
     def __init__(self, scope: Scope, send: Send, log: bool) -> None:
         self._scope = scope
@@ -123,7 +126,7 @@ class _Answer:
         await self._send(message)
 
     def _write(self, status: int) -> None:
-        """Write a line without the query, which may hold the token."""
+        """Write a line without the query, which may contain the token."""
         who = (self._scope.get("client") or ("-",))[0]
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         sys.stderr.write(f"{now} {who} {self._scope['method']} {ascii(self._scope['path'])[1:-1]} {status}\n")
@@ -134,7 +137,7 @@ def _is_small(length: bytes) -> bool:
 
 
 def _forwarded(scope: Scope) -> bool:
-    """Tell whether a proxy says that somebody from elsewhere asks."""
+    """Return whether a proxy forwarded the request."""
     return any(key in (b"x-forwarded-for", b"forwarded", b"x-real-ip") for key, _ in scope["headers"])
 
 

@@ -1,4 +1,4 @@
-"""Where the server listens: a TCP port, or a socket file for one user."""
+"""The server's socket: a TCP port, or a Unix socket for one user."""
 
 from __future__ import annotations
 
@@ -9,35 +9,33 @@ import stat
 
 from ...errors import GpulseError, UsageError
 
-_UNSENT = 131_072  # bytes the kernel holds for a client, which would else grow to 4 MB for each that does not read
-_DEAD = 20_000  # milliseconds a client may leave what was sent unread before the kernel ends its connection
+_UNSENT = 131_072  # send buffer per client; without a limit it grows to 4 MB for each client that does not read
+_DEAD = 20_000  # milliseconds after which the kernel closes the connection of a client that does not read
 
 
 def parse_bind(text: str, port: int) -> tuple[str, int]:
-    """Return host and port of 0.0.0.0:9440, [::1]:9440, box or :8080; raise UsageError when it is none."""
+    """Return host and port of 0.0.0.0:9440, [::1]:9440, box or :8080; raise UsageError if it is invalid."""
     host, colon, digits = text.rpartition(":")
     if not colon or text.endswith("]") or (":" in host and not host.endswith("]")):  # a name, [::1], ::1
         host = text
     else:
         if not (digits.isascii() and digits.isdecimal() and int(digits) < 65_536):
-            raise UsageError(
-                f"--bind: {text!r} has no port that could be one;", "write it as 127.0.0.1:9440 or [::1]:9440."
-            )
+            raise UsageError(f"--bind: {text!r} has an invalid port;", "write it as 127.0.0.1:9440 or [::1]:9440.")
         port = int(digits)
     return host.strip("[]") or "127.0.0.1", port
 
 
 def tcp_socket(host: str, port: int) -> socket.socket:
-    """Return a socket bound to a port, not yet listening; raise GpulseError with the next step when it cannot be had."""
+    """Return a socket bound to a port, not yet listening; raise GpulseError with what to do if it cannot be bound."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         bound = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise GpulseError(f"{host} is no address to listen on: {error.strerror}.") from None
+        raise GpulseError(f"cannot listen on {host}: {error.strerror}.") from None
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # what it accepts inherits these
+    # accepted connections inherit these
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNSENT)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD)
@@ -52,19 +50,19 @@ def tcp_socket(host: str, port: int) -> socket.socket:
 def _refused(host: str, port: int, error: OSError) -> tuple[str, str]:
     place = f"port {port} of {host}"
     if error.errno == errno.EADDRINUSE:
-        return f"{place} is in use;", f"another `gpulse serve` may have it: open its page, or take --port {port + 1}."
+        return f"{place} is in use;", f"another `gpulse serve` may be running: open its page, or use --port {port + 1}."
     if error.errno == errno.EACCES:
-        return f"{place} may not be used by this user;", "take one from 1024 on: --port 9440."
+        return f"this user may not use {place};", "use a port from 1024 on: --port 9440."
     if error.errno == errno.EADDRNOTAVAIL:
         return (
-            f"{host} is no address of this machine;",
-            "127.0.0.1 is for this machine only, 0.0.0.0 for all who can reach it.",
+            f"{host} is not an address of this machine;",
+            "use 127.0.0.1 for this machine only, or 0.0.0.0 for all networks.",
         )
     return f"{place} cannot be used: {error.strerror}.", ""
 
 
 def unix_socket(path: str) -> socket.socket:
-    """Return a socket bound to a file that only this user can open; one that a dead server left is replaced."""
+    """Return a socket bound to a file that only this user can open; a file left by a dead server is replaced."""
     if os.path.lexists(path):
         _clear(path)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -77,14 +75,16 @@ def unix_socket(path: str) -> socket.socket:
     except OSError as error:
         bound.close()
         why = error.strerror or str(error)  # a path that is too long has only the latter
-        raise GpulseError(f"{path} cannot be listened on: {why};", "name a file in a folder of yours.") from None
+        raise GpulseError(
+            f"{path} cannot be listened on: {why};", "name a file in a folder you can write to."
+        ) from None
     return bound
 
 
 def _clear(path: str) -> None:
-    """Remove a socket file that nobody listens on; raise GpulseError when somebody does, or when it is something else."""
+    """Remove an unused socket file; raise GpulseError if it is in use or not a socket."""
     if not stat.S_ISSOCK(os.lstat(path).st_mode):
-        raise GpulseError(f"{path} is there and no socket;", "name another file.")
+        raise GpulseError(f"{path} exists and is not a socket;", "name another file.")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(path)
@@ -94,5 +94,5 @@ def _clear(path: str) -> None:
             raise GpulseError(f"{path} cannot be listened on: {error.strerror};", "name another file.") from None
         else:
             raise GpulseError(
-                f"{path} is in use;", "another `gpulse serve` has it: ask that one, or name another file."
+                f"{path} is in use;", "another `gpulse serve` is using it: use that one, or name another file."
             )

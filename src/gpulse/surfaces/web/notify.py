@@ -1,4 +1,4 @@
-"""Telling systemd how it goes, where systemd has asked: a few words to a socket, no library."""
+"""Notify systemd of the server's state through its socket, without a library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 
 
 def notify(words: str) -> None:
-    """Say READY=1, STOPPING=1 or WATCHDOG=1; nothing happens where nobody listens."""
+    """Send READY=1, STOPPING=1 or WATCHDOG=1; does nothing without systemd."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return
@@ -16,11 +16,11 @@ def notify(words: str) -> None:
         try:
             speaker.sendto(words.encode(), f"\0{address[1:]}" if address.startswith("@") else address)
         except OSError:
-            pass  # systemd restarts who is silent for too long; there is nobody else to tell
+            pass  # systemd restarts a service that is silent for too long; nothing else to do
 
 
 def watchdog_seconds() -> float | None:
-    """Return how often systemd wants to hear from us; None when it does not."""
+    """Return the watchdog interval of systemd; None if there is none."""
     text, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
     if not text.isdecimal() or int(text) == 0 or (pid and pid != str(os.getpid())):
         return None

@@ -26,7 +26,11 @@ def document(questions: Sequence[Question]) -> dict[str, Any]:
     paths = {question.path: _path(question) for question in questions}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "gpulse", "version": __version__, "description": "The GPUs of one machine: now and before."},
+        "info": {
+            "title": "gpulse",
+            "version": __version__,
+            "description": "GPUs of one machine: current values and history.",
+        },
         "servers": [{"url": ".."}],
         "security": [{"bearer": []}, {"cookie": []}],
         "paths": paths | _OTHERS,
@@ -132,8 +136,8 @@ _SCHEMAS: dict[str, Any] = {
 _OTHERS = {
     "/api/stream": _get("Samples as server-sent events: sample, processes, event, alert, hole.",
                         {"text/event-stream": {"schema": _TEXT}}, (*_ALWAYS, 503)),
-    "/metrics": _get("What Prometheus scrapes; open where only this machine can reach it.",
+    "/metrics": _get("Metrics for Prometheus; no token required if only this machine can connect.",
                      _LINES | {"application/openmetrics-text": {"schema": _TEXT}}, (*_ALWAYS, 503)),
-    "/healthz": _get("200 while the server lives.", _LINES, _ALWAYS),
+    "/healthz": _get("200 while the server is running.", _LINES, _ALWAYS),
     "/readyz": _get("200 while samples are fresh.", _LINES, (*_ALWAYS, 503)),
 }  # fmt: skip

@@ -56,8 +56,8 @@ def read(parameters: Sequence[Parameter], texts: Mapping[str, str]) -> dict[str,
     names = [parameter.name for parameter in parameters]
     for name in texts:
         if name not in names:
-            known = f"those of this question are {', '.join(names)}." if names else "this question has none."
-            raise Refusal(422, f"there is no parameter {name[:40]!r}; {known}")
+            known = f"this path takes {', '.join(names)}." if names else "this path has no parameters."
+            raise Refusal(422, f"unknown parameter {name[:40]!r}; {known}")
     return {parameter.name: parameter.value(texts) for parameter in parameters}
 
 
@@ -75,7 +75,7 @@ def count(name: str, help: str, low: int, high: int) -> Parameter:
     def read(text: str) -> int:
         number = _number(text, low, high)
         if number != int(number):
-            raise ValueError(f"{text[:40]!r} is not a whole number.")
+            raise ValueError(f"{text[:40]!r} is not an integer.")
         return int(number)
 
     return Parameter(name, help, {"type": "integer", "minimum": low, "maximum": high}, read)
@@ -87,10 +87,10 @@ def words(name: str, help: str, item: Mapping[str, Any], known: Callable[[str], 
     def read(text: str) -> list[str]:
         found = text.split(",")
         if len(found) > _LONGEST:
-            raise ValueError(f"at most {_LONGEST} can be asked for at once.")
+            raise ValueError(f"at most {_LONGEST} values are allowed.")
         for word in found:
             if not known(word):
-                raise ValueError(f"there is no {word[:60]!r}.")
+                raise ValueError(f"unknown value {word[:60]!r}.")
         return list(dict.fromkeys(found))
 
     schema = {"type": "array", "items": item, "minItems": 1, "maxItems": _LONGEST}

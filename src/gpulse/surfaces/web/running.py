@@ -1,4 +1,4 @@
-"""Running the app: uvicorn in a thread of its own, until a signal says that it is enough."""
+"""Run the app: uvicorn in its own thread, until a signal stops it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-_HEADERS = 10.0  # seconds a client has to ask something, once it has connected or been answered
-_MOST = 900  # connections answered at once; 1024 files is what most systems let a process open
-_GRACE = 1  # seconds in which answers may end when the server does
+_HEADERS = 10.0  # seconds before an idle connection is closed
+_MOST = 900  # simultaneous connections; most systems allow a process to open 1024 files
+_GRACE = 1  # seconds for responses to finish when the server stops
 _SLACK = 2.0
 
 
 class Patient(H11Protocol):
-    """HTTP with an end to patience: who connects and asks nothing, or a letter a minute, is shown the door."""
+    """HTTP with timeouts: idle connections and very slow requests are closed."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -56,12 +56,12 @@ class Patient(H11Protocol):
 
 
 class Quiet:
-    """A filter for uvicorn's log: what it says of streams cut off at the end is no error."""
+    """A filter for uvicorn's log: streams that end with the server are not errors."""
 
     stopping = False
 
     def filter(self, record: Any) -> bool:
-        """Tell whether a line is worth writing."""
+        """Return whether to log a line."""
         return not Quiet.stopping and "without completing response" not in record.getMessage()
 
 
@@ -106,32 +106,32 @@ class Running:
         )
         try:
             config.load()
-        except OSError as error:  # of which those of TLS are kinds
+        except OSError as error:  # includes errors of TLS
             raise GpulseError(f"the certificate or its key cannot be used: {error.strerror or error};", _PEM) from None
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="gpulse-web", daemon=True)
-        # a pipe instead of an event: a signal handler may write to it wherever the main thread stands
+        # a pipe instead of an event: a signal handler can write to it at any point
         self._told, self._tell = os.pipe()
 
     def wait(self, ready: Callable[[], None]) -> None:
-        """Serve until told to stop; `ready` is called, in the server's thread, once requests are answered."""
+        """Serve until stopped; `ready` is called in the server's thread once it accepts requests."""
         Quiet.stopping = False
         self._ready = ready
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a background job of a script
+            if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup and in background jobs of scripts
                 signal.signal(number, lambda *_: self._wake())
         self._thread.start()
         os.read(self._told, 1)
 
     def stop(self) -> None:
-        """End answering; streams must have been told before."""
+        """Stop the server; streams must have ended before."""
         notify("STOPPING=1")
         Quiet.stopping = True
         self._server.should_exit = True
         self._thread.join(_GRACE + _SLACK)
 
     async def _tick(self) -> None:
-        """Called by the event loop every second or so: while it comes here, it lives."""
+        """Called by the event loop about every second, for the watchdog."""
         if not self._said:
             self._said = True
             notify("READY=1")
@@ -149,4 +149,4 @@ class Running:
         os.write(self._tell, b".")
 
 
-_PEM = "--cert and --key name files in PEM, readable for this user."
+_PEM = "--cert and --key must be PEM files that this user can read."

@@ -69,16 +69,17 @@ def make_app(
         if "index.html" in assets:
             return assets["index.html"].response(request.scope)
         return page(
-            "gpulse", "The page has not been built (make web). The API answers: api/snapshot, api/history, metrics."
+            "gpulse",
+            "The page has not been built (run make page). The API is available: api/snapshot, api/history, metrics.",
         )
 
     async def static(request: Request) -> Response:
         asset = assets.get(request.path_params["name"])
-        return problem(404, "there is no such file.") if asset is None else asset.response(request.scope)
+        return problem(404, "file not found.") if asset is None else asset.response(request.scope)
 
     async def scraped(request: Request) -> Response:
         if hub.latest is None:
-            return problem(503, "nothing has been sampled yet.", {"retry-after": "1"})
+            return problem(503, "no sample has been taken yet.", {"retry-after": "1"})
         accept = ",".join(request.headers.getlist("accept"))
 
         def write() -> Response:
@@ -94,7 +95,7 @@ def make_app(
         if hub.ready:
             return PlainTextResponse("ok\n")
         return problem(
-            503, "nothing has been sampled yet." if hub.latest is None else f"the last sample is {hub.age:.0f} s old."
+            503, "no sample has been taken yet." if hub.latest is None else f"the last sample is {hub.age:.0f} s old."
         )
 
     routes = [
@@ -138,4 +139,4 @@ def _plain_metrics(hub: Hub) -> Metrics:
 
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    await problem(404, "there is nothing here; api/openapi.json lists what is.")(scope, receive, send)
+    await problem(404, "not found; see api/openapi.json.")(scope, receive, send)

@@ -50,7 +50,7 @@ class Streams:
         """Serve one client until it leaves, falls behind, or the hub ends."""
         self._loop = asyncio.get_running_loop()
         if len(self._clients) >= MOST:
-            await problem(503, f"{MOST} clients listen already.", {"retry-after": "10"})(scope, receive, send)
+            await problem(503, f"the limit of {MOST} streams is reached.", {"retry-after": "10"})(scope, receive, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         if scope["method"] != "HEAD":

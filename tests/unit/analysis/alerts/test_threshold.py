@@ -107,9 +107,9 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("table", "sentence"),
         [
-            ({"disable": ["hott"]}, "alerts.disable: there is no rule 'hott'; did you mean hot"),
+            ({"disable": ["hott"]}, "alerts.disable: unknown rule 'hott' (did you mean 'hot'?)"),
             ({"enable": "hot"}, "alerts.enable is not a list of names;"),
-            ({"hot": {"abve": 3}}, "alerts.hot: there is no key 'abve'; did you mean above?"),
+            ({"hot": {"abve": 3}}, "alerts.hot: unknown key 'abve' (did you mean 'above'?)"),
             ({"hot": {"above": "warm"}}, "alerts.hot.above: 'warm' is not a number."),
             ({"hot": {"above": True}}, "alerts.hot.above: True is not a number."),
             ({"hot": {"for": "5x"}}, "alerts.hot.for: '5x' is not a duration;"),
@@ -118,20 +118,23 @@ class TestSettings:
             ({"leak": {"rise": "much"}}, "alerts.leak.rise: 'much' is not a size;"),
             ({"rule": {"name": "a"}}, "alerts.rule is not a list of tables;"),
             ({"rule": [{"metric": "power_draw", "above": 1}]}, "alerts.rule 1: name is missing;"),
-            ({"rule": [{**BUSY, "name": "hot"}]}, "alerts.rule: there are two rules 'hot';"),
-            ({"rule": [BUSY, BUSY]}, "alerts.rule: there are two rules 'busy';"),
+            ({"rule": [{**BUSY, "name": "hot"}]}, "alerts.rule: there is more than one rule 'hot';"),
+            ({"rule": [BUSY, BUSY]}, "alerts.rule: there is more than one rule 'busy';"),
             (
                 {"rule": [{**BUSY, "metric": "utilisation"}]},
                 "unknown metric 'utilisation' (did you mean 'utilization'?)",
             ),
             ({"rule": [{**BUSY, "metric": "host.memory_percent"}]}, "alerts.rule busy.metric: unknown metric"),
-            ({"rule": [{**BUSY, "metric": "name"}]}, "alerts.rule busy.metric: name is not a number that changes;"),
-            ({"rule": [{**BUSY, "below": 3}]}, "alerts.rule busy: one of above and below is needed;"),
+            ({"rule": [{**BUSY, "metric": "name"}]}, "alerts.rule busy.metric: name is not a changing number;"),
+            ({"rule": [{**BUSY, "below": 3}]}, "alerts.rule busy: either above or below is required;"),
             ({"rule": [{**BUSY, "clear": 96}]}, "alerts.rule busy.clear is on the wrong side of above;"),
-            ({"rule": [{**BUSY, "gpus": 1}]}, "alerts.rule busy: there is no key 'gpus'; did you mean gpu"),
-            ({"rule": [{**BUSY, "gpu": True}]}, "alerts.rule busy.gpu: True names no GPUs;"),
-            ({"rule": [{**BUSY, "severity": 3}]}, "alerts.rule busy.severity: there is no severity 3;"),
-            ({"rule": [{"name": "a", "metric": "host.iowait", "above": 3, "gpu": 1}]}, "host.iowait is of the machine"),
+            ({"rule": [{**BUSY, "gpus": 1}]}, "alerts.rule busy: unknown key 'gpus' (did you mean 'gpu'?)"),
+            ({"rule": [{**BUSY, "gpu": True}]}, "alerts.rule busy.gpu: True is not a list of GPUs;"),
+            ({"rule": [{**BUSY, "severity": 3}]}, "alerts.rule busy.severity: unknown severity 3;"),
+            (
+                {"rule": [{"name": "a", "metric": "host.iowait", "above": 3, "gpu": 1}]},
+                "host.iowait is a metric of the host",
+            ),
         ],
     )
     def test_mistakes_are_said_in_a_sentence_that_names_the_key(self, table: dict[str, Any], sentence: str) -> None:

@@ -91,7 +91,7 @@ def test_steps_waiting_phases_and_marks() -> None:
 
 
 def test_nothing_is_no_run() -> None:
-    with pytest.raises(RecordingError, match="holds no snapshot"):
+    with pytest.raises(RecordingError, match="contains no samples"):
         account([], "empty.ndjson")
 
 

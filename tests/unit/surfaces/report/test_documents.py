@@ -143,7 +143,7 @@ def test_json_has_the_figures_and_round_trips() -> None:
 def test_equal_runs_do_not_differ() -> None:
     first, second = run_of(samples(100)), run_of(samples(100))
     assert not [each.title for each in differences(first, second) if each.matters]
-    assert "Nothing that matters" in to_markdown(comparison_document(first, second))
+    assert "No significant differences" in to_markdown(comparison_document(first, second))
 
 
 def test_a_difference_that_matters_is_marked() -> None:

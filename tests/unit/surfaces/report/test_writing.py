@@ -13,7 +13,7 @@ from tests.unit.surfaces.report.runs import samples, write
 
 def test_the_name_says_the_form() -> None:
     assert [form_of(name) for name in ("a.html", "A.HTM", "x.md", "x.json")] == ["html", "html", "markdown", "json"]
-    with pytest.raises(UsageError, match=r"end it in \.html"):
+    with pytest.raises(UsageError, match=r"use \.html"):
         form_of("report")
 
 

@@ -122,7 +122,7 @@ class TestSignals:
 
     @pytest.mark.parametrize(
         ("change", "word"),
-        [({"readonly": True}, "--readonly"), ({"back": 5.0}, "past"), ({"selected": None}, "no process")],
+        [({"readonly": True}, "--readonly"), ({"back": 5.0}, "not live"), ({"selected": None}, "no process")],
     )
     def test_it_does_not_open_without_reason_and_says_why(self, change: dict[str, Any], word: str) -> None:
         state = fresh()

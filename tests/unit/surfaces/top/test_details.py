@@ -110,9 +110,9 @@ def test_control_groups_are_named_once() -> None:
 def test_a_process_that_is_gone_is_said_to_be() -> None:
     made = state()
     made.selected = 8
-    assert "process 8 uses no GPU any more" in drawn(made)
+    assert "process 8 no longer uses a GPU" in drawn(made)
     made.selected = None
-    assert "no process is selected" in drawn(made)
+    assert "no process selected" in drawn(made)
 
 
 def test_the_text_scrolls_to_its_end_and_no_further() -> None:

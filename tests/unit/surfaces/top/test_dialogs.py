@@ -19,13 +19,13 @@ from gpulse.surfaces.top.settings import CHARTS, COLUMNS, INTERVALS, ScreenSetti
 from gpulse.surfaces.top.state import State
 
 _TABLE = [
-    ("F1 ?", "this help"),
+    ("F1 ?", "show this help"),
     ("Up Down", "move the cursor"),
     ("PgUp PgDn", "a page of processes up or down"),
     ("/", "show only processes that contain a word"),
     ("Supercalifragilistic", "a word that is longer than the narrowest screen is wide"),
     *((f"Ctrl-{letter}", f"does the thing called {letter}") for letter in "abcdefghij"),
-    ("q", "leave"),
+    ("q", "quit"),
 ]
 _DIALOGS: dict[str, Callable[[Grid, Area, State], None]] = {
     "help": lambda grid, area, state: help_panel.paint(grid, area, state, _TABLE),
@@ -130,9 +130,9 @@ class TestHelp:
         sizes = ((170, 12), (120, 14), (70, 12), (170, 40))
         full, wrapped, narrow, tall = (_painted("help", *size).text() for size in sizes)
         for two in (full, wrapped):
-            assert any("this help" in line and "called d" in line for line in two)
-            assert any("leave" in line for line in two)
-        assert not any("this help" in line and "called d" in line for line in narrow + tall)
+            assert any("show this help" in line and "called d" in line for line in two)
+            assert any("quit" in line for line in two)
+        assert not any("show this help" in line and "called d" in line for line in narrow + tall)
         assert any("screen is wide" in line for line in full)
         assert help_panel.last(Area(0, 0, 12, 170), Theme(), _TABLE) == 0
         assert help_panel.last(Area(0, 0, 12, 70), Theme(), _TABLE) > 0
@@ -141,8 +141,8 @@ class TestHelp:
         area = Area(0, 0, 6, 70)
         last = help_panel.last(area, Theme(), _TABLE)
         end = _painted("help", 70, 6, last).text()
-        assert any("leave" in line for line in end)
-        assert not any("leave" in line for line in _painted("help", 70, 6, last - 1).text())
+        assert any("quit" in line for line in end)
+        assert not any("quit" in line for line in _painted("help", 70, 6, last - 1).text())
         assert _painted("help", 70, 6, last + 50).text() == end
         assert f" {last + 1}-{last + 4}/{last + 4} " in end[-1]
 

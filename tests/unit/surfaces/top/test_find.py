@@ -105,15 +105,15 @@ def test_words(text: str, expected: list[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "note"),
     [
-        ("usr:ada", "'usr' is no field"),
-        ("user:", "'user:' is not finished"),
-        ("mem>", "'mem>' is not finished"),
+        ("usr:ada", "unknown field 'usr'"),
+        ("user:", "'user:' is incomplete"),
+        ("mem>", "'mem>' is incomplete"),
         ("mem>much", "'much' is not a size"),
         ("time>1x", "'1x' is not a duration"),
         ("sm>x", "'x' is not a number"),
-        ("gpu:x", "'x' is not a whole number"),
-        ("pid:x", "'x' is not a whole number"),
-        ("pid:²", "'²' is not a whole number"),
+        ("gpu:x", "'x' is not an integer"),
+        ("pid:x", "'x' is not an integer"),
+        ("pid:²", "'²' is not an integer"),
         ("user>1", "'user' cannot be compared with >"),
     ],
 )

@@ -85,7 +85,7 @@ class TestAnySize:
     def test_no_sample_yet(self) -> None:
         state = screen(80, 24)
         state.live = state.shown = None
-        assert "waiting for the first reading…" in "\n".join(painted(state).text())
+        assert "waiting for the first sample…" in "\n".join(painted(state).text())
 
 
 class TestRoom:

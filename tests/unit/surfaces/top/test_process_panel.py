@@ -120,8 +120,8 @@ def test_heads_of_groups_are_titles_and_say_how_many() -> None:
         (None, "", "waiting for the first sample"),
         (sample(), "", "no process uses a GPU"),
         (sample(), "ada", "no process uses a GPU"),
-        (sample(one(1)), "user:nobody", "nothing fits the filter"),
-        (sample(one(1)), "usr:nobody", "nothing fits the filter ('usr' is no field)"),
+        (sample(one(1)), "user:nobody", "no process matches the filter"),
+        (sample(one(1)), "usr:nobody", "no process matches the filter (unknown field 'usr')"),
         (sample(gaps={"processes": "unsupported"}), "", "no process uses a GPU"),
     ],
 )

@@ -54,19 +54,19 @@ def test_a_process_is_killed(child: subprocess.Popen[bytes]) -> None:
 def test_a_reused_number_gets_nothing(child: subprocess.Popen[bytes]) -> None:
     started = identify(child.pid)
     assert started is not None
-    assert send([Target(child.pid, started - 1)], "KILL") == [f"{child.pid} is another process by now: nothing sent"]
+    assert send([Target(child.pid, started - 1)], "KILL") == [f"{child.pid} is a different process now: not signaled"]
     assert child.poll() is None
 
 
 def test_a_process_that_was_never_identified_gets_nothing(child: subprocess.Popen[bytes]) -> None:
     (sentence,) = send([Target(child.pid, None)], "KILL")
-    assert sentence.endswith("nothing sent")
+    assert sentence.endswith("not signaled")
     assert child.poll() is None
 
 
 def test_nothing_is_sent_into_another_namespace(child: subprocess.Popen[bytes]) -> None:
     (sentence,) = send([target(child.pid)], "KILL", foreign=True)
-    assert sentence == f"{child.pid} is outside this container: nothing sent"
+    assert sentence == f"{child.pid} is outside this container: not signaled"
     assert child.poll() is None
 
 
@@ -74,7 +74,7 @@ def test_a_process_that_has_ended_is_said_to_have(child: subprocess.Popen[bytes]
     chosen = target(child.pid)
     child.kill()
     child.wait()
-    assert send([chosen], "TERM") == [f"{child.pid} has ended already"]
+    assert send([chosen], "TERM") == [f"{child.pid} has already ended"]
     assert identify(child.pid) is None
 
 
@@ -82,7 +82,7 @@ def test_a_process_that_has_ended_is_said_to_have(child: subprocess.Popen[bytes]
 def test_init_and_whole_groups_are_refused(pid: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("sent"))
     (sentence,) = send([Target(pid, 1.0)], "KILL")
-    assert sentence.endswith("nothing sent")
+    assert sentence.endswith("not signaled")
 
 
 def test_gpulse_does_not_end_itself() -> None:
@@ -90,7 +90,7 @@ def test_gpulse_does_not_end_itself() -> None:
 
 
 def test_an_unknown_signal_is_refused(child: subprocess.Popen[bytes]) -> None:
-    assert send([target(child.pid)], "SEGV") == ["SEGV is no signal that can be sent from here"]
+    assert send([target(child.pid)], "SEGV") == ["signal SEGV is not supported"]
     assert child.poll() is None
 
 
@@ -105,8 +105,8 @@ def test_one_refusal_does_not_hide_the_rest(child: subprocess.Popen[bytes]) -> N
     ("error", "words"),
     [
         (PermissionError(1, "Operation not permitted"), "belongs to another user: not permitted"),
-        (ProcessLookupError(3, "No such process"), "has ended already"),
-        (OSError(22, "Invalid argument"), "could not be signalled: Invalid argument"),
+        (ProcessLookupError(3, "No such process"), "has already ended"),
+        (OSError(22, "Invalid argument"), "could not be signaled: Invalid argument"),
     ],
 )
 def test_errors_are_in_words(

@@ -69,7 +69,7 @@ def test_a_wrong_link_is_told_so_and_sets_no_cookie(given: str) -> None:
     answer = ask(app_of(), f"/?token={given}", known=False)
     assert answer.status == 401
     assert "set-cookie" not in answer.headers
-    assert b"not the token" in answer.body
+    assert b"Wrong token" in answer.body
     assert b"<script" not in answer.body
 
 

@@ -38,7 +38,7 @@ def test_a_port_in_use_is_said_with_the_next_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "said"), [("192.0.2.1", "no address of this machine"), ("no.such.host.invalid", "no address to listen on")]
+    ("host", "said"), [("192.0.2.1", "is not an address of this machine"), ("no.such.host.invalid", "cannot listen on")]
 )
 def test_an_address_of_another_machine_is_said(host: str, said: str) -> None:
     with pytest.raises(GpulseError, match=said):
@@ -65,7 +65,7 @@ def test_a_socket_that_a_dead_server_left_is_replaced_and_no_other(tmp_path: Pat
             unix_socket(str(path))
     file = tmp_path / "file"
     file.write_text("mine")
-    with pytest.raises(GpulseError, match="no socket"):
+    with pytest.raises(GpulseError, match="is not a socket"):
         unix_socket(str(file))
     assert file.read_text() == "mine"
     with pytest.raises(GpulseError, match="cannot be listened on"):

@@ -76,7 +76,7 @@ def lines(state: State, facts: Facts, columns: int) -> list[Line]:
     """Return everything about the selected process, wrapped; a process that is gone is said to be."""
     found = [row for row in all_rows(state.shown) if row.pid == state.selected] if state.shown else []
     if not found:
-        words = "no process is selected" if state.selected is None else f"process {state.selected} uses no GPU any more"
+        words = "no process selected" if state.selected is None else f"process {state.selected} no longer uses a GPU"
         return [Line().add(words, "label")]
     more = facts(state.selected or 0)
     entries = [*_who(found), *_gpus(found, state), *_known(found[0].process, state), *_facts(more)]

@@ -48,7 +48,7 @@ def _filter(grid: Grid, area: Area, state: State) -> None:
         text = text[1:]
     column = grid.put(area.row, column, text, "", room)
     column = draw(grid, area.row, column, state.theme.glyph("█", "_"), "accent") + 2
-    hint = "Enter keep  Esc drop"
+    hint = "Enter apply  Esc cancel"
     if column + len(hint) <= area.column + area.columns and len(state.editing) < room // 2:
         draw(grid, area.row, area.column + area.columns - len(hint), hint, "label")
 

@@ -1,4 +1,4 @@
-"""A box in front of the screen, and a list in it whose chosen line is always to be seen."""
+"""A dialog box, and a list in it that keeps the selected line visible."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _GLYPHS = ("╭╮╰╯─│", "++++-|")
 
 
 def box(grid: Grid, area: Area, theme: Theme, title: str, rows: int, columns: int, foot: str = "") -> Area:
-    """Draw a frame for `rows` by `columns` of content over the middle of an area, and return what is inside it, blank.
+    """Draw a centered frame for `rows` by `columns` of content, and return its cleared inner area.
 
-    It is never larger than the area; where there is no room for a frame the whole of it is inside.
-    `title` stands in its upper edge and `foot` in its lower.
+    It is never larger than the area; if there is no space for a frame, the whole area is returned.
+    `title` is in the upper edge and `foot` in the lower one.
     """
     tall, wide = min(area.rows, rows + 2), min(area.columns, columns + 4)
     top, left = area.row + (area.rows - tall) // 2, area.column + (area.columns - wide) // 2
@@ -32,7 +32,7 @@ def box(grid: Grid, area: Area, theme: Theme, title: str, rows: int, columns: in
         grid.put(row, left, down, "border")
         grid.put(row, left + wide - 1, down, "border")
     grid.put(top + tall - 1, left, lower_left + across * (wide - 2) + lower_right, "border")
-    if wide >= 7:  # an edge cell, a corner and a space on each side, and something to read
+    if wide >= 7:  # an edge cell, a corner and a space on each side, and some text
         if title:
             grid.put(top, left + 2, f" {fit(theme.spelled(title), wide - 6, theme.more)} ", "title")
         if foot and width(foot) <= wide - 6:
@@ -41,15 +41,15 @@ def box(grid: Grid, area: Area, theme: Theme, title: str, rows: int, columns: in
 
 
 def shown_from(choice: int, count: int, rows: int) -> int:
-    """Return the first line to show of a list so that the chosen one is in its middle, or as near as the ends allow."""
+    """Return the first line to show so that the selected one is in the middle, or as close as possible."""
     return max(0, min(choice - rows // 2, count - rows))
 
 
 def choices(grid: Grid, area: Area, theme: Theme, title: str, lines: Sequence[tuple[str, str]], choice: int) -> None:
-    """Draw a list in a box: labels on the left, values on the right, the chosen line highlighted.
+    """Draw a list in a box: labels on the left, values on the right, the selected line highlighted.
 
-    What does not fit scrolls with the choice, which may lie outside the list. A label too long keeps its end, where
-    labels that begin alike differ.
+    The list scrolls with the selection, which may be outside the list. A label that is too long keeps its end, where
+    similar labels differ.
     """
     count = len(lines)
     choice = max(0, min(choice, count - 1))
@@ -68,7 +68,7 @@ def choices(grid: Grid, area: Area, theme: Theme, title: str, lines: Sequence[tu
 
 
 def _ending(text: str, cells: int, more: str) -> str:
-    """Return text cut to at most `cells` from its beginning on."""
+    """Return text shortened to at most `cells` by removing its beginning."""
     if width(text) <= cells:
         return text
     while text and width(text) + width(more) > cells:

@@ -41,7 +41,7 @@ def paint(grid: Grid, area: Area, state: State) -> None:
         return
     sample = state.shown
     if sample is None or not sample.gpus:
-        words = "waiting for the first reading" if sample is None else "no GPU"
+        words = "waiting for the first sample" if sample is None else "no GPU"
         grid.put(area.row, area.column, words + (state.theme.more if sample is None else ""), "label", area.columns)
         return
     shape = shape_of(sample.gpus, area.columns, area.rows)

@@ -1,4 +1,4 @@
-"""Help: which keys do what, in one or two columns; scrolls where it does not fit."""
+"""The help dialog: keys and their actions in one or two columns, scrollable."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 _TITLE = "Help"
 _BETWEEN = 3  # cells between two columns
-_ENOUGH = 30  # cells for what a key does that make a second column worth having
-_NARROW = 16  # with less room than this beside the keys, what they do stands below them
+_ENOUGH = 30  # minimum cells for descriptions to use a second column
+_NARROW = 16  # with less space than this next to the keys, descriptions go below them
 
 
 def paint(grid: Grid, area: Area, state: State, table: Table) -> None:
-    """Draw the keys and what they do; `state.choice` is the first line to show where they do not all fit."""
+    """Draw the keys and their actions; `state.choice` is the first line to show if they do not all fit."""
     lines, columns = _laid_out(area, state.theme, table)
     rows = max(1, area.rows - 2)
     first = max(0, min(state.choice, len(lines) - rows))
@@ -38,12 +38,12 @@ def paint(grid: Grid, area: Area, state: State, table: Table) -> None:
 
 
 def last(area: Area, theme: Theme, table: Table) -> int:
-    """Return the largest `state.choice` that still moves the help; 0 where all of it fits."""
+    """Return the largest useful `state.choice`; 0 if everything fits."""
     return max(0, len(_laid_out(area, theme, table)[0]) - max(1, area.rows - 2))
 
 
 def _laid_out(area: Area, theme: Theme, table: Table) -> tuple[list[Pieces], int]:
-    """Return the lines of the help, and how many cells the widest takes."""
+    """Return the lines of the help, and the width of the widest."""
     table = [(theme.spelled(keys), theme.spelled(what)) for keys, what in table]
     room = max(1, area.columns - 4)
     keys = max((width(keys) for keys, _ in table), default=0)
@@ -62,7 +62,7 @@ def _laid_out(area: Area, theme: Theme, table: Table) -> tuple[list[Pieces], int
 
 
 def _column(table: Table, keys: int, cells: int, theme: Theme) -> list[Pieces]:
-    """Return the lines of one column: what keys do beside them, or below them where there is little room."""
+    """Return the lines of one column: descriptions next to the keys, or below them if there is little space."""
     lines: list[Pieces] = []
     beside = cells - keys - 2
     for name, what in table:
@@ -81,7 +81,7 @@ def _filled(pieces: Pieces, cells: int) -> Pieces:
 
 
 def _wrapped(text: str, cells: int) -> list[str]:
-    """Return text in lines of at most `cells`, broken at spaces, and within a word only where it is longer."""
+    """Return text in lines of at most `cells`, broken at spaces, or within a word that is longer."""
     cells = max(2, cells)  # the widest character
     lines, line = [], ""
     for word in text.split():

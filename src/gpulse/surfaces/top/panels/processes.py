@@ -30,7 +30,7 @@ _DISPENSABLE = (
     "name", "host_memory", "container", "running_time", "job", "cpu_percent", "sm_utilization", "user", "gpu",
     "memory_used", "pid",
 )  # fmt: skip
-_WHY = {"denied": "no permission", "failed": "cannot be read", "timeout": "driver does not answer", "lost": "GPU lost",
+_WHY = {"denied": "no permission", "failed": "cannot be read", "timeout": "not responding", "lost": "GPU lost",
         "skipped": "not recorded"}  # fmt: skip
 
 
@@ -235,7 +235,7 @@ def _nothing(grid: Grid, area: Area, state: State) -> None:
         words = "waiting for the first sample"
     elif filter_text(state).strip() and _any(state.shown):
         note = Find(filter_text(state)).note
-        words = "nothing fits the filter" + (f" ({note})" if note else "")
+        words = "no process matches the filter" + (f" ({note})" if note else "")
     elif _notes(area, state):
         return  # that a list could not be read is said already; it may well be full
     else:

@@ -1,4 +1,4 @@
-"""The settings dialog: every setting on a line with its value, changed in place."""
+"""The settings dialog: one line per setting, changed in place."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from ..state import State
 
 _TITLE = "Settings"
-_WIDE = 44  # columns from which every title fits
+_WIDE = 44  # minimum columns for full titles
 _FLAGS = {
     "falling": "Largest first",
     "fahrenheit": "Fahrenheit",
     "decimal": "Sizes in MB, not MiB",
 }
-# Each line: the attribute, and for a list the word that the line switches on and off.
+# Each line: the attribute and, for a list, the word that the line toggles.
 _LINES = (
     ("interval", ""),
     ("theme", ""),
@@ -41,17 +41,17 @@ def paint(grid: Grid, area: Area, state: State) -> None:
 
 
 def lines(settings: ScreenSettings, short: bool = False) -> list[tuple[str, str]]:
-    """Return the label and the value of every line, in order; how many there are never changes.
+    """Return the label and the value of every line, in order; their number never changes.
 
-    `short` names metrics as the heads of columns do, for narrow screens.
+    `short` uses the short names of metrics, for narrow screens.
     """
     return [_line(settings, name, word, short) for name, word in _LINES]
 
 
 def change(settings: ScreenSettings, choice: int, step: int) -> None:
-    """Change the setting of a line to the next value, or with a negative step the one before; both go round.
+    """Change the setting of a line to the next value, or with a negative step to the previous one, cyclically.
 
-    A step of 0 and a line that is not there change nothing; the last column and the last chart stay.
+    A step of 0 and an unknown line change nothing; the last column and the last chart cannot be removed.
     """
     if step == 0 or not 0 <= choice < len(_LINES):
         return
@@ -69,7 +69,7 @@ def change(settings: ScreenSettings, choice: int, step: int) -> None:
 
 
 def move(settings: ScreenSettings, choice: int, step: int) -> str:
-    """Move the column of a line to the left or to the right; return what to tell, nothing where it is no shown column."""
+    """Move the column of a line to the left or right; return a message, or nothing if it is not a visible column."""
     name, word = _LINES[choice] if 0 <= choice < len(_LINES) else ("", "")
     if name != "columns" or word not in settings.columns:
         return ""
@@ -106,7 +106,7 @@ def _next(words: Sequence[str], word: str, step: int) -> str:
 
 
 def _next_interval(interval: float, step: int) -> float:
-    """Return the next longer or shorter of the usual intervals, whichever one is set now."""
+    """Return the next longer or shorter of the predefined intervals."""
     if step > 0:
         return next((usual for usual in INTERVALS if usual > interval), INTERVALS[0])
     return next((usual for usual in reversed(INTERVALS) if usual < interval), INTERVALS[-1])
@@ -118,7 +118,7 @@ def _toggle(settings: ScreenSettings, name: str, word: str) -> None:
         if len(listed) > 1 or name == "panels":
             setattr(settings, name, [other for other in listed if other != word])
     elif name == "columns" and listed[-1:] == ["command"]:
-        settings.columns = [*listed[:-1], word, "command"]  # a command takes the rest of its line
+        settings.columns = [*listed[:-1], word, "command"]  # a command takes the rest of the line
     elif name == "panels":
         settings.panels = [panel for panel in PANELS if panel in listed or panel == word]
     else:

@@ -1,4 +1,4 @@
-"""The menu of signals: which one, and to whom."""
+"""The signal menu: choose a signal for the selected processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from ..grid import Grid
     from ..state import State
 
-_SLACK = 1.0  # seconds that running times may be off
-_NAMED = 4  # processes named before the rest is only counted
+_SLACK = 1.0  # tolerance of running times in seconds
+_NAMED = 4  # maximum number of processes to name; the rest is counted
 
 
 def recipients(state: State) -> list[int]:
-    """Return who would get a signal: the tagged processes, else the selected one, as far as they still run.
+    """Return the processes to signal: the tagged ones, else the selected one, if they still run.
 
-    A sample of the past may hold a number that another process has by now: only one that is older now than then counts.
+    In an earlier sample, a PID may belong to a process that has ended: a process counts only if it started before the sample.
     """
     now = _ages(state.live)
     then = _ages(state.shown)
@@ -38,8 +38,8 @@ def chosen(state: State) -> str:
 
 
 def row_at(area: Area, state: State, y: int) -> int | None:
-    """Return which signal is drawn in a screen row, as a position in SIGNALS; None outside the list."""
-    rows = min(area.rows - 2, len(SIGNALS))  # the box has a row above and one below, in the middle of the area
+    """Return the position in SIGNALS of the signal in a screen row; None outside the list."""
+    rows = min(area.rows - 2, len(SIGNALS))  # the centered box has one row above and one below the list
     at = y - (area.row + (area.rows - rows - 2) // 2 + 1)
     return at + shown_from(_choice(state), len(SIGNALS), rows) if 0 <= at < rows else None
 
@@ -50,7 +50,7 @@ def paint(grid: Grid, area: Area, state: State) -> None:
 
 
 def title(state: State) -> str:
-    """Return who would get the signal, in words."""
+    """Return the title with the processes to signal."""
     pids = recipients(state)
     if not pids:
         return "No process to signal"
@@ -64,7 +64,7 @@ def _choice(state: State) -> int:
 
 
 def _lines(state: State) -> list[tuple[str, str]]:
-    here = state.theme.glyph("▸", ">")  # without colours the cursor would not be seen
+    here = state.theme.glyph("▸", ">")  # without colors the cursor would not be visible
     return [
         (f"{here if at == _choice(state) else ' '} {at + 1} {name}", meaning)
         for at, (name, meaning) in enumerate(SIGNALS)

@@ -1,4 +1,4 @@
-"""The sort menu: every column that processes can be ordered by, the current one marked."""
+"""The sort menu: all columns to sort processes by, with the current one marked."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def paint(grid: Grid, area: Area, state: State) -> None:
 
 
 def keys(state: State) -> tuple[str, ...]:
-    """Return the column that each line stands for."""
+    """Return the column of each line."""
     return COLUMNS
 
 
 def lines(state: State) -> list[tuple[str, str]]:
-    """Return the label of every column, and for the current one which way it is sorted."""
+    """Return the label of every column, with the sort direction of the current one."""
     arrow = state.theme.glyph("▼", "v") if state.falling else state.theme.glyph("▲", "^")
     return [(column_title(column), arrow if column == state.sort else " ") for column in COLUMNS]

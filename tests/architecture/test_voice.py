@@ -1,0 +1,72 @@
+"""Texts for users are in plain English: help, error hints, metric descriptions and documents."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gpulse.cli.main import VERBS, load
+from gpulse.cli.options import Option
+from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from gpulse.model.metric import Metric
+
+ROOT = Path(__file__).parents[2]
+ODD = re.compile(
+    r"\b(so many|so much|so long|unless given|a looks?|looks? (more|less) often|say so|says so|himself|shown the door|"
+    r"whoever|anew|held down|where there is none|nobody|somebody|everybody|in words|at the most|now and then|"
+    r"a (line|card|row|series|file) a|per cent|utilisation|colours?|honoured|is no (file|number|path|address|metric))\b",
+    re.IGNORECASE,
+)
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/gpulse.1", "Makefile")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "deploy").rglob("*.*")),
+]
+METRICS = [*GPU_METRICS.values(), *PROCESS_METRICS.values(), *HOST_METRICS.values()]
+OPTIONS = [
+    pytest.param(option, id=f"{name} {option.flags[0]}") for name in VERBS for option in load(name).options
+]  # fmt: skip
+
+
+def odd(text: str) -> list[str]:
+    """Return the odd phrases in a text; quoted wrong input, as in examples of errors, does not count."""
+    return [found[0] for found in ODD.finditer(re.sub(r"'utilisation'", "", text))]
+
+
+def test_odd_phrases_are_found() -> None:
+    assert odd("Look every so many seconds; 1 unless given") == ["so many", "unless given"]
+    assert odd("Time between samples, in seconds (default: 1)") == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_document_has_no_odd_phrase(path: Path) -> None:
+    assert odd(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_says_what_it_sets(option: Option) -> None:
+    assert odd(option.help) == []
+    assert option.help[0].isupper() or option.help.startswith("`")
+    assert not option.help.endswith(".")
+    assert option.help.count("(default") <= 1
+    if "(default" in option.help:
+        assert option.help.endswith(")"), "the default comes last"
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_is_summarized_by_an_imperative(name: str) -> None:
+    summary = VERBS[name]
+    assert odd(summary) == []
+    assert summary[0].isupper()
+    assert not summary.endswith(".")
+    assert summary.split()[0].rstrip("s") == summary.split()[0], "an imperative, not a noun or a third person"
+    assert len(summary) <= 80
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.key)
+def test_a_metric_is_described_in_one_sentence(metric: Metric) -> None:
+    assert odd(f"{metric.title} {metric.help}") == []
+    assert metric.help[0].isupper()
+    assert metric.help.endswith(".")
