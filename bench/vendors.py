@@ -12,10 +12,10 @@ from pathlib import Path
 from statistics import median
 
 from gpulse.model.catalog import GPU_METRICS
-from gpulse.model.presets import GLANCE
 from gpulse.model.select import EVERYTHING
 from gpulse.sources.base import Source
 from gpulse.sources.registry import make_source
+from gpulse.surfaces.status.view import GLANCE
 from tests.unit.sources.amd.cards import radeon
 from tests.unit.sources.intel.cards import SLOT, arc, client
 from tests.unit.sources.trees import packed, write_tree

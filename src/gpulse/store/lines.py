@@ -52,7 +52,7 @@ class AppendedFile:
         except OSError as error:
             if self._handle >= 0 and len(left) < len(data) and stat.S_ISREG(os.fstat(self._handle).st_mode):
                 self.cut(len(data) - len(left))  # half a line would spoil the next one
-            remedy = "Make room, or write elsewhere." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            remedy = "Free some space, or write elsewhere." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
             raise self.error(f"{self.path} cannot be written: {error.strerror}.", remedy) from error
 
     def _open(self, mode: int = 0) -> int:
