@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..units import duration_text
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,6 +77,13 @@ class GpuSummary:
         self.throttled = throttled
         self.power_capped = power_capped
         self.state = state
+
+    def __repr__(self) -> str:
+        from ..model.brief import printable
+
+        busy = self.stats.get("utilization")
+        share = "" if busy is None else f": {busy.mean:.0f} %"
+        return f"<GpuSummary {'?' if self.index is None else self.index} {printable(self.name or '?')}{share}>"
 
     @property
     def peak_memory(self) -> float | None:
@@ -150,6 +159,13 @@ class Summary:
         """Joules of all GPUs together; None where no GPU tells."""
         known = [gpu.energy for gpu in self.gpus if gpu.energy is not None]
         return sum(known) if known else None
+
+    def __repr__(self) -> str:
+        from ..model.brief import printable
+
+        gpus = f"{len(self.gpus)} GPU{'' if len(self.gpus) == 1 else 's'}"
+        steps = f", {self.steps} steps" if self.steps else ""
+        return f"<Summary {printable(self.name)}: {duration_text(self.seconds)}, {gpus}{steps}>"
 
     def phase(self, name: str) -> Summary | None:
         """Return the phase of this name, None when there was none."""

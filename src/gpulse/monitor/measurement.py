@@ -22,6 +22,7 @@ SEEN = 0.1  # minimum seconds of a call for memory and activity: the counters do
 TELLING = 1.0  # minimum seconds of a call for a meaningful energy
 _PATIENCE = 1.0  # seconds to wait for the last sample
 _NAME = 24
+_LONGEST = 40  # characters of a name in repr()
 
 
 class Held:
@@ -187,7 +188,8 @@ class Measurement:
         return "  ".join(parts) + ("  failed" if self.failed else "")
 
     def __repr__(self) -> str:
-        return f"<Measurement {self.name}: {seconds_text(self.seconds)}>"
+        failed = ", failed" if self.failed else ""
+        return f"<Measurement {clean(self.name)[:_LONGEST]}: {seconds_text(self.seconds)}{failed}>"
 
     def _summed(self) -> tuple[GpuSummary, ...]:
         tally = self.tally

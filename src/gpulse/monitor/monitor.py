@@ -11,6 +11,7 @@ import time
 from ..errors import UsageError
 from .ledger import Ledger
 from .link import InnerLink, Link
+from .phase import PhaseContext
 from .ranks import local_rank
 from .request import Greeting, Request
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ..analysis.summary import Summary
     from ..model.snapshot import Snapshot
     from ..sinks.base import Sink
-    from .ledger import Phase, Window
     from .sink_workers import Outlet
 
     T = TypeVar("T")
@@ -215,6 +215,17 @@ class Monitor:
         """The PID of the sampling process, or None."""
         return None if self._link is None else self._link.agent_pid
 
+    def __repr__(self) -> str:
+        if not self._is_ours():
+            state = "not running"
+        elif self._link is None:
+            state = "running, not sampling"  # another rank samples, or no agent could be started
+        else:
+            latest = self.latest
+            state = "running" if latest is None else f"running, {len(latest.gpus)} GPUs"
+        sinks = f", sinks: {', '.join(str(sink.name) for sink in self._sinks)}" if self._sinks else ""
+        return f"<Monitor {state}, every {self.interval:g} s{sinks}>"
+
     def hasten(self) -> None:
         """Sample ten times per second while something is measured and shortly after; sinks keep their interval."""
         self._hasty_until = time.monotonic() + _LINGER
@@ -344,27 +355,6 @@ class Monitor:
             stream.flush()
         except (OSError, ValueError, AttributeError):
             pass  # stderr is closed or was never opened
-
-
-class PhaseContext:
-    """A named phase of the program."""
-
-    __slots__ = ("_entered", "_monitor", "_name")
-
-    def __init__(self, monitor: Monitor, name: str) -> None:
-        self._monitor = monitor
-        self._name = name
-        self._entered: list[tuple[Phase, Window]] = []
-
-    def __enter__(self) -> None:
-        if (ledger := self._monitor.ledger) is not None:
-            self._entered.append(ledger.enter(self._name))
-
-    def __exit__(self, *error: object) -> None:
-        if self._entered:
-            phase, window = self._entered.pop()
-            if phase.ledger is self._monitor.ledger:  # not after a stop, and not in a forked child
-                phase.ledger.leave(phase, window)
 
 
 _watches_forks = False
