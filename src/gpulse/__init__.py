@@ -62,7 +62,7 @@ __all__ = list(_HOMES)  # a single table of names
 
 
 def __getattr__(name: str) -> object:
-    if name in ("sinks", "callbacks"):
+    if name in ("sinks", "callbacks", "sources", "testing"):
         return __import__(f"gpulse.{name}", fromlist=[name])  # subpackages, available without importing them first
     if name not in _HOMES:
         raise AttributeError(f"module 'gpulse' has no attribute {name!r}")

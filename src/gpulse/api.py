@@ -7,7 +7,7 @@ import os
 from .errors import UsageError
 from .model.select import EVERYTHING, Wanted, metric_named
 from .sampling.sampler import Sampler
-from .sources.registry import make_source
+from .sources.registry import default_source, make_source
 from .torch import ordinals
 from .units import parse_size
 
@@ -156,4 +156,4 @@ def _open(metrics: Sequence[str] | None, gpus: Sequence[str | int] | None, sourc
 
 
 def _source(name: str | None) -> Source:
-    return make_source(name or os.environ.get("GPULSE_SOURCE") or "auto")
+    return make_source(name or default_source())

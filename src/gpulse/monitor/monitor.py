@@ -9,6 +9,7 @@ import threading
 import time
 
 from ..errors import UsageError
+from ..sources.registry import default_source, is_built_in, is_local
 from .ledger import Ledger
 from .link import InnerLink, Link
 from .phase import PhaseContext
@@ -46,12 +47,13 @@ class Monitor:
     program and never waits for a GPU: an error is printed once to stderr and counted. In a forked child it does nothing. Under
     torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the others only count their
     steps. `gpus` is "visible", "all", or names as in `--gpu`. `mode="thread"` samples in a thread of the program instead of a
-    separate process. `report=True` prints the summary at the end.
+    separate process. `report=True` prints the summary at the end. A sink may be
+    given by name: `"csv:gpu.csv"`, `"wandb"`, or the name of a plug-in.
     """
 
     def __init__(
         self,
-        sinks: Sink | Iterable[Sink] = (),
+        sinks: Sink | str | Iterable[Sink | str] = (),
         *,
         interval: float = 1.0,
         metrics: Sequence[str] | None = None,
@@ -71,14 +73,15 @@ class Monitor:
             )
         self.interval = interval
         self.errors = 0
-        self._sinks = [*sinks] if hasattr(sinks, "__iter__") else [sinks]
+        self._sinks = _sinks_of(sinks)
         self._metrics = None if metrics is None else _checked(metrics)
         self._gpus = gpus if isinstance(gpus, str) and gpus in ("visible", "all") else _listed(gpus)
         # a frozen program is its own interpreter: starting it again would run the user's code twice
         self._threaded = mode == "thread" or bool(getattr(sys, "frozen", False)) or not sys.executable
         self._every_rank = ranks == "all"
         self._report = report
-        self._source = source or os.environ.get("GPULSE_SOURCE") or "auto"
+        self._source = source or default_source()
+        self._threaded = self._threaded or is_local(self._source)  # what only this process has, no other can sample
         self._stderr = stderr
         self._told: set[str] = set()
         self._pid = 0
@@ -261,6 +264,7 @@ class Monitor:
             gpus=self._gpus,
             uuids=uuids,
             source=self._source,
+            path=[] if is_built_in(self._source) else [*map(str, sys.path)],  # a plug-in is imported by the agent, too
             processes={"memory_used", *(key for sink in self._sinks for key in getattr(sink, "processes", ()))},
         )
 
@@ -374,6 +378,16 @@ def _disown_all() -> None:
     for monitor in running:
         monitor._disown()
     running.clear()
+
+
+def _sinks_of(given: Sink | str | Iterable[Sink | str]) -> list[Sink]:
+    """Return sinks as a list; a text is the name of one, as in `csv:gpu.csv`."""
+    sinks = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else [*given]
+    if not any(isinstance(sink, str) for sink in sinks):
+        return sinks  # type: ignore[return-value]
+    from ..sinks.named import sink_named
+
+    return [sink_named(sink) if isinstance(sink, str) else sink for sink in sinks]
 
 
 def _checked(metrics: Sequence[str]) -> list[str]:

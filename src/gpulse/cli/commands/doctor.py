@@ -17,10 +17,10 @@ def run(arguments: Arguments) -> int:
     """Print the checks; return 3 if no GPU can be read, so that scripts can test for it."""
     from ...present.terminal import size_of, theme_for
     from ...sources.registry import make_source
-    from ...surfaces.doctor import diagnose, lines, report
+    from ...surfaces.doctor import diagnose, lines, plugin_checks, report
     from ..session import source_name
 
-    checks = diagnose(make_source(source_name(arguments)))
+    checks = [*diagnose(make_source(source_name(arguments))), *plugin_checks()]
     if arguments.report:
         sys.stdout.write(report(checks) + "\n")
     else:
