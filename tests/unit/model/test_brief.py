@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from gpulse.analysis.summary import GpuSummary, Summary
 from gpulse.model.catalog import Gpu, Host, Process
@@ -50,6 +50,7 @@ def test_a_long_snapshot_stays_short() -> None:
 
 
 @given(snapshots())
+@settings(deadline=None)
 def test_no_name_can_act_on_a_terminal(snapshot: Snapshot) -> None:
     values: list[object] = [snapshot, snapshot.host, *snapshot.problems, *snapshot.gpus]
     values += [process for gpu in snapshot.gpus for process in gpu.all_processes()]
