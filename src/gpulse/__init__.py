@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .monitor.measure import measure as measure
     from .monitor.measure import measurements as measurements
     from .monitor.monitor import Monitor as Monitor
+    from .recordings.recording import Recording as Recording
+    from .recordings.recording import open_recording as open_recording
 
 _HOMES = {
     "snapshot": "api",
@@ -39,6 +41,8 @@ _HOMES = {
     "visible_gpus": "api",
     "pick": "api",
     "diagnose": "api",
+    "open_recording": "recordings.recording",
+    "Recording": "recordings.recording",
     "Monitor": "monitor.monitor",
     "measure": "monitor.measure",
     "measurements": "monitor.measure",

@@ -13,7 +13,7 @@ from .units import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from .model.catalog import Gpu
     from .model.snapshot import Snapshot
