@@ -7,6 +7,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import callbacks as callbacks
+    from . import sinks as sinks
+    from . import sources as sources
+    from . import testing as testing
     from ._version import __version__ as __version__
     from .api import diagnose as diagnose
     from .api import gpus as gpus
@@ -65,14 +69,16 @@ _HOMES = {
 __all__ = list(_HOMES)  # a single table of names
 
 
-def __getattr__(name: str) -> object:
-    if name in ("sinks", "callbacks", "sources", "testing"):
-        return __import__(f"gpulse.{name}", fromlist=[name])  # subpackages, available without importing them first
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gpulse' has no attribute {name!r}")
-    found = getattr(__import__(f"gpulse.{_HOMES[name]}", fromlist=[name]), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # else a misspelled name would be an object to type checkers
+
+    def __getattr__(name: str) -> object:
+        if name in ("sinks", "callbacks", "sources", "testing"):
+            return __import__(f"gpulse.{name}", fromlist=[name])  # subpackages, available without importing them first
+        if name not in _HOMES:
+            raise AttributeError(f"module 'gpulse' has no attribute {name!r}")
+        found = getattr(__import__(f"gpulse.{_HOMES[name]}", fromlist=[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

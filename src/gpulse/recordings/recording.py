@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..analysis.events import Event
     from ..model.snapshot import Snapshot
+    from .table import Table
 
     Moment: TypeAlias = "datetime | float | str | None"
 
@@ -172,7 +173,7 @@ class Recording:
             what = "closed"
         return f"<Recording {name}: {count} samples over {duration_text(self.duration)}, {what}>"
 
-    def _table(self, metrics: Sequence[str] | None) -> Any:
+    def _table(self, metrics: Sequence[str] | None) -> Table:
         from .table import Table
 
         return Table((self._frames.line(place) for place in self._walk()), metrics)

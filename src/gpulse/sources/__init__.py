@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["Source", "Device", "DeviceSample", "Facts", "Counter", "Machine"]
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'gpulse.sources' has no attribute {name!r}")
-    found = getattr(__import__("gpulse.sources.base", fromlist=[name]), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # else a misspelled name would be an object to type checkers
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'gpulse.sources' has no attribute {name!r}")
+        found = getattr(__import__("gpulse.sources.base", fromlist=[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -16,12 +16,14 @@ _HOMES = {"scripted": "script", "Script": "script", "ScriptedSource": "source"}
 __all__ = list(_HOMES)  # one table, not two
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gpulse.testing' has no attribute {name!r}")
-    found = getattr(__import__(f"gpulse.testing.{_HOMES[name]}", fromlist=[name]), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # else a misspelled name would be an object to type checkers
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'gpulse.testing' has no attribute {name!r}")
+        found = getattr(__import__(f"gpulse.testing.{_HOMES[name]}", fromlist=[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -145,7 +145,7 @@ def _fitting(metric: Metric, value: Any, where: str) -> Value:
         kind = str if isinstance(metric, Text) else bool
         if not isinstance(value, kind):
             raise UsageError(f"{where}: {metric.key}: {value!r} is not a {kind.__name__}.")
-        return value  # type: ignore[no-any-return]
+        return value
     inner, what = ((int, float), "numbers") if isinstance(metric, Numbers) else (str, "words")
     if not isinstance(value, (list, tuple)) or not all(isinstance(each, inner) for each in value):
         raise UsageError(f"{where}: {metric.key}: {value!r} is not a list of {what}.")
