@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 def run(arguments: Arguments) -> int:
     """Print the checks; return 3 if no GPU can be read, so that scripts can test for it."""
     from ...present.terminal import size_of, theme_for
+    from ...settings.check import settings_check
     from ...sources.registry import make_source
     from ...surfaces.doctor import diagnose, lines, plugin_checks, report
     from ..session import source_name
 
-    checks = [*diagnose(make_source(source_name(arguments))), *plugin_checks()]
+    checks = [*diagnose(make_source(source_name(arguments))), settings_check(os.environ), *plugin_checks()]
     if arguments.report:
         sys.stdout.write(report(checks) + "\n")
     else:
