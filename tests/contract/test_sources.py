@@ -21,6 +21,7 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.base import Counter, DeviceSample, Facts, Source
 from gpulse.sources.registry import make_source
+from gpulse.testing import ScriptedSource, scripted
 from tests.e2e.lab import ROOT, environment
 from tests.fake_nvml import Scenario
 from tests.fake_nvml.build import SONAME
@@ -36,7 +37,7 @@ TYPES: dict[type[Metric], type | tuple[type, ...]] = {
 }
 
 
-@pytest.fixture(params=["nvidia"] if os.environ.get(SCRIPTED) else ["demo", "replay"])
+@pytest.fixture(params=["nvidia"] if os.environ.get(SCRIPTED) else ["demo", "replay", "scripted"])
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Source]:
     name = request.param
     if name == "nvidia":
@@ -45,7 +46,11 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Source]:
         path = tmp_path / "recording.ndjson"
         path.write_text("".join(f"{to_line(snapshot)}\n" for snapshot in demo_snapshots(3)))
         name = f"replay:{path}*max"
-    made = make_source(name)
+    made = (
+        make_source(name)
+        if name != "scripted"
+        else ScriptedSource(scripted([{"energy": 1.0}, {"instances": [{}, {}]}]))
+    )
     yield made
     made.close()
 

@@ -163,9 +163,10 @@ class Summary:
     def __repr__(self) -> str:
         from ..model.brief import printable
 
+        name = f"{printable(self.name)}: " if self.name else ""
         gpus = f"{len(self.gpus)} GPU{'' if len(self.gpus) == 1 else 's'}"
-        steps = f", {self.steps} steps" if self.steps else ""
-        return f"<Summary {printable(self.name)}: {duration_text(self.seconds)}, {gpus}{steps}>"
+        steps = f", {self.steps} step{'' if self.steps == 1 else 's'}" if self.steps else ""
+        return f"<Summary {name}{duration_text(self.seconds)}, {gpus}{steps}>"
 
     def phase(self, name: str) -> Summary | None:
         """Return the phase of this name, None when there was none."""
