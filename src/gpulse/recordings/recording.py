@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     Moment: TypeAlias = "datetime | float | str | None"
 
-_SLACK = 5e-7  # recorded times are whole microseconds, sums of their differences are not
-
 
 def open_recording(path: str | os.PathLike[str]) -> Recording:
     """Return a recording written by `gpulse record`, `JsonlSink` or `status --json --watch`; plain or .gz, of any size.
@@ -206,7 +204,7 @@ class Recording:
 
     def _place_of(self, seconds: float) -> int:
         """Return the place of the first sample at or after a time."""
-        into = seconds - self._frames[0].time - _SLACK
+        into = seconds - self._frames[0].time  # exact: such differences of times lose no bits
         self._frames.find(into)
         return bisect_left(self._frames.times, into)
 

@@ -123,8 +123,9 @@ class _Worker:
         self._begin = begin
         self._clock = WakingClock()
         self._requests: SimpleQueue[_Request | None] = SimpleQueue()
-        self._stopped = False
-        self._ended = threading.Event()
+        self._stopped = self._over = False
+        self._farewells: list[_Request] = []
+        self._lock = threading.Lock()
         # daemon: the interpreter must not wait for a driver that hangs
         threading.Thread(target=self._run, name="gpulse-stream", daemon=True).start()
 
@@ -142,19 +143,34 @@ class _Worker:
 
     async def ended(self, loop: AbstractEventLoop) -> None:
         """Wait until the samples are closed."""
-        await loop.run_in_executor(None, self._ended.wait)
+        request = _Request(loop)
+        with self._lock:
+            if self._over:
+                return
+            self._farewells.append(request)
+        await request.answer
 
     def _run(self) -> None:
         samples = self._begin(self._clock)
         try:
-            while (request := self._requests.get()) is not None and not self._stopped:
+            while (request := self._requests.get()) is not None:
+                if self._stopped:
+                    request.resolve(None)
+                    continue
                 try:
                     request.resolve(next(samples, None))
                 except Exception as error:  # noqa: BLE001  # it belongs to whoever awaits the snapshot
                     request.fail(error)
         finally:
             samples.close()
-            self._ended.set()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Tell everybody who waits for the end."""
+        with self._lock:
+            self._over = True
+        for request in self._farewells:
+            request.resolve(None)
 
 
 class _Request:

@@ -123,12 +123,29 @@ def test_cancelling_wakes_the_sampler_and_closes_it() -> None:
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
+        assert tap.closed.wait(SHORT)  # in its own thread, without being told
         await stream.aclose()
-        assert tap.closed.is_set()
         with pytest.raises(StopAsyncIteration):
             await stream.__anext__()
 
     within(cancel)
+
+
+def test_everybody_who_waits_is_answered_when_it_closes() -> None:
+    tap = Tap(pause=3600.0)
+
+    async def close() -> list[object]:
+        stream = Stream(tap)
+        await stream.__anext__()
+        waiting = [asyncio.ensure_future(stream.__anext__()) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        await asyncio.gather(stream.aclose(), stream.aclose())
+        assert tap.closed.is_set()
+        return [type(answer) for answer in await asyncio.gather(*waiting, return_exceptions=True)]
+
+    answers = within(close)
+    assert set(answers) <= {Snapshot, StopAsyncIteration}
+    assert answers.count(StopAsyncIteration) >= 2
 
 
 def test_leaving_an_async_for_closes_it_without_being_told() -> None:
