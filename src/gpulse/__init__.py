@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .model.catalog import Gpu as Gpu
     from .model.catalog import Host as Host
     from .model.catalog import Process as Process
+    from .model.event import Event as Event
     from .model.snapshot import Snapshot as Snapshot
     from .monitor.glance import print_utilization as print_utilization
     from .monitor.measure import measure as measure
@@ -55,6 +56,7 @@ _HOMES = {
     "Gpu": "model.catalog",
     "Process": "model.catalog",
     "Host": "model.catalog",
+    "Event": "model.event",
     "GpulseError": "errors",
     "SourceUnavailable": "errors",
     "DriverTimeout": "errors",

@@ -51,6 +51,9 @@ def recordings() -> None:
         assert_type(recording[0], Snapshot)
         assert_type(recording[1:3], Recording)
         assert_type(recording.duration, float)
+        for event in recording.events:
+            assert_type(event, gpulse.Event)
+            assert_type(event.kind, str)
         assert_type(recording.between("2026-01-01T00:00:00Z", None), Recording)
 
 

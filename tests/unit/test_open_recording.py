@@ -161,6 +161,20 @@ def test_events_are_those_of_the_samples(tmp_path: Path) -> None:
         assert [event.time for event in recording[1:].events] == [START + 2]
 
 
+def test_an_event_that_ends_is_listed_once_with_its_end(tmp_path: Path) -> None:
+    slowed = [("hw_thermal_slowdown",)] * 3 + [()] * 15
+    snapshots = [
+        Snapshot(START + at, (Gpu({"index": 0, "uuid": "a", "throttle_reasons": reasons}),))
+        for at, reasons in enumerate(slowed)
+    ]
+    with gpulse.open_recording(write(tmp_path / "run", text_of(snapshots))) as recording:
+        (event,) = recording.events
+        assert isinstance(event, gpulse.Event)
+        assert (event.kind, event.time, event.until is not None) == ("throttled", START, True)
+        (short,) = recording[:5].events
+        assert (short.key, short.until is not None) == (event.key, True)
+
+
 def monitored(tmp_path: Path) -> Path:
     path = tmp_path / "train.jsonl"
     sink = JsonlSink(path)

@@ -110,7 +110,7 @@ def test_a_source_of_another_package_is_read_by_name(env: dict[str, str]) -> Non
         ("quits", 3, "the source plug-in 'quits' (quits 1.2) does not work: SystemExit: 7."),
         ("notone", 3, "the source plug-in 'notone' (acme_gpus 1.2) does not work: TypeError"),
         ("acme:absent", 3, "acme: no board in this machine. Plug one in."),
-        ("acne", 2, "there is no source 'acne'; did you mean acme? Choose one of auto, "),
+        ("acne", 2, "unknown source 'acne' (did you mean 'acme'?); choose one of auto, "),
     ],
 )  # fmt: skip
 def test_a_source_that_does_not_work_is_named_without_a_traceback(
@@ -183,12 +183,12 @@ def test_a_sink_name_that_is_wrong_is_refused_at_once(env: dict[str, str]) -> No
             except gpulse.UsageError as error:
                 print(error)
     """
-    choices = "Choose one of csv, jsonl, tensorboard, wandb, mlflow, history, log, torn."
+    choices = "choose one of csv, jsonl, tensorboard, wandb, mlflow, history, log, torn."
     assert python(env, code).stdout.splitlines() == [
-        f"there is no sink 'lgo:x'; did you mean log? {choices}",
+        f"unknown sink 'lgo:x' (did you mean 'log'?); {choices}",
         "the sink 'csv' needs a file; write it as csv:FILE.",
         "the sink 'wandb' takes nothing after its name; write it as wandb.",
-        f"there is no sink 'tensorbord'; did you mean tensorboard? {choices}",
+        f"unknown sink 'tensorbord' (did you mean 'tensorboard'?); {choices}",
     ]
 
 

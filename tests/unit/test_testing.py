@@ -147,7 +147,7 @@ def test_a_machine_without_gpus() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"gpus": [{"utilisation": 1}]}, "did you mean utilization"),
+        ({"gpus": [{"utilisation": 1}]}, "did you mean 'utilization'"),
         ({"gpus": [{"utilization": 101}]}, "not between 0 and 100"),
         ({"gpus": [{"utilization": True}]}, "is not a number"),
         ({"gpus": [{"name": 3}]}, "is not a str"),
@@ -159,7 +159,7 @@ def test_a_machine_without_gpus() -> None:
         ({"gpus": [{"processes": [{"name": "x"}]}]}, "needs a pid"),
         ({"steps": [{1: {"utilization": 1}}]}, "GPUs 0 to 0"),
         ({"steps": [{0: {"name": "other"}}]}, "it never changes"),
-        ({"steps": [{"host": {"cpu": 1}}]}, "no metric 'cpu'"),
+        ({"steps": [{"host": {"cpu": 1}}]}, "unknown metric 'cpu'"),
     ],
     ids=lambda given: "" if isinstance(given, str) else str(given)[:40],
 )

@@ -10,6 +10,7 @@ import time
 
 from ..errors import UsageError
 from ..sources.registry import default_source, is_built_in, is_local
+from .arguments import checked_keys, listed, sinks_of
 from .ledger import Ledger
 from .link import InnerLink, Link
 from .phase import PhaseContext
@@ -73,9 +74,9 @@ class Monitor:
             )
         self.interval = interval
         self.errors = 0
-        self._sinks = _sinks_of(sinks)
-        self._metrics = None if metrics is None else _checked(metrics)
-        self._gpus = gpus if isinstance(gpus, str) and gpus in ("visible", "all") else _listed(gpus)
+        self._sinks = sinks_of(sinks)
+        self._metrics = None if metrics is None else checked_keys(metrics)
+        self._gpus = gpus if isinstance(gpus, str) and gpus in ("visible", "all") else listed(gpus)
         # a frozen program is its own interpreter: starting it again would run the user's code twice
         self._threaded = mode == "thread" or bool(getattr(sys, "frozen", False)) or not sys.executable
         self._every_rank = ranks == "all"
@@ -378,26 +379,3 @@ def _disown_all() -> None:
     for monitor in running:
         monitor._disown()
     running.clear()
-
-
-def _sinks_of(given: Sink | str | Iterable[Sink | str]) -> list[Sink]:
-    """Return sinks as a list; a text is the name of one, as in `csv:gpu.csv`."""
-    sinks = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else [*given]
-    if not any(isinstance(sink, str) for sink in sinks):
-        return sinks  # type: ignore[return-value]
-    from ..sinks.named import sink_named
-
-    return [sink_named(sink) if isinstance(sink, str) else sink for sink in sinks]
-
-
-def _checked(metrics: Sequence[str]) -> list[str]:
-    from ..model.select import metric_named
-
-    return [metric_named(name).key for name in metrics]
-
-
-def _listed(gpus: str | Sequence[str | int]) -> list[str]:
-    words = gpus.split(",") if isinstance(gpus, str) else [str(gpu) for gpu in gpus]
-    if not words:
-        raise UsageError("gpus is empty;", 'write it as gpus=[0, 2], "visible" or "all".')
-    return words

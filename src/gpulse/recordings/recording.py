@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars
     from typing_extensions import Self
 
-    from ..analysis.events import Event
+    from ..model.event import Event
     from ..model.snapshot import Snapshot
     from .table import Table
 
@@ -123,7 +123,11 @@ class Recording:
             from ..analysis.events import EventDetector
 
             detector = EventDetector()
-            self._events = tuple(event for snapshot in self for event in detector.observe(snapshot))
+            found = {
+                event.key: event for snapshot in self for event in detector.observe(snapshot)
+            }  # its end replaces it
+            found.update({event.key: event for event in detector.finish()})
+            self._events = tuple(found.values())
         return self._events
 
     def to_records(self, metrics: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -177,7 +181,7 @@ class Recording:
         return Table((self._frames.line(place) for place in self._walk()), metrics)
 
     def _walk(self) -> Iterator[int]:
-        """Walk the places, finding them as needed."""
+        """Yield the places, finding them as needed."""
         if self._places is not None:
             yield from self._places
             return

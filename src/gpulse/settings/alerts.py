@@ -64,14 +64,14 @@ class RuleSetting:
 
 
 def rule_settings() -> Iterator[RuleSetting]:
-    """Walk the settings of all built-in rules."""
+    """Yield the settings of all built-in rules."""
     for name, kind in BUILT_IN.items():
         for key, (reader, default) in kind.settings.items():
             yield RuleSetting(name, key, _written(reader, default))
 
 
 def effective_alerts(table: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
-    """Walk name, value and whether the file sets it, of an [alerts] table; addresses and headers are masked."""
+    """Yield name, value and whether the file sets it, of an [alerts] table; addresses and headers are masked."""
     for key, (default, _) in OWN.items():
         yield f"alerts.{key}", table.get(key, default), key in table
     for setting in rule_settings():

@@ -8,6 +8,7 @@ import re
 from ..analysis.alerts import rules_from
 from ..errors import ConfigError, GpulseError
 from ..model.check import Check
+from ..model.select import did_you_mean
 from ..store.config import config_path, key_lines, read_config
 from .effective import complaints
 from .table import TABLES
@@ -67,10 +68,7 @@ def _sentence(path: str, name: str, what: str) -> str:
 
 
 def _no_table(key: str) -> str:
-    from ..model.select import nearest
-
-    close = nearest(key, _KNOWN)
-    return f"there is no such table; {f'did you mean {close[0]}?' if close else f'there are {_LISTED}.'}"
+    return f"unknown table{did_you_mean(key, _KNOWN) or f'; the tables are {_LISTED}'}."
 
 
 def _alert_line(path: str, file: Mapping[str, Any], message: str) -> str:

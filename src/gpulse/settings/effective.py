@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import ConfigError
+from ..model.select import did_you_mean
 from .table import ENVIRONMENT, TABLES
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ class Effective:
 
 
 def effective(table: str, file: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[Effective]:
-    """Walk the settings of a table with their values; wrong ones count as not set (see `complaints`)."""
+    """Yield the settings of a table with their values; wrong ones count as not set (see `complaints`)."""
     given = file.get(table, {})
     given = given if isinstance(given, dict) else {}
     for setting in TABLES[table].values():
@@ -41,7 +42,7 @@ def effective(table: str, file: Mapping[str, Any], environ: Mapping[str, str]) -
 
 
 def effective_environment(environ: Mapping[str, str]) -> Iterator[Effective]:
-    """Walk the settings that only the environment has."""
+    """Yield the settings that only the environment has."""
     for setting in ENVIRONMENT:
         text = environ.get(setting.environ, "")
         yield Effective(setting, text or setting.default, "environment" if text else "default")
@@ -56,7 +57,7 @@ def complaints(table: str, file: Mapping[str, Any], environ: Mapping[str, str]) 
     for key, value in given.items():
         setting = TABLES[table].get(key)
         if setting is None:
-            found.append((f"{table}.{key}", f"there is no such setting{_meant(key, TABLES[table])}"))
+            found.append((f"{table}.{key}", f"unknown setting{did_you_mean(key, TABLES[table])}."))
         else:
             found += [(setting.name, sentence) for sentence in setting.check(value)[1]]
     for setting in TABLES[table].values():
@@ -73,10 +74,3 @@ def chosen(table: str, file: Mapping[str, Any], environ: Mapping[str, str], path
         place = f"{path}{line_of(path, where)}: " if not where.isupper() else ""
         raise ConfigError(f"{place}{where}: {sentence}", "`gpulse config show` lists every setting.")
     return {each.setting.key: each.value for each in effective(table, file, environ) if each.origin != "default"}
-
-
-def _meant(key: str, known: Mapping[str, Setting]) -> str:
-    from ..model.select import nearest
-
-    close = nearest(key, known)
-    return f"; did you mean {close[0]}?" if close else "."

@@ -124,10 +124,10 @@ class Setting:
         return (taken if taken or (self.empty and not wrong) else None), wrong
 
     def _no_such(self, value: Any) -> str:
-        from ..model.select import nearest
+        from ..model.select import did_you_mean
 
-        close = nearest(value, self.choices) if isinstance(value, str) else []
-        return f"there is no {self.what} {shown(value)}{'; did you mean ' + ' or '.join(close) + '?' if close else '.'}"
+        hint = did_you_mean(value, self.choices) if isinstance(value, str) else ""
+        return f"unknown {self.what} {shown(value)}{hint}."
 
     def __repr__(self) -> str:
         return f"<Setting {self.name}>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import UsageError
-from ..model.select import nearest
+from ..model.select import did_you_mean
 from .base import Sink
 
 TYPE_CHECKING = False
@@ -37,9 +37,7 @@ def sink_named(text: str) -> Sink:
         if plugin.name == name:
             return PluginSink(plugin, detail)
     names = list(dict.fromkeys([*BUILT_IN, *(plugin.name for plugin in found)]))
-    close = nearest(name, names)
-    hint = f"; did you mean {close[0]}?" if close else "."
-    raise UsageError(f"there is no sink {text!r}{hint}", f"Choose one of {', '.join(names)}.")
+    raise UsageError(f"unknown sink {text!r}{did_you_mean(name, names)}", f"choose one of {', '.join(names)}.")
 
 
 def _built_in(name: str, detail: str) -> Sink:

@@ -51,12 +51,12 @@ def default_source() -> str:
 
 
 def is_local(name: str) -> bool:
-    """Tell whether only this process has this source, so that no other process can sample it."""
+    """Return whether only this process has this source, so that no other process can sample it."""
     return name.partition(":")[0] in _local
 
 
 def is_built_in(name: str) -> bool:
-    """Tell whether a source is gpulse's own, so that no other package is needed to read it."""
+    """Return whether a source is gpulse's own, so that no other package is needed to read it."""
     return name.partition(":")[0] in BUILT_IN
 
 

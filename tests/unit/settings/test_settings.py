@@ -130,18 +130,18 @@ def test_a_mistake_names_file_line_and_key(tmp_path: Path) -> None:
 
 
 MISTAKES = [
-    ("[serve]\nprot = 1\n", 2, "serve.prot: there is no such setting; did you mean port?"),
+    ("[serve]\nprot = 1\n", 2, "serve.prot: unknown setting (did you mean 'port'?)."),
     ("[serve]\n\nport = 70000\n", 3, "serve.port: 70000 is not between 0 and 65535."),
-    ("[top]\ntheme = 'drak'\n", 2, "top.theme: there is no theme 'drak'; did you mean dark?"),
+    ("[top]\ntheme = 'drak'\n", 2, "top.theme: unknown theme 'drak' (did you mean 'dark'?)."),
     ("top.interval = 0\n", 1, "top.interval: 0 s is not between 0.1 and 3600 s."),
     ("top = { interval = 0 }\n", 1, "top.interval: 0 s is not between 0.1 and 3600 s."),
-    ("x = 1\n[top]\n[sevre]\n", 3, "sevre: there is no such table; did you mean serve?"),
+    ("x = 1\n[top]\n[sevre]\n", 3, "sevre: unknown table (did you mean 'serve'?)."),
     ("serve = 3\n", 1, "serve: it is not a table; write its keys below [serve]."),
     ("[alerts]\nlog = true\n[alerts.hot]\nabove = 'x'\n", 4, "alerts.hot.above: 'x' is not a number."),
     ("[alerts.hot]\nfor = 3\nabvoe = 3\n", 3, "alerts.hot: there is no key 'abvoe'"),
     ("[alerts]\n\nenable = ['hto']\n", 3, "alerts.enable: there is no rule 'hto'"),
     ("[[alerts.rule]]\nname='a'\nmetric='utilization'\nabove=1\n[[alerts.rule]]\nname='b'\nmetric='power_darw'\nabove=1\n", 7,
-     "alerts.rule b.metric: there is no metric"),
+     "alerts.rule b.metric: unknown metric"),
     ("[alerts]\n[[alerts.rule]]\nmetric='utilization'\nabove=1\n", 2, "alerts.rule 1: name is missing"),
     ("[serve]\nport = \n", 2, "invalid value"),
 ]  # fmt: skip

@@ -97,7 +97,7 @@ def _show(path: str, as_json: bool) -> int:
 
 
 def _rows(path: str, file: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
-    """Walk every setting: its name, its value, and where that comes from."""
+    """Yield every setting: its name, its value, and where that comes from."""
     from ...settings.alerts import effective_alerts
     from ...settings.check import line_of
     from ...settings.effective import effective, effective_environment

@@ -71,16 +71,16 @@ def test_anything_may_be_in_the_file(values: dict[str, Any]) -> None:
         ("interval", True, "interval: True is not a number of seconds."),
         ("interval", 0, "interval: 0 s is not between 0.1 and 3600 s."),
         ("interval", math.nan, "interval: nan s is not between 0.1 and 3600 s."),
-        ("theme", "lihgt", "theme: there is no theme 'lihgt'; did you mean light?"),
-        ("theme", 7, "theme: there is no theme 7."),
-        ("sort", "memory_usd", "sort: there is no column 'memory_usd'; did you mean memory_used"),
+        ("theme", "lihgt", "theme: unknown theme 'lihgt' (did you mean 'light'?)"),
+        ("theme", 7, "theme: unknown theme 7."),
+        ("sort", "memory_usd", "sort: unknown column 'memory_usd' (did you mean 'memory_used'"),
         ("falling", 1, "falling: 1 is neither true nor false."),
         ("decimal", "yes", "decimal: 'yes' is neither true nor false."),
         ("columns", "pid", "columns: 'pid' is not a list of columns."),
         ("columns", [], "columns: there must be at least one column."),
-        ("charts", ["utilisation"], "charts: there is no chart metric 'utilisation'; did you mean utilization"),
-        ("charts", ["name"], "charts: there is no chart metric 'name'"),
-        ("panels", ["gpus!"], "panels: there is no panel 'gpus!'"),
+        ("charts", ["utilisation"], "charts: unknown chart metric 'utilisation' (did you mean 'utilization'"),
+        ("charts", ["name"], "charts: unknown chart metric 'name'"),
+        ("panels", ["gpus!"], "panels: unknown panel 'gpus!'"),
     ],
 )
 def test_a_wrong_value_is_a_sentence_and_the_default(key: str, value: object, sentence: str) -> None:
@@ -93,9 +93,9 @@ def test_a_wrong_value_is_a_sentence_and_the_default(key: str, value: object, se
 def test_a_wrong_word_in_a_list_does_not_cost_the_others() -> None:
     settings, wrong = ScreenSettings.load({"columns": ["pid", "clor", "user", "pid", 3]})
     assert settings.columns == ["pid", "user"]
-    assert [sentence.split(";")[0].rstrip(".") for sentence in wrong] == [
-        "columns: there is no column 'clor'",
-        "columns: there is no column 3",
+    assert [sentence.split(" (")[0].rstrip(".") for sentence in wrong] == [
+        "columns: unknown column 'clor'",
+        "columns: unknown column 3",
     ]
 
 
