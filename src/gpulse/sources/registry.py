@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from ..errors import SourceUnavailable, UsageError
-from ..model.select import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +75,7 @@ def remove_local(name: str) -> None:
 
 def _plugged_in(name: str, kind: str, detail: str) -> Source:
     """Return the source of a plug-in; raise SourceUnavailable when it is broken, UsageError when there is none."""
+    from ..model.select import did_you_mean  # the whole catalog, which a Monitor's program does not need
     from ..plugins import SOURCES, BrokenPlugin, plugins
     from .base import Source
 
