@@ -28,6 +28,7 @@ VERBS = {
     "history": "Query recorded history: metrics, usage by user or job, events",
     "serve": "Serve a web dashboard, a JSON API and Prometheus metrics",
     "metrics": "List every metric with its unit and meaning",
+    "config": "Show, check or create the settings file",
     "doctor": "Check drivers, permissions and packages, and explain what is missing",
     "completion": "Print a completion script for bash, zsh or fish",
 }
