@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .monitor.measure import measure as measure
     from .monitor.measure import measurements as measurements
     from .monitor.monitor import Monitor as Monitor
+    from .monitor.out_of_memory import explain_oom as explain_oom
+    from .monitor.out_of_memory import oom_report as oom_report
 
 _HOMES = {
     "snapshot": "api",
@@ -43,6 +45,8 @@ _HOMES = {
     "measure": "monitor.measure",
     "measurements": "monitor.measure",
     "print_utilization": "monitor.glance",
+    "explain_oom": "monitor.out_of_memory",
+    "oom_report": "monitor.out_of_memory",
     "Snapshot": "model.snapshot",
     "Gpu": "model.catalog",
     "Process": "model.catalog",
