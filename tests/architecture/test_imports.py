@@ -17,7 +17,11 @@ DEAR = {
     "datetime", "json", "rich", "inspect", "pathlib", "re", "textual", "starlette", "uvicorn", "torch", "numpy",
 }  # fmt: skip
 
-EXTRAS = {"surfaces/web": {"starlette", "uvicorn", "anyio"}, "surfaces/exporter": {"opentelemetry"}}  # room: its extra
+EXTRAS = {  # room: its extra
+    "surfaces/web": {"starlette", "uvicorn", "anyio"},
+    "surfaces/exporter": {"opentelemetry"},
+    "surfaces/mcp": {"mcp", "anyio"},
+}
 
 
 def loaded(env: dict[str, str], code: str) -> set[str]:

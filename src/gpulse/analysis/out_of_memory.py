@@ -136,4 +136,4 @@ def _bytes(count: str, unit: str) -> float | None:
         number = float(count.replace(",", "").rstrip("."))
     except ValueError:
         return None
-    return number * 1024 ** _UNITS[unit[0].lower()]
+    return number * float(1 << 10 * _UNITS[unit[0].lower()])

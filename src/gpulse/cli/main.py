@@ -26,6 +26,7 @@ VERBS = {
     "replay": "Play back a recording",
     "history": "Query recorded history: metrics, usage by user or job, events",
     "serve": "Serve a web dashboard, a JSON API and Prometheus metrics",
+    "mcp": "Serve read-only GPU tools to AI assistants (Model Context Protocol)",
     "metrics": "List every metric with its unit and meaning",
     "doctor": "Check drivers, permissions and packages, and explain what is missing",
     "completion": "Print a completion script for bash, zsh or fish",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 
 from ..model.out_of_memory import MemoryGrowth
 
@@ -35,5 +36,5 @@ class MemoryTrail:
             return None
         first, last = points[0], points[-1]
         edges = [points[round(at * (len(points) - 1) / _RISES)][1] for at in range(_RISES + 1)]
-        rises = sum(after > before for before, after in zip(edges, edges[1:], strict=False))
+        rises = sum(after > before for before, after in pairwise(edges))
         return MemoryGrowth(first[1], last[1], last[0] - first[0], rises == _RISES and last[1] - first[1] > _FLOOR)

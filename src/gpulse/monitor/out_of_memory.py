@@ -97,7 +97,7 @@ def _ask_torch(report: OutOfMemory) -> None:
             report.allocated = float(found.memory_allocated(report.device))
             report.reserved_unused = float(found.memory_reserved(report.device)) - report.allocated
     except Exception:  # noqa: BLE001  # after some errors CUDA answers nothing more
-        pass
+        return
 
 
 def _ask_gpu(report: OutOfMemory, source: str | None) -> None:
@@ -130,5 +130,6 @@ def _others(report: OutOfMemory, gpu: Gpu) -> list[MemoryHolder]:
     for pid in {*there, *said} - {os.getpid()}:
         process, told = there.get(pid), said.get(pid)
         held = told.bytes if told is not None else process.memory_used if process is not None else None
-        found.append(MemoryHolder(pid, held, process and process.name, process and process.user))
+        name, user = (None, None) if process is None else (process.name, process.user)
+        found.append(MemoryHolder(pid, held, name, user))
     return sorted(found, key=lambda other: -(other.bytes or 0.0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,7 +86,7 @@ HOST = (
 CUPY = "Out of memory allocating 8,589,934,592 bytes (allocated so far: 4,294,967,296 bytes)."
 
 # message: framework, device, requested, total, free, allocated, reserved but unused, cause
-MESSAGES = {
+MESSAGES: dict[str, tuple[Any, ...]] = {
     "1.13": (TORCH_113, "torch", 0, 192 * MIB, 4 * GIB, 0, 3.08 * GIB, 0.39 * GIB, "fragmentation"),
     "2.0 limit": (TORCH_20_ALLOWED, "torch", 1, 2 * GIB, 23.69 * GIB, 12 * GIB, 9.5 * GIB, 0.25 * GIB, "limit"),
     "2.1": (TORCH_21, "torch", 0, 154.84 * GIB, 23.69 * GIB, 13.97 * GIB, 9.15 * GIB, 3.19 * MIB, "too_large"),
@@ -124,7 +126,9 @@ def test_a_message_gives_its_figures_and_a_cause(name: str) -> None:
 
 def test_other_processes_and_memory_outside_torch_are_read() -> None:
     report = read(TORCH_211_OTHERS)
-    assert [(other.pid, other.bytes) for other in report.others] == [(537, pytest.approx(100.51 * GIB))]
+    (other,) = report.others
+    assert other.pid == 537
+    assert other.bytes == pytest.approx(100.51 * GIB)
     assert report.outside_framework == pytest.approx(0.51 * GIB)
     assert read(TORCH_21_BLIND).used is None  # torch did not find itself
     assert read(TORCH_25_POOLS).private_pools == 62 * MIB
