@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .monitor.measure import measure as measure
     from .monitor.measure import measurements as measurements
     from .monitor.monitor import Monitor as Monitor
+    from .monitor.out_of_memory import explain_oom as explain_oom
+    from .monitor.out_of_memory import oom_report as oom_report
     from .recordings.recording import Recording as Recording
     from .recordings.recording import open_recording as open_recording
 
@@ -52,6 +54,8 @@ _HOMES = {
     "measure": "monitor.measure",
     "measurements": "monitor.measure",
     "print_utilization": "monitor.glance",
+    "explain_oom": "monitor.out_of_memory",
+    "oom_report": "monitor.out_of_memory",
     "Snapshot": "model.snapshot",
     "Gpu": "model.catalog",
     "Process": "model.catalog",

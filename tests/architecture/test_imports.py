@@ -23,6 +23,7 @@ EXTRAS = {  # room: what it may name, imported inside or for type checkers only
     "surfaces/web": {"starlette", "uvicorn", "anyio"},
     "surfaces/exporter": {"opentelemetry"},
     "recordings": {"pandas", "polars"},
+    "surfaces/mcp": {"mcp", "anyio"},
 }
 
 

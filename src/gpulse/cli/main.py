@@ -27,6 +27,7 @@ VERBS = {
     "replay": "Play back a recording",
     "history": "Query recorded history: metrics, usage by user or job, events",
     "serve": "Serve a web dashboard, a JSON API and Prometheus metrics",
+    "mcp": "Serve read-only GPU tools to AI assistants (Model Context Protocol)",
     "metrics": "List every metric with its unit and meaning",
     "config": "Show, check or create the settings file",
     "doctor": "Check drivers, permissions and packages, and explain what is missing",
