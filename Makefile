@@ -88,7 +88,7 @@ $(STAMP): pyproject.toml
 
 # TensorBoard, MLflow, W&B, torch, Lightning, Transformers, Keras, accelerate: the tests use the real packages.
 $(VENV)/.frameworks: $(STAMP)
-	$(BIN)/pip install --quiet --editable '.[frameworks]'
+	$(BIN)/pip install --quiet --editable '.[frameworks,smi]'
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml $(shell find src -name '*.py')

@@ -39,6 +39,7 @@ UNITS = {
     "_celsius": "celsius",
     "_hertz": "hertz",
     "_seconds": "s",
+    "_rpm": "rotrpm",
     "": "short",
 }
 HERE = '{instance=~"$instance",gpu=~"$gpu"}'

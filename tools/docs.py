@@ -57,23 +57,26 @@ def metrics_page() -> str:
         out += [
             f"## {title}",
             "",
-            "| key | unit | read | meaning | nvidia-smi | DCGM |",
-            "| --- | --- | --- | --- | --- | --- |",
+            "| key | unit | read | sources | meaning | nvidia-smi | DCGM |",
+            "| --- | --- | --- | --- | --- | --- | --- |",
         ]
-        out += [_metric_row(metric) for metric in metrics.values()]
+        out += [_metric_row(metric, _sources(metric) if title == "GPU" else "linux") for metric in metrics.values()]
         out.append("")
-    missing = sorted(GPU_METRICS.keys() - metric_sources()["nvidia"])
     out.append(
-        f"NVIDIA GPUs provide all GPU metrics except {', '.join(f'`{key}`' for key in missing)}, which gpulse derives."
+        "`sources` lists the sources that can provide a metric on some machine; gpulse computes derived metrics itself."
     )
     return "\n".join([*out, ""])
 
 
-def _metric_row(metric: Metric) -> str:
+def _sources(metric: Metric) -> str:
+    return ", ".join(name for name, keys in metric_sources().items() if metric.key in keys) or "derived"
+
+
+def _metric_row(metric: Metric, sources: str) -> str:
     often = {"static": "once", "fast": "each sample", "slow": "every 5 s"}[metric.cost]
     smi = ", ".join(f"`{name}`" for name in metric.smi)
     dcgm = f"`{metric.dcgm}`" if metric.dcgm else ""
-    return f"| `{metric.key}` | {metric.unit.symbol} | {often} | {metric.help} | {smi} | {dcgm} |"
+    return f"| `{metric.key}` | {metric.unit.symbol} | {often} | {sources} | {metric.help} | {smi} | {dcgm} |"
 
 
 def cli_page() -> str:

@@ -35,9 +35,13 @@ class UnknownGpu(UsageError):
 
 
 class SourceUnavailable(GpulseError):
-    """A source cannot read any GPU; `remedy` says how to fix it."""
+    """A source cannot read any GPU; `remedy` says how to fix it, `driver_code` is what NVML returned, if anything."""
 
     exit_code = 3
+
+    def __init__(self, message: str, remedy: str = "", driver_code: int = 0) -> None:
+        super().__init__(message, remedy)
+        self.driver_code = driver_code
 
 
 class DriverTimeout(SourceUnavailable):

@@ -28,10 +28,12 @@ JOULE = Unit("joules", "J", "_joules")
 CELSIUS = Unit("degrees Celsius", "°C", "_celsius")
 MEGAHERTZ = Unit("megahertz", "MHz", "_hertz", 1e6)
 SECOND = Unit("seconds", "s", "_seconds")
+RPM = Unit("revolutions per minute", "rpm", "_rpm")
 COUNT = Unit("count", "")
 NONE = Unit("none", "")
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DECIMAL_SIZES = ("B", "kB", "MB", "GB", "TB", "PB")
 _SIZE_WORDS = {
     "": 1, "b": 1,
     "k": 1 << 10, "kib": 1 << 10, "kb": 10**3,
@@ -42,17 +44,18 @@ _SIZE_WORDS = {
 _TIME_WORDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def size_text(count: float, like: float | None = None, unit: bool = True) -> str:
-    """Format bytes in the largest binary unit that keeps three digits: 71.2 GiB; `like` takes the unit of another size."""
+def size_text(count: float, like: float | None = None, unit: bool = True, decimal: bool = False) -> str:
+    """Format bytes in the largest binary or `decimal` unit that keeps three digits: 71.2 GiB; `like` takes the unit of another size."""
+    base, units = (1000, _DECIMAL_SIZES) if decimal else (1024, _SIZES)
     step = 0
     scale = abs(like if like is not None else count)
     most = 1000 if like is None else 10_000  # with a total, 126/1007 GiB is easier to read than 0.1/1.0 TiB
-    while scale >= most and step < len(_SIZES) - 1:
-        scale /= 1024
+    while scale >= most and step < len(units) - 1:
+        scale /= base
         step += 1
-    value = count / 1024**step
+    value = count / base**step
     digits = 0 if step == 0 or abs(value) >= 99.95 or value == 0 else 1
-    return f"{value:.{digits}f} {_SIZES[step]}" if unit else f"{value:.{digits}f}"
+    return f"{value:.{digits}f} {units[step]}" if unit else f"{value:.{digits}f}"
 
 
 def duration_text(seconds: float) -> str:

@@ -11,12 +11,14 @@ import pytest
 
 from tests.e2e.lab import environment
 from tests.fake_nvml import Scenario
+from tests.unit.sources.amd.cards import radeon
 
 DEAR = {
     "asyncio", "typing", "dataclasses", "argparse", "logging", "subprocess", "importlib.metadata", "psutil", "pynvml",
     "datetime", "json", "rich", "inspect", "pathlib", "re", "textual", "starlette", "uvicorn", "torch", "numpy",
 }  # fmt: skip
 
+OTHER_VENDORS = tuple(f"gpulse.sources.{name}" for name in ("amd", "intel", "jetson", "smi", "drm"))
 EXTRAS = {"surfaces/web": {"starlette", "uvicorn", "anyio"}, "surfaces/exporter": {"opentelemetry"}}  # room: its extra
 
 
@@ -87,6 +89,7 @@ def test_a_bare_glance_loads_nothing_dear(env: dict[str, str], bare: set[str], s
     assert (modules - bare) & DEAR == set()
     assert ("gpulse.sources.nvidia.source" in modules) is (source == "auto")
     assert "gpulse.sources.replay" not in modules
+    assert not {name for name in ours(modules) if name.startswith(OTHER_VENDORS)}
 
 
 def test_demo_as_an_option_loads_no_driver(env: dict[str, str], bare: set[str]) -> None:
@@ -124,3 +127,13 @@ def test_no_file_of_the_package_imports_a_library_that_is_not_installed_with_it(
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             for name in names:
                 assert name.partition(".")[0] in allowed, f"{path.name} imports {name}"
+
+
+def test_another_vendors_card_loads_that_vendor_and_no_other(
+    env: dict[str, str], bare: set[str], tmp_path: Path
+) -> None:
+    radeon(tmp_path)
+    modules = loaded(env | {"GPULSE_SOURCE": "auto", "GPULSE_ROOT": str(tmp_path)}, command())
+    assert "gpulse.sources.amd.device" in modules
+    assert not {name for name in ours(modules) if name.startswith(("gpulse.sources.intel", "gpulse.sources.jetson"))}
+    assert (modules - bare) & DEAR == set()

@@ -7,7 +7,7 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,11 @@ from gpulse.sources.registry import make_source
 from tests.e2e.lab import ROOT, environment
 from tests.fake_nvml import Scenario
 from tests.fake_nvml.build import SONAME
+from tests.unit.sources.amd.cards import radeon
+from tests.unit.sources.intel.cards import arc
+from tests.unit.sources.jetson.boards import ORIN
+from tests.unit.sources.smi.logs import log
+from tests.unit.sources.trees import write_tree
 
 SCRIPTED = "GPULSE_TEST_LIBRARY"  # set in the child that has the scripted driver loaded
 MACHINES = ("dgx-h100x8", "h200-busy", "a100-mig", "h100-mig", "k80-old", "gb10-unified", "laptop", "zeros", "garbage")
@@ -36,16 +41,29 @@ TYPES: dict[type[Metric], type | tuple[type, ...]] = {
 }
 
 
-@pytest.fixture(params=["nvidia"] if os.environ.get(SCRIPTED) else ["demo", "replay"])
+# Sources that read a tree or a file: what makes one in a folder, and the name of the source there.
+RECORDED: dict[str, Callable[[Path], str]] = {
+    "amd": lambda folder: f"amd:{radeon(folder)}",
+    "intel": lambda folder: f"intel:{arc(folder)}",
+    "jetson": lambda folder: f"jetson:{write_tree(folder, ORIN)}",
+    "smi": lambda folder: f"smi:{write_tree(folder, {'smi.xml': log()}) / 'smi.xml'}",
+}
+
+
+@pytest.fixture(params=["nvidia"] if os.environ.get(SCRIPTED) else ["demo", "demo:mixed", "replay", *RECORDED, "auto"])
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Source]:
     name = request.param
     if name == "nvidia":
         ctypes.CDLL(os.environ[SCRIPTED])
+    if name in RECORDED:
+        name = RECORDED[name](tmp_path)
+    if name == "auto":
+        arc(radeon(tmp_path))
     if name == "replay":
         path = tmp_path / "recording.ndjson"
         path.write_text("".join(f"{to_line(snapshot)}\n" for snapshot in demo_snapshots(3)))
         name = f"replay:{path}*max"
-    made = make_source(name)
+    made = make_source(name, str(tmp_path) if name == "auto" else None)
     yield made
     made.close()
 

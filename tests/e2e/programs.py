@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -12,8 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from tests.e2e.lab import PERSONAL, ROOT
+from tests.e2e.lab import PERSONAL, ROOT, environment
+from tests.fake_nvml import Scenario
 
 PATIENCE = 30.0
 LAUNCHERS = ("LOCAL_", "SLURM_", "OMPI_", "MPI_", "PMI_", "RANK", "WORLD_SIZE")
@@ -180,3 +183,41 @@ def until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
+
+
+# --- machines that programs are run on
+
+DEMO = plain_environment()
+UUIDS = [f"GPU-0000000{at}-1111-2222-3333-444444444444" for at in range(4)]
+READY = """
+m = gpulse.Monitor(interval=0.1).start()
+until(lambda: m.latest)
+print("ready", flush=True)
+"""
+
+
+def machine(count: int = 4) -> Scenario:
+    """Return a machine on which every GPU says other numbers."""
+    scenario = Scenario.parse(f"include boards/h100\n[driver]\ngpus = {count}")
+    for at in range(count):
+        scenario.gpu(
+            at,
+            uuid=UUIDS[at],
+            pci__bus_id=f"00000000:{at + 1:02X}:00.0",
+            utilization__gpu=10 + at,
+            temperature=40 + at,
+            power=f"{100 + at} W",
+            memory__used=f"{at + 1} GiB",
+        )
+    return scenario
+
+
+def on(scenario: Scenario, folder: Path, **more: str) -> dict[str, str]:
+    return environment(scenario, folder / "machine", **more)
+
+
+def told(code: str, folder: Path, environ: dict[str, str]) -> Any:
+    """Return what a program prints as JSON; it must end well and say nothing else."""
+    ended = run(f"import json\n{code}", folder, environ)
+    assert (ended.code, ended.err) == (0, ""), ended
+    return json.loads(ended.out)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
-import select
 import shlex
 import signal
-import struct
 import subprocess
 import sys
-import termios
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 
 import pytest
 
 from tests.e2e.lab import Lab, environment
+from tests.e2e.terminal import CommandTerminal
 from tests.fake_nvml import Scenario
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
@@ -268,59 +262,6 @@ def test_under_nohup_the_command_ignores_what_it_would_ignore(environ: dict[str,
 # --- terminals
 
 
-class Terminal:
-    """A command on a terminal of its own; `raw` is all it wrote."""
-
-    def __init__(self, environ: dict[str, str], *command: str) -> None:
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 31, 97, 0, 0))
-        self.raw = b""
-        self.process = subprocess.Popen(
-            command,
-            env={"TERM": "xterm"} | environ,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
-        os.close(slave)
-
-    def __enter__(self) -> Terminal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._master)
-
-    def press(self, keys: bytes) -> None:
-        os.write(self._master, keys)
-
-    def until(self, seen: bytes, times: int = 1) -> None:
-        end = time.monotonic() + PATIENCE
-        while self.raw.count(seen) < times:
-            assert self._read(end - time.monotonic()), self.raw
-
-    def finish(self) -> int:
-        end = time.monotonic() + PATIENCE
-        while self._read(end - time.monotonic()):
-            pass
-        return self.process.wait(PATIENCE)
-
-    def _read(self, seconds: float) -> bool:
-        if not select.select([self._master], [], [], max(0.0, seconds))[0]:
-            return False
-        try:
-            chunk = os.read(self._master, 65536)
-        except OSError:
-            return False
-        self.raw += chunk
-        return bool(chunk)
-
-
 TERMINAL = """
 import os, sys, termios, tty
 print([os.isatty(fd) for fd in range(3)], os.get_terminal_size(), os.tcgetpgrp(0) == os.getpgrp(), flush=True)
@@ -339,12 +280,12 @@ print(input("name? "))
 def test_a_terminal_is_the_commands_own(environ: dict[str, str]) -> None:
     raw = []
     for before in ((), QUIET):
-        with Terminal(environ, *before, *PYTHON, TERMINAL) as terminal:
+        with CommandTerminal(environ, *before, *PYTHON, TERMINAL) as terminal:
             terminal.until(b"raw\n")
             terminal.press(b"a\x03\x1a\x1b")  # as keys and not as signals
             terminal.until(b"name? ")
             terminal.press(b"ada\n")
-            assert terminal.finish() == 0
+            assert terminal.wait() == 0
             raw.append(terminal.raw)
     assert raw[0] == raw[1]
     assert b"[True, True, True] os.terminal_size(columns=97, lines=31) True" in raw[0]
@@ -353,29 +294,29 @@ def test_a_terminal_is_the_commands_own(environ: dict[str, str]) -> None:
 def test_much_output_on_a_terminal_is_the_same(environ: dict[str, str]) -> None:
     raw = []
     for before in ((), QUIET):
-        with Terminal(environ, *before, "seq", "200000") as terminal:
-            assert terminal.finish() == 0
+        with CommandTerminal(environ, *before, "seq", "200000") as terminal:
+            assert terminal.wait() == 0
             raw.append(terminal.raw)
     assert raw[0] == raw[1]
 
 
 def test_an_interrupt_from_the_terminal_comes_once(environ: dict[str, str]) -> None:
-    with Terminal(environ, *RUN, *PYTHON, LISTENING, "SIGUSR1") as terminal:
+    with CommandTerminal(environ, *RUN, *PYTHON, LISTENING, "SIGUSR1") as terminal:
         terminal.until(b"ready\r\n")
         terminal.press(b"\x03")
         terminal.until(b"SIGINT\r\n")
         terminal.press(b"\x1c")
         terminal.until(b"SIGQUIT\r\n")
         terminal.process.send_signal(signal.SIGUSR1)
-        assert terminal.finish() == 0
+        assert terminal.wait() == 0
     assert b"ready\r\n^CSIGINT\r\n^\\SIGQUIT\r\nSIGUSR1\r\n" in terminal.raw
 
 
 def test_an_interrupt_that_ends_the_command_ends_us_the_same_way(environ: dict[str, str]) -> None:
-    with Terminal(environ, *RUN, "sh", "-c", "echo ready; exec sleep 60") as terminal:
+    with CommandTerminal(environ, *RUN, "sh", "-c", "echo ready; exec sleep 60") as terminal:
         terminal.until(b"ready")
         terminal.press(b"\x03")
-        assert terminal.finish() == -signal.SIGINT
+        assert terminal.wait() == -signal.SIGINT
     assert b"ended by SIGINT" in terminal.raw
 
 
@@ -394,7 +335,9 @@ def test_a_stopped_command_gives_the_shell_back_and_goes_on(
 ) -> None:
     (tmp_path / "stopping.py").write_text(STOPPING)
     line = shlex.join([*RUN, sys.executable, str(tmp_path / "stopping.py"), *(["itself"] if itself else [])])
-    with Terminal(environ | {"PS1": "prompt> "}, "bash", "--norc", "--noprofile", "--noediting", "-i") as terminal:
+    with CommandTerminal(
+        environ | {"PS1": "prompt> "}, "bash", "--norc", "--noprofile", "--noediting", "-i"
+    ) as terminal:
         terminal.until(b"prompt> ")
         terminal.press(f"{line}\n".encode())
         terminal.until(b"begun")
@@ -408,7 +351,7 @@ def test_a_stopped_command_gives_the_shell_back_and_goes_on(
         terminal.press(b"echo code $?\n")
         terminal.until(b"code 6")
         terminal.press(b"exit\n")
-        assert terminal.finish() == 0
+        assert terminal.wait() == 0
 
 
 # --- options

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import select
 import signal
-import struct
-import subprocess
 import sys
-import termios
-import time
-from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 import pytest
 
 from tests.e2e.lab import Lab, environment
+from tests.e2e.terminal import CommandTerminal
 from tests.fake_nvml import Clock, Scenario
 
 pyte = pytest.importorskip("pyte")
@@ -30,35 +21,16 @@ ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 COLOUR = re.compile(rb"\x1b\[[0-9;]+m")
 
 
-class Terminal:
-    """A command on a terminal of its own; `screen` is what stands there, `raw` all that was written."""
+class Terminal(CommandTerminal):
+    """gpulse on a terminal of its own; `screen` is what stands there, `raw` all that was written."""
+
+    patience = PATIENCE
 
     def __init__(self, env: dict[str, str], *arguments: str, columns: int = 100, rows: int = 30) -> None:
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
-        self.raw = b""
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gpulse", *arguments],
-            env={"TERM": "xterm-256color", "LANG": "C.UTF-8"} | env,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
-        os.close(slave)
-
-    def __enter__(self) -> Terminal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._master)
+        environ = {"TERM": "xterm-256color", "LANG": "C.UTF-8"} | env
+        super().__init__(environ, sys.executable, "-m", "gpulse", *arguments, columns=columns, rows=rows)
 
     @property
     def lines(self) -> list[str]:
@@ -68,32 +40,11 @@ class Terminal:
     def text(self) -> str:
         return "\n".join(self.lines).rstrip()
 
-    def press(self, keys: bytes) -> None:
-        os.write(self._master, keys)
+    def shown(self) -> str:
+        return self.text
 
-    def until(self, seen: Callable[[], bool]) -> None:
-        """Read until something is seen."""
-        end = time.monotonic() + PATIENCE
-        while not seen():
-            assert self._read(end - time.monotonic()), f"never seen; the screen shows:\n{self.text}"
-
-    def wait(self) -> int:
-        """Read until the command is over and return its exit code."""
-        end = time.monotonic() + PATIENCE
-        while self._read(end - time.monotonic()):
-            pass
-        return self.process.wait(max(0.1, end - time.monotonic()))
-
-    def _read(self, patience: float) -> bool:
-        if patience <= 0 or not select.select([self._master], [], [], patience)[0]:
-            return False
-        try:
-            data = os.read(self._master, 65536)
-        except OSError:  # the other end is closed
-            return False
-        self.raw += data
+    def took(self, data: bytes) -> None:
         self._stream.feed(data)
-        return bool(data)
 
 
 def steady() -> Scenario:

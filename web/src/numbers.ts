@@ -15,7 +15,7 @@ function sizeStep(scale: number, most: number): number {
 export function sizeText(count: number, like?: number, unit = true): string {
   const step = sizeStep(like ?? count, like === undefined ? 1000 : 10_000);
   const value = count / 1024 ** step;
-  const text = value.toFixed(step === 0 || Math.abs(value) >= 99.95 || value === 0 ? 0 : 1);
+  const text = fixed(value, step === 0 || Math.abs(value) >= 99.95 || value === 0 ? 0 : 1);
   return unit ? `${text} ${SIZES[step]}` : text;
 }
 
@@ -35,9 +35,31 @@ export function ofText(part: number | undefined, whole: number | undefined): str
   return whole === undefined ? sizeText(part) : `${sizeText(part, whole, false)}/${sizeText(whole, whole)}`;
 }
 
-function joules(value: number): string {
-  if (value >= 1e6) return `${(value / 1e6).toFixed(2)} MJ`;
-  return value >= 1e3 ? `${(value / 1e3).toFixed(1)} kJ` : `${value.toFixed(0)} J`;
+/** Write a number with a fixed number of digits; exact halves go to the even digit, as in Python, and 0 has no sign. */
+function fixed(value: number, digits: number): string {
+  const scaled = value * 10 ** digits;
+  const half = Number.isInteger(value * 2 ** (digits + 1)) && Math.abs(scaled % 1) === 0.5;
+  const text = (half ? (2 * Math.round(scaled / 2)) / 10 ** digits : value).toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text;
+}
+
+function threeDigits(value: number): string {
+  const size = Math.abs(value);
+  return fixed(value, size >= 99.95 || value === 0 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3);
+}
+
+/** Write an energy: 0.034 J, 321 J, 12.5 Wh, 1.11 kWh. Joules end at 10 kJ, Wh at 1 kWh. */
+export function energyText(joules: number): string {
+  if (joules < 9999.5) return `${threeDigits(joules)} J`;
+  const hours = joules / 3600;
+  return hours < 999.5 ? `${threeDigits(hours)} Wh` : `${threeDigits(hours / 1000)} kWh`;
+}
+
+/** Write a number without a unit: all digits of an integer, six of any other. */
+function plainText(value: number): string {
+  if (Number.isInteger(value) || Math.abs(value) >= 1e5) return fixed(value, 0);
+  const short = Number(value.toPrecision(6));
+  return Math.abs(short) >= 1e-4 ? String(short) : short.toExponential().replace(/-(\d)$/, "-0$1");
 }
 
 /** Write a number with its unit, short: 97 %, 71.2 GiB, 691 W. */
@@ -53,11 +75,11 @@ export function numberText(metric: Pick<Metric, "key" | "symbol">, value: number
     case "°C":
     case "W":
     case "MHz":
-      return `${(Math.abs(value) < 0.5 ? 0 : value).toFixed(0)} ${metric.symbol}`;
+      return `${fixed(value, 0)} ${metric.symbol}`;
     case "J":
-      return joules(value);
+      return energyText(value);
     default:
-      return metric.key === "pstate" ? `P${value.toFixed(0)}` : String(Number(value.toPrecision(6)));
+      return metric.key === "pstate" ? `P${value.toFixed(0)}` : plainText(value);
   }
 }
 
@@ -67,7 +89,7 @@ export function valueText(metric: Pick<Metric, "key" | "symbol">, value: unknown
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "number") return numberText(metric, value);
   if (Array.isArray(value))
-    return value.map((part) => (typeof part === "number" ? String(Number(part.toPrecision(6))) : String(part))).join(" ") || "none";
+    return value.map((part) => (typeof part === "number" ? plainText(part) : String(part))).join(" ") || "none";
   return String(value);
 }
 

@@ -6,8 +6,9 @@ from collections import deque
 from math import ceil
 
 from ..errors import NoFreeGpu
+from ..model.presets import USERS
 from ..model.select import Wanted, choose_gpus
-from ..model.visible import granted
+from ..model.visible import granted, selectors
 from ..store.claims import claimed
 from ..units import size_text
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 WANTED = Wanted(
     gpu=(
         *("utilization", "memory_used", "memory_total", "memory_free", "temperature"),
-        *("xid_last", "compute_mode", "mig_mode"),
+        *("xid_last", "compute_mode", "mig_mode", "memory_unified"),
     ),
-    process=("pid", "name", "user", "memory_used", "type"),
+    process=USERS,
 )
 # A program between two epochs looks idle for seconds but still holds its context, which rules its GPU out whatever the
 # window. So the window need only outlast the driver's own average of utilization, which is a second at the most.
@@ -34,6 +35,7 @@ _UNLISTED = 256 << 20  # bytes no process accounts for that may be the driver's;
 _FAULTS_OF_PROGRAMS = (13, 31, 43, 45, 94)  # XIDs that end a program and leave the GPU as good as before
 _STATES = {"lost": "it is lost", "timeout": "it is not responding"}
 _GIB = 1 << 30
+_COUNTED = ("amd", "intel")  # vendors whose variables can name a GPU by its ordinal
 
 
 class Requirement:
@@ -149,12 +151,20 @@ def _candidates(gpus: Sequence[Gpu], words: Sequence[str] | None, environ: Mappi
     """Return what may be chosen at all; the instances of a divided GPU stand in its place."""
     ours = {id(gpu) for gpu in granted(gpus, environ)}
     named = range(len(gpus)) if words is None else choose_gpus(gpus, words, environ)
-    return [
+    found = [
         _Candidate(gpu, whole)
         for whole in (gpus[at] for at in named)
         for gpu in whole.instances or (whole,)
         if id(gpu) in ours or id(whole) in ours
     ]
+    return _alike(found, words is None)
+
+
+def _alike(candidates: list[_Candidate], any_gpu: bool) -> list[_Candidate]:
+    """Keep one vendor's GPUs, the first that there is: no program runs on two. Those with memory of their own come before others."""
+    same = [one for one in candidates if one.whole.vendor == candidates[0].whole.vendor]
+    own = [one for one in same if not one.whole.memory_unified]
+    return own if own and any_gpu else same
 
 
 def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: Requirement) -> list[Verdict]:
@@ -174,10 +184,13 @@ def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: 
 
 def _impossible(candidate: _Candidate, asked: Requirement) -> str:
     """Return why this one can never be chosen."""
-    gpu, uuid = candidate.gpu, candidate.gpu.uuid or ""
-    if not uuid or not uuid.isascii() or not uuid.replace("-", "").replace("/", "").isalnum():
+    gpu = candidate.gpu
+    if gpu.vendor in _COUNTED and gpu.ordinal is None:
+        return "no compute runtime lists it"
+    name = selectors([gpu]) if gpu.uuid else ""
+    if not name.isascii() or not name.replace("-", "").replace("/", "").isalnum():
         return "it has no UUID to be asked for by"  # one that is none would end in somebody's shell
-    if gpu is not candidate.whole and asked.count > 1:
+    if gpu is not candidate.whole and asked.count > 1 and gpu.vendor != "amd":
         return "a program can use one MIG instance and no more"
     if asked.free_memory is not None and gpu.memory_total is not None and gpu.memory_total < asked.free_memory:
         return f"it has {size_text(gpu.memory_total)} of memory"
@@ -222,7 +235,10 @@ def _memory_in_use(candidate: _Candidate) -> str:
     """Return what is said of memory that no listed process holds: the one sign of programs that cannot be seen from here."""
     gpu = candidate.gpu
     if gpu.memory_used is None:
-        known = gpu.gaps.get("memory_used") == "unsupported" and "processes" not in candidate.whole.gaps
+        reason = gpu.gaps.get("memory_used")
+        known = (
+            reason == "unsupported" or (reason == "denied" and gpu.vendor == "intel")
+        ) and "processes" not in candidate.whole.gaps
         return "" if known else "its memory cannot be read"
     unlisted = gpu.memory_used - sum(process.memory_used or 0 for process in gpu.processes)
     return f"{size_text(unlisted)} held by processes you cannot see" if unlisted > _UNLISTED else ""

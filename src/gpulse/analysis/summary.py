@@ -84,17 +84,9 @@ class GpuSummary:
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        return {
-            "index": self.index,
-            "ordinal": self.ordinal,
-            "uuid": self.uuid,
-            "name": self.name,
-            "state": self.state,
-            "memory_total": self.memory_total,
-            "peak_memory": self.peak_memory,
-            "energy": self.energy,
-            "idle_share": self.idle_share,
-            "throttled_seconds": self.throttled_seconds,
+        names = ("index", "ordinal", "uuid", "name", "state", "memory_total", "peak_memory", "energy", "idle_share",
+                 "throttled_seconds")  # fmt: skip
+        return {name: getattr(self, name) for name in names} | {
             "throttled": dict(self.throttled),
             "power_capped_seconds": self.power_capped,
             "stats": {key: stats.to_plain() for key, stats in self.stats.items()},
@@ -157,15 +149,8 @@ class Summary:
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data, ready for JSON."""
-        return {
-            "name": self.name,
-            "calls": self.calls,
-            "seconds": self.seconds,
-            "samples": self.samples,
-            "steps": self.steps,
-            "steps_per_second": self.steps_per_second,
-            "items": self.items,
-            "items_per_second": self.items_per_second,
+        names = ("name", "calls", "seconds", "samples", "steps", "steps_per_second", "items", "items_per_second")
+        return {name: getattr(self, name) for name in names} | {
             "data_wait_seconds": self.waited,
             "energy": self.energy,
             "gpus": [gpu.to_plain() for gpu in self.gpus],

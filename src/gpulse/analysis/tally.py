@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .energy import TELLING
 from .series import WeightedSeries
 from .summary import GpuSummary, Stats, Summary
 
@@ -80,7 +81,7 @@ class Tally:
             steps=self.steps,
             items=self.items,
             waited=self.waited,
-            gpus=[tally.summary() for tally in self.gpus.values()],
+            gpus=[tally.summary(seconds >= TELLING) for tally in self.gpus.values()],
             host=_stats(self._host),
             program=_stats(self._program),
         )
@@ -110,8 +111,8 @@ class GpuTally:
         for reason in reasons:
             self.throttled[reason] = self.throttled.get(reason, 0.0) + seconds
 
-    def summary(self) -> GpuSummary:
-        """Return the figures as a value."""
+    def summary(self, telling: bool) -> GpuSummary:
+        """Return the figures as a value; without the energy where the window was too short to be `telling`."""
         gpu = self.latest
         return GpuSummary(
             index=None if gpu.index is None else int(gpu.index),
@@ -119,7 +120,7 @@ class GpuTally:
             name=gpu.name,
             memory_total=gpu.memory_total,
             stats=_stats(self.series),
-            energy=self.energy,
+            energy=self.energy if telling else None,
             idle_share=100.0 * self.idle / self.watched if self.watched else None,
             throttled_seconds=self.held,
             throttled={reason: seconds for reason, seconds in self.throttled.items() if reason not in HARMLESS},

@@ -18,6 +18,7 @@ VERBS = {
     "status": "Show every GPU: utilization, memory, power, and who is using it",
     "top": "Monitor GPUs and processes on a live screen",
     "query": "Query metrics with nvidia-smi's fields and formats",
+    "smi": "Run as nvidia-smi: its options, its output, its exit codes",
     "why": "Explain what limits each GPU, with evidence and advice",
     "run": "Run a command and report its GPU usage and bottleneck",
     "pick": "Select free GPUs for CUDA_VISIBLE_DEVICES, waiting for them if asked",
@@ -35,7 +36,7 @@ SILENT_PIPE = 141  # the exit code a shell reports for a program killed by SIGPI
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code; errors caused by the user or the machine never raise."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = _own_words() if argv is None else list(argv)
     _mend_streams()
     try:
         code = _run(words)
@@ -51,6 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return SILENT_PIPE
     except OSError as error:
         return _fail(f"gpulse: {error.strerror or error}.", 1)
+
+
+def _own_words() -> list[str]:
+    """Return the words of the command line; started as nvidia-smi, gpulse is `gpulse smi`."""
+    name = os.path.basename(sys.argv[0])
+    return ["smi", *sys.argv[1:]] if name == "nvidia-smi" else sys.argv[1:]
 
 
 def _mend_streams() -> None:

@@ -70,9 +70,12 @@ class Option:
 
 
 class Verb:
-    """A verb of the command line: its summary, options, examples, and the function that runs it."""
+    """A verb of the command line: its summary, options, examples, and the function that runs it.
 
-    __slots__ = ("examples", "help", "name", "options", "run")
+    A `raw` verb has a grammar of its own: it gets its words unparsed, as `Arguments.words`.
+    """
+
+    __slots__ = ("examples", "help", "name", "options", "raw", "run")
 
     def __init__(
         self,
@@ -81,7 +84,9 @@ class Verb:
         options: Sequence[Option],
         run: Callable[[Arguments], int],
         examples: Sequence[tuple[str, str]] = (),
+        raw: bool = False,
     ) -> None:
+        self.raw = raw
         self.name = name
         self.help = help
         self.options = tuple(options)
@@ -95,6 +100,8 @@ class Arguments:
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
 
 def words(text: str) -> list[str]:
@@ -121,16 +128,33 @@ def seconds(option: str, low: float, high: float) -> Callable[[str], float]:
     return parse
 
 
-SOURCES = ("auto", "nvidia", "demo", "replay:")
+SOURCES = (
+    "auto",
+    "nvidia",
+    "amd",
+    "intel",
+    "jetson",
+    "smi",
+    "demo",
+    "demo:mixed",
+    "replay:",
+    "amd:",
+    "intel:",
+    "jetson:",
+    "smi:",
+)
 COLORS = ("auto", "always", "never")
 
 GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=some_words, complete="gpus",
              help="GPUs to use: index, range (0-3), UUID prefix, PCI bus id, or `visible` for CUDA_VISIBLE_DEVICES "
                   "(default: all)")  # fmt: skip
 SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
-                help="Where to read from: auto, nvidia, demo or replay:FILE[@START][*SPEED] (default: $GPULSE_SOURCE, "
+                help="Where to read from: auto, nvidia, amd, intel, jetson, smi, demo or replay:FILE[@START][*SPEED]; "
+                     "amd:DIR, intel:DIR, jetson:DIR and smi:FILE read a recorded machine (default: $GPULSE_SOURCE, "
                      "else auto)")  # fmt: skip
-DEMO = Option("--demo", default=False, help="Use a simulated machine with 8 GPUs; same as --source demo")
+DEMO = Option("--demo", value="MACHINE", default=False, optional="h100x8", complete=("h100x8", "mixed"),
+              help="Use a simulated machine: 8 GPUs (h100x8) or several vendors (mixed); same as --source demo "
+                   "(default: h100x8)")  # fmt: skip
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
                help="When to use color: auto, always or never; auto honors NO_COLOR and FORCE_COLOR (default: auto)")  # fmt: skip
 THEME = Option("--theme", value="THEME", complete=("dark", "light", "contrast", "blind", "mono"),
@@ -145,6 +169,9 @@ def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
     arguments = Arguments()
     for option in verb.options:
         setattr(arguments, option.name, option.default)
+    if verb.raw:
+        arguments.words = list(argv)
+        return arguments
     for option in verb.options:
         if option.rest:
             argv, command = _split(verb, argv)
@@ -165,29 +192,52 @@ def skip_options(verb: Verb, argv: Sequence[str], stops: Container[str]) -> int:
     while at < len(argv) and (option := known.get(argv[at].partition("=")[0])) is not None:
         at += 1
         if option.value and "=" not in argv[at - 1] and at < len(argv):
-            at += option.optional is None or not (argv[at].startswith("-") or argv[at] in stops)
+            at += _takes(option, argv[at], stops)
     return at
+
+
+def _takes(option: Option, word: str, stops: Container[str]) -> bool:
+    """Return whether a word that follows an option is its value."""
+    if option.optional is None:
+        return True
+    if option.complete and isinstance(option.complete, tuple) and not option.open:
+        return word in option.complete
+    return not (word.startswith("-") or word in stops)
 
 
 def _split(verb: Verb, argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
     """Split into our own options and the command that starts after -- or at the first word that is not an option."""
     takes = {flag for option in verb.options if option.value and option.optional is None for flag in option.flags}
+    closed = _closed(verb)
     at = 0
     while at < len(argv) and argv[at].startswith("-") and argv[at] != "--":
-        at += 2 if argv[at] in takes else 1
+        at += (
+            2
+            if argv[at] in takes or argv[at + 1 : at + 2] in [[word] for word in closed.get(argv[at], ("", ()))[1]]
+            else 1
+        )
     return argv[:at], list(argv[at + 1 :] if argv[at : at + 1] == ["--"] else argv[at:])
 
 
 def _joined(verb: Verb, argv: Sequence[str]) -> list[str]:
-    """Join an option and a value that starts with a dash (--sort -power_draw): argparse would take it for an option."""
+    """Join an option and a value that argparse would get wrong: one that starts with a dash (--sort -power_draw), or an
+    optional one from a list (--demo mixed), where argparse would take any word that follows.
+    """
     dashed = {flag for option in verb.options if option.dashed for flag in option.flags}
+    closed = _closed(verb)
     words: list[str] = []
     for word in argv:
-        if words and words[-1] in dashed and word.startswith("-"):
-            words[-1] = f"{words[-1]}={word}"
+        before = words[-1] if words else ""
+        if (before in dashed and word.startswith("-")) or word in closed.get(before, ("", ()))[1]:
+            words[-1] = f"{before}={word}"
         else:
             words.append(word)
-    return words
+    return [f"{word}={closed[word][0]}" if word in closed else word for word in words]
+
+
+def _closed(verb: Verb) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the flag of --demo, its default and its list, if the verb has it: verbs with arguments have it too."""
+    return {"--demo": (str(DEMO.optional), ("h100x8", "mixed"))} if DEMO in verb.options else {}
 
 
 def _parser(verb: Verb) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def source_name(arguments: Arguments) -> str:
     """Return the source named by the options or the environment."""
     if arguments.demo:
-        return "demo"
+        return "demo:mixed" if arguments.demo == "mixed" else "demo"
     name: str = arguments.source or os.environ.get("GPULSE_SOURCE") or "auto"
     return name
 

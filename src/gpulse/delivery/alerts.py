@@ -57,7 +57,8 @@ class Alerts:
         if page is not None:
             self.deliveries.append(Callback(page))
         for delivery in self.deliveries:
-            delivery.start(say)
+            delivery.say = say
+            delivery.start()
 
     @property
     def wanted(self) -> Wanted:
@@ -88,7 +89,7 @@ class Alerts:
         until = time.monotonic() + deadline
         for delivery in self.deliveries:
             delivery.close()
-        done = [delivery.join(until) for delivery in self.deliveries]
+        done = [delivery.end(until) for delivery in self.deliveries]
         return all(done)
 
     def _rule_failed(self, name: str, error: Exception) -> None:

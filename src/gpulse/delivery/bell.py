@@ -41,8 +41,8 @@ class Callback(Delivery):
     """Calls a function with each transition, in this delivery's own thread."""
 
     def __init__(self, function: Callable[[Transition], None], name: str = "page", rules: Iterable[str] = ()) -> None:
-        super().__init__(rules)
         self.name = name
+        super().__init__(rules)
         self._function = function
 
     def deliver(self, transition: Transition) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
+
+from ..queue_worker import QueueWorker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from ..analysis.alerts import Transition
 
@@ -20,78 +20,41 @@ class Failed(Exception):
     """A delivery that did not succeed; the text says why, and holds no secrets."""
 
 
-class Delivery:
-    """One way. Subclasses do the work in `deliver`, which runs in one thread of its own and may take its time.
+class Delivery(QueueWorker):
+    """One way to deliver alerts. Subclasses do the work in `deliver`, which runs in a thread of its own and may take its time.
 
-    `delivered`, `failed` and `dropped` count transitions; the first failure is told to `say`. `rules` are the names of those it is
-    for, all when empty; without `clears` it is told only of what begins.
+    `delivered`, `failed` and `dropped` count transitions; the first failure is reported to `say`. `rules` names the rules it is
+    for, all when empty; without `clears` only the start of an alert is delivered. `stopping` is set when it must give up.
     """
 
     name = "delivery"
 
     def __init__(self, rules: Iterable[str] = (), clears: bool = True) -> None:
+        super().__init__(self.name, _WAITING)
         self._rules = frozenset(rules)
         self._clears = clears
         self.delivered = 0
-        self.failed = 0
-        self.dropped = 0
-        self.stopping = threading.Event()  # set when the time to deliver is over: stop waiting, give up
-        self._say: Callable[[str], None] = lambda _: None
-        self._waiting: deque[Transition] = deque(maxlen=_WAITING)
-        self._changed = threading.Condition()
-        self._closing = False
-        self._thread: threading.Thread | None = None
 
     def deliver(self, transition: Transition) -> None:
-        """Deliver one transition; raise Failed saying why it could not be."""
+        """Deliver one transition; raise Failed with the reason when that is not possible."""
         raise NotImplementedError
 
-    def start(self, say: Callable[[str], None]) -> None:
-        """Begin to deliver."""
-        self._say = say
-        self._thread = threading.Thread(target=self._run, name=f"gpulse-{self.name}", daemon=True)
-        self._thread.start()
-
     def put(self, transition: Transition) -> None:
-        """Hand over a transition without waiting; the oldest goes when too many wait."""
-        if (self._rules and transition.rule not in self._rules) or (transition.state == "clear" and not self._clears):
-            return
-        with self._changed:
-            if len(self._waiting) == _WAITING:
-                self.dropped += 1
-            self._waiting.append(transition)
-            self._changed.notify()
+        """Hand over a transition and return at once."""
+        if (not self._rules or transition.rule in self._rules) and (transition.state != "clear" or self._clears):
+            super().put(transition)
 
-    def close(self) -> None:
-        """Tell it that no more will come; returns at once."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
-
-    def join(self, until: float) -> bool:
-        """Wait until all is delivered, at most until this moment of time.monotonic(), then make it give up; False when it had to."""
-        if self._thread is None:
-            return True
-        self._thread.join(max(0.0, until - time.monotonic()))
-        done = not self._thread.is_alive()
+    def end(self, until: float) -> bool:
+        """Wait until all is delivered, at most until this time.monotonic(), then make it give up; return False when it had to."""
+        done = self.join(until - time.monotonic())
         self.stopping.set()
-        self._thread.join(_LAST)
+        self.join(_LAST)
         return done
 
-    def _run(self) -> None:
-        while (transition := self._next()) is not None:
-            try:
-                self.deliver(transition)
-                self.delivered += 1
-            except Exception as error:  # noqa: BLE001  # whatever is wrong out there, the next alert must be tried
-                self._fail(str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}")
+    def handle(self, transition: Transition) -> None:
+        self.deliver(transition)
+        self.delivered += 1
 
-    def _next(self) -> Transition | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closing)
-            return self._waiting.popleft() if self._waiting and not self.stopping.is_set() else None
-
-    def _fail(self, why: str) -> None:
-        self.failed += 1
-        if self.failed == 1:
-            self._say(f"alerts: {self.name}: {why} (reported once; further alerts are still sent).")
+    def complaint(self, error: Exception) -> str:
+        why = str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}"
+        return f"alerts: {self.name}: {why} (reported once; further alerts are still sent)."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, COUNT, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT
+from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, COUNT, JOULE, MEGAHERTZ, PERCENT, RPM, SECOND, WATT
 from .metric import Flag, Number, Numbers, Reading, Text, Words
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ class Process(Reading):
     pod = Text("Pod", "Kubernetes pod: its name if the environment contains it, otherwise its UID.", kind="identity", group="owner")
     job = Text("Job", "Batch job of the process, for example slurm:1234.", kind="identity", group="owner")
     memory_used = Number("GPU memory", "GPU memory held by the process.", unit=BYTES, group="memory", short="GPU MEM", smi=("used_gpu_memory", "used_memory"), high=2**60)
-    sm_utilization = Number("SM share", "Share of the last seconds in which kernels of the process ran.", unit=PERCENT, cost="slow", group="activity", short="SM", high=100)
+    sm_utilization = Number("SM share", "Share of the last seconds in which kernels of the process ran (AMD and Intel: of its graphics or compute engine).", unit=PERCENT, cost="slow", group="activity", short="SM", high=100)
     memory_utilization = Number("Memory share", "Share of the last seconds in which the process read or wrote GPU memory.", unit=PERCENT, cost="slow", group="activity", short="MEM-BW", high=100)
     encoder_utilization = Number("Encoder share", "Share of the video encoders used by the process.", unit=PERCENT, cost="slow", group="activity", short="ENC", high=100)
     decoder_utilization = Number("Decoder share", "Share of the video decoders used by the process.", unit=PERCENT, cost="slow", group="activity", short="DEC", high=100)
@@ -92,6 +92,7 @@ class Gpu(Reading):
     vbios = Text("VBIOS", "Firmware version of the board.", kind="identity", group="identity", smi=("vbios_version",))
     driver_version = Text("Driver", "Version of the kernel driver.", kind="identity", group="identity", smi=("driver_version",))
     gpu_instance = Number("GPU instance", "MIG GPU instance id.", kind="identity", group="identity", short="GI")
+    ordinal = Number("Ordinal", "Number by which ROCm or Level Zero select it; CUDA's numbers depend on CUDA_DEVICE_ORDER.", kind="identity", group="identity", short="ORD")
     compute_instance = Number("Compute instance", "MIG compute instance id.", kind="identity", group="identity", short="CI")
 
     # utilization
@@ -101,6 +102,7 @@ class Gpu(Reading):
     decoder_utilization = Number("Decoder utilization", "Utilization of the video decoders.", unit=PERCENT, group="engines", short="DEC", smi=("utilization.decoder",), dcgm="DCGM_FI_DEV_DEC_UTIL", high=100)
     jpeg_utilization = Number("JPEG utilization", "Utilization of the JPEG engines.", unit=PERCENT, group="engines", short="JPEG", smi=("utilization.jpeg",), high=100)
     ofa_utilization = Number("OFA utilization", "Utilization of the optical-flow engine.", unit=PERCENT, group="engines", short="OFA", smi=("utilization.ofa",), high=100)
+    video_utilization = Number("Video utilization", "Busy share of the video engines that both encode and decode (AMD: VCN).", unit=PERCENT, group="engines", short="VIDEO", high=100)
 
     # activity of the chip (GPM: Hopper and later)
     sm_active = Number("SM active", "Share of time in which an SM had at least one resident warp, averaged over all SMs.", unit=PERCENT, group="activity", short="SM", dcgm="DCGM_FI_PROF_SM_ACTIVE", high=100)
@@ -125,17 +127,19 @@ class Gpu(Reading):
     bar1_total = Number("BAR1 total", "Size of the window through which the CPU accesses GPU memory.", unit=BYTES, cost="slow", group="memory", short="BAR1 TOTAL", high=2**60)
 
     # temperature and power
-    temperature = Number("Temperature", "Temperature of the chip.", unit=CELSIUS, group="thermal", short="TEMP", smi=("temperature.gpu",), dcgm="DCGM_FI_DEV_GPU_TEMP", otel="hw.temperature", low=-50, high=200, warn=80, critical=90)
+    temperature = Number("Temperature", "Temperature of the chip (AMD: edge, or junction if there is no edge sensor; Intel: package).", unit=CELSIUS, group="thermal", short="TEMP", smi=("temperature.gpu",), dcgm="DCGM_FI_DEV_GPU_TEMP", otel="hw.temperature", low=-50, high=200, warn=80, critical=90)
+    hotspot_temperature = Number("Hotspot temperature", "Temperature of the hottest point of the chip (AMD: junction).", unit=CELSIUS, group="thermal", short="HOTSPOT", low=-50, high=200, warn=100, critical=110)
     memory_temperature = Number("Memory temperature", "Temperature of the memory.", unit=CELSIUS, group="thermal", short="MEM TEMP", smi=("temperature.memory",), dcgm="DCGM_FI_DEV_MEMORY_TEMP", low=-50, high=200, warn=90, critical=100)
     temperature_limit = Number("Temperature limit", "Temperature at which the GPU is throttled.", unit=CELSIUS, cost="static", group="thermal", short="LIMIT", low=1, high=200)
     fan_speed = Number("Fan speed", "Target speed of the fastest fan relative to its maximum; can exceed 100.", unit=PERCENT, group="thermal", short="FAN", smi=("fan.speed",), dcgm="DCGM_FI_DEV_FAN_SPEED", otel="hw.fan.speed_ratio", high=200)
+    fan_rpm = Number("Fan speed in rpm", "Measured speed of the fastest fan.", unit=RPM, group="thermal", short="RPM", high=100_000)
     power_draw = Number("Power draw", "Power of the whole board; averaged over one second on most GPUs since Ampere.", unit=WATT, group="power", short="POWER", smi=("power.draw",), dcgm="DCGM_FI_DEV_POWER_USAGE", otel="hw.power", high=100_000)
     power_limit = Number("Power limit", "Power limit in effect: the lowest of all that apply.", unit=WATT, group="power", short="CAP", smi=("enforced.power.limit", "power.limit"), dcgm="DCGM_FI_DEV_ENFORCED_POWER_LIMIT", otel="hw.power_limit", high=100_000)
     power_default_limit = Number("Power default limit", "Default power limit of the board.", unit=WATT, cost="static", group="power", short="DEFAULT", smi=("power.default_limit",), dcgm="DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", high=100_000)
     energy = Number("Energy", "Energy consumed since the driver was loaded.", unit=JOULE, kind="counter", cost="slow", group="power", short="ENERGY", dcgm="DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", otel="hw.energy", high=1e15)
 
     # clocks
-    clock_sm = Number("SM clock", "Clock of the SMs.", unit=MEGAHERTZ, group="clocks", short="SM MHz", smi=("clocks.current.sm", "clocks.sm"), dcgm="DCGM_FI_DEV_SM_CLOCK", high=20_000)
+    clock_sm = Number("SM clock", "Clock of the SMs (AMD: of the CUs; Intel: of the GT).", unit=MEGAHERTZ, group="clocks", short="SM MHz", smi=("clocks.current.sm", "clocks.sm"), dcgm="DCGM_FI_DEV_SM_CLOCK", high=20_000)
     clock_memory = Number("Memory clock", "Clock of the memory.", unit=MEGAHERTZ, group="clocks", short="MEM MHz", smi=("clocks.current.memory", "clocks.mem"), dcgm="DCGM_FI_DEV_MEM_CLOCK", high=100_000)
     clock_graphics = Number("Graphics clock", "Clock of the graphics engine.", unit=MEGAHERTZ, group="clocks", short="GR MHz", smi=("clocks.current.graphics", "clocks.gr"), high=20_000)
     clock_video = Number("Video clock", "Clock of the video engines.", unit=MEGAHERTZ, group="clocks", short="VID MHz", smi=("clocks.current.video", "clocks.video"), dcgm="DCGM_FI_DEV_VIDEO_CLOCK", high=20_000)
@@ -154,6 +158,12 @@ class Gpu(Reading):
     pcie_replays = Number("PCIe replays", "Packets resent since the driver was loaded; a rising number indicates a bad link.", unit=COUNT, kind="counter", cost="slow", group="links", short="REPLAYS", dcgm="DCGM_FI_DEV_PCIE_REPLAY_COUNTER", high=2**63)
     nvlink_rx = Number("NVLink in", "Data received over all NVLinks.", unit=BYTES_PER_SECOND, group="links", short="NVLINK RX", dcgm="DCGM_FI_PROF_NVLINK_RX_BYTES", high=2**44)
     nvlink_tx = Number("NVLink out", "Data sent over all NVLinks.", unit=BYTES_PER_SECOND, group="links", short="NVLINK TX", dcgm="DCGM_FI_PROF_NVLINK_TX_BYTES", high=2**44)
+    nvlink_links = Number("NVLinks", "NVLinks that are up.", unit=COUNT, kind="state", cost="slow", group="links", short="LINKS", high=64)
+    nvlink_crc_errors = Number("NVLink CRC errors", "Packets with a wrong checksum on all NVLinks since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="links", short="NVLINK CRC", dcgm="DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", high=2**63)
+    nvlink_replay_errors = Number("NVLink replay errors", "Packets sent again on all NVLinks since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="links", short="NVLINK REPLAY", dcgm="DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", high=2**63)
+    nvlink_recovery_errors = Number("NVLink recovery errors", "Recoveries of all NVLinks since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="links", short="NVLINK RECOVERY", dcgm="DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", high=2**63)
+    xgmi_rx = Number("XGMI in", "Data read over all XGMI links, which join AMD GPUs.", unit=BYTES_PER_SECOND, group="links", short="XGMI RX", high=2**44)
+    xgmi_tx = Number("XGMI out", "Data written over all XGMI links, which join AMD GPUs.", unit=BYTES_PER_SECOND, group="links", short="XGMI TX", high=2**44)
 
     # health and modes
     ecc_corrected = Number("ECC corrected", "Corrected memory errors since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="health", short="ECC CORR", smi=("ecc.errors.corrected.volatile.total",), dcgm="DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", high=2**63)
@@ -163,6 +173,7 @@ class Gpu(Reading):
     compute_mode = Text("Compute mode", "Which processes may create a context: default, exclusive_process or prohibited.", kind="state", cost="slow", group="modes", short="COMPUTE", smi=("compute_mode",))
     persistence_mode = Flag("Persistence mode", "The driver stays loaded while the GPU is not in use.", kind="state", cost="slow", group="modes", short="PERSIST", smi=("persistence_mode",))
     mig_mode = Flag("MIG mode", "The GPU is partitioned into MIG instances.", kind="state", cost="slow", group="modes", short="MIG", smi=("mig.mode.current",))
+    partition_mode = Text("Partition mode", "Compute and memory partitioning of an AMD GPU, for example CPX/NPS4.", kind="state", cost="slow", group="modes", short="PARTITION")
     display_active = Flag("Display active", "The GPU drives a display.", kind="state", cost="slow", group="modes", short="DISPLAY", smi=("display_active",))
 
     # details: further fields of nvidia-smi
@@ -304,6 +315,68 @@ class Gpu(Reading):
     remap_banks_low = Number("Banks with spare rows low", "Memory banks with few spare rows available.", unit=COUNT, cost="slow", group="details", smi=("remapped_rows.histogram.low",), high=2**32)
     remap_banks_none = Number("Banks with spare rows none", "Memory banks without available spare rows.", unit=COUNT, cost="slow", group="details", smi=("remapped_rows.histogram.none",), high=2**32)
     clocks_supported = Words("Supported clocks", "Supported memory clocks in MHz, each with its graphics clocks, for example 3201:1980,1965.", kind="state", cost="static", group="details")
+    brand = Text("Brand", "Product line of the board.", kind="state", cost="static", group="details")
+    pdi = Text("PDI", "Per-device identifier that the chip carries for life, in hex.", kind="state", cost="static", group="details")
+    minor_number = Number("Minor number", "N of the device file /dev/nvidiaN.", kind="state", cost="static", group="details")
+    multi_gpu_board = Flag("Multi-GPU board", "The board carries more than one GPU.", kind="state", cost="static", group="details")
+    board_id = Number("Board id", "Number that all GPUs of one board share.", kind="state", cost="static", group="details")
+    board_part_number = Text("Board part number", "Part number of the board.", kind="state", cost="static", group="details")
+    module_id = Number("Module id", "Place of the GPU on its baseboard.", kind="state", cost="static", group="details")
+    gsp_version = Text("GSP firmware version", "Version of the firmware that runs on the GPU itself.", kind="state", cost="static", group="details")
+    virtualization_mode = Text("Virtualization mode", "How the GPU reaches this machine: none, pass_through, vgpu, host_vgpu or host_vsga.", kind="state", cost="static", group="details")
+    pcie_replay_rollovers = Number("PCIe replay rollovers", "How often the count of replayed PCIe packets wrapped.", unit=COUNT, kind="counter", cost="slow", group="details", high=2**63)
+    fbc_sessions = Number("Capture sessions", "Sessions that capture the frame buffer.", unit=COUNT, cost="slow", group="details", high=2**32)
+    fbc_frame_rate = Number("Capture frame rate", "Frames per second of all capture sessions, averaged.", cost="slow", group="details", high=2**32)
+    fbc_latency = Number("Capture latency", "Time per captured frame.", unit=SECOND, cost="slow", group="details", high=2**32)
+    repair_channel_pending = Flag("Channel repair pending", "A memory channel waits for a reset to be repaired.", kind="state", cost="slow", group="details")
+    repair_tpc_pending = Flag("TPC repair pending", "A group of SMs waits for a reset to be repaired.", kind="state", cost="slow", group="details")
+    memory_unrepairable = Flag("Unrepairable memory", "The memory has errors that cannot be repaired.", kind="state", cost="slow", group="details")
+    egm = Flag("Extended GPU memory", "The GPU can use memory of the CPU as its own.", kind="state", cost="static", group="details")
+    auto_boost = Flag("Auto boost", "Clocks are raised while there is power left.", kind="state", cost="slow", group="details")
+    auto_boost_default = Flag("Auto boost default", "Auto boost after the last program that set it ended.", kind="state", cost="slow", group="details")
+    clock_graphics_boost = Number("Graphics clock boost", "Highest graphics clock that customers may set.", unit=MEGAHERTZ, cost="static", group="details", high=20_000)
+    temperature_margin_shutdown = Number("Shutdown margin", "Margin at which the GPU shuts down.", unit=CELSIUS, cost="static", group="details", low=-200, high=200)
+    temperature_margin_slowdown = Number("Slowdown margin", "Margin at which the GPU slows down.", unit=CELSIUS, cost="static", group="details", low=-200, high=200)
+    temperature_margin_memory = Number("Memory margin", "Lowest margin at which the memory may run.", unit=CELSIUS, cost="static", group="details", low=-200, high=200)
+    temperature_margin_gpu = Number("Operating margin", "Lowest margin at which the GPU may run.", unit=CELSIUS, cost="static", group="details", low=-200, high=200)
+    temperature_shutdown = Number("Shutdown temperature", "Temperature at which the GPU shuts down.", unit=CELSIUS, cost="static", group="details", low=-200, high=200)
+    memory_temperature_max = Number("Memory temperature maximum", "Highest temperature at which the memory may run.", unit=CELSIUS, cost="static", group="details", low=-200, high=200)
+    temperature_max = Number("Temperature maximum", "Highest temperature at which the GPU may run.", unit=CELSIUS, cost="static", group="details", low=-200, high=200)
+    temperature_target_min = Number("Target temperature minimum", "Lowest target temperature that can be set.", unit=CELSIUS, cost="static", group="details", low=-200, high=200)
+    temperature_target = Number("Target temperature", "Temperature that the GPU is kept at.", unit=CELSIUS, cost="static", group="details", low=-200, high=200)
+    temperature_target_max = Number("Target temperature maximum", "Highest target temperature that can be set.", unit=CELSIUS, cost="static", group="details", low=-200, high=200)
+    power_samples = Numbers("Power samples", "Samples of the power that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=WATT, cost="slow", group="details")
+    utilization_samples = Numbers("Utilization samples", "Samples of the utilization that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=PERCENT, cost="slow", group="details")
+    memory_utilization_samples = Numbers("Memory utilization samples", "Samples of the memory utilization that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=PERCENT, cost="slow", group="details")
+    encoder_samples = Numbers("Encoder samples", "Samples of the encoder utilization that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=PERCENT, cost="slow", group="details")
+    decoder_samples = Numbers("Decoder samples", "Samples of the decoder utilization that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=PERCENT, cost="slow", group="details")
+    jpeg_samples = Numbers("JPEG samples", "Samples of the JPEG utilization that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=PERCENT, cost="slow", group="details")
+    ofa_samples = Numbers("OFA samples", "Samples of the optical flow utilization that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=PERCENT, cost="slow", group="details")
+    clock_sm_samples = Numbers("SM clock samples", "Samples of the SM clock that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=MEGAHERTZ, cost="slow", group="details")
+    clock_memory_samples = Numbers("Memory clock samples", "Samples of the memory clock that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=MEGAHERTZ, cost="slow", group="details")
+    retired_pages = Words("Retired pages", "Memory pages no longer used, as cause:address:time.", kind="state", cost="slow", group="details")
+    accounting_apps = Words("Accounted processes", "Processes that accounting knows, as pid:utilization:memory utilization:most memory:milliseconds:running.", kind="state", cost="slow", group="details")
+    mig_profiles = Words("MIG profiles", "Profiles of GPU instances, as id:name:free:total:MiB:p2p:SMs:copy:decoders:encoders:JPEG:OFA.", kind="state", cost="slow", group="details")
+    cpu_affinity = Text("CPU affinity", "CPUs that are nearest to the GPU, as 0-15,32-47.", kind="state", cost="static", group="details")
+    numa_affinity = Number("NUMA affinity", "NUMA node of the CPUs that are nearest to the GPU.", kind="state", cost="static", group="details", high=2**16)
+    own_numa_node = Number("GPU NUMA node", "NUMA node that the GPU's own memory is.", kind="state", cost="static", group="details", high=2**16)
+    topology = Words("Topology", "Connection to each other GPU and network device, as GPU1:NV18 or mlx5_0:PXB.", kind="state", cost="static", group="details")
+    p2p = Words("Peer access", "Peer-to-peer status to each other GPU for read, write, NVLink, atomics and PCIe, as GPU1:OK,OK,OK,OK,OK.", kind="state", cost="static", group="details")
+    nvlink_states = Numbers("NVLink states", "Whether each NVLink is up.", kind="state", cost="slow", group="details")
+    nvlink_speeds = Numbers("NVLink speeds", "Speed of each NVLink in one direction; 0 for one that is down.", unit=BYTES_PER_SECOND, kind="state", cost="slow", group="details")
+    nvlink_rx_links = Numbers("NVLink in per link", "Bytes received over each NVLink since the driver was loaded.", unit=BYTES, kind="counter", cost="slow", group="details")
+    nvlink_tx_links = Numbers("NVLink out per link", "Bytes sent over each NVLink since the driver was loaded.", unit=BYTES, kind="counter", cost="slow", group="details")
+    nvlink_crc_links = Numbers("NVLink CRC errors per link", "Packets with a wrong checksum on each NVLink since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="details")
+    nvlink_replay_links = Numbers("NVLink replay errors per link", "Packets sent again on each NVLink since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="details")
+    nvlink_recovery_links = Numbers("NVLink recovery errors per link", "Recoveries of the link on each NVLink since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="details")
+    nvlink_capabilities = Words("NVLink capabilities", "What each NVLink can do, as six digits: P2P, system memory, P2P atomics, system atomics, SLI, link supported.", kind="state", cost="static", group="details")
+    nvlink_remotes = Words("NVLink remotes", "PCI bus id at the other end of each NVLink.", kind="state", cost="static", group="details")
+    mig_multiprocessors = Number("Multiprocessors", "SMs of a MIG instance.", unit=COUNT, kind="state", cost="static", group="details", high=2**16)
+    mig_copy_engines = Number("Copy engines", "Copy engines that a MIG instance can use.", unit=COUNT, kind="state", cost="static", group="details", high=2**16)
+    mig_encoders = Number("Encoders", "Video encoders that a MIG instance can use.", unit=COUNT, kind="state", cost="static", group="details", high=2**16)
+    mig_decoders = Number("Decoders", "Video decoders that a MIG instance can use.", unit=COUNT, kind="state", cost="static", group="details", high=2**16)
+    mig_jpegs = Number("JPEG engines", "JPEG engines that a MIG instance can use.", unit=COUNT, kind="state", cost="static", group="details", high=2**16)
+    mig_ofas = Number("Optical flow engines", "Optical flow engines that a MIG instance can use.", unit=COUNT, kind="state", cost="static", group="details", high=2**16)
 
     # fmt: on
     def __init__(

@@ -9,12 +9,13 @@ from ..units import NONE, Unit
 TYPE_CHECKING = False  # importing typing would cost every command 9 ms
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any, Literal, TypeAlias, overload
+    from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 
     from typing_extensions import Self
 
     Gap: TypeAlias = Literal["unsupported", "denied", "failed", "lost", "timeout", "asleep", "skipped", "pending"]
     Kind: TypeAlias = Literal["gauge", "counter", "state", "identity"]
+    Is = TypeVar("Is")
     Cost: TypeAlias = Literal["static", "fast", "slow"]
     Value: TypeAlias = "float | int | str | bool | tuple[float, ...] | tuple[str, ...]"
 
@@ -78,69 +79,52 @@ class Metric:
         return f"<{type(self).__name__} {self.key}>"
 
 
-class Number(Metric):
+if TYPE_CHECKING:
+
+    class _Typed(Metric, Generic[Is]):
+        @overload
+        def __get__(self, reading: None, owner: Any) -> Self: ...
+        @overload
+        def __get__(self, reading: Reading, owner: Any) -> Is | None: ...
+        def __get__(self, reading: Reading | None, owner: Any) -> Any: ...
+
+else:
+
+    class _Typed(Metric):
+        __slots__ = ()
+
+        def __class_getitem__(cls, kind):
+            return cls
+
+
+class Number(_Typed[float]):
     """A metric whose value is a number, or None if it is missing."""
 
     __slots__ = ()
-    if TYPE_CHECKING:
-
-        @overload
-        def __get__(self, reading: None, owner: Any) -> Number: ...
-        @overload
-        def __get__(self, reading: Reading, owner: Any) -> float | None: ...
-        def __get__(self, reading: Reading | None, owner: Any) -> Any: ...
 
 
-class Text(Metric):
+class Text(_Typed[str]):
     """A metric whose value is text. The text is untrusted: processes and firmware can put anything there."""
 
     __slots__ = ()
-    if TYPE_CHECKING:
-
-        @overload
-        def __get__(self, reading: None, owner: Any) -> Text: ...
-        @overload
-        def __get__(self, reading: Reading, owner: Any) -> str | None: ...
-        def __get__(self, reading: Reading | None, owner: Any) -> Any: ...
 
 
-class Flag(Metric):
-    """A metric that is true or false, or None if unknown."""
+class Flag(_Typed[bool]):
+    """A metric that is true or false, or None when unknown."""
 
     __slots__ = ()
-    if TYPE_CHECKING:
-
-        @overload
-        def __get__(self, reading: None, owner: Any) -> Flag: ...
-        @overload
-        def __get__(self, reading: Reading, owner: Any) -> bool | None: ...
-        def __get__(self, reading: Reading | None, owner: Any) -> Any: ...
 
 
-class Words(Metric):
-    """A metric that is a list of words; an empty tuple means that none applies, None that they are unknown."""
+class Words(_Typed["tuple[str, ...]"]):
+    """A metric that is a list of words; an empty tuple means that none applies, None that it is unknown."""
 
     __slots__ = ()
-    if TYPE_CHECKING:
-
-        @overload
-        def __get__(self, reading: None, owner: Any) -> Words: ...
-        @overload
-        def __get__(self, reading: Reading, owner: Any) -> tuple[str, ...] | None: ...
-        def __get__(self, reading: Reading | None, owner: Any) -> Any: ...
 
 
-class Numbers(Metric):
+class Numbers(_Typed["tuple[float, ...]"]):
     """A metric that is a list of numbers, for example one per core."""
 
     __slots__ = ()
-    if TYPE_CHECKING:
-
-        @overload
-        def __get__(self, reading: None, owner: Any) -> Numbers: ...
-        @overload
-        def __get__(self, reading: Reading, owner: Any) -> tuple[float, ...] | None: ...
-        def __get__(self, reading: Reading | None, owner: Any) -> Any: ...
 
 
 class Reading:

@@ -50,6 +50,28 @@ def order_is_certain(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> bool:
     return environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or len(names) < 2 or listed.startswith(("GPU-", "MIG-"))
 
 
+def selection(gpus: Sequence[Gpu]) -> dict[str, str]:
+    """Return the environment variables that make exactly these GPUs visible to a program; all are of one vendor."""
+    vendor = _vendor(gpus[0]) if gpus else ""
+    if vendor == "amd":  # HIP counts what ROCR leaves, so an inherited list of HIP's must not apply
+        return {"ROCR_VISIBLE_DEVICES": selectors(gpus), "HIP_VISIBLE_DEVICES": ",".join(map(str, range(len(gpus))))}
+    if vendor == "intel":
+        return {"ZE_AFFINITY_MASK": selectors(gpus)}
+    return {"CUDA_VISIBLE_DEVICES": selectors(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if gpus else {}
+
+
+def selectors(gpus: Iterable[Gpu]) -> str:
+    """Return the names of GPUs as their vendor's variable takes them: UUIDs, or ordinals where a GPU has no UUID of its own."""
+    return ",".join(_selector(gpu) for gpu in gpus)
+
+
+def _selector(gpu: Gpu) -> str:
+    if _vendor(gpu) == "nvidia" or gpu.ordinal is None:
+        return str(gpu.uuid)
+    own = _vendor(gpu) == "amd" and str(gpu.uuid).startswith("GPU-") and gpu.gpu_instance is None
+    return str(gpu.uuid) if own else f"{gpu.ordinal:.0f}"
+
+
 def by_uuid(gpus: Iterable[Gpu], uuids: Iterable[str]) -> list[Gpu]:
     """Return the GPUs or MIG instances with these UUIDs, with or without the prefix GPU- or MIG-; unknown ones are skipped."""
     named = {_hex(part.uuid): part for gpu in gpus for part in (*gpu.instances, gpu) if part.uuid}
@@ -101,10 +123,17 @@ def _enumerated(left: Sequence[Gpu], gpus: Sequence[Gpu]) -> list[Gpu]:
 
 
 def _hip(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
-    """Parse ROCm's two levels: ROCR_VISIBLE_DEVICES hides GPUs, and HIP_VISIBLE_DEVICES counts the remaining ones."""
-    left = list(gpus)
+    """Parse ROCm's two levels: ROCR_VISIBLE_DEVICES hides GPUs, and HIP_VISIBLE_DEVICES counts the remaining ones.
+
+    The partitions of a GPU count in its place. Where KFD tells the order, a GPU that it does not list cannot compute.
+    """
+    whole = [part for gpu in gpus for part in gpu.instances or (gpu,)]
+    ordered = sorted((gpu for gpu in whole if gpu.ordinal is not None), key=lambda gpu: gpu.ordinal or 0) or whole
+    left = ordered
     if (first := environ.get("ROCR_VISIBLE_DEVICES")) is not None:
-        left = _chosen(first, lambda entry: _with_uuid(gpus, entry, "GPU-") or _with_number(gpus, entry), twice=False)
+        left = _chosen(
+            first, lambda entry: _with_uuid(ordered, entry, "GPU-") or _with_number(ordered, entry), twice=False
+        )
     listed = next((environ[name] for name in _HIP if name in environ), None)
     return left if listed is None else _chosen(listed, lambda entry: _with_number(left, entry), twice=False)
 

@@ -9,6 +9,7 @@ import threading
 import time
 from contextvars import ContextVar
 
+from ..analysis.energy import TELLING, EnergyCounter
 from ..sinks.base import Mark
 
 TYPE_CHECKING = False
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _MOST_MARKS = 10_000
 _PATIENCE = 30.0  # seconds a closed window waits for an energy reading after its end
 _FRESH = 2.0  # seconds for which a sample describes the state before a window
-_TELLING = 1.0  # minimum seconds of a window for a meaningful energy: the counter changes every 0.1 s
 
 
 class Window:
@@ -134,7 +134,7 @@ class Ledger:
         self._phases: dict[str, Phase] = {}
         self._marks: list[Mark] = []
         self._told = 0
-        self._energy: dict[str, tuple[float, float]] = {}
+        self._counters: dict[str, EnergyCounter] = {}
         self.charge: Callable[[float], None] | None = None
         self.ordinals: dict[str, int] = {}
 
@@ -274,38 +274,34 @@ class Ledger:
         for each in (whole, *whole.phases):
             for gpu in each.gpus:
                 gpu.ordinal = self.ordinals.get(gpu.uuid or "")
-            if each.seconds < _TELLING:
-                for gpu in each.gpus:
-                    gpu.energy = None
         return whole
 
     def _stack(self) -> list[Phase]:
         return [phase for phase in _inside.get() if phase.ledger is self]
 
     def _spread_energy(self, snap: AgentSample) -> tuple[dict[str, float], float | None]:
-        """Distribute the growth of a counter between two readings among the windows.
-
-        Return the times of the last readings and, if they are current, the power in between. An unchanged value is an old one:
-        the counter is read every few seconds and changes ten times per second.
-        """
+        """Share the growth of the energy counters among the windows; return when each was last read, and the power since then."""
         watts: float | None = None
+        points: dict[str, float] = {}
         for gpu in snap.snapshot.gpus:
-            if gpu.uuid is None or gpu.energy is None:
+            if gpu.uuid is None:
                 continue
-            at, joules = self._energy.get(gpu.uuid, (snap.at, gpu.energy))
-            if gpu.uuid in self._energy and gpu.energy == joules:
+            counter = self._counters.setdefault(gpu.uuid, EnergyCounter())
+            growth = counter.grown(gpu.energy, snap.at)
+            if counter.at is not None:
+                points[gpu.uuid] = counter.at
+            if growth is None:
                 continue
-            self._energy[gpu.uuid] = (snap.at, gpu.energy)
-            if gpu.energy > joules and snap.at > at:  # a counter that decreased was reset with the driver: start over
-                watts = (watts or 0.0) + (gpu.energy - joules) / (snap.at - at)
-                for window in self._windows:
-                    if (seconds := window.overlap(at, snap.at)) > 0:
-                        window.tally.add_energy(gpu.uuid, (gpu.energy - joules) * seconds / (snap.at - at))
-        return {gpu.uuid: self._energy[gpu.uuid][0] for gpu in snap.snapshot.gpus if gpu.uuid in self._energy}, watts
+            joules, since = growth
+            watts = (watts or 0.0) + joules / (snap.at - since)
+            for window in self._windows:
+                if (seconds := window.overlap(since, snap.at)) > 0:
+                    window.tally.add_energy(gpu.uuid, joules * seconds / (snap.at - since))
+        return points, watts
 
     def _is_finished(self, window: Window, at: float, points: dict[str, float]) -> bool:
         if window.end is None or window.end > at:
             return False
-        if window.end - window.start < _TELLING or at - window.end > _PATIENCE:
+        if window.end - window.start < TELLING or at - window.end > _PATIENCE:
             return True
         return all(point >= window.end for point in points.values())

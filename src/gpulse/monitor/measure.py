@@ -52,8 +52,7 @@ class Measure:
         self._reset_peak = reset_peak
 
     def __enter__(self) -> Measurement:
-        timing = self.timing()
-        timing.begin()
+        timing = self.timing().__enter__()
         _inside.set((*_inside.get(), (self, timing)))
         return timing.measurement
 
@@ -65,27 +64,23 @@ class Measure:
         if at is not None:
             _, timing = inside.pop(at)
             _inside.set(tuple(inside))
-            timing.end(self._show, error is not None)
+            timing.__exit__(kind, error, trace)
 
     def __call__(self, function: F) -> F:
         return _wrapped(function, self)
 
     def timing(self) -> Timing:
         """Return a new measurement to start, for wrappers whose calls overlap."""
-        return Timing(self.name, self._sync, self._reset_peak)
-
-    @property
-    def show(self) -> bool:
-        """Whether to print a line for each measurement."""
-        return self._show
+        return Timing(self.name, self._sync, self._show, self._reset_peak)
 
 
 class Timing:
-    """A measurement in progress."""
+    """A measurement in progress; a context manager. A generator that is closed early has not failed."""
 
-    def __init__(self, name: str, sync: bool, reset_peak: bool) -> None:
+    def __init__(self, name: str, sync: bool, show: bool, reset_peak: bool) -> None:
         self.measurement = Measurement(name)
         self._sync = sync
+        self._show = show
         self._reset = reset_peak
         self._monitor: Monitor | None = None
         self._ledger: Ledger | None = None
@@ -95,8 +90,7 @@ class Timing:
         self._inside = 0.0
         self._entered: float | None = None
 
-    def begin(self) -> None:
-        """Record the state before."""
+    def __enter__(self) -> Self:
         self._cuda = cuda()
         if self._cuda is not None:
             if self._sync:
@@ -111,6 +105,7 @@ class Timing:
         self._cpu = time.process_time()
         self._start = time.perf_counter()
         self._entered = self._start
+        return self
 
     def pause(self) -> None:
         """Pause the time spent inside: a generator has yielded."""
@@ -122,8 +117,10 @@ class Timing:
         """Resume the time spent inside."""
         self._entered = time.perf_counter()
 
-    def end(self, show: bool, failed: bool) -> None:
-        """Record the state after; GPU values are added when the last sample has arrived."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # GPU values are added when the last sample has arrived
         if self._cuda is not None and self._sync:
             self._cuda.synchronize()
         self.pause()
@@ -131,7 +128,7 @@ class Timing:
         measurement.elapsed = time.perf_counter() - self._start
         measurement.seconds = self._inside
         measurement.cpu_seconds = time.process_time() - self._cpu
-        measurement.failed = failed
+        measurement.failed = kind is not None and kind is not GeneratorExit
         if self._cuda is not None and self._memory is not None and (after := allocated(self._cuda)) is not None:
             measurement.torch_net = after[0] - self._memory[0]
             measurement.torch_held_net = after[2] - self._memory[2]
@@ -140,7 +137,7 @@ class Timing:
             measurement.torch_peak_limit = after[1]
         _EVERY.add(measurement)
         measurement.then(_EVERY.complete)
-        if show:
+        if self._show:
             measurement.then(_print)
         # not after the monitor has stopped, and not in a forked child
         if self._window is not None and self._ledger is not None and self._monitor_is_at_work():
@@ -210,79 +207,49 @@ def _wrapped(function: F, measure: Measure) -> F:
 
 def _plain(function: Callable[..., Any], measure: Measure) -> Callable[..., Any]:
     def call(*arguments: Any, **named: Any) -> Any:
-        timing = measure.timing()
-        timing.begin()
-        failed = True
-        try:
-            result = function(*arguments, **named)
-            failed = False
-            return result
-        finally:
-            timing.end(measure.show, failed)
+        with measure.timing():
+            return function(*arguments, **named)
 
     return call
 
 
 def _coroutine(function: Callable[..., Any], measure: Measure) -> Callable[..., Any]:
     async def call(*arguments: Any, **named: Any) -> Any:
-        timing = measure.timing()
-        timing.begin()
-        failed = True
-        try:
-            result = await function(*arguments, **named)
-            failed = False
-            return result
-        finally:
-            timing.end(measure.show, failed)
+        with measure.timing():
+            return await function(*arguments, **named)
 
     return call
 
 
 def _generator(function: Callable[..., Any], measure: Measure) -> Callable[..., Iterator[Any]]:
     def call(*arguments: Any, **named: Any) -> Any:
-        timing = measure.timing()
-        timing.begin()
-        failed = True
-        try:
-            result = yield from _Paused(function(*arguments, **named), timing)
-            failed = False
-            return result
-        except GeneratorExit:
-            failed = False  # the caller has stopped iterating
-            raise
-        finally:
-            timing.end(measure.show, failed)
+        with measure.timing() as timing:
+            return (yield from _Paused(function(*arguments, **named), timing))
 
     return call
 
 
 def _async_generator(function: Callable[..., Any], measure: Measure) -> Callable[..., AsyncIterator[Any]]:
     async def call(*arguments: Any, **named: Any) -> AsyncIterator[Any]:
-        timing = measure.timing()
-        timing.begin()
-        failed = True
-        inner = function(*arguments, **named)
-        going = inner.asend(None)
-        try:
-            while True:
-                value = await going
-                timing.pause()
-                try:
-                    sent = yield value
-                    going = inner.asend(sent)
-                except GeneratorExit:
-                    raise
-                except BaseException as error:  # noqa: BLE001  # passed on to the generator
-                    going = inner.athrow(error)
-                timing.go_on()
-        except StopAsyncIteration:
-            failed = False
-        except GeneratorExit:
-            failed = False  # the caller has stopped iterating
-            raise
-        finally:
-            await inner.aclose()
-            timing.end(measure.show, failed)
+        with measure.timing() as timing:
+            inner = function(*arguments, **named)
+            going = inner.asend(None)
+            try:
+                while True:
+                    value = await going
+                    timing.pause()
+                    try:
+                        sent = yield value
+                        going = inner.asend(sent)
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:  # noqa: BLE001  # it is for the generator to judge
+                        going = inner.athrow(error)
+                    timing.go_on()
+            except StopAsyncIteration:
+                pass
+            finally:
+                await inner.aclose()
 
     return call
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import threading
 
+from ..analysis.energy import TELLING
 from ..analysis.tally import Tally
+from ..present.quantities import DASH, energy_text, seconds_text
 from ..present.text import clean
 from ..units import size_text
 
@@ -18,8 +20,7 @@ if TYPE_CHECKING:
     from ..model.catalog import Process
     from ..model.snapshot import Snapshot
 
-SEEN = 0.1  # minimum seconds of a call for memory and activity: the counters do not latch faster
-TELLING = 1.0  # minimum seconds of a call for a meaningful energy
+SEEN = 0.1  # seconds a call must last for memory and activity to be seen in it: the counters latch no faster
 _PATIENCE = 1.0  # seconds to wait for the last sample
 _NAME = 24
 
@@ -232,30 +233,14 @@ class Measurement:
         return max(found, key=lambda stats: stats.mean) if found else None
 
 
-def seconds_text(seconds: float) -> str:
-    """Format a time with three or four digits: 312 µs, 45.1 ms, 3.21 s, 12.4 min."""
-    for scale, unit in ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s"), (60.0, "min")):
-        if seconds < (1000 if scale < 1 else 600) * scale or unit == "min":
-            value = seconds / scale
-            return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}"
-    return ""
-
-
-def energy_text(joules: float | None) -> str:
-    """Format an energy: 321 J, 4.51 kJ; a dash if unknown."""
-    if joules is None:
-        return "–"
-    return f"{joules / 1e3:.2f} kJ" if joules >= 10_000 else f"{joules:.0f} J"
-
-
 def _held(peak: float | None, net: float | None, limit: float | None = None) -> str:
-    most = size_text(peak) if peak is not None else f"≤{size_text(limit)}" if limit is not None else "–"
+    most = size_text(peak) if peak is not None else f"≤{size_text(limit)}" if limit is not None else DASH
     change = "" if net is None else f"{'-' if net < 0 else '+'}{size_text(abs(net))}"
     return f"{most:>9} {change:>10}"
 
 
 def _share(stats: Stats | None) -> str:
-    return f"{'–':>4}          " if stats is None else f"{stats.mean:3.0f} % (p95 {stats.p95:3.0f})"
+    return f"{DASH:>4}          " if stats is None else f"{stats.mean:3.0f} % (p95 {stats.p95:3.0f})"
 
 
 def _most(one: float | None, other: float | None) -> float | None:

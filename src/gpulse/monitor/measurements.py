@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 
+from ..analysis.energy import TELLING
 from ..analysis.series import WeightedSeries
-from ..present.text import clean
-from ..units import size_text
-from .measurement import TELLING, Measurement, energy_text, seconds_text
+from ..present.quantities import energy_text, quantity_text, seconds_text
+from ..present.text import aligned, clean
+from .measurement import Measurement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,19 +157,7 @@ class Measurements:
 
     def __str__(self) -> str:
         header = ("name", "calls", "total", "mean", "p50", "p95", "max", "GPU mem", "util", "SM", "energy", "per call")
-        rows = [header, *(_row(total) for total in self)]
-        widths = [max(len(row[at]) for row in rows) for at in range(len(header))]
-        return "\n".join("  ".join(_padded(row, widths)) for row in rows)
-
-
-def _padded(row: tuple[str, ...], widths: list[int]) -> Iterator[str]:
-    for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        yield f"{cell:<{width}}" if at == 0 else f"{cell:>{width}}"
-
-
-def per_call(joules: float) -> str:
-    """Format the energy of one call, which may be small: 0.034 J, 12.5 J, 4.51 kJ."""
-    return energy_text(joules) if joules >= 100 else f"{joules:.3g} J"
+        return "\n".join(aligned([header, *(_row(total) for total in self)]))
 
 
 def _row(total: Total) -> tuple[str, ...]:
@@ -181,9 +170,9 @@ def _row(total: Total) -> tuple[str, ...]:
         seconds_text(total.percentile(50) or 0.0),
         seconds_text(total.percentile(95) or 0.0),
         seconds_text(total.max),
-        "–" if total.memory_peak is None else size_text(total.memory_peak),
-        "–" if total.utilization is None else f"{total.utilization:.0f} %",
-        "–" if total.sm_active is None else f"{total.sm_active:.0f} %",
+        quantity_text("B", total.memory_peak),
+        quantity_text("%", total.utilization),
+        quantity_text("%", total.sm_active),
         energy_text(energy),
-        "–" if energy is None else per_call(energy / total.calls),
+        energy_text(None if energy is None else energy / total.calls),
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..model.catalog import Gpu
-from ..present.cells import THROTTLE, value_text
-from ..present.text import clean
-from ..present.words import short_name
+from ..present.cells import throttle_words, value_text
+from ..present.quantities import DASH, energy_text, quantity_text, seconds_text
+from ..present.text import aligned, clean
+from ..present.words import of, product_name, short_name
 from ..units import duration_text, size_text
-from .measurement import energy_text, seconds_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def summary_text(summary: Summary) -> str:
 
 
 def _headline(summary: Summary) -> list[str]:
-    parts = [f"gpulse: {_time(summary.seconds)}"]
+    parts = [f"gpulse: {seconds_text(summary.seconds)}"]
     if summary.steps_per_second is not None:
         parts.append(f"{summary.steps} steps, {summary.steps_per_second:.3g}/s")
     if summary.items_per_second is not None:
@@ -32,15 +32,14 @@ def _headline(summary: Summary) -> list[str]:
     if summary.waited:
         parts.append(f"waited for data {100 * summary.waited / max(summary.seconds, 1e-9):.0f} % of the time")
     if summary.energy is not None:
-        parts.append(_energy(summary.energy))
+        parts.append(energy_text(summary.energy))
     if (cpu := summary.program.get("tree_cpu_percent")) is not None:
         parts.append(f"CPU {cpu.mean:.0f} %")
     return parts
 
 
 def _gpu(gpu: GpuSummary) -> list[str]:
-    name = clean(gpu.name or "GPU").removeprefix("NVIDIA ")
-    parts = [f"GPU {_number(gpu)} {name}"]
+    parts = [f"GPU {_number(gpu)} {product_name(gpu.name or 'GPU')}"]
     if gpu.state != "ok":
         parts.append(gpu.state)
     for title, key in (
@@ -57,12 +56,13 @@ def _gpu(gpu: GpuSummary) -> list[str]:
     if (power := gpu.stats.get("power_draw")) is not None:
         parts.append(f"{power.mean:.0f} W")
     if gpu.energy is not None:
-        parts.append(_energy(gpu.energy))
+        parts.append(energy_text(gpu.energy))
     if gpu.idle_share is not None and gpu.idle_share >= 1:
         parts.append(f"idle {gpu.idle_share:.0f} %")
     if gpu.throttled_seconds >= 1:
-        why = ", ".join(dict.fromkeys(THROTTLE.get(reason, clean(reason)) for reason in gpu.throttled))
-        parts.append(f"throttled {duration_text(gpu.throttled_seconds)} ({why})")
+        parts.append(
+            f"throttled {duration_text(gpu.throttled_seconds)} ({''.join(map(clean, throttle_words(gpu.throttled)))})"
+        )
     return [" · ".join(parts)]
 
 
@@ -86,38 +86,22 @@ def _phases(summary: Summary) -> list[str]:
             (
                 clean(phase.name),
                 str(phase.calls),
-                _time(phase.seconds),
+                seconds_text(phase.seconds),
                 f"{100 * phase.seconds / max(summary.seconds, 1e-9):.0f} %",
-                "–" if phase.steps_per_second is None else f"{phase.steps_per_second:.3g}",
-                f"{100 * phase.waited / max(phase.seconds, 1e-9):.0f} %" if phase.waited else "–",
-                "–" if use is None else f"{use.mean:.0f} %",
-                "–" if active is None else f"{active.mean:.0f} %",
-                size_text(max(peaks)) if peaks else "–",
+                DASH if phase.steps_per_second is None else f"{phase.steps_per_second:.3g}",
+                f"{100 * phase.waited / max(phase.seconds, 1e-9):.0f} %" if phase.waited else DASH,
+                quantity_text("%", None if use is None else use.mean),
+                quantity_text("%", None if active is None else active.mean),
+                quantity_text("B", max(peaks, default=None)),
                 energy_text(phase.energy),
             )
         )
-    widths = [max(len(row[at]) for row in rows) for at in range(len(header))]
-    return [
-        "  "
-        + "  ".join(
-            f"{cell:<{wide}}" if at == 0 else f"{cell:>{wide}}"
-            for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+    return aligned(rows, lead="  ")
 
 
 def _busiest(phase: Summary, key: str) -> Stats | None:
     found = [gpu.stats[key] for gpu in phase.gpus if key in gpu.stats]
     return max(found, key=lambda stats: stats.mean) if found else None
-
-
-def _time(seconds: float) -> str:
-    return seconds_text(seconds) if seconds < 60 else duration_text(seconds)
-
-
-def _energy(joules: float) -> str:
-    return energy_text(joules) if joules < 360_000 else f"{joules / 3.6e6:.2f} kWh"
 
 
 def gpu_line(gpu: Gpu, number: int) -> str:
@@ -129,7 +113,7 @@ def gpu_line(gpu: Gpu, number: int) -> str:
         if gpu.get(metric.key) is not None:
             parts.append(f"{title} {value_text(metric, gpu.get(metric.key))}")
     if gpu.memory_used is not None and gpu.memory_total is not None:
-        parts.append(f"{size_text(gpu.memory_used, gpu.memory_total, False)}/{size_text(gpu.memory_total)}")
+        parts.append(of(gpu.memory_used, gpu.memory_total))
     parts += [
         value_text(metric, gpu.get(metric.key))
         for metric in (Gpu.temperature, Gpu.power_draw)

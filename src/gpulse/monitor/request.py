@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..model.presets import HOST_CURVES, LOGGED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -10,15 +12,9 @@ if TYPE_CHECKING:
     from ..model.catalog import Process
     from ..model.snapshot import Snapshot
 
-# Default metrics: cheap on every GPU, and enough to describe a run. Those of the second line are read for the summary but
-# not logged, since they are constant.
-LOGGED = (
-    "utilization", "sm_active", "sm_occupancy", "tensor_active", "dram_active", "memory_utilization", "memory_used",
-    "memory_percent", "temperature", "memory_temperature", "power_draw", "energy", "clock_sm", "pcie_rx", "pcie_tx",
-    "nvlink_rx", "nvlink_tx",
-)  # fmt: skip
+# Read for the summary and not logged, since a constant makes no curve.
 SUMMED = ("throttle_reasons", "memory_total", "memory_reserved", "power_limit")
-HOST = ("name", "cpu_percent", "iowait", "memory_used", "memory_total", "disk_read", "disk_write", "net_rx", "net_tx")
+HOST = ("name", "memory_total", *HOST_CURVES)
 HOST_CONSTANTS = frozenset({"memory_total", "cpu_count"})
 
 

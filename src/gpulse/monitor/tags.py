@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ..model.metric import Number
-from .request import HOST_CONSTANTS, LOGGED
+from ..model.presets import LOGGED
+from .request import HOST_CONSTANTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.catalog import Gpu
-from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT, duration_text, size_text
+from .quantities import number_text, quantity_text
 from .text import Untrusted, clean
 
 TYPE_CHECKING = False
@@ -19,6 +19,7 @@ THROTTLE = {
     "sw_thermal_slowdown": "too hot",
     "hw_thermal_slowdown": "too hot",
     "hw_power_brake_slowdown": "power brake",
+    "current_limit": "current limit",
     "applications_clocks_setting": "clocks set lower",
     "sync_boost": "sync boost",
     "display_clock_setting": "display clocks",
@@ -27,8 +28,8 @@ _ALARMS = frozenset({"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown"
 _HEADROOM = 8  # °C below the limit at which a GPU counts as hot
 
 
-def value_text(metric: Metric, value: Value | None) -> str:
-    """Return a value with its unit, short: 97 %, 71.2 GiB, 691 W; a missing one is a dash."""
+def value_text(metric: Metric, value: Value | None, decimal: bool = False) -> str:
+    """Return a value with its unit, short: 97 %, 71.2 GiB (76.4 GB if `decimal`), 691 W; a missing one is a dash."""
     if value is None:
         return MISSING
     if isinstance(value, bool):
@@ -36,29 +37,8 @@ def value_text(metric: Metric, value: Value | None) -> str:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, tuple):
-        return " ".join(clean(part) if isinstance(part, str) else f"{part:g}" for part in value) or "none"
-    return _number_text(metric, value)
-
-
-def _number_text(metric: Metric, value: float) -> str:
-    unit = metric.unit
-    if unit is BYTES:
-        return size_text(value)
-    if unit is BYTES_PER_SECOND:
-        return f"{size_text(value)}/s"
-    if unit is SECOND:
-        return duration_text(value)
-    if unit is PERCENT or unit is CELSIUS:
-        return f"{value:.0f} {unit.symbol}"
-    if unit is WATT or unit is MEGAHERTZ:
-        return f"{value:.0f} {unit.symbol}"
-    if unit is JOULE:
-        return (
-            f"{value / 1e6:.2f} MJ" if value >= 1e6 else f"{value / 1e3:.1f} kJ" if value >= 1e3 else f"{value:.0f} J"
-        )
-    if metric is Gpu.pstate:
-        return f"P{value:.0f}"
-    return f"{value:g}"
+        return " ".join(clean(part) if isinstance(part, str) else number_text(part) for part in value) or "none"
+    return f"P{value:.0f}" if metric is Gpu.pstate else quantity_text(metric.unit.symbol, value, decimal)
 
 
 def severity(metric: Metric, reading: Reading) -> str:

@@ -6,11 +6,12 @@ from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..units import duration_text, size_text
 from .cells import throttle_words, value_text
 from .text import Untrusted, clean
+from .words import gpus_text
 from .xid import xid_remedy, xid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import TypeAlias
 
     from ..model.catalog import Process
@@ -45,23 +46,6 @@ def lasted_text(event: Event, now: float) -> str:
         return ""
     end = now if event.until is None else event.until
     return f"{duration_text(max(1.0, end - event.time))}{' so far' if event.until is None else ''}"
-
-
-def gpus_text(labels: Sequence[str]) -> str:
-    """Return the numbers of GPUs with ranges: GPU 0, GPUs 0-3, 7."""
-    return f"GPU{'s' if len(labels) > 1 else ''} {ranges(labels) or '?'}"
-
-
-def ranges(labels: Sequence[str]) -> str:
-    """Return labels with a dash for three or more consecutive numbers: 0-3, 7."""
-    parts: list[list[str]] = []
-    for label in labels:
-        follows = parts and label.isdecimal() and parts[-1][-1].isdecimal() and int(label) == int(parts[-1][-1]) + 1
-        if follows:
-            parts[-1].append(label)
-        else:
-            parts.append([label])
-    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(part) for part in parts)
 
 
 def process_parts(process: Process | None) -> Parts:

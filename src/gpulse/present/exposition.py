@@ -139,4 +139,6 @@ def _quoted(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.0f}" if value == int(value) and abs(value) < 2**53 else f"{value:.15g}"
+    if isinstance(value, int):
+        return str(int(value))  # bool is an int, too
+    return f"{value:.0f}" if value % 1 == 0 else f"{value:.15g}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from .text import fit, pad, width
+from .text import column_widths, fit, pad, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from .theme import Theme
 
 
@@ -48,3 +50,30 @@ class Line:
             if room <= 0:
                 break
         return "".join(out).rstrip() if not theme.colors else "".join(out)
+
+
+def gauge(theme: Theme, share: float | None, cells: int, style: str) -> Line:
+    """Return a bar that is filled to `share` of its cells."""
+    filled, empty = theme.bar(share, cells)
+    return Line().add(filled, style).add(empty, "track")
+
+
+def line_of(pieces: Iterable[tuple[str, str]]) -> Line:
+    """Return a line of pieces, each a text with the name of a style."""
+    line = Line()
+    for text, style in pieces:
+        line.add(text, style)
+    return line
+
+
+def table_lines(titles: Sequence[str], rows: Sequence[Sequence[tuple[str, str]]], right: Sequence[bool]) -> list[Line]:
+    """Return a line of titles and one for each row, in aligned columns; a cell is a text with the name of a style."""
+    styled = [[(title, "label") for title in titles], *rows]
+    widths = column_widths([[text for text, _ in row] for row in styled])
+    lines = []
+    for row in styled:
+        line = Line()
+        for (text, style), room, side in zip(row[:-1], widths, right, strict=False):
+            line.add(text, style, room, side).add("  ")
+        lines.append(line.add(*row[-1], widths[-1] if right[-1] else None, right[-1]))
+    return lines

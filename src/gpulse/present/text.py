@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 class Untrusted(str):
     """Text that a process, a driver or a training program chose: shown as it is, never interpreted as markup."""
@@ -50,6 +54,23 @@ def pad(text: str, cells: int, right: bool = False) -> str:
     """Return text filled with spaces to `cells`; `right` puts the text at the right end."""
     space = " " * max(0, cells - width(text))
     return space + text if right else text + space
+
+
+def column_widths(rows: Sequence[Sequence[str]], least: int = 0) -> list[int]:
+    """Return the cells that each column of a table takes, at least `least`."""
+    return [max(least, *(width(row[at]) for row in rows)) for at in range(len(rows[0]))]
+
+
+def aligned(
+    rows: Sequence[Sequence[str]], left: int = 1, right: Sequence[bool] | None = None, lead: str = ""
+) -> list[str]:
+    """Return rows as aligned lines. The first `left` columns are flush left, the others flush right; `right` says it per column."""
+    widths = column_widths(rows)
+    sides = [at >= left for at in range(len(widths))] if right is None else right
+    return [
+        lead + "  ".join(pad(text, room, side) for text, room, side in zip(row, widths, sides, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def _written(char: str) -> str:

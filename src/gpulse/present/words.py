@@ -5,11 +5,11 @@ from __future__ import annotations
 from ..model.catalog import Gpu
 from ..units import duration_text, size_text
 from .cells import MISSING, severity, throttle_text
-from .text import clean
+from .text import clean, fit, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ..model.catalog import Process
     from ..model.metric import Number
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 _UNATTRIBUTED = 512 << 20  # bytes below which the difference is the driver's own bookkeeping
 _STATES = {"lost": "lost", "timeout": "driver does not answer", "asleep": "asleep"}
 _GAPS = {"denied": "no permission", "failed": "cannot be read", "timeout": "driver does not answer", "lost": "lost"}
+_NEARLY_ALL = 0.95  # of the memory in use: then the memory column already says what the only owner holds
+_CUT = 8  # cells from which a text that does not fit is cut instead of left out
 _VITAL = ("utilization", "memory_used", "temperature")
-_DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def label(gpu: Gpu) -> str:
@@ -27,30 +28,38 @@ def label(gpu: Gpu) -> str:
     return "?" if gpu.index is None else f"{gpu.index:.0f}"
 
 
-def short_name(gpu: Gpu) -> str:
+def ranges(labels: Iterable[str]) -> str:
+    """Return labels with a dash for three or more numbers in a row: 0-3, 7."""
+    parts: list[list[str]] = []
+    for label in labels:
+        before = parts[-1][-1] if parts else ""
+        if label.isdecimal() and before.isdecimal() and int(label) == int(before) + 1:
+            parts[-1].append(label)
+        else:
+            parts.append([label])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(part) for part in parts)
+
+
+def gpus_text(labels: Sequence[str]) -> str:
+    """Return which GPUs: GPU 0, GPUs 0-3."""
+    return f"GPU{'s' if len(labels) > 1 else ''} {ranges(labels) or '?'}"
+
+
+def product_name(name: str) -> str:
     """Return a product name without the words that say nothing: NVIDIA GeForce RTX 4090 is RTX 4090."""
-    name = clean(gpu.name or "unknown GPU")
-    return name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+    return clean(name).removeprefix("NVIDIA ").removeprefix("GeForce ")
 
 
-def size(count: float, like: float | None = None, decimal: bool = False, unit: bool = True) -> str:
-    """Write bytes with three digits, in MiB or with `decimal` in MB; `like` fixes the unit by another size."""
-    if not decimal:
-        return size_text(count, like, unit)
-    step, scale = 0, abs(count if like is None else like)
-    while scale >= (1000 if like is None else 10_000) and step < len(_DECIMAL) - 1:
-        scale /= 1000
-        step += 1
-    value = count / 1000**step
-    digits = 0 if step == 0 or abs(value) >= 99.95 or value == 0 else 1
-    return f"{value:.{digits}f} {_DECIMAL[step]}" if unit else f"{value:.{digits}f}"
+def short_name(gpu: Gpu) -> str:
+    """Return the product name of a GPU, short."""
+    return product_name(gpu.name or "unknown GPU")
 
 
 def of(part: float | None, whole: float | None, decimal: bool = False) -> str:
     """Return a part of a whole in one unit: 66.8/79.6 GiB."""
     if part is None or whole is None:
-        return MISSING if part is None else size(part, None, decimal)
-    return f"{size(part, whole, decimal, False)}/{size(whole, whole, decimal)}"
+        return MISSING if part is None else size_text(part, decimal=decimal)
+    return f"{size_text(part, whole, False, decimal)}/{size_text(whole, whole, True, decimal)}"
 
 
 def degrees(celsius: float | None, theme: Theme, fahrenheit: bool = False) -> str:
@@ -97,10 +106,10 @@ def silence(gpu: Gpu, now: float) -> tuple[str, str]:
     return words, "warn" if words else ""
 
 
-def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False) -> list[tuple[str, str]]:
-    """Return what needs saying beyond the numbers, with styles: throttling, errors, memory nobody owns."""
+def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False, *, throttling: bool = True) -> list[tuple[str, str]]:
+    """Return what the numbers do not say, with styles: throttling (and the clock it leaves), errors, unattributed memory."""
     found: list[tuple[str, str]] = []
-    if why := throttle_text(gpu):
+    if throttling and (why := throttle_text(gpu)):
         alarming = severity(Gpu.throttle_reasons, gpu) == "critical"
         speed = f"{gpu.clock_sm:.0f} MHz " if clock and alarming and gpu.clock_sm is not None else ""
         found.append((speed + why, "critical" if alarming else "label"))
@@ -109,7 +118,7 @@ def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False) -> list[tuple[s
     if gpu.xid_last is not None:
         found.append((f"XID {gpu.xid_last:.0f}", "critical"))
     if gpu.memory_unattributed and gpu.memory_unattributed >= _UNATTRIBUTED:
-        found.append((f"unattributed {size(gpu.memory_unattributed, None, decimal)}", "warn"))
+        found.append((f"unattributed {size_text(gpu.memory_unattributed, decimal=decimal)}", "warn"))
     if gpu.memory_unified:
         found.append(("unified memory", "label"))
     return found
@@ -126,3 +135,34 @@ def owners(processes: Iterable[Process]) -> list[tuple[str, str, float, int]]:
         held = sum(one.memory_used or 0 for one in theirs)
         found.append((clean(user), clean(biggest.name or ""), held, len(theirs)))
     return sorted(found, key=lambda one: -one[2])
+
+
+def notes_and_owners(
+    gpu: Gpu, notes: Iterable[tuple[str, str]], room: int, theme: Theme, decimal: bool = False
+) -> list[tuple[str, str]]:
+    """Return the notes and owners that fit into `room` cells, with styles; biggest owner first, then how many more there are."""
+    found: list[tuple[str, str]] = []
+    for text, style in notes:
+        if width(text) > room:
+            if room >= _CUT:
+                found.append((fit(text, room, theme.more), style))
+            return found
+        found.append((text + "  ", style))
+        room -= width(text) + 2
+    people = owners(gpu.processes)
+    alone = len(people) == 1 and people[0][2] >= _NEARLY_ALL * (gpu.memory_used or 0)
+    for at, (user, name, held, count) in enumerate(people):
+        more = f"+{len(people) - at}"
+        tail = 0 if at == len(people) - 1 else len(more) + 2
+        program = f" {name}" + (f" {theme.glyph('×', 'x')}{count}" if count > 1 else "") if name else ""
+        amount = f" {size_text(held, decimal=decimal)}" if held and not alone else ""
+        left = room - width(user) - tail
+        cut = fit(program, left, theme.more) if left >= _CUT and len(people) == 1 else program
+        for extra in ((program, amount), (program, ""), (cut, ""), ("", amount), ("", "")):
+            if width(extra[0]) + len(extra[1]) <= left:
+                found += [(user, "user"), (extra[0], "calm"), (extra[1] + "  ", "label")]
+                room -= width(user) + width(extra[0]) + len(extra[1]) + 2
+                break
+        else:
+            return [*found, (more, "label")] if len(more) <= room else found
+    return found

@@ -8,34 +8,42 @@ from ..model.metric import Number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping
 
-    from ..model.metric import Metric
+    from ..model.metric import Metric, Value
     from ..sources.base import DeviceSample, Facts
     from .rates import Rates
 
-_RANGES = {
-    id(metrics): {key: (metric.low, metric.high) for key, metric in metrics.items() if isinstance(metric, Number)}
+MOST = 1e18  # no metric exceeds this, whatever its own bounds: sums over a year stay finite
+_BOUNDS = {
+    id(metrics): {
+        key: (metric.low, min(metric.high, MOST)) for key, metric in metrics.items() if isinstance(metric, Number)
+    }
     for metrics in (GPU_METRICS, PROCESS_METRICS, HOST_METRICS)
 }
 # Rounding in the driver can make a percentage slightly exceed 100; beyond this limit it is not a percentage.
 _SLACK = 1.0
 
 
+def corrections(values: Iterable[tuple[str, Value]], metrics: Mapping[str, Metric]) -> dict[str, float | None]:
+    """Return what to put in place of implausible values: 100 for a share just above it, else None."""
+    bounds = _BOUNDS[id(metrics)]
+    found: dict[str, float | None] = {}
+    for key, value in values:
+        if key in bounds and isinstance(value, (int, float)):
+            low, high = bounds[key]
+            if not low <= value <= high:
+                found[key] = 100.0 if high == 100 and 100 < value <= 100 + _SLACK else None
+    return found
+
+
 def check(facts: Facts, metrics: Mapping[str, Metric], dropped: dict[str, int]) -> None:
-    """Drop and count impossible values: drivers sometimes report 808334905 %."""
-    ranges = _RANGES[id(metrics)]
-    values = facts.values
-    for key, value in [*values.items()]:
-        if key not in ranges or not isinstance(value, (int, float)):
+    """Drop implausible values and count them: drivers do answer 808334905 % now and then."""
+    for key, value in corrections(facts.values.items(), metrics).items():
+        if value is not None:
+            facts.values[key] = value
             continue
-        low, high = ranges[key]
-        if low <= value <= high:
-            continue
-        if high == 100 and 100 < value <= 100 + _SLACK:
-            values[key] = 100.0
-            continue
-        del values[key]
+        del facts.values[key]
         facts.gaps[key] = "failed"
         dropped[key] = dropped.get(key, 0) + 1
 

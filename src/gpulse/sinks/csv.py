@@ -6,8 +6,8 @@ import os
 
 from ..errors import GpulseError
 from ..model.codec import time_text
+from ..store.lines import LineFile, first_line
 from .base import Sink
-from .files import KeptLines, first_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class CsvSink(Sink):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._file: KeptLines | None = None
+        self._file: LineFile | None = None
         self._columns: list[str] = []
         self._places: dict[str, int] = {}
 
@@ -43,8 +43,7 @@ class CsvSink(Sink):
             self._columns = next(reader([header]), [])
             if tuple(self._columns[: len(FIXED)]) != FIXED:
                 raise GpulseError(f"{self.path} exists and was not written by a CsvSink.", "Choose another name.")
-        self._file = KeptLines(self.path)
-        self._file.cut()
+        self._file = LineFile(self.path, keep=True)
 
     def write(self, sample: Sample) -> None:
         assert self._file is not None

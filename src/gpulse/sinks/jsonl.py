@@ -6,8 +6,8 @@ import os
 
 from ..errors import GpulseError, RecordingError
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from ..store.lines import LineFile, first_line
 from .base import Sink
-from .files import KeptLines, first_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class JsonlSink(Sink):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._file: KeptLines | None = None
+        self._file: LineFile | None = None
 
     def open(self) -> None:
         from ..model.codec import from_line
@@ -38,8 +38,7 @@ class JsonlSink(Sink):
                 from_line(line)
             except RecordingError:
                 raise GpulseError(f"{self.path} exists and is not a recording.", "Choose another name.") from None
-        self._file = KeptLines(self.path)
-        self._file.cut()
+        self._file = LineFile(self.path, keep=True)
 
     def write(self, sample: Sample) -> None:
         import json

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 
+_SHORT = 64  # bytes; no number the kernel writes is longer
+
 
 def read_bytes(path: str, size: int = 65536) -> bytes | None:
     """Return the content of a small file, or None if it cannot be read; os.read costs a third of open().read()."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe in a recorded tree must not block
     except (OSError, ValueError):
         return None
     try:
@@ -27,11 +29,19 @@ def read_text(path: str, size: int = 65536) -> str | None:
 
 def read_int(path: str) -> int | None:
     """Return the content as an integer, or None."""
-    text = read_text(path, 64)
-    try:
-        return None if text is None else int(text)
-    except ValueError:
+    content = read_bytes(path, _SHORT)
+    return None if content is None else parse_number(content, _SHORT)
+
+
+def parse_number(content: bytes, size: int) -> int | None:
+    """Return the integer a file contains, up to the first NUL. A number that fills all `size` bytes may be cut off and gives None."""
+    text, ended, _ = content.partition(b"\0")
+    if len(content) >= size and not ended:
         return None
+    digits = text.strip()
+    if not digits.removeprefix(b"-").isdigit():  # int() alone would take 1_000 and +5
+        return None
+    return int(digits)
 
 
 def names(path: str) -> list[str]:

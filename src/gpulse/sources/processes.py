@@ -20,6 +20,7 @@ _APART = 0.05  # minimum seconds between two counts of CPU time for a meaningful
 _OWNER = frozenset({"container", "pod", "job"})
 _TRAFFIC = frozenset({"tree_read", "tree_write"})
 _TREE = frozenset({"tree_cpu_percent", "children", "tree_memory"}) | _TRAFFIC
+_GPU_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel/")
 _INIT_NAMESPACE = "pid:[4026531836]"  # the kernel always gives this number to the first PID namespace
 
 
@@ -127,7 +128,7 @@ class LinuxMachine(Machine):
     def _holds_a_gpu(self, pid: int) -> bool:
         """Return whether a process has a GPU's device file open; False if that is not visible."""
         folder = f"{self._proc}/{pid}/fd"
-        return any("/dev/nvidia" in link(f"{folder}/{descriptor}") for descriptor in names(folder))
+        return any(word in link(f"{folder}/{descriptor}") for descriptor in names(folder) for word in _GPU_FILES)
 
     def _facts(self, stat: Stat, lasting: dict[str, str], tree: Tree | None) -> Facts:
         facts = Facts()

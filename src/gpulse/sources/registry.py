@@ -1,4 +1,4 @@
-"""The known sources. A new vendor adds one line here and one folder next to this file."""
+"""From the name of a source to the source; the vendors are listed in `vendors`."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ import os
 
 from ..errors import UsageError
 from ..model.select import did_you_mean
+from .vendors import VENDORS, make_vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .base import Source
 
-NAMES = ("auto", "nvidia", "demo", "replay:FILE")
+NAMES = ("auto", *VENDORS, "demo", "demo:mixed", "replay:FILE", "amd:ROOT", "intel:ROOT", "jetson:ROOT", "smi:FILE")
 
 
 def make_source(name: str, root: str | None = None) -> Source:
     """Return the source with this name, not yet opened; raise UsageError if it is unknown.
 
-    `root` is prefixed to /proc and /sys, for tests; None takes it from GPULSE_ROOT.
+    `root` is prefixed to /proc and /sys, for tests; None takes it from GPULSE_ROOT. amd:ROOT, intel:ROOT and jetson:ROOT read
+    the tree of a recorded machine, smi:FILE the output of `nvidia-smi -q -x`.
     """
-    kind, _, detail = name.partition(":")
-    if kind in ("auto", "nvidia"):
-        from .nvidia.source import NvidiaSource
+    kind, colon, detail = name.partition(":")
+    place = os.environ.get("GPULSE_ROOT", "") if root is None else root
+    if kind in VENDORS and bool(colon) == bool(detail):
+        return make_vendor(kind, detail or place)
+    if kind == "auto" and not colon:
+        from .auto import AutoSource
 
-        return NvidiaSource(os.environ.get("GPULSE_ROOT", "") if root is None else root)
-    if kind == "demo":
+        return AutoSource(place)
+    if name in ("demo", "demo:mixed"):
         from .simulated.source import SimulatedSource
 
-        return SimulatedSource()
+        return SimulatedSource(mixed=detail == "mixed")
     if kind == "replay" and detail:
         from .replay.source import ReplaySource
 
@@ -38,6 +43,5 @@ def make_source(name: str, root: str | None = None) -> Source:
 
 def metric_sources() -> dict[str, frozenset[str]]:
     """Return the GPU metrics that each vendor's source can read on some machine."""
-    from .nvidia.device import KEYS
-
-    return {"nvidia": KEYS}
+    modules = {name: __import__(f"gpulse.sources.{name}.source", fromlist=["KEYS"]) for name in VENDORS}
+    return {name: module.KEYS for name, module in modules.items()}

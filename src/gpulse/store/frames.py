@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 
 from ..errors import RecordingError
-from ..model.codec import parse_time
+from ..model.codec import from_line, parse_time
 from .recording import open_text, read_line
 
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ class Frames:
             line = self._reading.readline()
         except OSError as error:
             raise self._unreadable(error) from None
-        sample = read_line(self.path, self._numbers[place], line)
+        sample = read_line(self.path, self._numbers[place], line, from_line)
         if sample is None:
             raise RecordingError(f"{self.path} was cut off while it was read.")
         return sample
@@ -96,7 +96,7 @@ class Frames:
                 return parse_time(line[len(_HEAD) : line.index(b'"', len(_HEAD))].decode("ascii", "replace"))
             except (RecordingError, ValueError):
                 pass  # whatever it is, reading it says so
-        sample = read_line(self.path, self._number, line)
+        sample = read_line(self.path, self._number, line, from_line)
         return None if sample is None else sample.time
 
     def _unreadable(self, error: OSError) -> RecordingError:

@@ -1,36 +1,25 @@
-"""A file of lines that is whole at any moment: each line one write, nothing held back."""
+"""Files that grow line by line and are whole at any moment: each line one write, nothing held back."""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 
 from ..errors import GpulseError
 
+_TAIL = 1 << 16
 
-class LineFile:
-    """A file written line by line; a crash loses at most the line being written. Closed by whoever opened it."""
 
-    def __init__(self, path: str) -> None:
-        """Make the file, or empty it; raise GpulseError when it is a symbolic link or cannot be opened."""
+class AppendedFile:
+    """A file that is appended to; a write that fails leaves it as it was before. Closed by whoever opened it."""
+
+    error: type[GpulseError] = GpulseError
+
+    def __init__(self, path: str, mode: int = 0) -> None:
+        """Open or create the file; raise `error` when it is a symbolic link or cannot be opened."""
         self.path = path
-        self._handle = self._open(os.O_TRUNC)
-
-    def write(self, line: str) -> None:
-        """Append a line; raise GpulseError when the disk is full or the file is gone."""
-        data = memoryview(f"{line}\n".encode("utf-8", "backslashreplace"))
-        try:
-            while data:
-                data = data[os.write(self._handle, data) :]
-        except OSError as error:
-            remedy = "Free some space, or write elsewhere." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-            raise GpulseError(f"{self.path} cannot be written: {error.strerror}.", remedy) from None
-
-    def reopen(self) -> None:
-        """Open the path anew, as after a log rotation; what is there is kept."""
-        fresh = self._open(0)
-        os.close(self._handle)
-        self._handle = fresh
+        self._handle = self._open(mode)
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
@@ -38,14 +27,73 @@ class LineFile:
             os.close(self._handle)
             self._handle = -1
 
-    def _open(self, mode: int) -> int:
+    def last_line(self) -> bytes:
+        """Return what follows the last newline: half a line when its writer was killed."""
+        tail = b""
+        with open(self.path, "rb") as file:
+            start = file.seek(0, os.SEEK_END)
+            while start and b"\n" not in tail:
+                start = max(0, start - _TAIL)
+                file.seek(start)
+                tail = file.read()
+        return tail[tail.rfind(b"\n") + 1 :]
+
+    def cut(self, count: int) -> None:
+        """Drop the last `count` bytes."""
+        if count:
+            os.ftruncate(self._handle, os.fstat(self._handle).st_size - count)
+
+    def _put(self, data: bytes) -> None:
+        """Append bytes; raise `error` when the disk is full or the file is gone."""
+        left = memoryview(data)
         try:
-            return os.open(
-                self.path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_APPEND | os.O_CLOEXEC | mode, 0o644
-            )
+            while left:
+                left = left[os.write(self._handle, left) :]
+        except OSError as error:
+            if self._handle >= 0 and len(left) < len(data) and stat.S_ISREG(os.fstat(self._handle).st_mode):
+                self.cut(len(data) - len(left))  # half a line would spoil the next one
+            remedy = "Free some space, or write elsewhere." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            raise self.error(f"{self.path} cannot be written: {error.strerror}.", remedy) from error
+
+    def _open(self, mode: int = 0) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_APPEND | os.O_CLOEXEC | mode
+        try:
+            return os.open(self.path, flags, 0o644)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                raise GpulseError(
-                    f"{self.path} is a symbolic link, which is not allowed.", "Name the file itself."
-                ) from None
-            raise GpulseError(f"{self.path} cannot be opened: {error.strerror}.") from None
+                message = f"{self.path} is a symbolic link, which is not allowed."
+                raise self.error(message, "Name the file itself.") from None
+            raise self.error(f"{self.path} cannot be opened: {error.strerror}.") from None
+
+
+class LineFile(AppendedFile):
+    """A file of text lines; a crash loses at most the line being written."""
+
+    def __init__(self, path: str, *, keep: bool = False) -> None:
+        """Create the file, or empty it unless it is to `keep` its lines; a last line without an end is dropped."""
+        super().__init__(path, 0 if keep else os.O_TRUNC)
+        if keep:
+            self.cut(len(self.last_line()))
+
+    def write(self, line: str) -> None:
+        """Append a line."""
+        self._put(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+    def reopen(self) -> None:
+        """Open the path anew, as after a log rotation; what is there is kept."""
+        fresh = self._open()
+        os.close(self._handle)
+        self._handle = fresh
+
+
+def first_line(path: str) -> str | None:
+    """Make the directories of a path and return the file's first line without its end; None when it has none yet."""
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path, "rb") as found:
+            line = found.readline(1 << 24)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise GpulseError(f"{path} cannot be opened: {error.strerror}.") from None
+    return line.decode("utf-8", "replace").rstrip("\r\n") if line else None

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 
 from ..errors import RecordingError
 from ..model.codec import from_line, to_line
+from .lines import AppendedFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
     from .packed import Packer
 
-_TAIL = 1 << 16
 
+class RecordingFile(AppendedFile):
+    """One recording, packed when its name ends in .gz; `size` is its bytes. After a write that failed no more may follow."""
 
-class RecordingFile:
-    """One file, packed when its name ends in .gz. Closed by whoever opened it; `size` is its bytes.
-
-    A write that fails leaves the file as it was before it, and is the last one.
-    """
+    error = RecordingError
 
     def __init__(self, path: str, *, append: bool = False, force: bool = False) -> None:
         """Make a file; one that holds something is refused unless it is to be continued or replaced."""
-        self.path = path
+        super().__init__(path)
         self.size = 0
         self._packer: Packer | None = None
-        self._handle = _open(path)
         try:
             _lock(self._handle, path)
             if force and not append:
                 _empty(self._handle)
             there = os.fstat(self._handle)
-            self._regular = stat.S_ISREG(there.st_mode)
-            if there.st_size and self._regular:
+            if there.st_size and stat.S_ISREG(there.st_mode):
                 self._begin_again(append)
             elif path.endswith(".gz"):
                 self._pack()
@@ -48,7 +43,13 @@ class RecordingFile:
         """Append a snapshot and return how many bytes that took; raise RecordingError when the disk is full or gone."""
         data = f"{to_line(snapshot)}\n".encode()
         data = data if self._packer is None else self._packer.line(data)
-        self._put(data)
+        try:
+            self._put(data)
+        except RecordingError as error:
+            self._packer = None  # it is ahead of the file now
+            if isinstance(error.__cause__, BrokenPipeError):
+                raise error.__cause__ from None  # the reader has gone, which is no fault
+            raise
         self.size += len(data)
         return len(data)
 
@@ -62,8 +63,7 @@ class RecordingFile:
         except RecordingError:
             pass  # only the checksum is missing
         finally:
-            os.close(self._handle)
-            self._handle = -1
+            super().close()
 
     def _begin_again(self, append: bool) -> None:
         if not append:
@@ -78,7 +78,7 @@ class RecordingFile:
                 mend(self.path)
                 self._pack()
             else:
-                _end_line(self._handle, self.path)
+                self._end_line()
         except OSError as error:
             raise RecordingError(f"{self.path} cannot be continued: {error.strerror or error}.") from None
         except RecordingError:
@@ -101,28 +101,15 @@ class RecordingFile:
 
         self._packer = Packer()
 
-    def _put(self, data: bytes) -> None:
-        left = memoryview(data)
-        try:
-            while left:
-                left = left[os.write(self._handle, left) :]
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            self._packer = None  # it is ahead of the file now
-            if self._regular:
-                os.ftruncate(self._handle, self.size)
-            remedy = "Free some space, or write elsewhere." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-            raise RecordingError(f"{self.path} cannot be written: {error.strerror}.", remedy) from None
-
-
-def _open(path: str) -> int:
-    try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise RecordingError(f"{path} is a symbolic link, which is not allowed;", "name the file itself.") from None
-        raise RecordingError(f"{path} cannot be opened: {error.strerror}.") from None
+    def _end_line(self) -> None:
+        """End the last line, or drop it when its writer was killed within it."""
+        if last := self.last_line():
+            try:
+                from_line(last.decode("utf-8", "replace"))
+            except RecordingError:
+                self.cut(len(last))
+            else:
+                self._put(b"\n")
 
 
 def _empty(handle: int) -> None:
@@ -140,23 +127,3 @@ def _lock(handle: int, path: str) -> None:
         raise RecordingError(f"{path} is being written by another recorder;", "choose another name.") from None
     except OSError:
         pass  # a file system without locks
-
-
-def _end_line(handle: int, path: str) -> None:
-    """End the last line, or drop it when its writer was killed within it."""
-    size = start = os.fstat(handle).st_size
-    tail = b""
-    with open(path, "rb") as file:
-        while start and b"\n" not in tail:
-            start = max(0, start - _TAIL)
-            file.seek(start)
-            tail = file.read()
-    last = tail[tail.rfind(b"\n") + 1 :]
-    if not last:
-        return
-    try:
-        from_line(last.decode("utf-8", "replace"))
-    except RecordingError:
-        os.ftruncate(handle, size - len(last))
-    else:
-        os.write(handle, b"\n")

@@ -8,10 +8,13 @@ from ..model.codec import from_line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
 
     from ..model.snapshot import Snapshot
     from .packed import Places
+
+    Line = TypeVar("Line")
 
 _GZIP = b"\x1f\x8b"
 
@@ -22,19 +25,24 @@ def read_recording(path: str) -> Iterator[Snapshot]:
     A last line without its end is left out when it cannot be read, as after a crash of the writer; any other bad line
     raises RecordingError with its number.
     """
+    return read_lines(path, from_line)
+
+
+def read_lines(path: str, read: Callable[[str], Line]) -> Iterator[Line]:
+    """Yield what `read` makes of each line of a recording; errors as in `read_recording`."""
     try:
         with open_text(path) as lines:
             for number, line in enumerate(lines, 1):
-                if line.strip() and (snapshot := read_line(path, number, line)) is not None:
-                    yield snapshot
+                if line.strip() and (found := read_line(path, number, line, read)) is not None:
+                    yield found
     except OSError as error:
         raise RecordingError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-def read_line(path: str, number: int, line: bytes) -> Snapshot | None:
-    """Return the snapshot of a line; None for one that was cut off; raise RecordingError with file and number for a bad one."""
+def read_line(path: str, number: int, line: bytes, read: Callable[[str], Line]) -> Line | None:
+    """Return what `read` makes of a line; None for one that was cut off; raise RecordingError with file and number for a bad one."""
     try:
-        return from_line(line.decode("utf-8", "replace"))
+        return read(line.decode("utf-8", "replace"))
     except RecordingError as error:
         if not line.endswith(b"\n"):
             return None

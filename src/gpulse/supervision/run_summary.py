@@ -7,8 +7,9 @@ import signal
 
 from ..analysis.verdict import verdict
 from ..monitor.report import summary_text
+from ..present.quantities import seconds_text
 from ..present.text import clean
-from ..units import duration_text, size_text
+from ..units import size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from ..analysis.summary import Summary
 
-_SHORT = 60.0
 _LONG_ENOUGH = 2.0  # seconds after which a working driver has responded
 _UNSEEN = "none of its processes used a GPU"
 _BLIND = "process ids are hidden in this container, so these are all GPUs the command could see:"
@@ -24,8 +24,7 @@ _BLIND = "process ids are hidden in this container, so these are all GPUs the co
 
 def headline(command: str, status: int, seconds: float) -> str:
     """Return the first line: the command, its duration, and how it ended."""
-    took = f"{seconds:.1f}s" if seconds < _SHORT else duration_text(seconds)
-    return f"gpulse: {_short(command)} · {took} · {_how(status)}"
+    return f"gpulse: {_short(command)} · {seconds_text(seconds)} · {_how(status)}"
 
 
 def ending(summary: Summary, used: Mapping[str, float | None], problem: str = "", blind: bool = False) -> list[str]:

@@ -14,6 +14,7 @@ from ..model.select import EVERYTHING
 from ..present.line import Line
 from ..present.text import clean
 from ..present.theme import Theme
+from ..present.words import label, ranges
 from ..sampling.sampler import Sampler
 
 TYPE_CHECKING = False
@@ -28,6 +29,9 @@ _STYLES = {"ok": ("good", "ok"), "note": ("label", "note"), "warn": ("warn", "wa
 _VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",
+    "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
     "NVIDIA_VISIBLE_DEVICES",
     "GPULSE_SOURCE",
     "NO_COLOR",
@@ -134,22 +138,11 @@ def _answers(snapshot: Snapshot, dropped: dict[str, int]) -> Iterator[Check]:
 
 def _joined(found: list[tuple[Gpu, Check]]) -> Iterator[Check]:
     """Say once what is true of several GPUs."""
-    same: dict[tuple[str, str], tuple[Check, list[int]]] = {}
+    same: dict[tuple[str, str], tuple[Check, list[str]]] = {}
     for gpu, check in found:
-        same.setdefault((check.found, check.remedy), (check, []))[1].append(int(gpu.index or 0))
-    for check, indices in same.values():
-        yield Check(check.level, f"gpu {ranges(indices)}", check.found, check.remedy)
-
-
-def ranges(numbers: list[int]) -> str:
-    """Write whole numbers as ranges: 0-3,5."""
-    parts: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+        same.setdefault((check.found, check.remedy), (check, []))[1].append(label(gpu))
+    for check, labels in same.values():
+        yield Check(check.level, f"gpu {ranges(dict.fromkeys(labels))}", check.found, check.remedy)
 
 
 def _gpu(gpu: Gpu) -> Iterator[Check]:
@@ -169,11 +162,7 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
     if gpu.state == "asleep":
         yield Check("note", about, f"{name}: asleep; gpulse does not wake it.")
         return
-    activity = (
-        "SM, tensor and DRAM activity"
-        if gpu.sm_active is not None
-        else "no activity counters (Hopper and later have them)"
-    )
+    activity = _activity(gpu)
     yield Check("ok", about, f"{name}: {activity}.")
     for gap in sorted(set(gpu.gaps.values()) - _QUIET):
         keys = sorted(key for key, reason in gpu.gaps.items() if reason == gap)
@@ -187,6 +176,14 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
             "persistence mode is off: the driver is loaded again for every first sample.",
             "Keep it loaded with `sudo nvidia-smi -pm 1`.",
         )
+
+
+def _activity(gpu: Gpu) -> str:
+    if gpu.vendor not in (None, "nvidia"):
+        return f"{gpu.vendor}, {sum(1 for _ in gpu.items())} values"
+    if gpu.sm_active is not None:
+        return "SM, tensor and DRAM activity"
+    return "no activity counters (Hopper and later have them)"
 
 
 _REMEDIES = {

@@ -117,10 +117,11 @@ EXPORT nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t handle, unsigned kind, uin
     ENTER(nvmlDeviceGetSamples, handle);
     static const struct { const char *key; double spacing; unsigned depth; } kinds[] = {
         {"power", 0.02, 120}, {"utilization.gpu", 0.2, 71}, {"utilization.memory", 0.2, 71},
-        {"utilization.encoder", 0.2, 71}, {"utilization.decoder", 0.2, 71}};
-    if (!type || !count || kind >= 7) return INVALID_ARGUMENT;
+        {"utilization.encoder", 0.2, 71}, {"utilization.decoder", 0.2, 71}, [8] = {"utilization.jpeg", 0.2, 71},
+        {"utilization.ofa", 0.2, 71}};
+    if (!type || !count || kind >= COUNT(kinds) || kind == 7) return INVALID_ARGUMENT;
     *type = TYPE_U32;
-    if (kind >= COUNT(kinds)) return NOT_FOUND;
+    if (!kinds[kind].key) return NOT_FOUND;
     return history(gpu, kinds[kind].key, kinds[kind].spacing, kinds[kind].depth, last_seen, count, out);
 }
 

@@ -178,3 +178,43 @@ EXPORT nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t handle, VersionedPair
         return SUCCESS; }
 PAIR_OF_GPUS(nvmlDeviceGetTopologyCommonAncestor, "topology", 40)
 PAIR_OF_GPUS(nvmlDeviceOnSameBoard, "multi_gpu_board", 0)
+
+/* accounting.PID = "gpu% memory% bytes milliseconds running". */
+EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t handle, unsigned pid, AccountingStats *out) {
+    ENTER(nvmlDeviceGetAccountingStats, handle);
+    char key[32];
+    unsigned long long bytes, time;
+    if (!out) return INVALID_ARGUMENT;
+    snprintf(key, sizeof key, "accounting.%u", pid);
+    const Value *value = table_find(&gpu->table, key);
+    *out = (AccountingStats){0};
+    if (!value || value->kind != TEXT) return NOT_FOUND;
+    if (sscanf(value->text, "%u %u %llu %llu %u", &out->gpu, &out->memory, &bytes, &time, &out->running) != 5) return UNKNOWN;
+    out->max_memory = bytes, out->time = time;
+    return SUCCESS;
+}
+
+/* cpu_affinity = 0-15,32-47 and numa_affinity = 0 as sets of bits. */
+static nvmlReturn_t bits(const Gpu *gpu, const char *key, unsigned count, unsigned long *out) {
+    const Value *value = table_find(&gpu->table, key);
+    if (!out) return INVALID_ARGUMENT;
+    if (!value) return NOT_SUPPORTED;
+    if (value->kind == ERROR) return value->code;
+    memset(out, 0, count * sizeof *out);
+    for (const char *at = value->text; at && *at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
+        unsigned first = 0, last = 0, wide = 8 * (unsigned)sizeof *out;
+        if (sscanf(at, "%u-%u", &first, &last) == 1) last = first;
+        for (unsigned bit = first; bit <= last && bit < count * wide; bit++) out[bit / wide] |= 1ul << bit % wide;
+    }
+    return SUCCESS;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t handle, unsigned count, unsigned long *out) {
+    ENTER(nvmlDeviceGetCpuAffinity, handle);
+    return bits(gpu, "cpu_affinity", count, out);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t handle, unsigned count, unsigned long *out, unsigned scope) {
+    ENTER(nvmlDeviceGetMemoryAffinity, handle);
+    return scope < 2 ? bits(gpu, "numa_affinity", count, out) : INVALID_ARGUMENT;
+}

@@ -1,4 +1,7 @@
 /* MIG: a GPU's mode and the handles of its instances. */
+#include <stdio.h>
+#include <string.h>
+
 #include "fake.h"
 
 PAIR(nvmlDeviceGetMigMode, "mig.mode", "mig.pending")
@@ -61,4 +64,36 @@ EXPORT nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t handle, Attributes *
 EXPORT nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t handle, Attributes *out) {
     ENTER(nvmlDeviceGetAttributes, handle);
     return attributes(gpu, out);
+}
+
+/* mig.profiles: words of id:name:free:total:MiB:p2p:SMs:copy:decoders:encoders:jpegs:ofas, in NVML's order of profiles. */
+static bool profile(const Gpu *gpu, unsigned place, bool by_id, unsigned *free, MigProfile *out) {
+    const Value *value = table_find(&gpu->table, "mig.profiles");
+    char *rest = NULL, text[2048];
+    if (!value || value->kind != TEXT || value->length >= sizeof text) return false;
+    memcpy(text, value->text, value->length + 1);
+    unsigned at = 0;
+    for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest), at++) {
+        unsigned mib = 0;
+        int found = sscanf(word, "%u:%90[^:]:%u:%u:%u:%u:%u:%u:%u:%u:%u:%u", &out->id, out->name, free, &out->total, &mib,
+                           &out->p2p, &out->multiprocessors, &out->copy_engines, &out->decoders, &out->encoders,
+                           &out->jpegs, &out->ofas);
+        out->memory_mb = mib;
+        if (found == 12 && (by_id ? out->id == place : at == place)) return true;
+    }
+    return false;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t handle, unsigned which, MigProfile *out) {
+    ENTER(nvmlDeviceGetGpuInstanceProfileInfoV, handle);
+    unsigned free = 0;
+    if (!out) return INVALID_ARGUMENT;
+    if (out->version != VERSION_OF(MigProfile, 2)) return ARGUMENT_VERSION_MISMATCH;
+    return profile(gpu, which, false, &free, out) ? SUCCESS : NOT_SUPPORTED;
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle, unsigned id, unsigned *out) {
+    ENTER(nvmlDeviceGetGpuInstanceRemainingCapacity, handle);
+    MigProfile found = {0};
+    return out && profile(gpu, id, true, out, &found) ? SUCCESS : NOT_SUPPORTED;
 }

@@ -77,6 +77,16 @@ typedef struct {
     unsigned multiprocessors, copy_engines, decoders, encoders, jpegs, ofas, gi_slices, ci_slices;
     uint64_t memory_mb;
 } Attributes;
+typedef struct {
+    unsigned version, id, p2p, slices, total, multiprocessors, copy_engines, decoders, encoders, jpegs, ofas;
+    uint64_t memory_mb;
+    char name[96];
+} MigProfile;
+typedef struct {
+    unsigned gpu, memory;
+    uint64_t max_memory, time, start;
+    unsigned running, reserved[5];
+} AccountingStats;
 typedef struct { unsigned max, high, partial, low, none; } RemapHistogram;
 typedef struct { uint64_t l1, l2, memory, registers; } EccCounts;
 typedef struct { unsigned version, sensor; int temperature; } TemperatureV;

@@ -29,11 +29,12 @@ def fire(text: str = "GPU 1 is hot", **values: float | str) -> Transition:
 
 def run(command: Command, *given: Transition) -> list[str]:
     said: list[str] = []
-    command.start(said.append)
+    command.say = said.append
+    command.start()
     for transition in given:
         command.put(transition)
     command.close()
-    assert command.join(time.monotonic() + 30)
+    assert command.end(time.monotonic() + 30)
     return said
 
 
@@ -114,11 +115,11 @@ def test_closing_kills_one_that_hangs(tmp_path: Path) -> None:
     os.mkfifo(fifo)
     hang = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
     command = Command([sys.executable, "-c", hang, str(fifo)], timeout=60)
-    command.start(lambda _: None)
+    command.start()
     command.put(fire())
     pid = int(fifo.read_text())  # it runs
     command.close()
-    assert not command.join(time.monotonic())
+    assert not command.end(time.monotonic())
     _wait_gone(pid)
 
 

@@ -30,11 +30,12 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(hook: Webhook, *transitions: Transition) -> list[str]:
     """Deliver, wait until all is done and return what was said."""
     said: list[str] = []
-    hook.start(said.append)
+    hook.say = said.append
+    hook.start()
     for transition in transitions:
         hook.put(transition)
     hook.close()
-    assert hook.join(time.monotonic() + 20)
+    assert hook.end(time.monotonic() + 20)
     return said
 
 
@@ -137,7 +138,7 @@ def test_handing_over_never_waits_and_the_oldest_go() -> None:
     with server() as taken:
         taken.gate.clear()
         hook = Webhook(taken.url, timeout=20)
-        hook.start(lambda _: None)
+        hook.start()
         hook.put(HOT)
         assert taken.asked.wait(10)
         for at in range(300):  # returns although the one before is still on its way
@@ -145,7 +146,7 @@ def test_handing_over_never_waits_and_the_oldest_go() -> None:
         assert hook.dropped == 300 - 256
         taken.gate.set()
         hook.close()
-        assert hook.join(time.monotonic() + 20)
+        assert hook.end(time.monotonic() + 20)
     assert [body["time"] for body in taken.bodies[1:]] == [float(at) for at in range(44, 300)]
 
 
@@ -153,11 +154,12 @@ def test_closing_in_the_middle_of_retries_does_not_wait_for_them() -> None:
     with server(500, Retry_After="60") as taken:
         hook = Webhook(taken.url)
         said: list[str] = []
-        hook.start(said.append)
+        hook.say = said.append
+        hook.start()
         hook.put(HOT)
         assert taken.asked.wait(10)
         hook.close()
-        assert not hook.join(time.monotonic())
+        assert not hook.end(time.monotonic())
         thread = hook._thread
         assert thread is not None
         thread.join(10)

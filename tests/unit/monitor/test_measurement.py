@@ -7,13 +7,11 @@ import os
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.measurement import CallTally, Measurement, energy_text, seconds_text
-from gpulse.monitor.measurements import Measurements, per_call
+from gpulse.monitor.measurement import CallTally, Measurement
+from gpulse.monitor.measurements import Measurements
 
 GIB = 1 << 30
 
@@ -178,31 +176,6 @@ def test_torch_says_at_most_what_it_knows() -> None:
     assert "torch  ≤5.0 GiB   -2.0 GiB" in str(call)
     call.torch_peak = 5 * GIB
     assert "torch   5.0 GiB   -2.0 GiB" in str(call)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0, "0.00 µs"),
-        (312e-6, "312 µs"),
-        (0.0451, "45.1 ms"),
-        (3.214, "3.21 s"),
-        (599.0, "599 s"),
-        (744.0, "12.4 min"),
-    ],
-)
-def test_times_have_three_digits(seconds: float, text: str) -> None:
-    assert seconds_text(seconds) == text
-
-
-@given(seconds=st.floats(0, 1e7))
-def test_every_time_can_be_written(seconds: float) -> None:
-    assert seconds_text(seconds)
-
-
-def test_energies_have_a_unit_and_the_unknown_a_dash() -> None:
-    assert [energy_text(joules) for joules in (None, 0.0, 321.0, 45_100.0)] == ["–", "0 J", "321 J", "45.10 kJ"]
-    assert [per_call(joules) for joules in (0.0342, 12.51, 45_100.0)] == ["0.0342 J", "12.5 J", "45.10 kJ"]
 
 
 # --- added up

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import Process
 from gpulse.model.event import SEVERITY, Event
-from gpulse.present.events import event_parts, event_style, event_text, gpus_text, lasted_text, process_parts
+from gpulse.present.events import event_parts, event_style, event_text, lasted_text, process_parts
 from gpulse.present.text import Untrusted
+from gpulse.present.words import gpus_text
 from gpulse.present.xid import xid_remedy, xid_text
 
 GIB = 1 << 30

@@ -11,7 +11,7 @@ import pytest
 
 from gpulse.errors import GpulseError
 from gpulse.sinks import CsvSink, JsonlSink, Sink
-from gpulse.sinks.files import KeptLines
+from gpulse.store.lines import LineFile
 from tests.unit.readback import csv_rows, jsonl_rows
 from tests.unit.samples import sample
 
@@ -94,8 +94,7 @@ def test_a_place_that_cannot_be_written_is_said_at_once(make: type, rows: object
 def test_the_last_whole_line_is_found_however_long_the_torn_one_is(length: int, tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"whole\n" + b"x" * length)
-    lines = KeptLines(str(path))
-    lines.cut()
+    lines = LineFile(str(path), keep=True)
     lines.write("next")
     lines.close()
     assert path.read_bytes() == b"whole\nnext\n"

@@ -49,12 +49,12 @@ def summary(*gpus: GpuSummary, seconds: float = 5.0, samples: int = 5, **program
 @pytest.mark.parametrize(
     ("status", "seconds", "end"),
     [
-        (0, 0.04, "0.0s · exit 0"),
-        (7 << 8, 59.94, "59.9s · exit 7"),
+        (0, 0.04, "40.0 ms · exit 0"),
+        (7 << 8, 59.94, "59.9 s · exit 7"),
         (255 << 8, 60.0, "1m00s · exit 255"),
         (signal.SIGTERM, 3723.0, "1h02m · ended by SIGTERM"),
-        (signal.SIGSEGV | 0x80, 1.0, "1.0s · ended by SIGSEGV"),
-        (40, 1.0, "1.0s · ended by signal 40"),
+        (signal.SIGSEGV | 0x80, 1.0, "1.00 s · ended by SIGSEGV"),
+        (40, 1.0, "1.00 s · ended by signal 40"),
     ],
 )
 def test_the_first_line_says_how_long_and_how_it_ended(status: int, seconds: float, end: str) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments) -> int:
     """Print the checks; return 3 if no GPU can be read, so that scripts can test for it."""
+    if arguments.capture:
+        return _capture(arguments.capture)
     from ...present.terminal import size_of, theme_for
     from ...sources.registry import make_source
     from ...surfaces.doctor import diagnose, lines, report
@@ -29,6 +31,25 @@ def run(arguments: Arguments) -> int:
     return 3 if any(check.about == "gpus" and check.level == "fail" for check in checks) else 0
 
 
+def _capture(folder: str) -> int:
+    """Record the machine's GPU files into a new folder and print what is in it."""
+    from ...errors import UsageError
+    from ...sources.capture import Capture
+
+    if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
+        raise UsageError(f"--capture: {folder!r} already exists and is not an empty folder;", "name a new folder.")
+    capture = Capture(folder, os.environ.get("GPULSE_ROOT", ""))
+    capture.record()
+    cards = ", ".join(capture.cards) or "no GPU of AMD, Intel or NVIDIA"
+    sys.stdout.write(
+        f"Recorded {capture.files} files ({capture.size // 1024} KiB) in {folder}: {cards}.\n"
+        "Contents: kernel files of the GPUs (sysfs, hwmon, KFD), GPU memory and engine time per process id.\n"
+        "Masked: serial numbers and unique ids. Not included: process names, users, command lines, host name.\n"
+        f"Read it back with --source amd:{folder} (intel:, jetson:), or smi:{folder}/nvidia-smi.xml.\n"
+    )
+    return 0 if capture.cards else 3
+
+
 VERB = Verb(
     "doctor",
     VERBS["doctor"],
@@ -38,11 +59,21 @@ VERB = Verb(
             default=False,
             help="Print Markdown for a bug report, with host names, UUIDs and serial numbers masked",
         ),
+        Option(
+            "--capture",
+            value="DIR",
+            complete="files",
+            help="Record this machine's GPU files in a new folder, masked, to attach to a bug report",
+        ),
         SOURCE,
         DEMO,
         COLOR,
         HELP,
     ),
     run,
-    (("gpulse doctor", "find out why a value is missing"), ("gpulse doctor --report", "create a bug report")),
+    (
+        ("gpulse doctor", "find out why a value is missing"),
+        ("gpulse doctor --report", "create a bug report"),
+        ("gpulse doctor --capture gpus", "record the GPUs' files for a bug report"),
+    ),
 )

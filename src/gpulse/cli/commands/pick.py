@@ -27,7 +27,9 @@ def run(arguments: Arguments) -> int:
 
 
 def _by_uuid(gpus: Sequence[Gpu]) -> str:
-    return ",".join(str(gpu.uuid) for gpu in gpus)
+    from ...model.visible import selectors
+
+    return selectors(gpus)
 
 
 def _by_index(gpus: Sequence[Gpu]) -> str:
@@ -38,7 +40,9 @@ def _by_index(gpus: Sequence[Gpu]) -> str:
 
 
 def _by_env(gpus: Sequence[Gpu]) -> str:
-    return f"export CUDA_VISIBLE_DEVICES={_by_uuid(gpus)} CUDA_DEVICE_ORDER=PCI_BUS_ID"
+    from ...model.visible import selection
+
+    return f"export {' '.join(f'{name}={value}' for name, value in selection(gpus).items())}"
 
 
 _WRITTEN: dict[str, Callable[[Sequence[Gpu]], str]] = {"uuid": _by_uuid, "index": _by_index, "env": _by_env}

@@ -144,7 +144,10 @@ def _list_fields(arguments: Arguments) -> int:
     if arguments.unsupported:
         sys.stdout.write("\n".join(fields.unsupported_fields()) + "\n")
     else:
-        sys.stdout.write("\n".join(fields.help_lines(apps=arguments.help_query_compute_apps)) + "\n")
+        sys.stdout.write(
+            "\n".join(fields.help_lines("--query-compute-apps" if arguments.help_query_compute_apps else "--query-gpu"))
+            + "\n"
+        )
     return 0
 
 

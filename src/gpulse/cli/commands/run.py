@@ -42,7 +42,9 @@ def run(arguments: Arguments) -> int:
     gpus, claims = _take(arguments, held) if arguments.gpus is not None else ([], [])
     environ = started_with()
     if gpus:
-        environ |= {"CUDA_VISIBLE_DEVICES": ",".join(str(gpu.uuid) for gpu in gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        from ...model.visible import selection
+
+        environ |= selection(gpus)
     recording = _recording(arguments)
     for claim in claims:
         claim.pass_on()  # the command keeps the claims even if gpulse dies

@@ -71,7 +71,7 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
 def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
     """Return the metrics to read and the keys of --columns."""
     from ...model.select import EVERYTHING, Wanted, metric_named
-    from ...surfaces.status.wanted import GLANCE, PROCESSES, STAYING
+    from ...surfaces.status.view import GLANCE, PROCESSES, STAYING
 
     if arguments.json:
         return EVERYTHING, []

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from ctypes import byref, c_int, c_uint
 
-from .calls import decoded, field, numbers, record, settle, text, versioned, word_of
+from .board import BOARD
+from .calls import Reader, absent, decoded, field, number, numbers, prepared, record, settle, text, versioned, word_of
 from .fabric import FABRIC
+from .mig import PROFILES
+from .nvlink import FABRIC_READERS
 from .nvml import SUCCESS
-from .readers import Reader, absent, number, throttle_words
+from .readers import throttle_words
 from .structures import (
     C2cMode,
     DramEncryption,
@@ -29,9 +32,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..base import Facts
-    from .calls import Take
+    from .calls import Bound, Take, Values
     from .nvml import Nvml
-    from .readers import Bound
 
 CORRUPTED_INFOROM = 14
 MODULE, MEMORY = 1, 2  # scopes of power
@@ -47,10 +49,6 @@ ECC_LIVES = ("volatile", "aggregate")
 ECC_PLACES = {"l1": 0, "l2": 1, "dram": 2, "registers": 3, "texture": 4, "cbu": 6, "sram": 7}
 
 
-def plain(value: int) -> int:
-    return value
-
-
 def thousandth(value: int) -> float:
     return value / 1000
 
@@ -60,19 +58,9 @@ def seconds(nanoseconds: int) -> float:
     return nanoseconds // 1000 / 1e6
 
 
-def _bind_capability(nvml: Nvml, handle: Any) -> Bound:
-    call = nvml.function("nvmlDeviceGetCudaComputeCapability")
-    if call is None:
-        return absent(("compute_capability",))
+def _capability(handle: Any) -> tuple[tuple[Any, ...], Values]:
     major, minor = c_int(), c_int()
-    arguments = (handle, byref(major), byref(minor))
-
-    def read(facts: Facts) -> int:
-        code = call(*arguments)
-        settle(facts, "compute_capability", code, f"{major.value}.{minor.value}")
-        return code
-
-    return read
+    return (handle, byref(major), byref(minor)), lambda: [("compute_capability", f"{major.value}.{minor.value}")]
 
 
 def _bind_validation(nvml: Nvml, handle: Any) -> Bound:
@@ -85,20 +73,9 @@ def _bind_validation(nvml: Nvml, handle: Any) -> Bound:
     return read
 
 
-def _bind_encryption(nvml: Nvml, handle: Any) -> Bound:
-    call = nvml.function("nvmlDeviceGetDramEncryptionMode")
-    if call is None:
-        return absent(("dram_encryption", "dram_encryption_pending"))
-    now, pending = versioned(DramEncryption, 1), versioned(DramEncryption, 1)
-    arguments = (handle, byref(now), byref(pending))
-
-    def read(facts: Facts) -> int:
-        code = call(*arguments)
-        settle(facts, "dram_encryption", code, bool(now.encryptionState))
-        settle(facts, "dram_encryption_pending", code, bool(pending.encryptionState))
-        return code
-
-    return read
+def _encryption(handle: Any) -> tuple[tuple[Any, ...], Values]:
+    outs = {"dram_encryption": versioned(DramEncryption, 1), "dram_encryption_pending": versioned(DramEncryption, 1)}
+    return (handle, *map(byref, outs.values())), lambda: [(key, bool(out.encryptionState)) for key, out in outs.items()]
 
 
 _PCI = {
@@ -156,7 +133,7 @@ def _bind_supported_clocks(nvml: Nvml, handle: Any) -> Bound:
 
 
 DETAILS: tuple[Reader, ...] = (
-    Reader(("compute_capability",), _bind_capability),
+    prepared(("compute_capability",), "nvmlDeviceGetCudaComputeCapability", _capability),
     record(PciInfo, "nvmlDeviceGetPciInfo_v3", _PCI),
     record(PciInfoExtended, "nvmlDeviceGetPciInfoExt", {"pci_base_class": "baseClass", "pci_sub_class": "subClass"}, 1),
     number("pcie_gen_gpu_max", "nvmlDeviceGetGpuMaxPcieLinkGeneration"),
@@ -189,7 +166,7 @@ DETAILS: tuple[Reader, ...] = (
     numbers("nvmlDeviceGetMigMode", {"": bool, "mig_mode_pending": bool}),
     numbers("nvmlDeviceGetGspFirmwareMode", {"gsp_mode": bool, "gsp_mode_default": bool}),
     record(C2cMode, "nvmlDeviceGetC2cModeInfoV", {"c2c_mode": lambda out: bool(out.isC2cEnabled)}),
-    Reader(("dram_encryption", "dram_encryption_pending"), _bind_encryption),
+    prepared(("dram_encryption", "dram_encryption_pending"), "nvmlDeviceGetDramEncryptionMode", _encryption),
     Reader(("clocks_supported",), _bind_supported_clocks),
     number(
         "throttle_reasons_supported",
@@ -232,7 +209,7 @@ DETAILS: tuple[Reader, ...] = (
     ),
     numbers(
         "nvmlDeviceGetEncoderStats",
-        {"encoder_sessions": plain, "encoder_frame_rate": plain, "encoder_latency": lambda value: value / 1e6},
+        {"encoder_sessions": int, "encoder_frame_rate": int, "encoder_latency": lambda value: value / 1e6},
     ),
     numbers("nvmlDeviceGetEccMode", {"ecc_mode": bool, "ecc_mode_pending": bool}),
     *(
@@ -249,14 +226,14 @@ DETAILS: tuple[Reader, ...] = (
     number("ecc_corrected_aggregate", "nvmlDeviceGetTotalEccErrors", before=(0, 1), bits=64),
     number("ecc_uncorrected_aggregate", "nvmlDeviceGetTotalEccErrors", before=(1, 1), bits=64),
     record(SramErrors, "nvmlDeviceGetSramEccErrorStatus", _SRAM, 1),
-    field("retired_pages_corrected", 29, plain),
-    field("retired_pages_uncorrected", 30, plain),
+    field("retired_pages_corrected", 29),
+    field("retired_pages_uncorrected", 30),
     number("retired_pages_pending", "nvmlDeviceGetRetiredPagesPendingStatus", to=bool),
     numbers(
         "nvmlDeviceGetRemappedRows",
         {
-            "remapped_rows_corrected": plain,
-            "remapped_rows_uncorrected": plain,
+            "remapped_rows_corrected": int,
+            "remapped_rows_uncorrected": int,
             "remapped_rows_pending": bool,
             "remapped_rows_failed": bool,
         },
@@ -274,4 +251,7 @@ DETAILS: tuple[Reader, ...] = (
         "nvmlDeviceGetRowRemapperHistogram",
         {f"remap_banks_{step}": step for step in ("max", "high", "partial", "low", "none")},
     ),
+    *BOARD,
+    *FABRIC_READERS,
+    PROFILES,
 )

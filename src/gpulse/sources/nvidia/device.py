@@ -10,6 +10,7 @@ from ..once import once
 from . import gpm, mig
 from .identity import IDENTITY_KEYS, identify
 from .links import Links, has_nvlink
+from .nvlink import NVLINK_TOTALS
 from .nvml import FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, SUCCESS, UNINITIALIZED, error_name, gap_of
 from .processes import SHARES, ProcessLists
 from .readers import READERS
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
 
     from ...model.metric import Gap, Value
     from ..base import Facts, Key
+    from .calls import Bound, Reader
     from .events import XidWatch
     from .nvml import Nvml
-    from .readers import Bound, Reader
 
+_USUAL = (*READERS, NVLINK_TOTALS)
 _DETAILS = frozenset(key for key, metric in GPU_METRICS.items() if metric.group == "details")
 # Every GPU metric that this source can provide; used by `gpulse metrics` and by a test.
 KEYS = (
-    frozenset(key for reader in READERS for key in reader.keys)
+    frozenset(key for reader in _USUAL for key in reader.keys)
     | gpm.KEYS
     | IDENTITY_KEYS
     | _DETAILS
@@ -151,10 +153,10 @@ class NvidiaDevice(Device):
     @staticmethod
     def _readers(keys: Key) -> tuple[Reader, ...]:
         if keys.isdisjoint(_DETAILS):
-            return READERS
+            return _USUAL
         from .details import DETAILS  # read only if requested by name
 
-        return READERS + DETAILS
+        return _USUAL + DETAILS
 
     def _read_activity(self, sample: DeviceSample, keys: Key) -> None:
         asked = keys & gpm.KEYS

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ctypes import byref
 
-from .calls import settle, versioned, word_of
+from .calls import Reader, absent, settle, versioned, word_of
 from .nvml import ARGUMENT_VERSION_MISMATCH, FUNCTION_NOT_FOUND, INVALID_ARGUMENT, NAMES, NOT_SUPPORTED, SUCCESS
-from .readers import Reader, absent
 from .structures import Fabric
 
 TYPE_CHECKING = False
@@ -14,9 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..base import Facts
-    from .calls import Take
+    from .calls import Bound, Take
     from .nvml import Nvml
-    from .readers import Bound
 
 FABRIC_STATES = (None, "not_started", "in_progress", "completed")
 FABRIC_HEALTH = (None, "healthy", "unhealthy", "limited_capacity")

@@ -6,7 +6,7 @@ import os
 
 from ...errors import SourceUnavailable
 from ..files import names, read_text
-from .nvml import DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, NO_PERMISSION, error_name
+from .nvml import DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, LIBRARY_NOT_FOUND, NO_PERMISSION, error_name
 
 _PLACES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/lib/wsl/lib")
 
@@ -18,15 +18,18 @@ def no_library(root: str = "") -> SourceUnavailable:
             "NVIDIA: the kernel driver is loaded, but its library libnvidia-ml.so.1 was not found.",
             "In a container, start it with `--gpus all` (NVIDIA_DRIVER_CAPABILITIES must include utility);"
             " otherwise, install the package that contains nvidia-smi.",
+            LIBRARY_NOT_FOUND,
         )
     if has_nvidia_card(root):
         return SourceUnavailable(
             "NVIDIA: found a GPU but no driver (libnvidia-ml.so.1 is missing).",
             "Install the NVIDIA driver of your distribution and load it with `modprobe nvidia`.",
+            LIBRARY_NOT_FOUND,
         )
     return SourceUnavailable(
         "NVIDIA: found neither a driver library (libnvidia-ml.so.1) nor an NVIDIA GPU on the PCI bus.",
         "If this machine has a GPU, install the driver; to try gpulse without one, use --demo.",
+        LIBRARY_NOT_FOUND,
     )
 
 
@@ -36,21 +39,25 @@ def failed_start(code: int, root: str = "") -> SourceUnavailable:
         return SourceUnavailable(
             "NVIDIA: the driver is installed but not loaded.",
             "Load it with `sudo modprobe nvidia`; if that fails, see `dmesg | grep -i nvrm`.",
+            code,
         )
     if code == LIB_RM_VERSION_MISMATCH:
         return SourceUnavailable(
             f"NVIDIA: the kernel driver ({kernel_version(root) or 'unknown'}) and its library"
             f" ({library_version(root) or 'unknown'}) have different versions, usually after an upgrade.",
             "Reboot, or reload the nvidia kernel modules.",
+            code,
         )
     if code == NO_PERMISSION:
         return SourceUnavailable(
             "NVIDIA: the driver denied access (NO_PERMISSION).",
             "Check that this user may open /dev/nvidiactl and /dev/nvidia0, and that a container has access to the devices.",
+            code,
         )
     return SourceUnavailable(
         f"NVIDIA: the driver could not be initialized ({error_name(code)}, code {code}).",
         "Run `gpulse doctor` for details, and `nvidia-smi` to compare; if this is a container, restart it.",
+        code,
     )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_void_p
+from ctypes import byref, c_void_p, sizeof
 
 from ..base import DeviceSample
+from .calls import Reader, absent, decoded, number, settle, versioned
 from .gpm import KEYS as GPM_KEYS
 from .gpm import LINK_KEYS, Gpm
 from .nvml import SUCCESS
-from .readers import MEMORY
-from .structures import MigAttributes
+from .readers import BAR1, MEMORY
+from .structures import MigAttributes, MigProfile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +18,18 @@ if TYPE_CHECKING:
 
     from ...model.metric import Value
     from ..base import Facts, Key
+    from .calls import Bound
     from .nvml import Nvml
 
 KEYS = frozenset(MEMORY.keys) | (GPM_KEYS - LINK_KEYS)
+_SHARED = {
+    "mig_multiprocessors": "multiprocessorCount",
+    "mig_copy_engines": "sharedCopyEngineCount",
+    "mig_encoders": "sharedEncoderCount",
+    "mig_decoders": "sharedDecoderCount",
+    "mig_jpegs": "sharedJpegCount",
+    "mig_ofas": "sharedOfaCount",
+}
 
 
 class MigInstance:
@@ -39,7 +49,10 @@ class MigInstance:
         code, uuid = nvml.text("nvmlDeviceGetUUID", handle)
         if code == SUCCESS:
             self.identity["uuid"] = uuid
+        self._shares = _shares(nvml, handle)
         self._memory = MEMORY.bind(nvml, handle)
+        self._window = BAR1.bind(nvml, handle)
+        self._errors = _ERRORS.bind(nvml, handle)
         self._gpm = Gpm(nvml, parent, gpu_instance) if gpm else None
 
     def prime(self) -> None:
@@ -58,12 +71,61 @@ class MigInstance:
         sample.processes = processes
         if keys & set(MEMORY.keys):
             self._memory(sample)
+        if keys & set(BAR1.keys):
+            self._window(sample)
+        if keys & set(_ERRORS.keys):
+            self._errors(sample)
+        sample.values.update({key: self._shares[key] for key in keys & self._shares.keys()})
         if asked := keys & (GPM_KEYS - LINK_KEYS):
             if self._gpm is None:
                 sample.gaps.update(dict.fromkeys(asked, "unsupported"))
             else:
                 self._gpm.read(sample, asked)
         return sample
+
+
+# The only place whose errors the driver counts for each instance: on-chip memory, uncorrected, since the driver was loaded.
+_ERRORS = number("ecc_uncorrected", "nvmlDeviceGetMemoryErrorCounter", before=(1, 0, 7), bits=64)
+
+
+def _shares(nvml: Nvml, handle: c_void_p) -> dict[str, int]:
+    attributes = MigAttributes()
+    if nvml.call("nvmlDeviceGetAttributes_v2", handle, byref(attributes)) != SUCCESS:
+        return {}
+    return {key: getattr(attributes, name) for key, name in _SHARED.items()}
+
+
+_MOST_PROFILES = 32
+
+
+def _bind_profiles(nvml: Nvml, handle: Any) -> Bound:
+    call = nvml.function("nvmlDeviceGetGpuInstanceProfileInfoV")
+    if call is None:
+        return absent(("mig_profiles",))
+    out = versioned(MigProfile, 2)
+
+    def read(facts: Facts) -> int:
+        words, code = [], SUCCESS
+        for profile in range(_MOST_PROFILES):
+            out.version = sizeof(MigProfile) | 2 << 24
+            code = call(handle, profile, byref(out))
+            if code == SUCCESS:
+                words.append(_profile_word(nvml, handle, out))
+        settle(facts, "mig_profiles", SUCCESS if words else code, tuple(words))
+        return SUCCESS if words else code
+
+    return read
+
+
+def _profile_word(nvml: Nvml, handle: Any, out: Any) -> str:
+    code, free = nvml.number("nvmlDeviceGetGpuInstanceRemainingCapacity", handle, out.id)
+    name = decoded(out.name).removeprefix("MIG ").replace(":", "_")
+    engines = f"{out.copyEngineCount}:{out.decoderCount}:{out.encoderCount}:{out.jpegCount}:{out.ofaCount}"
+    size = f"{out.memorySizeMB}:{out.isP2pSupported}:{out.multiprocessorCount}"
+    return f"{out.id}:{name}:{'?' if code else free}:{out.instanceCount}:{size}:{engines}"
+
+
+PROFILES = Reader(("mig_profiles",), _bind_profiles)
 
 
 def find_instances(nvml: Nvml, parent: Any, gpm: bool) -> list[MigInstance]:

@@ -9,7 +9,7 @@ from ...errors import SourceUnavailable
 from ...model.snapshot import Problem
 from ..base import Source
 from ..processes import LinuxMachine
-from .device import NvidiaDevice
+from .device import KEYS, NvidiaDevice
 from .events import XidWatch
 from .failure import failed_start, no_library
 from .identity import driver_facts
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...model.check import Check
     from ..base import Device
 
+__all__ = ["KEYS", "NvidiaSource"]
 _REOPEN_EVERY = 5.0  # seconds between attempts to reopen a driver that no longer responds
 
 

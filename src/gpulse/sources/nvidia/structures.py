@@ -259,3 +259,59 @@ class RemappedRows(Structure):
 
 class RemapHistogram(Structure):
     _fields_ = [("max", c_uint), ("high", c_uint), ("partial", c_uint), ("low", c_uint), ("none", c_uint)]
+
+
+class Pdi(Structure):
+    _fields_ = [("version", c_uint), ("value", c_ulonglong)]
+
+
+class RepairStatus(Structure):
+    _fields_ = [("version", c_uint), ("bChannelRepairPending", c_uint), ("bTpcRepairPending", c_uint)]
+
+
+class UnrepairableMemory(Structure):
+    _fields_ = [("version", c_uint), ("unrepairableMemory", c_uint)]
+
+
+class Capabilities(Structure):
+    _fields_ = [("version", c_uint), ("capMask", c_uint)]
+
+
+class FbcStats(Structure):
+    _fields_ = [("sessionsCount", c_uint), ("averageFPS", c_uint), ("averageLatency", c_uint)]
+
+
+class SampleValue(Structure):
+    _fields_ = [("timeStamp", c_ulonglong), ("sampleValue", FieldUnion)]
+
+
+class AccountingStats(Structure):
+    _fields_ = [
+        ("gpuUtilization", c_uint),
+        ("memoryUtilization", c_uint),
+        ("maxMemoryUsage", c_ulonglong),
+        ("time", c_ulonglong),
+        ("startTime", c_ulonglong),
+        ("isRunning", c_uint),
+        ("reserved", c_uint * 5),
+    ]
+
+
+class MigProfile(Structure):
+    """Version 2, which has the profile's name."""
+
+    _fields_ = [
+        ("version", c_uint),
+        ("id", c_uint),
+        ("isP2pSupported", c_uint),
+        ("sliceCount", c_uint),
+        ("instanceCount", c_uint),
+        ("multiprocessorCount", c_uint),
+        ("copyEngineCount", c_uint),
+        ("decoderCount", c_uint),
+        ("encoderCount", c_uint),
+        ("jpegCount", c_uint),
+        ("ofaCount", c_uint),
+        ("memorySizeMB", c_ulonglong),
+        ("name", c_char * 96),
+    ]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from ...model.metric import Value
     from ..base import Key
+    from .boards import Board
     from .scene import Worker
     from .stage import Stage
 
@@ -36,7 +37,8 @@ def _busy(moment: SimulatedInstant) -> float:
 class SimulatedDevice(Device):
     """The GPU at one position of the stage."""
 
-    def __init__(self, stage: Stage, index: int) -> None:
+    def __init__(self, stage: Stage, index: int, board: Board | None = None) -> None:
+        self._board = board
         self._stage = stage
         self._scene = stage.scenes[index]
         self._seed = stage.seed * 8191 + index
@@ -53,6 +55,9 @@ class SimulatedDevice(Device):
             "vbios": "96.00.89.00.01",
             "driver_version": DRIVER,
         }
+        if board is not None:
+            self._constants.update(board.constants)
+            self.identity = {**self.identity, **board.identity}
 
     def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
         moment = SimulatedInstant(self._scene, self._seed, self._stage.elapsed() + self._scene.start)
@@ -62,11 +67,16 @@ class SimulatedDevice(Device):
             if key in keys:
                 values[key] = reader(moment)
         values.update({key: value for key, value in self._constants.items() if key in keys})
-        sample.gaps.update({key: gap for key, gap in GAPS.items() if key in keys})
+        if self._board is not None:
+            self._board.adapt(values)
+            sample.values = values = {key: value for key, value in values.items() if key in keys}
+        sample.gaps.update({key: gap for key, gap in GAPS.items() if key in keys and key not in values})
         unknown = keys - values.keys() - sample.gaps.keys() - self.identity.keys()
         sample.gaps.update(dict.fromkeys(unknown, "unsupported"))
         if process_keys is not None:
             sample.processes = {worker.pid: _facts(moment, worker, process_keys) for worker in moment.workers}
+            if self._board is not None:
+                _scale(sample, self._board)
         return sample
 
 
@@ -74,3 +84,9 @@ def _facts(moment: SimulatedInstant, worker: Worker, keys: Key) -> Facts:
     facts = Facts()
     facts.values = {key: reader(moment, worker) for key, reader in _PROCESS_READERS.items() if key in keys}
     return facts
+
+
+def _scale(sample: DeviceSample, board: Board) -> None:
+    for facts in sample.processes.values():
+        if isinstance(held := facts.values.get("memory_used"), int):
+            facts.values["memory_used"] = int(held * board.memory)

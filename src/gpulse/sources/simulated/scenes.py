@@ -150,3 +150,4 @@ SCENES: tuple[type[Scene], ...] = (
     Overheating,
     Hoarding,
 )  # fmt: skip
+MIXED_SCENES: tuple[type[Scene], ...] = (Training, Training, Starving, Overheating)

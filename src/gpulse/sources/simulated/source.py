@@ -7,16 +7,20 @@ import time
 from ..base import Source
 from .device import DRIVER, SimulatedDevice
 from .machine import SimulatedMachine
+from .scenes import MIXED_SCENES, SCENES
 from .stage import Stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from .boards import Board
 
 
 class SimulatedSource(Source):
     """A realistic machine without hardware: the same seed and clock give the same values, however often they are read.
 
+    `mixed` gives GPUs of several vendors instead of eight alike.
     Time starts at `open`. `wall` is accepted for compatibility with other sources and not used.
     """
 
@@ -27,15 +31,25 @@ class SimulatedSource(Source):
         seed: int = 7,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        mixed: bool = False,
     ) -> None:
+        self._mixed = mixed
         self._seed = seed
         self._clock = clock
 
     def open(self) -> None:
-        stage = Stage(self._seed, self._clock)
+        boards: Sequence[Board | None] = ()
+        scenes = SCENES
+        if self._mixed:
+            from .boards import MIXED
+
+            boards, scenes = MIXED, MIXED_SCENES
+        stage = Stage(self._seed, self._clock, scenes)
         self.driver = {"version": DRIVER, "cuda": "13.0", "nvml": f"13.{DRIVER}"}
         self.machine = SimulatedMachine(stage)
-        self.devices = tuple(SimulatedDevice(stage, index) for index in range(len(stage.scenes)))
+        self.devices = tuple(
+            SimulatedDevice(stage, index, boards[index] if boards else None) for index in range(len(stage.scenes))
+        )
 
     def close(self) -> None:
         self.devices = ()

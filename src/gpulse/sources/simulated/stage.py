@@ -7,7 +7,7 @@ from .scenes import SCENES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from .scene import Scene, Worker
 
@@ -18,9 +18,9 @@ _TICK = 10.0  # noise changes ten times per second, about as often as a driver s
 class Stage:
     """The scenes by GPU, started now; all values follow from the seed and the time since then."""
 
-    def __init__(self, seed: int, clock: Callable[[], float]) -> None:
+    def __init__(self, seed: int, clock: Callable[[], float], scenes: Sequence[type[Scene]] = SCENES) -> None:
         self.seed = seed
-        self.scenes: tuple[Scene, ...] = tuple(scene(seed, index) for index, scene in enumerate(SCENES))
+        self.scenes: tuple[Scene, ...] = tuple(scene(seed, index) for index, scene in enumerate(scenes))
         self._clock = clock
         self._opened = clock()
 

@@ -8,7 +8,7 @@ from ...model.catalog import GPU_METRICS
 from ...present.cells import value_text
 from ...present.line import Line
 from ...present.plot import ascii_spans, braille_spans
-from ...present.text import clean
+from ...present.words import product_name
 from ...units import PERCENT
 from .statistics import over_time
 from .tables import label
@@ -50,8 +50,7 @@ def _plot(answer: HistoryAnswer, gpu: GpuIdentity, metric: Metric, width: int, t
     found = over_time(series)
     if series is None or found is None:
         return
-    name = clean(gpu.name or "").removeprefix("NVIDIA ")
-    head = f"GPU {label(gpu)} {name} · {metric.title}"
+    head = f"GPU {label(gpu)} {product_name(gpu.name or '')} · {metric.title}"
     figures = f"mean {value_text(metric, found.mean)}, most {value_text(metric, found.max)}"
     yield Line().add(head, "title").add(f"  {figures}", "label")
     low, high = _scale(metric, found.max, gpu)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import time
-
 from ...model.catalog import GPU_METRICS
 from ...present.cells import value_text
 from ...present.events import event_text, lasted_text
-from ...present.text import clean, pad, width
-from ...units import duration_text, size_text
+from ...present.quantities import DASH, energy_text, moment_text, quantity_text
+from ...present.text import aligned, clean
+from ...present.words import product_name
+from ...units import duration_text
 from .statistics import over_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ...model.event import Event
     from ...store.history import GpuIdentity, Usage
@@ -25,7 +25,7 @@ _LAST_EVENTS = 12
 def overview(answer: HistoryAnswer) -> list[str]:
     """Return everything in one screen: a line a GPU and metric pair, the users, the last events."""
     asked = answer.asked
-    lines = [f"{when(asked.start)} to {when(asked.end)}, {duration_text(asked.end - asked.start)}"]
+    lines = [f"{moment_text(asked.start)} to {moment_text(asked.end)}, {duration_text(asked.end - asked.start)}"]
     if not answer.gpus:
         return [*lines, "nothing was recorded in this time"]
     lines += ["", *_figures(answer)]
@@ -45,11 +45,10 @@ def _figures(answer: HistoryAnswer) -> list[str]:
         cells = []
         for metric in metrics:
             found = over_time(answer.series(gpu, metric.key))
-            cells.append(
-                "–" if found is None else f"{value_text(metric, found.mean)} ({value_text(metric, found.max)})"
-            )
-        rows.append((label(gpu), clean(gpu.name or "").removeprefix("NVIDIA "), *cells))
-    return table(rows, left=2)
+            text = DASH if found is None else f"{value_text(metric, found.mean)} ({value_text(metric, found.max)})"
+            cells.append(text)
+        rows.append((label(gpu), product_name(gpu.name or ""), *cells))
+    return aligned(rows, left=2)
 
 
 def usage_table(usage: Sequence[Usage], by: str) -> list[str]:
@@ -58,17 +57,17 @@ def usage_table(usage: Sequence[Usage], by: str) -> list[str]:
         (by.upper(), "GPU HOURS", "BUSY HOURS", "GiB HOURS", "LARGEST", "ENERGY (est.)", "PROCESSES")
     ]
     rows += [_used(use) for use in usage]
-    return table(rows, left=1)
+    return aligned(rows, left=1)
 
 
 def _used(use: Usage) -> tuple[str, ...]:
     return (
         clean(use.owner) if use.owner else "(none)",
         f"{use.gpu_hours:.2f}",
-        "–" if use.busy_hours is None else f"{use.busy_hours:.2f}",
-        "–" if use.memory_hours is None else f"{use.memory_hours:.1f}",
-        "–" if use.memory_most is None else size_text(use.memory_most),
-        "–" if use.energy is None else f"{use.energy / 3.6e6:.2f} kWh",
+        DASH if use.busy_hours is None else f"{use.busy_hours:.2f}",
+        DASH if use.memory_hours is None else f"{use.memory_hours:.1f}",
+        quantity_text("B", use.memory_most),
+        energy_text(use.energy),
         str(use.processes),
     )
 
@@ -76,27 +75,10 @@ def _used(use: Usage) -> tuple[str, ...]:
 def events_list(events: Sequence[Event], now: float) -> list[str]:
     """Return what happened, one line per event."""
     rows: list[Sequence[str]] = [("TIME", "KIND", "LASTED", "WHAT")]
-    rows += [(when(event.time), event.category, lasted_text(event, now), event_text(event)) for event in events]
-    return table(rows, left=4)
+    rows += [(moment_text(event.time), event.category, lasted_text(event, now), event_text(event)) for event in events]
+    return aligned(rows, left=4)
 
 
 def label(gpu: GpuIdentity) -> str:
     """Return the number of a GPU, or what a MIG instance is called."""
     return str(gpu.index) if gpu.index is not None else clean(gpu.uuid[:12])
-
-
-def when(moment: float) -> str:
-    """Write a time by this machine's clock."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
-
-
-def table(rows: Iterable[Sequence[str]], left: int) -> list[str]:
-    """Return rows as aligned lines, the first `left` columns to the left and the others to the right."""
-    rows = [*rows]
-    widths = [max(width(row[at]) for row in rows) for at in range(len(rows[0]))]
-    return [
-        "  ".join(
-            pad(cell, wide, right=at >= left) for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

@@ -274,6 +274,15 @@ _FIELD_NAMES = _lookup(FIELDS)
 _APP_FIELD_NAMES = _lookup(COMPUTE_APP_FIELDS)
 
 
+def query_fields(query: str) -> dict[str, Field]:
+    """Return the fields of one of nvidia-smi's queries, by every name it takes for them."""
+    if query in ("--query-gpu", "--query-compute-apps"):
+        return _FIELD_NAMES if query == "--query-gpu" else _APP_FIELD_NAMES
+    from .lists import list_fields
+
+    return list_fields(query)
+
+
 def field_named(name: str) -> Field:
     """Return the field of a GPU by any of nvidia-smi's names or by a key of the catalog; raise UnknownMetric otherwise."""
     return _named(name, _FIELD_NAMES, GPU_METRICS, Field, "--help-query-gpu")
@@ -301,13 +310,11 @@ def unsupported_fields() -> list[str]:
     return [field.name for field in FIELDS.values() if not field.key and not isinstance(field, SnapshotField)]
 
 
-def help_lines(apps: bool = False) -> list[str]:
-    """Return every field with all its names and its meaning."""
-    fields, metrics = (COMPUTE_APP_FIELDS, PROCESS_METRICS) if apps else (FIELDS, GPU_METRICS)
-    lines = [
-        f"Fields of {'--query-compute-apps' if apps else '--query-gpu'}; every key of `gpulse metrics` works, too."
-    ]
-    for field in fields.values():
+def help_lines(query: str = "--query-gpu") -> list[str]:
+    """Return every field of a query with all its names and its meaning."""
+    metrics = PROCESS_METRICS if query == "--query-compute-apps" else GPU_METRICS
+    lines = [f"Fields of {query}; every key of `gpulse metrics` works, too."]
+    for field in dict.fromkeys(query_fields(query).values()):
         names = " or ".join(f'"{name}"' for name in (field.name, *field.aliases))
         lines += ["", names, _help(field, metrics)]
     return lines

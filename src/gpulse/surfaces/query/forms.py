@@ -26,9 +26,19 @@ REASONS = {
 }
 
 
-def whole(value: float) -> str:
-    """Write a whole number."""
-    return f"{value:.0f}"
+def switch(on: str, off: str) -> Callable[[bool], str]:
+    """Return what writes true as the first word and false as the second."""
+    return lambda value: on if value else off
+
+
+whole = "{:.0f}".format
+watts = "{:.2f}".format
+pstate = "P{:.0f}".format
+enabled = switch("Enabled", "Disabled")
+yes = switch("Yes", "No")
+truth = switch("True", "False")
+validity = switch("valid", "invalid")
+bandwidth = switch("Degraded", "Full")  # of a fabric: whether it is degraded
 
 
 def mib(count: float) -> str:
@@ -36,44 +46,9 @@ def mib(count: float) -> str:
     return f"{-(-count // MIB):.0f}"
 
 
-def watts(value: float) -> str:
-    """Write watts with two digits."""
-    return f"{value:.2f}"
-
-
 def microseconds(value: float) -> str:
     """Write seconds as whole microseconds."""
     return f"{value * 1e6:.0f}"
-
-
-def enabled(on: bool) -> str:
-    """Write a switch."""
-    return "Enabled" if on else "Disabled"
-
-
-def yes(on: bool) -> str:
-    """Write a fact."""
-    return "Yes" if on else "No"
-
-
-def truth(on: bool) -> str:
-    """Write a finding."""
-    return "True" if on else "False"
-
-
-def validity(on: bool) -> str:
-    """Write what a checksum says."""
-    return "valid" if on else "invalid"
-
-
-def bandwidth(degraded: bool) -> str:
-    """Write how much of a fabric is left."""
-    return "Degraded" if degraded else "Full"
-
-
-def pstate(number: float) -> str:
-    """Write a performance state."""
-    return f"P{number:.0f}"
 
 
 def hexadecimal(digits: int) -> Callable[[float], str]:

@@ -50,10 +50,11 @@ def shows_processes(sections: tuple[str, ...] = ()) -> bool:
 
 
 class Log(View):
-    """The log of some sections, or with none the whole; as text or as XML."""
+    """The log of some sections, or with none the whole; as text or as XML, which can `embed` its document type."""
 
-    def __init__(self, sections: tuple[str, ...] = (), *, xml: bool = False) -> None:
+    def __init__(self, sections: tuple[str, ...] = (), *, xml: bool = False, embed: bool = False) -> None:
         self._sections = sections
+        self._embed = embed
         self._xml = xml
         names = log_keys(sections)
         self._fields = {name: field_named(name) for name in names}
@@ -67,5 +68,5 @@ class Log(View):
             return self._fields[name].text(QueryRow(snapshot, gpu))
 
         if self._xml:
-            return log_xml(snapshot, value, self._sections).split("\n")[:-1]
+            return log_xml(snapshot, value, self._sections, embed=self._embed).split("\n")[:-1]
         return log_text(snapshot, value, self._sections)

@@ -111,7 +111,7 @@ class LogLine(LogEntry):
         found = [gpu.get(key) for key in self.keys]
         for key, one in zip(self.keys, found, strict=True):
             if one is None:
-                return plain(missing_text(gpu.gap(key)))
+                return plain(missing_text(gpu.gap(key), self.missing))
         return clean((self.form or str)(*found)), True
 
     def names(self) -> Iterator[str]:

@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 from .field import MIB
+from .forms import spelt, whole
 from .log_line import Group, LogEntry, LogLine
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def celsius(text: str) -> str:
-    """Write a temperature a query gives without its unit."""
-    return f"{text} C"
-
-
-def degrees(value: float) -> str:
-    """Write a temperature."""
-    return f"{value:.0f} C"
-
-
-def lanes(text: str) -> str:
-    """Write the width of a link."""
-    return f"{text}x"
+celsius = "{} C".format  # of a text that a query gives without its unit
+lanes = "{}x".format
+banks = "{} bank(s)".format
+degrees = "{:.0f} C".format
+megahertz = "{:.0f} MHz".format
+watts = "{:.2f} W".format
 
 
-def banks(text: str) -> str:
-    """Write a number of memory banks."""
-    return f"{text} bank(s)"
+def threshold(label: str, tag: str, key: str, *, since: str = "", before: str = "") -> LogLine:
+    """Return the line of a temperature that does not change."""
+    return LogLine(label, tag, keys=(key,), form=degrees, since=since, before=before)
 
 
 def kilobytes(rate: float) -> str:
     """Write a rate."""
     return f"{rate / 1000:.0f} KB/s"
-
-
-def megahertz(value: float) -> str:
-    """Write a clock."""
-    return f"{value:.0f} MHz"
-
-
-def watts(value: float) -> str:
-    """Write a power."""
-    return f"{value:.2f} W"
 
 
 def full_mib(count: float) -> str:
@@ -49,11 +36,6 @@ def full_mib(count: float) -> str:
 def rest(total: float, used: float) -> str:
     """Write what is left of a total, so that the MiB add up."""
     return f"{total // MIB - used // MIB:.0f} MiB"
-
-
-def whole(value: float) -> str:
-    """Write a whole number."""
-    return f"{value:.0f}"
 
 
 def generation(name: str) -> str:
@@ -76,10 +58,57 @@ def accounted(mode: str) -> str:
     return "None" if mode == "Disabled" else "N/A"
 
 
-def samples(title: str, section: str) -> Group:
-    """Return the statistics of a sampled value: gpulse takes none from the driver, which nvidia-smi calls Not Found."""
-    labels = ("Duration", "Number of Samples", "Max", "Min", "Avg")
-    return Group(title, "", *(LogLine(each, "", missing="Not Found") for each in labels), sections=section, asked=True)
+def samples(title: str, section: str, key: str, unit: str) -> Group:
+    """Return the statistics of the samples that the driver keeps; where it keeps none, nvidia-smi says Not Found."""
+    digits = 2 if unit == "W" else 0
+
+    def line(label: str, form: Callable[[Sequence[float]], str]) -> LogLine:
+        return LogLine(label, "", keys=(key,), form=form, missing="Not Found")
+
+    def value(at: int) -> Callable[[Sequence[float]], str]:
+        return lambda kept: f"{kept[at] if digits else int(kept[at]):.{digits}f} {unit}"
+
+    return Group(
+        title,
+        "",
+        line("Duration", lambda kept: f"{kept[0]:.2f} sec"),
+        line("Number of Samples", lambda kept: f"{kept[1]:.0f}"),
+        line("Max", value(2)),
+        line("Min", value(3)),
+        line("Avg", value(4)),
+        sections=section,
+        asked=True,
+    )
+
+
+def hexadecimal(value: float) -> str:
+    """Write a number in hex."""
+    return f"0x{int(value):x}"
+
+
+def board(on: bool) -> str:
+    """Write a fact about the board."""
+    return "Yes" if on else "No"
+
+
+def onoff(on: bool) -> str:
+    """Write a switch."""
+    return "On" if on else "Off"
+
+
+def able(on: bool) -> str:
+    """Write a capability."""
+    return "enabled" if on else "disabled"
+
+
+def latency(seconds: float) -> str:
+    """Write a time as whole microseconds."""
+    return f"{seconds * 1e6:.0f}"
+
+
+virtualization = spelt(
+    {"pass_through": "Pass-Through", "vgpu": "VGPU", "host_vgpu": "Host VGPU", "host_vsga": "Host VSGA"}
+)
 
 
 def reason(label: str, name: str, deeper: bool = False) -> LogLine:
@@ -170,16 +199,23 @@ def bar1(sections: str = "") -> Group:
     )  # fmt: skip
 
 
+def _engine(name: str, key: str) -> LogLine:
+    return LogLine(f"{name} count", f"{name.lower().replace(' ', '_')}_count", keys=(key,), form=whole)
+
+
 # fmt: off
-_ENGINES = ("Multiprocessor", "Copy Engine", "Encoder", "Decoder", "OFA", "JPG")
+_ENGINES = {
+    "Multiprocessor": "mig_multiprocessors", "Copy Engine": "mig_copy_engines", "Encoder": "mig_encoders",
+    "Decoder": "mig_decoders", "OFA": "mig_ofas", "JPG": "mig_jpegs",
+}
 INSTANCE: tuple[LogEntry, ...] = (
     LogLine("Index", "index", keys=("index",), form=whole),
     LogLine("GPU Instance ID", "gpu_instance_id", keys=("gpu_instance",), form=whole),
     LogLine("Compute Instance ID", "compute_instance_id", keys=("compute_instance",), form=whole),
     Group("Device Attributes", "device_attributes",
-        Group("Shared", "shared", *(LogLine(f"{each} count", f"{each.lower().replace(' ', '_')}_count") for each in _ENGINES))),
+        Group("Shared", "shared", *(_engine(each, key) for each, key in _ENGINES.items()))),
     Group("ECC Errors", "ecc_error_count",
-        Group("Volatile", "volatile_count", LogLine("SRAM Uncorrectable", "sram_uncorrectable"))),
+        Group("Volatile", "volatile_count", LogLine("SRAM Uncorrectable", "sram_uncorrectable", keys=("ecc_uncorrected",), form=whole))),
     memory(),
     bar1(),
 )

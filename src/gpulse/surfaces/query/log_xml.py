@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .log_dtd import NAME, dtd
 from .log_line import Clocks, Group, Instances, LogLine, Processes, plain
 from .log_table import TABLE
 from .log_text import attached, header
@@ -14,14 +15,17 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from .log_line import LogEntry, ValueOf
 
-_HEAD = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">\n<nvidia_smi_log>'
+_HEAD = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log {}>\n<nvidia_smi_log>'
 TAB = "\t"
 _PROCESS_TAGS = ("gpu_instance_id", "compute_instance_id", "pid", "type", "process_name", "used_memory")
 
 
-def log_xml(snapshot: Snapshot, value: ValueOf, sections: tuple[str, ...] = ()) -> str:
-    """Return the document; no sections means the whole of it. Plain ASCII, so that no terminal's encoding can break it."""
-    lines = [_HEAD]
+def log_xml(snapshot: Snapshot, value: ValueOf, sections: tuple[str, ...] = (), *, embed: bool = False) -> str:
+    """Return the document; no sections means the whole of it, `embed` puts its type into it.
+
+    Plain ASCII, so that no terminal's encoding can break it.
+    """
+    lines = [_HEAD.format("[\n" + "\n".join(dtd()) + "\n]" if embed else f'SYSTEM "{NAME}"')]
     lines += [_line(1, label.lower().replace(" ", "_"), text) for label, text in header(snapshot)]
     lines.append(_line(1, "attached_gpus", attached(snapshot, value)))
     shown = [entry for entry in TABLE if entry.chosen(sections, xml=True)]

@@ -1,4 +1,4 @@
-"""Scrolling columns: a line a GPU or a process at each sample, as dmon and pmon write them."""
+"""Scrolling columns, one line per GPU or process and sample, as dmon and pmon write them."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ def _mb(count: float) -> float:
     return count // MIB
 
 
+def _started_mb(count: float) -> float:
+    return -(-count // MIB)
+
+
 def _decimal_mb(count: float) -> float:
     return count // 1_000_000
 
@@ -65,7 +69,7 @@ DEVICE = (
     ScrollColumn("ofa", "%", "ofa_utilization", "u"),
     ScrollColumn("mclk", "MHz", "clock_memory", "c"),
     ScrollColumn("pclk", "MHz", "clock_sm", "c"),
-    ScrollColumn("fb", "MB", "memory_used", "m", _mb),
+    ScrollColumn("fb", "MB", "memory_used", "m", _started_mb),
     ScrollColumn("bar1", "MB", "bar1_used", "m", _mb),
     ScrollColumn("ccpm", "MB", "memory_protected_used", "m", _mb),
     ScrollColumn("sbecc", "errs", "ecc_corrected", "e"),
@@ -115,7 +119,12 @@ def device_header(shown: Sequence[ScrollColumn]) -> list[str]:
 def device_rows(snapshot: Snapshot, shown: Sequence[ScrollColumn]) -> Iterator[str]:
     """Return dmon's line for every GPU."""
     for gpu in snapshot.gpus:
-        yield f"{_index(gpu):>5}" + "".join(f"{column.text(gpu):>7}" for column in shown) + " "
+        yield f"{gpu_index(gpu):>5}{device_cells(gpu, shown)}"
+
+
+def device_cells(gpu: Gpu, shown: Sequence[ScrollColumn]) -> str:
+    """Return the cells of dmon's line for one GPU, without its index."""
+    return "".join(f"{column.text(gpu):>7}" for column in shown) + " "
 
 
 def process_header(shown: Sequence[ScrollColumn]) -> list[str]:
@@ -128,16 +137,22 @@ def process_header(shown: Sequence[ScrollColumn]) -> list[str]:
 def process_rows(snapshot: Snapshot, shown: Sequence[ScrollColumn]) -> Iterator[str]:
     """Return pmon's line for every process, and a line of dashes for a GPU without any."""
     for gpu in snapshot.gpus:
-        processes = [*gpu.all_processes()]
-        for process in processes:
-            name = clean(process.name or "-")
-            yield (
-                f"{_index(gpu):>5}{_number(process, Process.pid.key):>11}{clean(process.type or '-'):>6}"
-                + "".join(f"{_text(column, gpu, process):>7}" for column in shown)
-                + f"    {name:<15}"
-            )
-        if not processes:
-            yield f"{_index(gpu):>5}{'-':>11}{'-':>6}" + "".join(f"{'-':>7}" for _ in shown) + f"    {'-':<15}"
+        for cells in process_cells(gpu, shown):
+            yield f"{gpu_index(gpu):>5}{cells}"
+
+
+def process_cells(gpu: Gpu, shown: Sequence[ScrollColumn]) -> Iterator[str]:
+    """Return the cells of pmon's lines for one GPU, without its index."""
+    processes = [*gpu.all_processes()]
+    for process in processes:
+        name = clean(process.name or "-")
+        yield (
+            f"{_number(process, Process.pid.key):>11}{clean(process.type or '-'):>6}"
+            + "".join(f"{_text(column, gpu, process):>7}" for column in shown)
+            + f"    {name:<15}"
+        )
+    if not processes:
+        yield f"{'-':>11}{'-':>6}" + "".join(f"{'-':>7}" for _ in shown) + f"    {'-':<15}"
 
 
 def _text(column: ScrollColumn, gpu: Gpu, process: Process) -> str:
@@ -147,7 +162,8 @@ def _text(column: ScrollColumn, gpu: Gpu, process: Process) -> str:
     return "0" if gpu.get(column.key) == 0 else "-"
 
 
-def _index(gpu: Gpu) -> str:
+def gpu_index(gpu: Gpu) -> str:
+    """Return the index of a GPU, a dash where it has none."""
     return _number(gpu, Gpu.index.key)
 
 

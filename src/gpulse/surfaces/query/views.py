@@ -10,7 +10,7 @@ from ...model.metric import Number
 from ...model.select import Wanted
 from ...model.snapshot import Snapshot
 from ...present.exposition import exposition
-from ...present.text import clean, pad, width
+from ...present.text import aligned, clean
 from . import scroll
 from .field import ProcessField, QueryRow
 
@@ -41,7 +41,7 @@ class View:
 
 
 class Csv(View):
-    """nvidia-smi's CSV: a line a GPU, or with `apps` a line a process."""
+    """nvidia-smi's CSV, one line per GPU, or with `apps` one per compute process."""
 
     def __init__(self, asked: Asked, *, header: bool = True, units: bool = True, apps: bool = False) -> None:
         self._asked = asked
@@ -55,9 +55,11 @@ class Csv(View):
 
     def lines(self, snapshot: Snapshot) -> list[str]:
         return [
-            ", ".join(clean(field.text(row, self._units)) for _, field in self._asked)
-            for row in rows(snapshot, self._apps)
+            ", ".join(clean(field.text(row, self._units)) for _, field in self._asked) for row in self._rows(snapshot)
         ]
+
+    def _rows(self, snapshot: Snapshot) -> list[QueryRow]:
+        return rows(snapshot, self._apps)
 
 
 class TableView(View):
@@ -74,12 +76,8 @@ class TableView(View):
             [clean(field.text(row, self._units)) for _, field in self._asked] for row in rows(snapshot, self._apps)
         ]
         titles = [name for name, _ in self._asked]
-        widths = [max([width(title), *(width(row[at]) for row in cells)]) for at, title in enumerate(titles)]
         right = [isinstance(_metric(field), Number) for _, field in self._asked]
-        return [
-            "  ".join(pad(text, room, side) for text, room, side in zip(row, widths, right, strict=True)).rstrip()
-            for row in [titles, *cells]
-        ]
+        return aligned([titles, *cells], right=right)
 
 
 class Json(View):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...analysis.cadence import Cadence
+from ...analysis.energy import Meter
 from ...analysis.events import EventDetector
 from ...analysis.tally import Tally
 from ...errors import RecordingError
 from ...model.event import Event
-from .energy import Meter
+from ...model.presets import CURVES, HOST_CURVES
 from .plausibility import believed
 from .processes import Uses
 from .run import Run
@@ -23,25 +24,10 @@ if TYPE_CHECKING:
     from ...sinks.base import Mark
     from .recorded_samples import RecordedSample
 
-GPU_SERIES = (
-    *(
-        "utilization",
-        "sm_active",
-        "tensor_active",
-        "dram_active",
-        "memory_used",
-        "power_draw",
-        "temperature",
-        "clock_sm",
-    ),
-    *("pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx"),
-)
-HOST_SERIES = ("cpu_percent", "iowait", "memory_used", "disk_read", "disk_write", "net_rx", "net_tx")
 _MOST_EVENTS = 5000
 _MOST_MARKS = 2000
 _NEAR = 60.0  # seconds from the run within which a mark belongs to it
 _MOST_SERIES = 20  # that a training may add
-_TELLING = 1.0  # seconds a window must last for its energy to mean something: the counter moves every 0.1 s
 
 
 def account(moments: Iterable[RecordedSample], name: str) -> Run:
@@ -142,10 +128,6 @@ class _Account:
             phases.append(phase.tally.summary(name, phase.seconds))
             phases[-1].calls = phase.calls
         summary.phases = tuple(phases)
-        for each in (summary, *phases):
-            if each.seconds < _TELLING:
-                for gpu in each.gpus:
-                    gpu.energy = None
         return summary
 
     def _label(self, at: int, gpu: Gpu) -> str:
@@ -167,10 +149,10 @@ class _Account:
         timeline.begin(moment.snapshot.time, late)
         for label, gpu in gpus:
             where = f"gpu {label}"
-            for key in GPU_SERIES:
+            for key in CURVES:
                 if isinstance(value := gpu.get(key), (int, float)):
                     timeline.add(where, key, value)
-        for key in HOST_SERIES:
+        for key in HOST_CURVES:
             if isinstance(value := host.get(key), (int, float)):
                 timeline.add("host", key, value)
         for tag, value in moment.values.items():

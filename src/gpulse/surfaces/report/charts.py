@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...model.catalog import GPU_METRICS, HOST_METRICS
-from .account import GPU_SERIES
+from ...model.presets import CURVES
+from ...present.quantities import quantity_text
 from .timeline import TimelineSeries
-from .wording import value_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ReportChart:
         full = [at for at, count in enumerate(trace.counts) if count]
         mean = sum(trace.sums[at] for at in full) / sum(trace.counts[at] for at in full)
         low, high = min(trace.lows[at] for at in full), max(trace.highs[at] for at in full)
-        words = (value_in(self.unit, value) for value in (mean, low, high))
+        words = (quantity_text(self.unit, value) for value in (mean, low, high))
         return "{}: mean {}, from {} to {}".format(line.name, *words)
 
     def to_plain(self, lengths: Sequence[int]) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class Strip:
 def run_charts(run: Run) -> list[ReportChart]:
     """Return the charts of one run, those that have something to show."""
     charts = []
-    for key in GPU_SERIES:
+    for key in CURVES:
         lines = [
             ChartLine(f"GPU {label}", trace, at, gpu=label)
             for at, label in enumerate(run.labels)
@@ -170,7 +170,7 @@ def run_strips(run: Run, charts: Sequence[ReportChart]) -> list[Strip]:
 def both_charts(runs: Sequence[Run], names: Sequence[str]) -> list[ReportChart]:
     """Return the charts of two runs over each other: the mean of each run's GPUs, with the least and the most of them."""
     charts = []
-    for key in GPU_SERIES:
+    for key in CURVES:
         lines = [
             ChartLine(name, _together(run, key), at, run=at)
             for at, (run, name) in enumerate(zip(runs, names, strict=True))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ...model.event import SEVERITY
+from ...present.quantities import DASH, energy_text, quantity_text, seconds_text
 from ...present.text import Untrusted
 from ...present.words import short_name
 from ...units import duration_text, size_text
 from .charts import both_charts
-from .document import MISSING, Charts, Document, Lines, Loud, TableBlock
+from .document import Charts, Document, Lines, Loud, TableBlock
 from .pages import idle_share, peak_of, subtitle
-from .wording import energy_text, number, time_text, value_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ class Difference:
         return [self.title, self._written(self.before), self._written(self.after), self._change()]
 
     def _written(self, value: float | None) -> str:
-        return MISSING if value is None else self._text(value)
+        return DASH if value is None else self._text(value)
 
     def _change(self) -> str:
         if self.before is None or self.after is None:
-            return MISSING
+            return DASH
         gap = self.after - self.before
         if not gap:
             return "same"
@@ -126,7 +126,7 @@ def differences(first: Run, second: Run) -> list[Difference]:
     """Return all figures that at least one of the runs has, and not as zero."""
     one, two = first.summary, second.summary
     found = [
-        Difference("Duration", (one.seconds, two.seconds), time_text, floor=1.0),
+        Difference("Duration", (one.seconds, two.seconds), seconds_text, floor=1.0),
         Difference("Steps per second", (one.steps_per_second, two.steps_per_second), "{:.3g}/s".format),
         Difference("Items per second", (one.items_per_second, two.items_per_second), "{:.4g}/s".format),
         Difference("Waiting for data", (_waited(first), _waited(second)), "{:.0f} %".format, floor=1.0),
@@ -134,7 +134,7 @@ def differences(first: Run, second: Run) -> list[Difference]:
             Difference(
                 title,
                 (first.mean(key), second.mean(key)),
-                lambda value, unit=unit: value_in(unit, value),  # type: ignore[misc]
+                lambda value, unit=unit: quantity_text(unit, value),  # type: ignore[misc]
                 (_noise(first, key) ** 2 + _noise(second, key) ** 2) ** 0.5,
                 floor,
             )
@@ -142,7 +142,7 @@ def differences(first: Run, second: Run) -> list[Difference]:
         ),
         Difference("Peak memory", (_peak(first), _peak(second)), size_text, floor=256 << 20),
         Difference("Energy", (one.energy, two.energy), energy_text, floor=36.0),
-        Difference("Energy per step", (_per_step(first), _per_step(second)), _joules),
+        Difference("Energy per step", (_per_step(first), _per_step(second)), energy_text),
         Difference("Idle", (idle_share(one), idle_share(two)), "{:.0f} %".format, floor=1.0),
         Difference("Throttled (worst GPU)", (_held(first), _held(second)), duration_text, floor=1.0),
         Difference("Host CPU", (_host(first), _host(second)), "{:.0f} %".format, floor=1.0),
@@ -205,9 +205,9 @@ def _gpu_pairs(first: Run, second: Run) -> TableBlock:
         for label, a, b in zip(first.labels, one, two, strict=True):
             means = [gpu.stats[key].mean if key in gpu.stats else None for gpu in (a, b)]
             powers = [gpu.stats["power_draw"].mean if "power_draw" in gpu.stats else None for gpu in (a, b)]
-            peaks = [MISSING if gpu.peak_memory is None else size_text(gpu.peak_memory) for gpu in (a, b)]
-            activity = [number(mean, "%") for mean in means]
-            rows.append([label, *activity, *peaks, *(number(watts, "W") for watts in powers)])
+            peaks = [quantity_text("B", gpu.peak_memory) for gpu in (a, b)]
+            activity = [quantity_text("%", mean) for mean in means]
+            rows.append([label, *activity, *peaks, *(quantity_text("W", watts) for watts in powers)])
     name = "SM" if key == "sm_active" else "Util."
     header = ("GPU", f"{name} A", f"{name} B", "Peak memory A", "Peak memory B", "Power A", "Power B")
     return TableBlock("GPU by GPU", header, rows, caption="GPUs by index.")
@@ -217,10 +217,10 @@ def _machines(first: Run, second: Run) -> list[list[Cell]]:
     keys = dict.fromkeys([*first.last.driver, *second.last.driver])
     names = {"version": "Driver", "cuda": "CUDA"}
     rows: list[list[Cell]] = [
-        ["Machine", Untrusted(first.last.host.name or MISSING), Untrusted(second.last.host.name or MISSING)]
+        ["Machine", Untrusted(first.last.host.name or DASH), Untrusted(second.last.host.name or DASH)]
     ]
     for key in keys:
-        pair = (Untrusted(first.last.driver.get(key, MISSING)), Untrusted(second.last.driver.get(key, MISSING)))
+        pair = (Untrusted(first.last.driver.get(key, DASH)), Untrusted(second.last.driver.get(key, DASH)))
         rows.append([names.get(key, Untrusted(key)), *pair])
     return rows
 
@@ -238,10 +238,6 @@ def _peak(run: Run) -> float | None:
 def _per_step(run: Run) -> float | None:
     summary = run.summary
     return summary.energy / summary.steps if summary.energy is not None and summary.steps else None
-
-
-def _joules(value: float) -> str:
-    return f"{value:,.0f} J" if value >= 100 else f"{value:.3g} J"
 
 
 def _held(run: Run) -> float | None:

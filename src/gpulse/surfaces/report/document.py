@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...present.quantities import DASH
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +55,7 @@ class TableBlock:
         wide: Sequence[str] = (),
         styles: dict[int, str] | None = None,
     ) -> None:
-        kept = [at for at in range(len(header)) if any(row[at] not in ("", MISSING) for row in rows)]
+        kept = [at for at in range(len(header)) if any(row[at] not in ("", DASH) for row in rows)]
         self.title = title
         self.caption = caption
         self.header = [header[at] for at in kept]
@@ -79,9 +81,6 @@ class Document:
         self.title = title
         self.subtitle = subtitle
         self.blocks = blocks
-
-
-MISSING = "–"
 
 
 def plain(cell: Cell) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...present.text import Untrusted, clean, pad, width
+from ...present.text import Untrusted, clean, column_widths, pad, width
 from .document import Charts, Lines, Loud, TableBlock, Tiles
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ def _part(text: str) -> str:
 
 def _table(header: list[str], rows: list[list[Cell]], numeric: list[bool]) -> str:
     texts = [list(header), *([_inline(cell) for cell in row] for row in rows)]
-    widths = [max(3, *(width(row[at]) for row in texts)) for at in range(len(header))]
+    widths = column_widths(texts, 3)
     rule = [f"{'-' * (wide - 1)}:" if right else "-" * wide for wide, right in zip(widths, numeric, strict=True)]
     lines = [texts[0], rule, *texts[1:]]
     return "\n".join(

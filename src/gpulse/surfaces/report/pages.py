@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from ...present.events import event_parts, event_style, lasted_text, ranges
-from ...present.text import Untrusted
-from ...present.words import short_name
-from ...units import duration_text, size_text
-from .charts import run_charts, run_strips
-from .document import MISSING, Charts, Document, Lines, TableBlock, Tiles, plain
-from .wording import (
+from ...present.events import event_parts, event_style, lasted_text
+from ...present.quantities import (
+    DASH,
     clock_text,
-    date_text,
     elapsed_text,
     energy_text,
-    mark_text,
-    number,
-    throttled_text,
-    time_text,
-    value_in,
+    moment_text,
+    quantity_text,
+    seconds_text,
 )
+from ...present.text import Untrusted
+from ...present.words import of, ranges, short_name
+from ...units import duration_text, size_text
+from .charts import run_charts, run_strips
+from .document import Charts, Document, Lines, TableBlock, Tiles, plain
+from .wording import mark_text, throttled_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def run_document(run: Run, title: str = "") -> Document:
 def subtitle(run: Run) -> Cell:
     """Return where and when it was."""
     host = (Untrusted(run.last.host.name), " · ") if run.last.host.name else ()
-    return (*host, f"{date_text(run.start)} to {clock_text(run.end)}")
+    return (*host, f"{moment_text(run.start, utc=True)} to {clock_text(run.end, utc=True)}")
 
 
 def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
@@ -76,22 +75,22 @@ def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
     busy = run.mean(run.activity)
     use = run.mean("utilization")
     found: list[tuple[str, Cell, Cell]] = [
-        ("Duration", time_text(summary.seconds), samples + lost),
+        ("Duration", seconds_text(summary.seconds), samples + lost),
         ("GPUs", str(len(summary.gpus)), Untrusted(", ".join(dict.fromkeys(short_name(gpu) for gpu in run.last.gpus)))),
         (
             f"{_ACTIVITY[run.activity]}, mean",
-            number(busy, "%"),
-            f"utilization {number(use, '%')}" if use is not None and run.activity != "utilization" else "",
+            quantity_text("%", busy),
+            f"utilization {quantity_text('%', use)}" if use is not None and run.activity != "utilization" else "",
         ),
         ("Peak memory", *_peak(run)),
         ("Energy", energy_text(summary.energy), _mean_power(run)),
-        ("Idle", number(idle_share(summary), "%"), "of GPU time below 5 % utilization"),
+        ("Idle", quantity_text("%", idle_share(summary)), "of GPU time below 5 % utilization"),
         ("Throttled", *_throttled(run)),
     ]
     if summary.steps_per_second is not None:
         wait = f", waiting for data {100 * summary.waited / summary.seconds:.0f} %" if summary.waited else ""
         found.append(("Steps", f"{summary.steps_per_second:.3g}/s", f"{summary.steps:,} steps{wait}"))
-    return [tile for tile in found if tile[1] != MISSING]
+    return [tile for tile in found if tile[1] != DASH]
 
 
 def idle_share(summary: Summary) -> float | None:
@@ -117,7 +116,7 @@ def gpu_table(run: Run) -> TableBlock:
 def _gpu_row(label: str, gpu: GpuSummary) -> list[Cell]:
     def figure(key: str, which: str, unit: str) -> str:
         stats = gpu.stats.get(key)
-        return MISSING if stats is None else value_in(unit, getattr(stats, which))
+        return quantity_text(unit, None if stats is None else getattr(stats, which))
 
     return [
         label if gpu.state == "ok" else f"{label} ({gpu.state})",
@@ -126,15 +125,15 @@ def _gpu_row(label: str, gpu: GpuSummary) -> list[Cell]:
         figure("sm_active", "p95", "%"),
         figure("tensor_active", "mean", "%"),
         figure("dram_active", "mean", "%"),
-        MISSING if gpu.peak_memory is None else size_text(gpu.peak_memory),
+        quantity_text("B", gpu.peak_memory),
         figure("power_draw", "mean", "W"),
         figure("power_draw", "max", "W"),
         figure("temperature", "max", "°C"),
         figure("clock_sm", "mean", "MHz"),
         figure("pcie_rx", "mean", "B/s"),
         energy_text(gpu.energy),
-        number(gpu.idle_share, "%"),
-        MISSING if gpu.power_capped < 1 else duration_text(gpu.power_capped),
+        quantity_text("%", gpu.idle_share),
+        DASH if gpu.power_capped < 1 else duration_text(gpu.power_capped),
         throttled_text(gpu),
     ]
 
@@ -148,13 +147,13 @@ def _phase_table(summary: Summary) -> TableBlock:
             [
                 Untrusted(phase.name),
                 str(phase.calls),
-                time_text(phase.seconds),
-                number(100 * phase.seconds / max(summary.seconds, 1e-9), "%"),
-                MISSING if phase.steps_per_second is None else f"{phase.steps_per_second:.3g}",
-                number(100 * phase.waited / max(phase.seconds, 1e-9), "%") if phase.waited else MISSING,
-                number(busy, "%"),
-                number(use, "%"),
-                MISSING if peak is None else size_text(peak[1].peak_memory or 0.0),
+                seconds_text(phase.seconds),
+                quantity_text("%", 100 * phase.seconds / max(summary.seconds, 1e-9)),
+                DASH if phase.steps_per_second is None else f"{phase.steps_per_second:.3g}",
+                quantity_text("%", 100 * phase.waited / max(phase.seconds, 1e-9)) if phase.waited else DASH,
+                quantity_text("%", busy),
+                quantity_text("%", use),
+                quantity_text("B", None if peak is None else peak[1].peak_memory),
                 energy_text(phase.energy),
             ]
         )
@@ -182,16 +181,16 @@ def _process_table(run: Run) -> TableBlock:
         owner = process.job or process.pod or process.container
         rows.append(
             [
-                Untrusted(process.user) if process.user else MISSING,
+                Untrusted(process.user) if process.user else DASH,
                 Untrusted(process.name or "?"),
-                MISSING if process.pid is None else f"{process.pid:.0f}",
+                DASH if process.pid is None else f"{process.pid:.0f}",
                 ranges(use.gpus),
-                f"{elapsed_text(use.first - run.start)} to {elapsed_text(use.last - run.start)}",
-                MISSING if use.peak is None else size_text(use.peak),
-                number(use.share, "%"),
+                f"{elapsed_text(int(use.first - run.start))} to {elapsed_text(int(use.last - run.start))}",
+                quantity_text("B", use.peak),
+                quantity_text("%", use.share),
                 f"{use.hours:.2f}" if use.hours >= 0.1 else f"{use.hours:.4f}",
-                Untrusted(owner) if owner else MISSING,
-                Untrusted(_cut(process.command)) if process.command else MISSING,
+                Untrusted(owner) if owner else DASH,
+                Untrusted(_cut(process.command)) if process.command else DASH,
             ]
         )
     header = ("User", "Program", "PID", "GPU", "Seen", "Peak memory", "SM share", "GPU-hours", "Job", "Command")
@@ -215,7 +214,8 @@ def _event_table(run: Run) -> TableBlock:
     found.sort(key=lambda one: one[0])
     kept = found[:_MOST_ROWS]
     rows: list[list[Cell]] = [
-        [elapsed_text(time - run.start), clock_text(time), lasted, text] for time, _, lasted, text in kept
+        [elapsed_text(int(time - run.start)), clock_text(time, utc=True), lasted, text]
+        for time, _, lasted, text in kept
     ]
     more = len(found) - len(kept)
     return TableBlock(
@@ -260,12 +260,12 @@ def machine_table(run: Run) -> TableBlock:
 def _peak(run: Run) -> tuple[str, str]:
     found = peak_of(run.summary)
     if found is None:
-        return MISSING, ""
+        return DASH, ""
     at, gpu = found
     total, peak = gpu.memory_total, gpu.peak_memory or 0.0
     if total is None:
         return size_text(peak), f"on GPU {run.labels[at]}"
-    return f"{size_text(peak, total, False)}/{size_text(total)}", f"{100 * peak / total:.0f} % of GPU {run.labels[at]}"
+    return of(peak, total), f"{100 * peak / total:.0f} % of GPU {run.labels[at]}"
 
 
 def _mean_power(run: Run) -> str:

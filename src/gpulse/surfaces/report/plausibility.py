@@ -1,10 +1,10 @@
-"""Numbers nobody should believe, taken out: a recording may hold anything."""
+"""Implausible numbers taken out of a snapshot: a recording may hold anything."""
 
 from __future__ import annotations
 
 from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu
-from ...model.metric import Number
 from ...model.snapshot import Snapshot
+from ...sampling.assemble import corrections
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,19 +15,10 @@ if TYPE_CHECKING:
 
     Some = TypeVar("Some", bound=Reading)
 
-MOST = 1e18  # what no metric passes, whatever its own bounds: sums over a year stay finite
-
-
-def _bounds(metrics: Mapping[str, Metric]) -> dict[str, tuple[float, float]]:
-    return {key: (metric.low, min(metric.high, MOST)) for key, metric in metrics.items() if isinstance(metric, Number)}
-
-
-_GPU, _HOST, _PROCESS = map(_bounds, (GPU_METRICS, HOST_METRICS, PROCESS_METRICS))
-
 
 def believed(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot without values outside their metric's bounds; the same one when all are inside."""
-    host = _believed(snapshot.host, _HOST)
+    """Return the snapshot without implausible values; the same one when all are plausible."""
+    host = _believed(snapshot.host, HOST_METRICS)
     gpus = tuple(_gpu(gpu) for gpu in snapshot.gpus)
     if host is snapshot.host and all(new is old for new, old in zip(gpus, snapshot.gpus, strict=True)):
         return snapshot
@@ -35,8 +26,8 @@ def believed(snapshot: Snapshot) -> Snapshot:
 
 
 def _gpu(gpu: Gpu) -> Gpu:
-    sound = _believed(gpu, _GPU)
-    processes = tuple(_believed(process, _PROCESS) for process in gpu.processes)
+    sound = _believed(gpu, GPU_METRICS)
+    processes = tuple(_believed(process, PROCESS_METRICS) for process in gpu.processes)
     instances = tuple(_gpu(instance) for instance in gpu.instances)
     parts = (*processes, *instances)
     if sound is gpu and all(new is old for new, old in zip(parts, (*gpu.processes, *gpu.instances), strict=True)):
@@ -46,10 +37,6 @@ def _gpu(gpu: Gpu) -> Gpu:
     )
 
 
-def _believed(reading: Some, bounds: Mapping[str, tuple[float, float]]) -> Some:
-    bad = [
-        key
-        for key, value in reading.items()
-        if key in bounds and isinstance(value, (int, float)) and not bounds[key][0] <= value <= bounds[key][1]
-    ]
-    return reading.replace(**dict.fromkeys(bad)) if bad else reading
+def _believed(reading: Some, metrics: Mapping[str, Metric]) -> Some:
+    found = corrections(reading.items(), metrics)
+    return reading.replace(**found) if found else reading

@@ -10,9 +10,9 @@ from ...model.codec import from_plain
 from ...model.metric import Number, Text
 from ...model.select import choose_gpus
 from ...model.snapshot import Snapshot
+from ...sampling.assemble import MOST
 from ...sinks.base import Mark
-from ...store.recording import open_text
-from .plausibility import MOST
+from ...store.recording import read_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,13 +57,7 @@ def recorded(path: str) -> Iterator[RecordedSample]:
 
     A last line without its end is left out when it cannot be read, as after a crash of the writer.
     """
-    try:
-        with open_text(path) as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip() and (moment := _moment(path, number, line)) is not None:
-                    yield moment
-    except OSError as error:
-        raise RecordingError(f"{path} cannot be read: {error.strerror or error}.") from None
+    return read_lines(path, _moment)
 
 
 def remembered(start: float, end: float, path: str | None = None) -> Iterator[RecordedSample]:
@@ -109,17 +103,12 @@ def of_gpus(
         yield moment
 
 
-def _moment(path: str, number: int, line: bytes) -> RecordedSample | None:
+def _moment(line: str) -> RecordedSample:
     try:
-        try:
-            plain = json.loads(line.decode("utf-8", "replace"))
-        except (ValueError, RecursionError) as error:
-            raise RecordingError(f"this line is not JSON ({error}).") from None
-        return _with_extras(from_plain(plain), plain)
-    except RecordingError as error:
-        if not line.endswith(b"\n"):
-            return None
-        raise RecordingError(f"{path}, line {number}: {error.message}", error.remedy) from None
+        plain = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RecordingError(f"this line is not JSON ({error}).") from None
+    return _with_extras(from_plain(plain), plain)
 
 
 def _with_extras(snapshot: Snapshot, plain: Mapping[str, Any]) -> RecordedSample:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ...model.catalog import Gpu
 from ...present.cells import severity, throttle_text, value_text
-from ...present.line import Line
+from ...present.line import Line, gauge, line_of
 from ...present.text import clean
-from .lines import label
-from .parts import gauge, has, header, memory_style, memory_text, owners, remarks, share_style, silence
+from ...present.words import has, label, memory_style, notes_and_owners, of, remarks, share_style, silence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ _SIDE = 32  # cells of the column at the right
 
 
 def deck(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
-    """Return the header and the cards, a blank line before each."""
-    lines = [header(snapshot, theme, columns)]
+    """Return the cards, a blank line before each."""
+    lines: list[Line] = []
     for gpu in snapshot.gpus:
         lines += [Line(), *_card(gpu, theme, min(columns, WIDEST), snapshot.time)]
     return lines
@@ -35,8 +34,9 @@ def deck(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
 
 def _card(gpu: Gpu, theme: Theme, columns: int, now: float) -> list[Line]:
     title = Line().add(f" {label(gpu)} ", "accent").add(clean(gpu.name or "unknown GPU"), "title")
-    if words := silence(gpu, now):
-        return [title.add(f"  {words}", "critical" if gpu.state in ("lost", "timeout") else "warn")]
+    words, style = silence(gpu, now)
+    if words:
+        return [title.add(f"  {words}", style)]
     left = [
         _gauge_line(name, gpu, metric, theme, columns)
         for name, metric in _NAMES
@@ -48,10 +48,9 @@ def _card(gpu: Gpu, theme: Theme, columns: int, now: float) -> list[Line]:
         line.to(columns - _SIDE).extend(side)
     rest = [Line().to(columns - _SIDE).extend(side) for side in right[len(left) :]]
     lines = [title, *left, *rest]
-    notes = remarks(gpu, throttling=False)
-    people = owners(gpu, columns - 11 - notes.width, theme)
-    if notes.width or people.width:
-        lines.append(Line().add("   ").add("who" if people.width else "note", "label", 8).extend(notes).extend(people))
+    more = line_of(notes_and_owners(gpu, remarks(gpu, throttling=False), columns - 11, theme))
+    if more.width:
+        lines.append(Line().add("   ").add("who" if gpu.processes else "note", "label", 8).extend(more))
     return [*lines, *(_part_line(part, theme, columns) for part in gpu.instances)]
 
 
@@ -66,17 +65,17 @@ def _gauge_line(name: str, gpu: Gpu, metric: Number, theme: Theme, columns: int)
 def _memory_line(gpu: Gpu, theme: Theme, columns: int) -> Line:
     share = None if gpu.memory_percent is None else gpu.memory_percent / 100
     line = Line().add("   ").add("memory", "label", 8).extend(gauge(theme, share, _bar(columns), memory_style(gpu)))
-    return line.add(" ").add(memory_text(gpu), "calm", 16, right=True)
+    return line.add(" ").add(of(gpu.memory_used, gpu.memory_total), "calm", 16, right=True)
 
 
 def _part_line(part: Gpu, theme: Theme, columns: int) -> Line:
     share = None if part.memory_percent is None else part.memory_percent / 100
     line = Line().add("   ").add(clean(part.name or "MIG"), "label", 16)
     line.extend(gauge(theme, share, max(6, _bar(columns) - 8), memory_style(part)))
-    line.add(" ").add(memory_text(part), "calm", 16, right=True).add("  ")
+    line.add(" ").add(of(part.memory_used, part.memory_total), "calm", 16, right=True).add("  ")
     if part.sm_active is not None:
         line.add(f"SM {part.sm_active:.0f} %  ", share_style(part.sm_active))
-    return line.extend(owners(part, columns - line.width, theme))
+    return line.extend(line_of(notes_and_owners(part, (), columns - line.width, theme)))
 
 
 def _bar(columns: int) -> int:

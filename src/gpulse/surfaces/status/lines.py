@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from ...model.catalog import Gpu
-from ...present.cells import severity
-from ...present.line import Line
+from ...present.cells import MISSING, severity
+from ...present.line import Line, gauge, line_of
 from ...present.text import width
-from .parts import (
-    gauge,
+from ...present.words import (
+    degrees,
     has,
-    header,
+    label,
     memory_style,
-    memory_text,
-    number_text,
-    owners,
-    power_text,
+    notes_and_owners,
+    of,
+    power,
     remarks,
     share_style,
     short_name,
     silence,
-    temperature_text,
 )
 
 TYPE_CHECKING = False
@@ -39,10 +37,10 @@ class Layout:
         self.columns = columns
         self.index = max([1, *(len(label(gpu)) for gpu in gpus)])
         self.name = min(24, max([0, *(width(short_name(gpu)) for gpu in gpus)]))
-        self.power = max([6, *(len(power_text(gpu, theme)) for gpu in gpus)])
-        self.memory = max([8, *(len(memory_text(gpu)) for gpu in gpus)])
+        self.power = max([6, *(len(power(gpu)) for gpu in gpus)])
+        self.memory = max([8, *(len(of(gpu.memory_used, gpu.memory_total)) for gpu in gpus)])
         self.activity = columns >= 72 and any(has(gpu, metric) for gpu in gpus for metric in _ACTIVITY)
-        side = max([0, *(remarks(gpu).width + owners(gpu, columns, theme).width for gpu in gpus)])
+        side = max([0, *(line_of(notes_and_owners(gpu, remarks(gpu), columns, theme)).width for gpu in gpus)])
         self.headline = ""
         names = {short_name(gpu) for gpu in gpus}
         self.bar = _BAR
@@ -66,20 +64,15 @@ class Layout:
         )
 
 
-def table(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
-    """Return the header, the titles and one or two lines for every GPU."""
+def table(snapshot: Snapshot, theme: Theme, columns: int) -> tuple[str, list[Line]]:
+    """Return the name of all GPUs where the lines leave it out, and the titles with one or two lines for every GPU."""
     layout = Layout(snapshot.gpus, theme, columns)
-    lines = [header(snapshot, theme, columns, layout.headline), _titles(layout)]
+    lines = [_titles(layout)]
     for gpu in snapshot.gpus:
         lines += _rows(gpu, layout, theme, snapshot.time)
         for instance in gpu.instances:
             lines += _rows(instance, layout, theme, snapshot.time, "└ " if theme.unicode else "- ")
-    return lines
-
-
-def label(gpu: Gpu) -> str:
-    """Return the number a GPU is called by."""
-    return "?" if gpu.index is None else f"{gpu.index:.0f}"
+    return layout.headline, lines
 
 
 def _titles(layout: Layout) -> Line:
@@ -99,33 +92,28 @@ def _rows(gpu: Gpu, layout: Layout, theme: Theme, now: float, lead: str = "") ->
     line = Line().add(lead or f"{label(gpu)} ", "accent", layout.index + 1, right=not lead)
     if layout.name:
         line.add(short_name(gpu), "calm", layout.name).add("  ")
-    if words := silence(gpu, now):
-        line.add(words, "critical" if gpu.state in ("lost", "timeout") else "warn" if gpu.state == "ok" else "label")
-        return [line]
+    words, style = silence(gpu, now)
+    if words:
+        return [line.add(words, style)]
     _numbers(line, gpu, layout, theme)
-    notes = remarks(gpu)
     beside = line.add("  ") if layout.beside else Line().add("", cells=layout.index + 1)
-    people = owners(gpu, layout.columns - beside.width - notes.width, theme)
-    beside.extend(notes).extend(people)
-    return [line] if layout.beside or not (notes.width or people.width) else [line, beside]
+    more = line_of(notes_and_owners(gpu, remarks(gpu), layout.columns - beside.width, theme))
+    beside.extend(more)
+    return [line] if layout.beside or not more.width else [line, beside]
 
 
 def _numbers(line: Line, gpu: Gpu, layout: Layout, theme: Theme) -> None:
     use = gpu.utilization
     line.extend(gauge(theme, None if use is None else use / 100, layout.bar, share_style(use)))
-    line.add(" ").add(
-        number_text(gpu, Gpu.utilization) + ("%" if use is not None else ""), share_style(use), 4, right=True
-    )
-    line.add("  ")
+    line.add(" ").add(MISSING if use is None else f"{use:.0f}%", share_style(use), 4, right=True).add("  ")
     if layout.activity:
         for metric in _ACTIVITY:
             value = gpu.get(metric.key)
-            line.add(
-                number_text(gpu, metric), share_style(value if isinstance(value, (int, float)) else None), 5, right=True
-            )
+            share = value if isinstance(value, (int, float)) else None
+            line.add(MISSING if share is None else f"{share:.0f}", share_style(share), 5, right=True)
         line.add("   ")
     full = None if gpu.memory_percent is None else gpu.memory_percent / 100
     line.extend(gauge(theme, full, layout.bar, memory_style(gpu))).add(" ")
-    line.add(memory_text(gpu), "calm", layout.memory, right=True).add("  ")
-    line.add(temperature_text(gpu, theme), severity(Gpu.temperature, gpu), 4, right=True).add("  ")
-    line.add(power_text(gpu, theme), "calm", layout.power, right=True)
+    line.add(of(gpu.memory_used, gpu.memory_total), "calm", layout.memory, right=True).add("  ")
+    line.add(degrees(gpu.temperature, theme), severity(Gpu.temperature, gpu), 4, right=True).add("  ")
+    line.add(power(gpu), "calm", layout.power, right=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ...model.catalog import Process
 from ...present.cells import value_text
-from ...present.line import Line
-from ...present.text import width
-from .lines import label
+from ...present.line import Line, table_lines
+from ...present.words import label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ...model.metric import Metric
     from ...model.snapshot import Snapshot
     from ...present.theme import Theme
 
@@ -30,18 +30,28 @@ def process_table(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
     ]
     if columns < 90:
         shown = [metric for metric in shown if metric not in _MORE]
-    texts = [[value_text(metric, process.get(metric.key)) for metric in shown] for _, process in rows]
-    widths = [max(len(metric.short), *(width(text[at]) for text in texts)) for at, metric in enumerate(shown)]
-    lines = [Line().add("GPU", "label", 5)]
-    for metric, cells in zip(shown, widths, strict=True):
-        lines[0].add(metric.short.upper(), "label", cells, metric.key in _RIGHT).add("  ")
-    lines[0].add("COMMAND", "label")
-    for (place, process), row in zip(rows, texts, strict=True):
-        line = Line().add(place, "accent", 5)
-        for metric, cells, text in zip(shown, widths, row, strict=True):
-            line.add(text, "user" if metric is Process.user else "calm", cells, metric.key in _RIGHT).add("  ")
-        lines.append(line.add(value_text(Process.command, process.command or process.name), "label"))
-    return lines
+    rows_of_cells = [
+        [
+            (place, "accent"),
+            *((_text(metric, process), _style(metric)) for metric in shown),
+            (_command(process), "label"),
+        ]
+        for place, process in rows
+    ]
+    titles = ["GPU", *(metric.short.upper() for metric in shown), "COMMAND"]
+    return table_lines(titles, rows_of_cells, [False, *(metric.key in _RIGHT for metric in shown), False])
+
+
+def _text(metric: Metric, process: Process) -> str:
+    return value_text(metric, process.get(metric.key))
+
+
+def _style(metric: Metric) -> str:
+    return "user" if metric is Process.user else "calm"
+
+
+def _command(process: Process) -> str:
+    return value_text(Process.command, process.command or process.name)
 
 
 def _rows(snapshot: Snapshot) -> Iterator[tuple[str, Process]]:

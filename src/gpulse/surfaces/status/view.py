@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from ...model.catalog import GPU_METRICS
+from ...model.catalog import GPU_METRICS, PROCESS_METRICS
 from ...model.metric import Number
+from ...model.presets import SCREEN, USERS
+from ...model.select import Wanted
 from ...present.cells import severity, value_text
-from ...present.line import Line
-from ...present.text import width
-from .cards import deck
-from .lines import label, table
-from .parts import header, problem_lines
-from .processes import process_table
+from ...present.line import Line, table_lines
+from ...present.quantities import clock_text
+from ...present.text import clean
+from ...present.words import label, of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ...model.catalog import Gpu
+    from ...model.metric import Metric
     from ...model.snapshot import Snapshot
     from ...present.theme import Theme
 
+GLANCE = Wanted(SCREEN, USERS, ("name", "load", "memory_used", "memory_total"))
+STAYING = Wanted(gpu=("xid_last",))
+PROCESSES = Wanted(process=PROCESS_METRICS)
 _MOST_CARDS = 2
 _NARROWEST_CARD = 64
 
@@ -27,17 +32,25 @@ def glance(
     snapshot: Snapshot, theme: Theme, columns: int, *, processes: bool = False, chosen: Sequence[str] = ()
 ) -> list[str]:
     """Return the lines of the view; `processes` adds the process table, `chosen` keys replace the usual columns."""
+    headline = ""
     if not snapshot.gpus:
-        lines = [header(snapshot, theme, columns), Line().add("no GPU", "label")]
+        lines = [Line().add("no GPU", "label")]
     elif chosen:
-        lines = [header(snapshot, theme, columns), *_columns(snapshot, chosen)]
+        lines = _columns(snapshot, chosen)
     elif len(snapshot.gpus) <= _MOST_CARDS and columns >= _NARROWEST_CARD:
+        from .cards import deck
+
         lines = deck(snapshot, theme, columns)
     else:
-        lines = table(snapshot, theme, columns)
+        from .lines import table
+
+        headline, lines = table(snapshot, theme, columns)
+    lines.insert(0, _header(snapshot, theme, columns, headline))
     if processes:
+        from .processes import process_table
+
         lines += [Line(), *process_table(snapshot, theme, columns)]
-    lines += problem_lines(snapshot)
+    lines += _problems(snapshot)
     return [line.render(theme, columns) for line in lines]
 
 
@@ -45,20 +58,37 @@ def _columns(snapshot: Snapshot, chosen: Sequence[str]) -> list[Line]:
     """Return a plain table of the metrics asked for; a missing value is the reason in brackets."""
     metrics = [GPU_METRICS[key] for key in chosen]
     gpus = [gpu for whole in snapshot.gpus for gpu in (whole, *whole.instances)]
-    cells = [
-        [
-            f"({gpu.gap(metric.key)})" if gpu.get(metric.key) is None else value_text(metric, gpu.get(metric.key))
-            for metric in metrics
-        ]
-        for gpu in gpus
+    rows = [
+        [(label(gpu), "accent"), *((_text(metric, gpu), severity(metric, gpu)) for metric in metrics)] for gpu in gpus
     ]
-    widths = [max([len(metric.short), *(width(row[at]) for row in cells)]) for at, metric in enumerate(metrics)]
-    lines = [Line().add("", cells=4)]
-    for metric, room in zip(metrics, widths, strict=True):
-        lines[0].add(metric.short.upper(), "label", room, isinstance(metric, Number)).add("  ")
-    for gpu, row in zip(gpus, cells, strict=True):
-        line = Line().add(label(gpu), "accent", 4)
-        for metric, text, room in zip(metrics, row, widths, strict=True):
-            line.add(text, severity(metric, gpu), room, isinstance(metric, Number)).add("  ")
-        lines.append(line)
-    return lines
+    right = [isinstance(metric, Number) for metric in metrics]
+    return table_lines(["GPU", *(metric.short.upper() for metric in metrics)], rows, [False, *right])
+
+
+def _text(metric: Metric, gpu: Gpu) -> str:
+    value = gpu.get(metric.key)
+    return f"({gpu.gap(metric.key)})" if value is None else value_text(metric, value)
+
+
+def _header(snapshot: Snapshot, theme: Theme, columns: int, gpus: str) -> Line:
+    """Return the first line: host, driver and time; `gpus` names the GPUs when all have the same name."""
+    dot = theme.glyph(" · ", " | ")
+    host, driver = snapshot.host, snapshot.driver
+    line = Line().add(clean(host.name or "gpulse"), "title")
+    facts = [gpus] if gpus else []
+    facts += [f"driver {clean(driver['version'])}"] if "version" in driver else []
+    facts += [f"CUDA {clean(driver['cuda'])}"] if "cuda" in driver else []
+    if host.load and columns >= 100:
+        facts.append(f"load {host.load[0]:.1f}")
+    if host.memory_used is not None and host.memory_total and columns >= 100:
+        facts.append(f"memory {of(host.memory_used, host.memory_total)}")
+    line.add(dot + dot.join(facts) if facts else "", "label")
+    clock = clock_text(snapshot.time)
+    return line.to(columns - len(clock)).add(clock, "label") if line.width + len(clock) < columns else line
+
+
+def _problems(snapshot: Snapshot) -> list[Line]:
+    """Return one line for each problem of the snapshot."""
+    return [
+        Line().add(f"{clean(problem.message)} {clean(problem.remedy)}".strip(), "warn") for problem in snapshot.problems
+    ]

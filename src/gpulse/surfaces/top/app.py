@@ -7,6 +7,7 @@ import sys
 import time
 
 from ...analysis.events import EventDetector
+from ...model.presets import HOST_CURVES, SCREEN, USERS
 from ...model.select import Wanted
 from .actions import action_for
 from .area import Area
@@ -40,39 +41,13 @@ _IN_DIALOGS = frozenset(
     ("up", "down", "left", "right", "pageup", "pagedown", "enter", "space", "j", "k", "<", ">")
 )  # keys that a dialog takes before the table of keys does
 _EVENTS = 4  # how many of the last events are kept
-_ALWAYS = (
-    *(
-        "utilization",
-        "memory_used",
-        "memory_total",
-        "memory_percent",
-        "memory_unified",
-        "temperature",
-        "temperature_limit",
-    ),
-    *(
-        "power_draw",
-        "power_limit",
-        "clock_sm",
-        "throttle_reasons",
-        "xid_last",
-        "ecc_uncorrected",
-        "sm_active",
-        "tensor_active",
-        "dram_active",
-    ),
-    "fan_speed",
-)
-_HOST = (
-    *("name", "cpu_count", "cpu_percent", "cpu_per_core", "iowait", "load", "memory_used", "memory_total"),
-    *("swap_used", "swap_total", "disk_read", "disk_write", "net_rx", "net_tx"),
-)
+_HOST = ("name", "cpu_count", "cpu_per_core", "load", "memory_total", "swap_used", "swap_total", *HOST_CURVES)
 
 
 def wanted(state: State) -> Wanted:
     """Return what the screen shows now and so needs; a hidden panel costs nothing."""
-    gpu = {*_ALWAYS, *(() if "charts" in state.hidden else state.settings.charts)}
-    process = {"pid", "name", "command", "user", "type", "memory_used", "container", "job", "running_time"}
+    gpu = {*SCREEN, "xid_last", "fan_speed", *(() if "charts" in state.hidden else state.settings.charts)}
+    process = {*USERS, "command", "container", "job", "running_time"}
     if "processes" not in state.hidden:
         process |= {key for key in state.settings.columns if key != "gpu"}
     return Wanted(gpu, process, ("name",) if "host" in state.hidden else _HOST)

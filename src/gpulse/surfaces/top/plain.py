@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
+from ...present.quantities import clock_text
+from ...present.words import label
 from ...units import size_text
 
 TYPE_CHECKING = False
@@ -24,12 +24,11 @@ def stream_lines(sampler: Sampler, interval: float, out: TextIO) -> None:
 
 def one_line(snapshot: Snapshot) -> str:
     """Return a sample in one line: the time, then each GPU's use, memory, heat and power."""
-    clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time))
-    return "  ".join([clock, *(_gpu(gpu) for gpu in snapshot.gpus)])
+    return "  ".join([clock_text(snapshot.time), *(_gpu(gpu) for gpu in snapshot.gpus)])
 
 
 def _gpu(gpu: Gpu) -> str:
-    name = "?" if gpu.index is None else f"{gpu.index:.0f}"
+    name = label(gpu)
     if gpu.state != "ok":
         return f"{name}: {gpu.state}"
     parts = [

@@ -27,7 +27,7 @@ def answer(diagnosis: Diagnosis, names: Mapping[int | None, str], theme: Theme, 
     if not diagnosis.verdicts:
         return ["No GPU was seen."]
     lines = [_heading(diagnosis)]
-    for group in _groups(diagnosis.verdicts):
+    for group in _groups(diagnosis.verdicts, names):
         lines += [Line(), *_block(group, names.get(group[0].index, ""), theme, room)]
     return [line.render(theme, columns) for line in lines]
 
@@ -39,12 +39,13 @@ def _heading(diagnosis: Diagnosis) -> Line:
     return Line().add(text, "label")
 
 
-def _groups(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Put GPUs together that have nothing but the same good verdict."""
+def _groups(verdicts: Sequence[Verdict], names: Mapping[int | None, str]) -> list[list[Verdict]]:
+    """Put GPUs of one product together that have nothing but the same good verdict."""
     groups: list[list[Verdict]] = []
     for verdict in verdicts:
         last = groups[-1] if groups else None
-        if last and verdict.key in _ALIKE and not verdict.also and last[0].key == verdict.key and not last[0].also:
+        alike = last and verdict.key in _ALIKE and not verdict.also and last[0].key == verdict.key and not last[0].also
+        if last and alike and names.get(last[0].index) == names.get(verdict.index):
             last.append(verdict)
         else:
             groups.append([verdict])

@@ -12,6 +12,14 @@ from gpulse.sources.nvidia import events, gpm, identity, links, nvml, readers, s
 pynvml = pytest.importorskip("pynvml")
 
 TWINS: dict[type[ctypes.Structure] | type[ctypes.Union], str] = {
+    structures.Pdi: "c_nvmlPdi_t",
+    structures.RepairStatus: "c_nvmlRepairStatus_t",
+    structures.UnrepairableMemory: "c_nvmlUnrepairableMemory_v1_t",
+    structures.Capabilities: "c_nvmlDeviceCapabilities_v1_t",
+    structures.FbcStats: "c_nvmlFBCStats_t",
+    structures.SampleValue: "c_nvmlSample_t",
+    structures.AccountingStats: "c_nvmlAccountingStats_t",
+    structures.MigProfile: "c_nvmlGpuInstanceProfileInfo_v2_t",
     structures.Utilization: "c_nvmlUtilization_t",
     structures.MemoryInfo: "c_nvmlMemory_t",
     structures.MemoryV2: "c_nvmlMemory_v2_t",

@@ -9,6 +9,7 @@ import pytest
 
 from gpulse.model.catalog import GPU_METRICS
 from gpulse.model.select import EVERYTHING
+from gpulse.sources.nvidia.device import KEYS
 from tests.e2e.lab import ROOT, Lab
 from tests.fake_nvml import Scenario
 
@@ -100,10 +101,11 @@ def test_every_zero_is_a_value(lab: Lab) -> None:
     answer = lab.run(Scenario.load("zeros"), "--json")
     (gpu,) = answer.gpus
     impossible = {"temperature_limit", "pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"}  # 0 is none of these
-    no_such = {"architecture", "nvlink_rx", "nvlink_tx", "xid_last", "gpu_instance", "compute_instance"}
+    no_such = {"architecture", "xid_last", "gpu_instance", "compute_instance"}
+    no_such |= {key for key in EVERYTHING.gpu if key.startswith("nvlink_")}  # 0 links
     nothing_of_nothing = {"memory_percent"}
     for key in EVERYTHING.gpu:
-        if GPU_METRICS[key].kind != "identity" and key not in impossible | no_such | nothing_of_nothing:
+        if GPU_METRICS[key].kind != "identity" and key in KEYS - (impossible | no_such | nothing_of_nothing):
             assert gpu[key] in (0, [], "default"), key
     assert all(gpu[key] is None for key in impossible)
     (process,) = gpu["processes"]

@@ -211,7 +211,7 @@ def test_fields_gpulse_cannot_say_are_listed() -> None:
 
 @pytest.mark.parametrize("apps", [False, True])
 def test_the_help_has_every_name_with_a_sentence(apps: bool) -> None:
-    text = help_lines(apps=apps)
+    text = help_lines("--query-compute-apps" if apps else "--query-gpu")
     fields = COMPUTE_APP_FIELDS if apps else FIELDS
     assert len(text) == 1 + 3 * len(fields)
     for field, (blank, names, sentence) in zip(fields.values(), zip(*[iter(text[1:])] * 3, strict=True), strict=True):

@@ -107,7 +107,7 @@ def test_every_column_is_of_the_catalog() -> None:
     ("groups", "values", "texts"),
     [
         ("p", {"power_draw": 690.99, "temperature": 0}, ["690", "0", "-"]),
-        ("m", {"memory_used": (5 << 20) - 1, "bar1_used": 0}, ["4", "0", "-"]),
+        ("m", {"memory_used": (5 << 20) - 1, "bar1_used": (5 << 20) - 1}, ["5", "4", "-"]),
         ("t", {"pcie_rx": 14_999_999.0, "pcie_tx": 0.0}, ["14", "0"]),
         ("c", {}, ["-", "-"]),
     ],

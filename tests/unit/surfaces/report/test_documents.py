@@ -10,7 +10,6 @@ import pytest
 
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Problem, Snapshot
-from gpulse.present.events import ranges
 from gpulse.sinks.base import Mark
 from gpulse.surfaces.report.account import account
 from gpulse.surfaces.report.comparison import comparison_document, differences
@@ -175,11 +174,6 @@ def test_a_comparison_as_json() -> None:
 def test_runs_of_different_gpus_can_be_compared() -> None:
     one, two = run_of(samples(20)), run_of(sample(at, gpu(0), gpu(1)) for at in range(20))
     assert "2 × `H200`" in to_markdown(comparison_document(one, two))
-
-
-def test_numbers_in_a_row_are_a_range() -> None:
-    assert ranges(["0", "1", "2", "3", "6", "7"]) == "0-3, 6, 7"
-    assert ranges(["MIG-x", "2"]) == "MIG-x, 2"
 
 
 def test_eight_gpus_over_an_hour_stay_small() -> None:

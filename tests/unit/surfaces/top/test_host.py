@@ -84,7 +84,7 @@ class TestHeader:
         state.back = 125.0
         state.shown = state.history.sample_at(state.now - 125)
         line, styles = _header(state)
-        assert "2 min 5 s ago  22:17:55" in line
+        assert "2m05s ago  22:17:55" in line
         assert "loud" in styles
 
     def test_paused_and_stale(self) -> None:

@@ -14,7 +14,6 @@ from gpulse.sources.replay.player import Player, Position
 from gpulse.sources.replay.source import ReplaySource
 from gpulse.surfaces.top.actions import ACTIONS, action_for, help_table, hints
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.panels.header import clock_text
 from gpulse.surfaces.top.replay import REPLAY, ReplayFeed
 from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import State
@@ -101,10 +100,3 @@ def test_the_header_says_where_it_is(position: Position, said: str) -> None:
     state = screen(120, 30)
     state.position = position
     assert said in "".join(painted(state).chars[0])
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0:00"), (0.3, "0:00.3"), (59.96, "0:59.9"), (725, "12:05"), (36000.5, "10:00:00.5")]
-)
-def test_times_are_written_as_players_do(seconds: float, text: str) -> None:
-    assert clock_text(seconds) == text

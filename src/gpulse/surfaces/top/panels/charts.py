@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 from ....model.catalog import GPU_METRICS, Gpu
 from ....present.cells import MISSING, value_text
 from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans
+from ....present.quantities import clock_text
 from ....present.text import fit, width
-from ....present.words import degrees, size
-from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT
+from ....present.words import degrees
+from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT, size_text
 from ..area import Area
 from ..grid import draw
 from ..layout import split
@@ -186,7 +185,7 @@ def value_at(area: Area, state: State, x: int) -> str:
         if moment is not None:
             when = moment
             found.append(f"{chart.metric.title} {_text(chart.metric, chart.at(moment), state)}")
-    return f"{', '.join(found)} at {_clock(when)}" if found else ""
+    return f"{', '.join(found)} at {clock_text(when)}" if found else ""
 
 
 def _charts(area: Area, state: State) -> list[Chart]:
@@ -194,6 +193,7 @@ def _charts(area: Area, state: State) -> list[Chart]:
     gpus = state.shown.gpus if state.shown else ()
     if state.chart_gpu is not None:
         gpus = tuple(gpu for gpu in gpus if gpu.index == state.chart_gpu)
+    metrics = [metric for metric in metrics if not _absent(metric.key, gpus)] or metrics
     if area.rows < 3 or area.columns < _AXIS + 4 or not metrics:
         return []
     across = max(1, min(len(metrics), (area.columns + 2) // (_NARROWEST + 2)))
@@ -206,6 +206,11 @@ def _charts(area: Area, state: State) -> list[Chart]:
         places = split(Area(area.row + start, area.column, end - start, area.columns), len(mine))
         charts += [Chart(place, state, metric, gpus) for place, metric in zip(places, mine, strict=True)]
     return charts
+
+
+def _absent(key: str, gpus: Sequence[Gpu]) -> bool:
+    """Return whether no GPU here can have this metric, so that its chart would stay empty."""
+    return bool(gpus) and all(gpu.gaps.get(key) == "unsupported" for gpu in gpus)
 
 
 def _chart(grid: Grid, chart: Chart, state: State, style: str, moment: float | None) -> None:
@@ -237,7 +242,7 @@ def _head(grid: Grid, chart: Chart, state: State, style: str, moment: float | No
     value = chart.now() if moment is None else chart.at(moment)
     facts = [(_text(chart.metric, value, state), style)]
     if moment is not None:
-        facts.append((_clock(moment), "accent"))
+        facts.append((clock_text(moment), "accent"))
     known = sum(gpu.get(chart.metric.key) is not None for gpu in chart.gpus)
     title = fit(chart.metric.title, area.columns, theme.more)
     whose = f"mean of {known}" if len(chart.gpus) > 1 else ""
@@ -283,7 +288,7 @@ def _times(grid: Grid, chart: Chart, state: State) -> None:
     """Draw the time axis: how long ago the left edge is, half of it, and now, or the time shown when that is not now."""
     plot, row = chart.plot, chart.area.end - 1
     live = not (state.back or state.paused or stale(state))
-    right = "now" if live else _clock(chart.end)
+    right = "now" if live else clock_text(chart.end)
     left = f"-{_ago(chart.span)}"
     middle = f"-{_ago(chart.span / 2)}"
     draw(grid, row, plot.column, left, "faint")
@@ -298,18 +303,12 @@ def _ago(seconds: float) -> str:
     return f"{seconds / 60:g} min" if seconds < 5400 else f"{seconds / 3600:g} h"
 
 
-def _clock(moment: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(moment))
-
-
 def _text(metric: Metric, value: float, state: State) -> str:
     if value != value:
         return MISSING
     if metric.unit is CELSIUS:
         return degrees(value, state.theme, state.settings.fahrenheit)
-    if metric.unit is BYTES or metric.unit is BYTES_PER_SECOND:
-        return size(value, None, state.settings.decimal) + ("/s" if metric.unit is BYTES_PER_SECOND else "")
-    return state.theme.spelled(value_text(metric, round(value, 1)))
+    return state.theme.spelled(value_text(metric, round(value, 1), state.settings.decimal))
 
 
 def _bare(metric: Metric, value: float, state: State) -> str:
@@ -317,7 +316,7 @@ def _bare(metric: Metric, value: float, state: State) -> str:
     if metric.unit is CELSIUS and state.settings.fahrenheit:
         value = value * 1.8 + 32
     if metric.unit is BYTES or metric.unit is BYTES_PER_SECOND:
-        number, unit = size(value, None, state.settings.decimal).split()
+        number, unit = size_text(value, decimal=state.settings.decimal).split()
         short = f"{float(number):.0f}" if float(number) >= 10 else f"{float(number):g}"
         return short if not value or unit == "B" else f"{short}{unit[0].upper()}"
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"

@@ -7,9 +7,8 @@ from ....present.cells import MISSING, value_text
 from ....present.line import Line
 from ....present.plot import mini
 from ....present.text import clean, fit, width
-from ....present.words import size
 from ....sources.secrets import MASK, mask
-from ....units import PERCENT
+from ....units import PERCENT, size_text
 from ..past import KEYS
 from ..processes import all_rows
 from .frame import box
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
-    from ....model.metric import Metric, Value
     from ..area import Area
     from ..grid import Grid
     from ..processes import ProcessRow
@@ -107,7 +105,10 @@ def _charts(state: State, columns: int) -> Iterator[Line]:
             most = max(100.0, most)
         bars = "".join(" " if value is None else mini(value / most, state.theme.unicode) for value in seen)
         line = Line().add(metric.title, "label", min(_LABEL, columns // 3)).add(bars, "busy")
-        yield line.add(f"  {_text(metric, min(known), state)} to {_text(metric, max(known), state)}", "label")
+        yield line.add(
+            f"  {value_text(metric, min(known), state.settings.decimal)} to {value_text(metric, max(known), state.settings.decimal)}",
+            "label",
+        )
 
 
 def _who(found: list[ProcessRow]) -> Iterator[tuple[str, str, str]]:
@@ -122,7 +123,7 @@ def _gpus(found: list[ProcessRow], state: State) -> Iterator[tuple[str, str, str
     decimal = state.settings.decimal
     for row in found:
         held = row.process.memory_used
-        words = [MISSING if held is None else size(held, None, decimal)]
+        words = [value_text(Process.memory_used, held, decimal)]
         words += [
             f"{metric.short} {value_text(metric, row.process.get(metric.key))}"
             for metric in _PER_GPU
@@ -132,22 +133,16 @@ def _gpus(found: list[ProcessRow], state: State) -> Iterator[tuple[str, str, str
             words.append(f"type {row.process.type}")
         yield f"GPU {row.gpu}", "  ".join(words), "memory"
     if len(found) > 1:
-        yield "All GPUs", size(sum(row.process.memory_used or 0 for row in found), None, decimal), "memory"
+        yield "All GPUs", size_text(sum(row.process.memory_used or 0 for row in found), decimal=decimal), "memory"
 
 
 def _known(process: Process, state: State) -> Iterator[tuple[str, str, str]]:
     for metric in (*_HOST, *_OWNER):
         value = process.get(metric.key)
         if value is not None:
-            yield metric.title, _text(metric, value, state), ""
+            yield metric.title, value_text(metric, value, state.settings.decimal), ""
         elif process.gaps.get(metric.key) == "denied":
             yield metric.title, "no permission", "warn"
-
-
-def _text(metric: Metric, value: Value, state: State) -> str:
-    if metric is Process.host_memory and isinstance(value, (int, float)):
-        return size(value, None, state.settings.decimal)
-    return value_text(metric, value)
 
 
 def _facts(more: dict[str, str]) -> Iterator[tuple[str, str, str]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from ....present.quantities import clock_text
 from ....present.text import fit, width
 from ..grid import draw
 
@@ -60,8 +59,7 @@ def _time_line(grid: Grid, area: Area, state: State) -> int:
     newest = state.live.time if state.live else moments[-1] if moments else state.now
     oldest = min(moments[0] if moments else newest, newest - state.back)
     share = (newest - state.back - oldest) / max(1e-9, newest - oldest)
-    start = time.strftime("%H:%M:%S", time.localtime(oldest))
-    column = draw(grid, area.row, area.column, f"{start} ", "label")
+    column = draw(grid, area.row, area.column, f"{clock_text(oldest)} ", "label")
     column = _rule(grid, area, column, state, share, max(6, min(_LONGEST_LINE, area.columns // 2) - 15))
     return draw(grid, area.row, column, " now", "label")
 

@@ -10,14 +10,13 @@ from ....present.words import (
     has,
     label,
     memory_style,
+    notes_and_owners,
     of,
-    owners,
     power,
     remarks,
     share_style,
     short_name,
     silence,
-    size,
 )
 from ....units import duration_text
 from ..area import Area
@@ -26,8 +25,6 @@ from ..layout import GAP, card_rows, shape_of, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ....model.metric import Number
     from ..grid import Grid
     from ..state import State
@@ -172,35 +169,8 @@ def _part_row(grid: Grid, area: Area, state: State, part: Gpu) -> None:
 
 
 def _who(grid: Grid, row: int, column: int, room: int, state: State, notes: list[tuple[str, str]], gpu: Gpu) -> None:
-    for text, style in _people(state, gpu, notes, room):
+    for text, style in notes_and_owners(gpu, notes, room, state.theme, state.settings.decimal):
         column = grid.put(row, column, text, style)
-
-
-def _people(state: State, gpu: Gpu, notes: Iterable[tuple[str, str]], room: int) -> list[tuple[str, str]]:
-    """Return notes and owners that fit, whole, biggest owner first; the last piece says how many more there are."""
-    found: list[tuple[str, str]] = []
-    for text, style in notes:
-        if width(text) > room:
-            if room >= 8 and not found:
-                found.append((fit(text, room, state.theme.more), style))
-            return found
-        found.append((text + "  ", style))
-        room -= width(text) + 2
-    people = owners(gpu.processes)
-    times = state.theme.glyph("×", "x")
-    for at, (user, name, held, count) in enumerate(people):
-        more = f"+{len(people) - at}"
-        tail = 0 if at == len(people) - 1 else len(more) + 1
-        program = f" {name}" + (f" {times}{count}" if count > 1 else "") if name else ""
-        amount = f" {size(held, None, state.settings.decimal)}" if held and len(people) > 1 else ""
-        for extra in ((program, amount), (program, ""), ("", amount), ("", "")):
-            if width(user) + width(extra[0]) + len(extra[1]) + tail <= room:
-                found += [(user, "user"), (extra[0], "calm"), (extra[1] + "  ", "label")]
-                room -= width(user) + width(extra[0]) + len(extra[1]) + 2
-                break
-        else:
-            return [*found, (more, "label")] if len(more) <= room else found
-    return found
 
 
 # --- lines
@@ -268,7 +238,10 @@ def _lines(grid: Grid, area: Area, state: State, across: int, old: str) -> None:
     shown = entries[first : first + height * across]
     height = min(height, -(-len(shown) // across))
     places = split(Area(area.row, area.column, area.rows, area.columns), across)
-    longest = max(sum(2 + width(text) for text, _ in _people(state, gpu, remarks(gpu), 60)) for gpu, _ in entries)
+    longest = max(
+        sum(2 + width(text) for text, _ in notes_and_owners(gpu, remarks(gpu), 60, state.theme, state.settings.decimal))
+        for gpu, _ in entries
+    )
     names = {short_name(part) for part, _ in entries}
     longest = min(64, -(-longest // 8) * 8)  # in steps: a note that comes or goes moves little
     columns = _Columns(gpus, state, places[0].columns, longest, len(names) > 1 or across == 1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from ....present.quantities import clock_text, elapsed_text, number_text
 from ....present.text import clean, width
 from ....present.words import short_name
 from ....units import duration_text
@@ -62,12 +61,12 @@ def _gpus(state: State) -> str:
 def _moment(state: State) -> tuple[str, str]:
     """Return what must be said aloud about the moment shown, and the clock."""
     sample = state.shown
-    clock = time.strftime("%H:%M:%S", time.localtime(sample.time if sample else state.now))
+    clock = clock_text(sample.time if sample else state.now)
     words = _playing(state.position, state.theme.glyph("×", "x")) if state.position else []
     if state.paused:
         words.append("PAUSED")
     if state.back > 0:
-        words.append(f"{_long(state.back)} ago")
+        words.append(f"{duration_text(state.back)} ago")
     if not words and (old := stale(state)):
         words.append(f"NO NEW DATA: {old}")
     return (f"{'  '.join(words)}  {clock}", "") if words else ("", clock)
@@ -75,29 +74,11 @@ def _moment(state: State) -> tuple[str, str]:
 
 def _playing(position: Position, times: str) -> list[str]:
     """Return where a recording is, of how much, and how it goes."""
-    total = "..." if position.total is None else clock_text(int(position.total + 1e-6))
-    speed = "max" if position.speed is None else f"{times}{position.speed:g}"
+    total = "..." if position.total is None else elapsed_text(int(position.total + 1e-6))
+    speed = "max" if position.speed is None else f"{times}{number_text(position.speed)}"
     # the tenths matter to those who step; while it plays they would only make the line jump
     moment = position.moment if position.paused else int(position.moment + 1e-6)
-    words = [f"REPLAY {clock_text(moment)}/{total} {speed}"]
+    words = [f"REPLAY {elapsed_text(moment)}/{total} {speed}"]
     if position.ended:
         return [*words, "end of the recording"]
     return [*words, "PAUSED"] if position.paused else words
-
-
-def clock_text(seconds: float) -> str:
-    """Write a time as players do: 0:07, 12:05, 1:02:03; tenths where they are not nought."""
-    tenths = int(seconds * 10 + 1e-6)
-    whole, rest = divmod(tenths, 10)
-    hours, minutes = divmod(whole // 60, 60)
-    text = f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
-    return f"{text}.{rest}" if rest else text
-
-
-def _long(seconds: float) -> str:
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return duration_text(seconds)

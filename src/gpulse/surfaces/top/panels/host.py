@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ....present.cells import MISSING
 from ....present.plot import mini
-from ....present.words import of, share_style, size
+from ....present.words import of, share_style
+from ....units import size_text
 from ..grid import draw
 
 TYPE_CHECKING = False
@@ -85,7 +86,7 @@ def _traffic(
         return []
     fact: list[Piece] = [(name, "label")]
     for word, rate in (one, other):
-        text = MISSING if rate is None else f"{size(rate, None, decimal)}/s"
+        text = MISSING if rate is None else f"{size_text(rate, decimal=decimal)}/s"
         fact += [(f" {word} ", "faint"), (f"{text:>10}", "calm")]
     return [fact]
 

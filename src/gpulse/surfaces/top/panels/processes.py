@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from ....model.catalog import PROCESS_METRICS, Process
+from ....model.catalog import PROCESS_METRICS
 from ....model.metric import Number
 from ....present.cells import MISSING, value_text
 from ....present.text import clean, fit, pad, width
-from ....present.words import size
 from ....units import BYTES, SECOND
 from ..find import Find
 from ..processes import filter_text, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ....model.metric import Metric, Value
     from ....model.snapshot import Snapshot
     from ..area import Area
     from ..grid import Grid
@@ -160,7 +158,7 @@ def _cells(key: str, found: list[ProcessRow]) -> int:
     values = [value for row in found if (value := row.process.get(key)) is not None]
     if isinstance(metric, Number):
         # the widest number is the largest, so only that one is written out; durations are six cells from 10m on
-        cells = width(_plain_text(metric, max(values, default=0)))
+        cells = width(value_text(metric, max(values, default=0)))
         return max(_DURATION, cells) if metric.unit is SECOND else cells
     return min(_MOST.get(key, 20), max([0, *(width(clean(str(text))) for text in dict.fromkeys(values))]))
 
@@ -221,7 +219,8 @@ def _cell(row: ProcessRow, key: str, state: State) -> tuple[str, str]:
     value = row.process.get(key)
     if row.head and value is None:
         return "", ""
-    return _text(key, value, state), "faint" if value is None else "user" if key == "user" else "calm"
+    text = value_text(PROCESS_METRICS[key], value, state.settings.decimal)
+    return text, "faint" if value is None else "user" if key == "user" else "calm"
 
 
 def _command(row: ProcessRow, state: State) -> str:
@@ -229,19 +228,6 @@ def _command(row: ProcessRow, state: State) -> str:
         return f"{row.head}: {row.count} process{'' if row.count == 1 else 'es'}"
     inset = "  " * (row.depth - 1) + state.theme.glyph("└ ", "- ") if row.depth else ""
     return inset + (row.process.command or row.process.name or MISSING)
-
-
-def _text(key: str, value: Value | None, state: State) -> str:
-    metric = PROCESS_METRICS[key]
-    if metric.unit is BYTES and isinstance(value, (int, float)):
-        return size(value, None, state.settings.decimal)
-    return _plain_text(metric, value)
-
-
-def _plain_text(metric: Metric, value: Value | None) -> str:
-    if metric is Process.pid and isinstance(value, (int, float)):
-        return f"{value:.0f}"  # a general number would be written 1.23457e+06
-    return value_text(metric, value)
 
 
 def _nothing(grid: Grid, area: Area, state: State) -> None:

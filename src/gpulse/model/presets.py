@@ -1,0 +1,27 @@
+"""Metrics that belong together, by name: what screens show, what makes curves, what is known of users. No imports: any start is cheap."""
+
+from __future__ import annotations
+
+ACTIVITY = ("utilization", "sm_active", "tensor_active", "dram_active")
+LINKS = ("pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
+# What a screen shows of each GPU.
+SCREEN = (
+    *ACTIVITY,
+    *("memory_used", "memory_total", "memory_percent", "memory_unattributed", "memory_unified"),
+    *(
+        "temperature",
+        "temperature_limit",
+        "power_draw",
+        "power_limit",
+        "clock_sm",
+        "throttle_reasons",
+        "ecc_uncorrected",
+    ),
+)
+# What is worth a curve over time.
+CURVES = (*ACTIVITY, "memory_used", "power_draw", "temperature", "clock_sm", *LINKS)
+HOST_CURVES = ("cpu_percent", "iowait", "memory_used", "disk_read", "disk_write", "net_rx", "net_tx")
+# What a monitor logs unless told otherwise: cheap on every GPU, and enough to tell what a run did.
+LOGGED = (*CURVES, "sm_occupancy", "memory_utilization", "memory_percent", "memory_temperature", "energy")
+# What is read of each process to say who uses a GPU.
+USERS = ("pid", "name", "user", "memory_used", "type")

@@ -1,0 +1,79 @@
+"""Quantities as text: energy, elapsed time, clock times and plain numbers, written the same way on every surface."""
+
+from __future__ import annotations
+
+import time
+
+from ..units import duration_text, size_text
+
+DASH = "–"  # a missing value in documents and tables; `cells.MISSING` is its ASCII form for terminals
+_FIRST_WATT_HOURS = 9999.5  # joules from which an energy is written in Wh: below, the text has at most four digits
+_MINUTE = 59.95  # seconds from which a time is written in minutes: below, it would be rounded to 60.0 s
+
+
+def energy_text(joules: float | None) -> str:
+    """Return an energy: 0.034 J, 321 J, 12.5 Wh, 1.11 kWh; a dash when unknown. Joules end at 10 kJ, Wh at 1 kWh."""
+    if joules is None:
+        return DASH
+    if joules < _FIRST_WATT_HOURS:
+        return f"{_three_digits(joules)} J"
+    hours = joules / 3600
+    return f"{_three_digits(hours)} Wh" if hours < 999.5 else f"{_three_digits(hours / 1000)} kWh"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a measured time: 312 µs, 45.1 ms, 3.21 s, and from a minute on 12m05s."""
+    if seconds >= _MINUTE:
+        return duration_text(max(60.0, seconds))
+    if seconds < 0.0009995:
+        return f"{_three_digits(seconds * 1e6)} µs"
+    return f"{_three_digits(seconds * 1e3)} ms" if seconds < 0.9995 else f"{_three_digits(seconds)} s"
+
+
+def quantity_text(symbol: str, value: float | None, decimal: bool = False) -> str:
+    """Return a number in the unit with this symbol, short: 97 %, 71.2 GiB (76.4 GB if `decimal`), 691 W; a dash when missing."""
+    if value is None:
+        return DASH
+    if symbol in ("B", "B/s"):
+        return size_text(value, decimal=decimal) + symbol[1:]
+    if symbol == "s":
+        return duration_text(value)
+    if symbol == "J":
+        return energy_text(value)
+    return f"{value if abs(value) > 0.5 else 0:.0f} {symbol}" if symbol else number_text(value)
+
+
+def number_text(value: float) -> str:
+    """Return a number without a unit: all digits of an integer, six of any other; only one below 0.0001 is in scientific notation."""
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.0f}" if value % 1 == 0 or abs(value) >= 1e5 else f"{value:g}"
+
+
+def clock_text(moment: float, utc: bool = False) -> str:
+    """Return a time of day: 14:03:07, by this machine's clock or in UTC."""
+    return time.strftime("%H:%M:%S", _fields(moment, utc))
+
+
+def moment_text(moment: float, utc: bool = False) -> str:
+    """Return a date with the time of day: 2026-11-15 14:03:07, by this machine's clock or in UTC."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC" if utc else "%Y-%m-%d %H:%M:%S", _fields(moment, utc))
+
+
+def elapsed_text(seconds: float) -> str:
+    """Return a position in a recording: 0:07, 12:05, 1:02:03; with tenths unless they are zero."""
+    tenths = int(max(0.0, seconds) * 10 + 1e-6)
+    whole, rest = divmod(tenths, 10)
+    hours, minutes = divmod(whole // 60, 60)
+    text = f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+    return f"{text}.{rest}" if rest else text
+
+
+def _three_digits(value: float) -> str:
+    size = abs(value)
+    digits = 0 if size >= 99.95 or not value else 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
+    return f"{value:.{digits}f}"
+
+
+def _fields(moment: float, utc: bool) -> time.struct_time:
+    return time.gmtime(moment) if utc else time.localtime(moment)

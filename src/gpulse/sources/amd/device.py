@@ -1,0 +1,164 @@
+"""One AMD GPU: which files answer which metrics, read only when asked and never while it sleeps."""
+
+from __future__ import annotations
+
+from ..base import Device, DeviceSample
+from ..drm.hwmon import Sensors
+from ..drm.kernel import Folder
+from ..drm.pcie import read_link, slot_link
+from ..once import once
+from .identity import IDENTITY_KEYS, has_display, identify, is_apu
+from .levels import current_link, highest_link
+from .metrics import parse_table
+from .partitions import Partition
+from .processes import read_processes
+from .readers import READERS, link_of_table
+from .reading import AmdReading
+from .throttle import Throttle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ...model.metric import Value
+    from ..base import Facts, Key
+    from ..drm.cards import Card
+    from ..drm.clients import Clients
+    from .kfd import Node
+
+DRIVERS = ("amdgpu", "radeon")
+_LINK = frozenset({"pcie_gen", "pcie_width"})
+_LINK_MAX = frozenset({"pcie_gen_max", "pcie_width_max"})
+# Every GPU metric that this source can have; `gpulse metrics` and the drift test read it.
+KEYS = (
+    frozenset(key for keys, _ in READERS for key in keys)
+    | IDENTITY_KEYS
+    | _LINK
+    | _LINK_MAX
+    | {"memory_unified", "throttle_reasons", "display_active", "gpu_instance"}
+)
+_ASLEEP = ("suspended", "suspending")
+
+
+class AmdDevice(Device):
+    """One card of amdgpu or radeon; `nodes` are its KFD nodes, several where it is partitioned."""
+
+    def __init__(self, card: Card, index: int, nodes: Sequence[Node], clients: Clients, root: str = "") -> None:
+        self.card = card
+        self._nodes = nodes
+        self._clients = clients
+        self._root = root
+        self._files = Folder(card.device)
+        self._throttle = Throttle()
+        self._plans: dict[Key, list[Callable[[AmdReading], None]]] = {}
+        self.identity: Mapping[str, Value] = identify(card, index, nodes[0] if nodes else None, root)
+
+    def parts(self) -> list[Mapping[str, Value]]:
+        return [partition.identity for partition in self._partitions]
+
+    def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
+        sample = DeviceSample()
+        if self._files.text("power/runtime_status") in _ASLEEP:  # any other file might wake it
+            sample.state = "asleep"
+            sample.gaps.update(dict.fromkeys(keys - self.identity.keys(), "asleep"))
+            return sample
+        reading = AmdReading(sample, keys, self._files, self._sensors, self._apu)
+        for read in self._plan(keys):
+            read(reading)
+        self._read_rest(reading)
+        if process_keys is not None:
+            self._read_processes(reading, process_keys)
+        elif self._partitions:
+            sample.instances = [part.read(keys, reading.table, {}) for part in self._partitions]
+        for key in keys:
+            if key not in sample.values and key not in sample.gaps and key not in sample.counters:
+                sample.gaps[key] = "unsupported"
+        return sample
+
+    def close(self) -> None:
+        """Close all files; a later read opens them again."""
+        self._files.close()
+        self._sensors.close()
+
+    def _plan(self, keys: Key) -> list[Callable[[AmdReading], None]]:
+        if keys not in self._plans:
+            self._plans[keys] = [read for own, read in READERS if not keys.isdisjoint(own)]
+        return self._plans[keys]
+
+    def _read_rest(self, reading: AmdReading) -> None:
+        """Read what needs more than the files of one sample: links, what holds the clocks, the display."""
+        keys = reading.keys
+        reading.put("memory_unified", self._apu)
+        if keys & _LINK:
+            gen, width = self._link(reading)
+            reading.put("pcie_gen", gen)
+            reading.put("pcie_width", width)
+        if keys & _LINK_MAX:
+            gen, width = self._highest_link(reading)
+            reading.put("pcie_gen_max", gen)
+            reading.put("pcie_width_max", width)
+        if "throttle_reasons" in keys:
+            self._read_throttle(reading)
+        if "display_active" in keys:
+            reading.put("display_active", has_display(self.card))
+
+    def _read_throttle(self, reading: AmdReading) -> None:
+        if reading.table is None:
+            reading.put("throttle_reasons", None, reading.files.gap("gpu_metrics"))
+            return
+        busy = reading.files.number("gpu_busy_percent")
+        words = self._throttle.words(reading.table, busy)
+        reading.put("throttle_reasons", words, "pending" if self._throttle.counts(reading.table) else "unsupported")
+
+    def _link(self, reading: AmdReading) -> tuple[int | None, int | None]:
+        """Return the link of the slot: from the card's upstream port, the firmware, the driver's levels, then the function itself."""
+        slot = read_link(self._slot, "current") if self._slot != self.card.device else (None, None)
+        own = read_link(self.card.device, "current")
+        return _first(slot, link_of_table(reading), current_link(reading.files.text("pp_dpm_pcie")), own)
+
+    def _highest_link(self, reading: AmdReading) -> tuple[int | None, int | None]:
+        return _first(read_link(self._slot, "max"), highest_link(reading.files.text("pp_dpm_pcie")))
+
+    def _read_processes(self, reading: AmdReading, process_keys: Key) -> None:
+        uses = self._clients.of(self.card.slot)
+        sample = reading.sample
+        if not self._clients.readable:
+            sample.gaps["processes"] = "unsupported"
+        if not self._partitions:
+            ids = [node.gpu_id for node in self._nodes]
+            sample.processes = read_processes(uses, self._root, ids, self._apu, process_keys)
+            return
+        placed: set[int] = set()
+        for part in self._partitions:
+            own: dict[int, Facts] = read_processes((), self._root, [part.node.gpu_id], self._apu, process_keys)
+            placed |= own.keys()
+            sample.instances.append(part.read(reading.keys, reading.table, own))
+        others = [use for use in uses if use.pid not in placed]
+        sample.processes = read_processes(others, self._root, (), self._apu, process_keys)
+
+    # What follows is found out once, by the thread that first needs it and only while the GPU is awake.
+
+    @once
+    def _sensors(self) -> Sensors:
+        return Sensors(self.card.device, DRIVERS)
+
+    @once
+    def _apu(self) -> bool:
+        table = parse_table(self._files.content("gpu_metrics"))
+        return is_apu(self.card, None if table is None else table.version[0], self._nodes[0] if self._nodes else None)
+
+    @once
+    def _slot(self) -> str:
+        return slot_link(self.card.device, "0x1002")
+
+    @once
+    def _partitions(self) -> list[Partition]:
+        if len(self._nodes) < 2:
+            return []
+        return [Partition(node, at, self.identity) for at, node in enumerate(self._nodes)]
+
+
+def _first(*links: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
+    """Return the first link that is known in full, else the first of which anything is known."""
+    whole = next((link for link in links if None not in link), None)
+    return whole or next((link for link in links if link != (None, None)), (None, None))

@@ -1,0 +1,152 @@
+"""Who an AMD GPU is: its name, its UUID as HIP writes it, its architecture, and whether it shares the machine's memory."""
+
+from __future__ import annotations
+
+from ..drm.names import amd_name, pci_name
+from ..files import names, read_int, read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...model.metric import Value
+    from ..drm.cards import Card
+    from .kfd import Node
+
+IDENTITY_KEYS = frozenset(
+    {"index", "ordinal", "uuid", "name", "vendor", "architecture", "pci_bus_id", "serial", "vbios", "driver_version"}
+)
+# PCI ids of chips with a CPU, for those whose gpu_metrics do not tell: Kaveri to Raven have none.
+_APUS = (
+    *(range(0x1304, 0x131E), range(0x1360, 0x1368)),  # Kaveri
+    *(range(0x9640, 0x9650), range(0x9802, 0x980B), range(0x9900, 0x99A5)),  # Llano, Ontario, Trinity (radeon)
+    *(range(0x9830, 0x9840), range(0x9850, 0x9860), range(0x9870, 0x9878), range(0x98E4, 0x98E5)),  # Kabini to Stoney
+    *(
+        range(0x15D8, 0x15D9),
+        range(0x15DD, 0x15DE),
+        range(0x1636, 0x1637),
+        range(0x1638, 0x1639),
+        range(0x15E7, 0x15E8),
+    ),
+    *(
+        range(0x164C, 0x164F),
+        range(0x163F, 0x1640),
+        range(0x1681, 0x1682),
+        range(0x1506, 0x1507),
+        range(0x1435, 0x1436),
+    ),
+    *(
+        range(0x15BF, 0x15C0),
+        range(0x15C8, 0x15C9),
+        range(0x1900, 0x1902),
+        range(0x150E, 0x150F),
+        range(0x1586, 0x1587),
+    ),
+    *(
+        range(0x1114, 0x1115),
+        range(0x13C0, 0x13C1),
+        range(0x13F9, 0x1400),
+        range(0x143F, 0x1440),
+        range(0x74A0, 0x74A1),
+    ),
+)
+_NAMES = {
+    (0x67DF, 0xE7): "Radeon RX 580", (0x67DF, 0xC7): "Radeon RX 480", (0x67DF, 0xCF): "Radeon RX 470",
+    (0x67DF, 0xEF): "Radeon RX 570", (0x67DF, 0xE1): "Radeon RX 590", (0x687F, 0xC3): "Radeon RX Vega 56",
+    (0x687F, 0xC1): "Radeon RX Vega 64", (0x66AF, 0xC1): "Radeon VII", (0x731F, 0xC1): "Radeon RX 5700 XT",
+    (0x731F, 0xC4): "Radeon RX 5700", (0x7340, 0xC5): "Radeon RX 5500 XT", (0x73BF, 0xC0): "Radeon RX 6900 XT",
+    (0x73BF, 0xC1): "Radeon RX 6800 XT", (0x73BF, 0xC3): "Radeon RX 6800", (0x73DF, 0xC1): "Radeon RX 6700 XT",
+    (0x73FF, 0xC7): "Radeon RX 6600", (0x73FF, 0xC1): "Radeon RX 6600 XT", (0x744C, 0xC8): "Radeon RX 7900 XTX",
+    (0x744C, 0xCC): "Radeon RX 7900 XT", (0x747E, 0xC8): "Radeon RX 7800 XT", (0x747E, 0xFF): "Radeon RX 7700 XT",
+    (0x7480, 0xCF): "Radeon RX 7600", (0x7480, 0xC1): "Radeon RX 7700S", (0x7480, 0xC3): "Radeon RX 7600S",
+    (0x7550, 0xC0): "Radeon RX 9070 XT", (0x7550, 0xC3): "Radeon RX 9070", (0x7551, 0xC0): "Radeon AI PRO R9700",
+}  # fmt: skip
+_FAMILIES = {
+    0x67DF: "Radeon RX 470/480/570/580/590", 0x687F: "Radeon RX Vega", 0x738C: "Instinct MI100", 0x7408: "Instinct MI250X",
+    0x740C: "Instinct MI250/MI250X", 0x740F: "Instinct MI210", 0x74A0: "Instinct MI300A", 0x74A1: "Instinct MI300X",
+    0x74A2: "Instinct MI308X", 0x74A5: "Instinct MI325X", 0x75A0: "Instinct MI350X", 0x75A3: "Instinct MI355X",
+    0x731F: "Radeon RX 5600/5700", 0x7340: "Radeon RX 5500", 0x73BF: "Radeon RX 6800/6900", 0x73DF: "Radeon RX 6700",
+    0x73FF: "Radeon RX 6600", 0x744C: "Radeon RX 7900", 0x747E: "Radeon RX 7700/7800 XT", 0x7480: "Radeon RX 7600",
+    0x7550: "Radeon RX 9070", 0x7551: "Radeon AI PRO R9700", 0x15DD: "Radeon Vega (Raven Ridge)",
+    0x15D8: "Radeon Vega (Picasso)", 0x1636: "Radeon Vega (Renoir)", 0x1638: "Radeon Vega (Cezanne)",
+    0x163F: "Radeon 0405 (Van Gogh)", 0x1681: "Radeon 680M", 0x164E: "Radeon 610M (Raphael)", 0x15BF: "Radeon 780M",
+    0x15C8: "Radeon 740M", 0x1900: "Radeon 780M", 0x150E: "Radeon 890M", 0x1586: "Radeon 8060S", 0x1114: "Radeon 860M",
+}  # fmt: skip
+_ARCHITECTURES = (
+    ((9, 0, 8), (9, 0, 8), "CDNA"), ((9, 0, 10), (9, 0, 10), "CDNA 2"), ((9, 4, 0), (9, 4, 9), "CDNA 3"),
+    ((9, 5, 0), (9, 5, 9), "CDNA 4"), ((7, 0, 0), (7, 9, 9), "GCN 2"), ((8, 0, 0), (8, 9, 9), "GCN 3/4"),
+    ((9, 0, 0), (9, 0, 12), "Vega"), ((10, 1, 0), (10, 2, 99), "RDNA"), ((10, 3, 0), (10, 9, 99), "RDNA 2"),
+    ((11, 0, 0), (11, 4, 99), "RDNA 3"), ((11, 5, 0), (11, 9, 99), "RDNA 3.5"), ((12, 0, 0), (12, 9, 99), "RDNA 4"),
+)  # fmt: skip
+
+
+def identify(card: Card, index: int, node: Node | None, root: str) -> dict[str, Value]:
+    """Return the identity of a card; reading it wakes nothing. What the board does not say is left out."""
+    values: dict[str, Value] = {"index": index, "vendor": "amd", "pci_bus_id": card.slot, "name": _name(card, root)}
+    values["uuid"] = _uuid(card, node)
+    if node is not None:
+        values["ordinal"] = node.position
+    for key, file in (("serial", "serial_number"), ("vbios", "vbios_version")):
+        if text := read_text(f"{card.device}/{file}", 256):
+            values[key] = text
+    if architecture := _architecture(card, node):
+        values["architecture"] = architecture
+    if version := driver_version(root, card.driver):
+        values["driver_version"] = version
+    return values
+
+
+def driver_version(root: str, driver: str) -> str:
+    """Return the version of a driver that has one of its own, else that of the kernel it came with."""
+    own = read_text(f"{root}/sys/module/{driver}/version", 256) if driver else ""
+    return own or read_text(f"{root}/proc/sys/kernel/osrelease", 256) or ""
+
+
+def is_apu(card: Card, table_format: int | None, node: Node | None) -> bool:
+    """Tell whether the GPU shares its memory with the CPU: by its tables, by its KFD node, or by its PCI id."""
+    if table_format is not None and table_format >= 2:
+        return True
+    if node is not None and node.properties.get("cpu_cores_count", 0) > 0:
+        return True
+    return any(card.device_id in ids for ids in _APUS)
+
+
+def gfx_version(card: Card, node: Node | None) -> tuple[int, int, int]:
+    """Return the version of the graphics core, from KFD or from the chip's own list of its parts; zeros where neither says."""
+    if node is not None and node.gfx[0]:
+        return node.gfx
+    folder = f"{card.device}/ip_discovery/die/0/GC/0"
+    major, minor, step = (read_int(f"{folder}/{word}") for word in ("major", "minor", "revision"))
+    return (major, minor or 0, step or 0) if major else (0, 0, 0)
+
+
+def _architecture(card: Card, node: Node | None) -> str:
+    version = gfx_version(card, node)
+    if not version[0]:
+        return ""
+    code = f"gfx{version[0]}{version[1]:x}{version[2]:x}"
+    family = next((name for low, high, name in _ARCHITECTURES if low <= version <= high), "")
+    return f"{family} ({code})" if family else code
+
+
+def _uuid(card: Card, node: Node | None) -> str:
+    """Return HIP's UUID where the chip has a number of its own, else a name made of its place."""
+    own = (read_text(f"{card.device}/unique_id", 64) or "").removeprefix("0x").lower()
+    if own and own.strip("0") and all(digit in "0123456789abcdef" for digit in own):
+        return f"GPU-{own.rjust(16, '0')}"
+    if node is not None and node.unique_id:
+        return f"GPU-{node.unique_id:016x}"
+    return f"PCI-{card.slot}"
+
+
+def _name(card: Card, root: str) -> str:
+    said = read_text(f"{card.device}/product_name", 256) or amd_name(root, card.device_id, card.revision)
+    known = said or _NAMES.get((card.device_id, card.revision)) or pci_name(root, 0x1002, card.device_id)
+    name = known or _FAMILIES.get(card.device_id) or f"GPU {card.device_id:04x}"
+    return name if name.upper().startswith(("AMD", "ATI")) else f"AMD {name}"
+
+
+def has_display(card: Card) -> bool | None:
+    """Tell whether a connector of this card drives a display; None where it has no connectors."""
+    folder = card.path.rsplit("/", 1)[0]
+    connectors = [name for name in names(folder) if name.startswith(f"{card.name}-")]
+    states = [read_text(f"{folder}/{name}/enabled", 64) for name in connectors]
+    return "enabled" in states if any(states) else None

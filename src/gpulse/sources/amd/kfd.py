@@ -1,0 +1,93 @@
+"""KFD, the compute driver: its GPU nodes in the order HIP counts them, partitions included, and the processes that compute."""
+
+from __future__ import annotations
+
+from ..files import names, read_int, read_text
+
+_FOLDER = "/sys/class/kfd/kfd"
+_MOST_PIDS = 1 << 22
+
+
+class Node:
+    """One GPU node of the topology: a whole GPU, or one partition of it."""
+
+    __slots__ = ("gpu_id", "path", "position", "properties")
+
+    def __init__(self, path: str, gpu_id: int, position: int) -> None:
+        self.path = path
+        self.gpu_id = gpu_id
+        self.position = position
+        self.properties = read_properties(f"{path}/properties")
+
+    @property
+    def place(self) -> str:
+        """The PCI address without its function: partitions have functions that are not on the bus."""
+        location = self.properties.get("location_id", 0)
+        return f"{self.properties.get('domain', 0):04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}"
+
+    @property
+    def unique_id(self) -> int:
+        """The number burnt into the chip; 0 where it has none."""
+        return self.properties.get("unique_id", 0)
+
+    @property
+    def partition(self) -> int:
+        """Which partition of its GPU this is; 0 for a whole GPU."""
+        location = self.properties.get("location_id", 0)
+        return location >> 28 & 0xF or location & 0x7
+
+    @property
+    def gfx(self) -> tuple[int, int, int]:
+        """The instruction set, as (9, 4, 2) for gfx942; zeros where the kernel does not say."""
+        version = self.properties.get("gfx_target_version", 0)
+        return version // 10000, version // 100 % 100, version % 100
+
+    def memory(self) -> tuple[int | None, int | None]:
+        """Return bytes in use and in all of the node's first memory bank."""
+        bank = f"{self.path}/mem_banks/0"
+        size = read_properties(f"{bank}/properties").get("size_in_bytes")
+        return read_int(f"{bank}/used_memory"), size
+
+
+def read_properties(path: str) -> dict[str, int]:
+    """Return a file of `word number` lines."""
+    found = {}
+    for line in (read_text(path) or "").splitlines():
+        word, _, number = line.partition(" ")
+        if number.isascii() and number.isdecimal() and len(number) < 21:
+            found[word] = int(number)
+    return found
+
+
+def find_nodes(root: str) -> list[Node]:
+    """Return the GPU nodes in KFD's order, which is the order of HIP ordinals; nodes without SIMDs are CPUs."""
+    folder = f"{root}{_FOLDER}/topology/nodes"
+    numbers = sorted(int(name) for name in names(folder) if name.isascii() and name.isdecimal())
+    nodes: list[Node] = []
+    for number in numbers:
+        gpu_id = read_int(f"{folder}/{number}/gpu_id")
+        if gpu_id:
+            node = Node(f"{folder}/{number}", gpu_id, len(nodes))
+            if node.properties.get("simd_count"):
+                nodes.append(node)
+    return nodes
+
+
+def compute_memory(root: str, gpu_id: int) -> dict[int, int]:
+    """Return, by pid, the bytes of GPU memory that each compute process holds on this node.
+
+    A process that once opened the driver stays in the list; without memory and without a queue it is left out.
+    """
+    folder = f"{root}{_FOLDER}/proc"
+    held: dict[int, int] = {}
+    for name in names(folder):
+        if not (name.isascii() and name.isdecimal() and 0 < int(name) < _MOST_PIDS):
+            continue
+        amount = read_int(f"{folder}/{name}/vram_{gpu_id}")
+        if amount is not None and (amount > 0 or _has_queue(f"{folder}/{name}/queues", gpu_id)):
+            held[int(name)] = max(0, amount)
+    return held
+
+
+def _has_queue(folder: str, gpu_id: int) -> bool:
+    return any(read_int(f"{folder}/{queue}/gpuid") == gpu_id for queue in names(folder))

@@ -1,0 +1,69 @@
+"""The AMD source: finds the cards of amdgpu and radeon, and puts KFD's nodes to them."""
+
+from __future__ import annotations
+
+from ...errors import SourceUnavailable
+from ..base import Source
+from ..drm.cards import find_cards
+from ..drm.clients import Clients
+from ..processes import LinuxMachine
+from .device import DRIVERS, KEYS, AmdDevice
+from .identity import driver_version
+from .kfd import find_nodes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...model.check import Check
+    from ..drm.cards import Card
+    from .kfd import Node
+
+__all__ = ["KEYS", "AmdSource"]
+_VENDOR = 0x1002
+
+
+class AmdSource(Source):
+    """All AMD GPUs of a machine; `root` stands before /proc and /sys: that of a recorded machine, or nothing."""
+
+    name = "amd"
+
+    def __init__(self, root: str = "") -> None:
+        self._root = root
+        self._clients = Clients(root)
+        self.machine = LinuxMachine(root)
+        self.machine.real = not root  # no signal to a pid that another machine had
+        self.devices: list[AmdDevice] = []
+
+    def open(self) -> None:
+        self.close()
+        cards = find_cards(self._root, DRIVERS, _VENDOR)
+        if not cards:
+            raise SourceUnavailable(
+                "AMD: the kernel has no card of amdgpu or radeon.",
+                "Check `lspci -k | grep -A3 -i vga`; in a container, /sys must be mounted.",
+            )
+        nodes = find_nodes(self._root)
+        owned = {card.slot: [node for node in nodes if card.slot.startswith(f"{node.place}.")] for card in cards}
+        cards.sort(key=lambda card: _order(card, owned[card.slot]))
+        self.devices = [
+            AmdDevice(card, index, owned[card.slot], self._clients, self._root) for index, card in enumerate(cards)
+        ]
+        version = driver_version(self._root, cards[0].driver)
+        self.driver = {"amdgpu": version} if version else {}
+
+    def refresh(self) -> None:
+        self._clients.expire()
+
+    def close(self) -> None:
+        for device in self.devices:
+            device.close()
+        self.devices = []
+
+    def examine(self) -> list[Check]:
+        from .examine import examine  # a doctor's business only
+
+        return examine(self._root)
+
+
+def _order(card: Card, nodes: list[Node]) -> tuple[int, str]:
+    """Return what to sort a card by: HIP counts in KFD's order; cards without compute come last, by slot."""
+    return (nodes[0].position if nodes else 1 << 30, card.slot)

@@ -1,0 +1,67 @@
+"""Which graphics cards the kernel has, and which driver each one belongs to."""
+
+from __future__ import annotations
+
+import os
+
+from ..files import link, names, read_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+class Card:
+    """One card of /sys/class/drm: `path` is its folder, `device` the folder of the device behind it."""
+
+    __slots__ = ("device", "device_id", "driver", "name", "path", "revision", "slot", "vendor_id")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.name = path.rsplit("/", 1)[-1]
+        self.device = f"{path}/device"
+        facts = uevent(self.device)
+        vendor, _, device = facts.get("PCI_ID", "").partition(":")
+        self.driver = facts.get("DRIVER") or os.path.basename(link(f"{self.device}/driver"))
+        self.vendor_id = _hexadecimal(vendor) or _hexadecimal(read_text(f"{self.device}/vendor", 64) or "")
+        self.device_id = _hexadecimal(device) or _hexadecimal(read_text(f"{self.device}/device", 64) or "")
+        self.revision = _hexadecimal(read_text(f"{self.device}/revision", 64) or "")
+        self.slot = facts.get("PCI_SLOT_NAME", "").lower() or _slot_of(self.device)
+
+
+def uevent(device: str) -> dict[str, str]:
+    """Return what a device's uevent says, by word."""
+    lines = (read_text(f"{device}/uevent", 4096) or "").splitlines()
+    return {word: rest.strip() for word, equals, rest in (line.partition("=") for line in lines) if equals}
+
+
+def card_names(root: str) -> list[str]:
+    """Return the cards of a machine; connectors (card0-DP-1) and render nodes are none."""
+    return [name for name in names(f"{root}/sys/class/drm") if name.startswith("card") and name[4:].isdecimal()]
+
+
+def find_cards(root: str, drivers: Collection[str], vendor_id: int) -> list[Card]:
+    """Return the cards of these drivers in the order of their PCI slots; card numbers change from boot to boot.
+
+    Where a tree does not name the driver, the PCI vendor decides. A card without a PCI slot is a partition of another.
+    """
+    cards = [Card(f"{root}/sys/class/drm/{name}") for name in card_names(root)]
+    ours = [card for card in cards if card.driver in drivers or (not card.driver and card.vendor_id == vendor_id)]
+    return sorted((card for card in ours if card.slot), key=lambda card: (card.slot, card.name))
+
+
+def is_slot(name: str) -> bool:
+    """Tell whether a folder is named like a PCI device: 0000:03:00.0."""
+    return name.count(":") == 2 and name[-2:-1] == "."
+
+
+def _slot_of(device: str) -> str:
+    name = os.path.basename(os.path.realpath(device))
+    return name if is_slot(name) else ""
+
+
+def _hexadecimal(text: str) -> int:
+    try:
+        return int(text, 16)
+    except ValueError:
+        return 0

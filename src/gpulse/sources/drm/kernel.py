@@ -1,0 +1,126 @@
+"""Kernel files that are read at every sample: opened once, read again with pread, and never an exception.
+
+A read by open().read() costs 14 µs, a pread of a kept descriptor 0.9 µs plus the driver's own work.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from ..files import parse_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...model.metric import Gap
+
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # O_NONBLOCK: a pipe in a recorded tree must not block us
+_SHORT = 64  # bytes; no number the kernel writes is longer
+_LONG = 1 << 16
+_RETRY = 32  # reads after which a file that did not exist is tried again: drivers add files when a GPU is rebound
+_ON_OPEN: dict[int, Gap] = {
+    errno.ENOENT: "unsupported",
+    errno.ENOTDIR: "unsupported",
+    errno.EACCES: "denied",
+    errno.EPERM: "denied",
+}
+_ON_READ: dict[int, Gap] = {
+    errno.EBUSY: "asleep",  # runtime-suspended, on kernels that do not wake the GPU for a read
+    errno.EPERM: "asleep",  # amdgpu while the GPU suspends or resets
+    errno.EACCES: "denied",
+    errno.EOPNOTSUPP: "unsupported",
+    errno.EINVAL: "unsupported",
+    errno.ENODATA: "unsupported",
+    errno.ENODEV: "lost",
+    errno.ENXIO: "lost",
+}
+
+
+class KernelFile:
+    """One file. `gap` says why the last read found nothing."""
+
+    __slots__ = ("_absent", "_handle", "_path", "gap")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._handle = -1
+        self._absent = 0
+        self.gap: Gap = "unsupported"
+
+    def read(self, size: int = _LONG) -> bytes | None:
+        """Return up to `size` bytes from the start of the file, or None."""
+        if self._handle < 0 and not self._open():
+            return None
+        try:
+            return os.pread(self._handle, size, 0)
+        except OSError as error:
+            self.gap = _ON_READ.get(error.errno or 0, "failed")
+            if self.gap in ("lost", "failed"):
+                self.close()  # the device was rebound: its file is another one now
+            return None
+
+    def close(self) -> None:
+        """Close the descriptor; a later read opens the file again."""
+        if self._handle >= 0:
+            handle, self._handle = self._handle, -1
+            try:
+                os.close(handle)
+            except OSError:
+                pass
+        self._absent = 0
+
+    def _open(self) -> bool:
+        if self._absent:
+            self._absent -= 1
+            return False
+        try:
+            self._handle = os.open(self._path, _OPEN_FLAGS)
+        except (OSError, ValueError) as error:
+            self.gap = _ON_OPEN.get(getattr(error, "errno", 0) or 0, "failed")
+            self._absent = _RETRY if self.gap == "unsupported" else 0
+            return False
+        return True
+
+
+class Folder:
+    """The files of one folder by name, each opened at its first read."""
+
+    __slots__ = ("_files", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._files: dict[str, KernelFile] = {}
+
+    def number(self, name: str) -> int | None:
+        """Return a file as a whole number; None when it is missing, holds anything else, or does not end."""
+        content = self._file(name).read(_SHORT)
+        if content is None:
+            return None
+        if (number := parse_number(content, _SHORT)) is None:
+            self._files[name].gap = "failed"
+        return number
+
+    def text(self, name: str) -> str | None:
+        """Return a file as text up to the first NUL, stripped, or None."""
+        content = self._file(name).read()
+        return None if content is None else content.partition(b"\0")[0].decode("utf-8", "replace").strip()
+
+    def content(self, name: str) -> bytes | None:
+        """Return a file as it is, or None."""
+        return self._file(name).read()
+
+    def gap(self, *names: str) -> Gap:
+        """Return why the last read of these files found nothing: the first reason that is more than a missing file."""
+        gaps = [file.gap for name in names if (file := self._files.get(name)) is not None]
+        return next((gap for gap in gaps if gap != "unsupported"), "unsupported")
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in self._files.values():
+            file.close()
+
+    def _file(self, name: str) -> KernelFile:
+        file = self._files.get(name)
+        if file is None:
+            file = self._files[name] = KernelFile(f"{self.path}/{name}")
+        return file

@@ -1,0 +1,259 @@
+"""NVLink by link, and where a GPU sits: CPU and NUMA affinity, the way to each other GPU and to network devices."""
+
+from __future__ import annotations
+
+import os
+from ctypes import byref, c_uint, c_ulong, c_void_p
+
+from ..files import names, read_text
+from .calls import Reader, absent, settle
+from .nvml import NOT_SUPPORTED, SUCCESS, gap_of
+from .structures import FieldValue, PciInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ..base import Facts
+    from .calls import Bound
+    from .nvml import Nvml
+
+_MOST_LINKS, _MOST_CPUS = 18, 4096
+_SWITCH = 2  # the kind of device at the other end of a link
+# By link: field number, and what takes it to the catalog's unit.
+_FIELDS = {
+    "nvlink_speeds": (164, 1_000_000),
+    "nvlink_tx_links": (138, 1024),
+    "nvlink_rx_links": (139, 1024),
+    "nvlink_replay_links": (161, 1),
+    "nvlink_recovery_links": (162, 1),
+    "nvlink_crc_links": (163, 1),
+}
+_TOTALS = {"nvlink_crc_errors": 163, "nvlink_replay_errors": 161, "nvlink_recovery_errors": 162}
+_ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
+_P2P = ("OK", "CNS", "GNS", "TNS", "DR", "NS", "U")
+_P2P_KINDS = 5
+
+
+def _states(nvml: Nvml, handle: Any) -> tuple[int, list[int]]:
+    """Return a code and the state of each link; a GPU without any says that it is not supported."""
+    out, states, code = c_uint(), [], NOT_SUPPORTED
+    for link in range(_MOST_LINKS):
+        code = nvml.call("nvmlDeviceGetNvLinkState", handle, link, byref(out))
+        if code != SUCCESS or out.value > 1:
+            break
+        states.append(out.value)
+    return (SUCCESS if states else code or NOT_SUPPORTED), states
+
+
+def _read_fields(call: Any, handle: Any, asked: list[tuple[int, int]]) -> tuple[int, list[int | None]]:
+    """Return a code and the value of each field and link, None for one that does not answer."""
+    fields = (FieldValue * len(asked))()
+    for entry, (identifier, link) in zip(fields, asked, strict=True):
+        entry.fieldId, entry.scopeId = identifier, link
+    code = call(handle, len(asked), fields)
+    wide = (2, 3)
+    return code, [
+        None if code or one.nvmlReturn else one.value.ullVal if one.valueType in wide else one.value.uiVal
+        for one in fields
+    ]
+
+
+def _bind_totals(nvml: Nvml, handle: Any) -> Bound:
+    call = nvml.function("nvmlDeviceGetFieldValues")
+    if call is None:
+        return absent(NVLINK_TOTALS.keys)
+
+    def read(facts: Facts) -> int:
+        code, states = _states(nvml, handle)
+        settle(facts, "nvlink_links", code, None if code else states.count(1))
+        for key, identifier in _TOTALS.items():
+            if code:
+                settle(facts, key, code, None)
+                continue
+            failed, values = _read_fields(call, handle, [(identifier, link) for link in range(len(states))])
+            known = [value for value in values if value is not None]
+            settle(facts, key, failed, sum(known) if known else None)
+        return code
+
+    return read
+
+
+NVLINK_TOTALS = Reader(("nvlink_links", *_TOTALS), _bind_totals)
+
+
+def _bind_links(nvml: Nvml, handle: Any) -> Bound:
+    call = nvml.function("nvmlDeviceGetFieldValues")
+    if call is None:
+        return absent(("nvlink_states", *_FIELDS))
+
+    def read(facts: Facts) -> int:
+        code, states = _states(nvml, handle)
+        settle(facts, "nvlink_states", code, tuple(states))
+        if code:
+            facts.gaps.update(dict.fromkeys(_FIELDS, gap_of(code)))
+            return code
+        for key, (identifier, scale) in _FIELDS.items():
+            failed, values = _read_fields(call, handle, [(identifier, link) for link in range(len(states))])
+            # a link that is down may say nothing, which is 0; one that is up and says nothing leaves no answer
+            known = not any(value is None and up for value, up in zip(values, states, strict=True))
+            settle(facts, key, failed, tuple((value or 0) * scale for value in values) if known else None)
+        return code
+
+    return read
+
+
+def _bind_capabilities(nvml: Nvml, handle: Any) -> Bound:
+    def read(facts: Facts) -> int:
+        code, states = _states(nvml, handle)
+        out, pci = c_uint(), PciInfo()
+        words, remotes = [], []
+        for link in range(len(states)):
+            digits = ""
+            for kind in range(6):
+                failed = nvml.call("nvmlDeviceGetNvLinkCapability", handle, link, kind, byref(out))
+                digits += "?" if failed else str(min(out.value, 1))
+            words.append(digits)
+            failed = nvml.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, link, byref(pci))
+            remotes.append("" if failed else pci.busId.decode("ascii", "backslashreplace"))
+        settle(facts, "nvlink_capabilities", code, tuple(words))
+        settle(facts, "nvlink_remotes", code, tuple(remotes))
+        return code
+
+    return read
+
+
+def _bind_affinity(nvml: Nvml, handle: Any) -> Bound:
+    width = 8 * len(bytes(c_ulong()))
+    cpus, nodes = (c_ulong * (_MOST_CPUS // width))(), (c_ulong * 16)()
+
+    def read(facts: Facts) -> int:
+        code = nvml.call("nvmlDeviceGetCpuAffinity", handle, len(cpus), cpus)
+        folder = _folder(_bus_id(nvml, handle))
+        near = _ranges(_bits(cpus)) if code == SUCCESS else read_text(f"{folder}/local_cpulist") or ""
+        settle(facts, "cpu_affinity", SUCCESS if near else code, near or None)
+        code = nvml.call("nvmlDeviceGetMemoryAffinity", handle, len(nodes), nodes, 0)
+        node = next(_bits(nodes), None) if code == SUCCESS else _number(read_text(f"{folder}/numa_node"))
+        settle(facts, "numa_affinity", SUCCESS if node is not None else code, node)
+        code, own = nvml.number("nvmlDeviceGetNumaNodeId", handle)
+        settle(facts, "own_numa_node", code, own)
+        return SUCCESS
+
+    return read
+
+
+def _bind_topology(nvml: Nvml, handle: Any) -> Bound:
+    def read(facts: Facts) -> int:
+        ways, peers = [], []
+        for index, other in _others(nvml, handle):
+            ways.append(f"GPU{index}:{_way(nvml, handle, other)}")
+            peers.append(f"GPU{index}:{','.join(_peer(nvml, handle, other))}")
+        folder = _folder(_bus_id(nvml, handle))
+        ways += [f"{name}:{_way_by_path(folder, nic)}" for name, nic in _network_devices()]
+        settle(facts, "topology", SUCCESS, tuple(ways))
+        settle(facts, "p2p", SUCCESS, tuple(peers))
+        return SUCCESS
+
+    return read
+
+
+def _network_devices() -> list[tuple[str, str]]:
+    """Return the InfiniBand and RoCE devices of this machine with their places in sysfs, in the order of their names."""
+    root = f"{_root()}/sys/class/infiniband"
+    found = sorted(names(root), key=lambda name: (len(name), name))
+    return [(name, os.path.realpath(f"{root}/{name}/device")) for name in found]
+
+
+def _others(nvml: Nvml, handle: Any) -> Iterator[tuple[int, Any]]:
+    code, count = nvml.number("nvmlDeviceGetCount_v2")
+    _, own = nvml.number("nvmlDeviceGetIndex", handle)
+    for index in range(count if code == SUCCESS else 0):
+        other = c_void_p()
+        if index != own and nvml.call("nvmlDeviceGetHandleByIndex_v2", index, byref(other)) == SUCCESS:
+            yield index, other
+
+
+def _way(nvml: Nvml, handle: Any, other: Any) -> str:
+    """Return NV and the number of links between two GPUs, or what of the PCIe tree is between them."""
+    _, states = _states(nvml, handle)
+    kind, pci, direct, switched = c_uint(), PciInfo(), 0, 0
+    target = _bus_id(nvml, other)
+    for link in (at for at, state in enumerate(states) if state == 1):
+        failed = nvml.call("nvmlDeviceGetNvLinkRemoteDeviceType", handle, link, byref(kind))
+        if not failed and kind.value == _SWITCH:
+            switched += 1
+        elif nvml.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, link, byref(pci)) == SUCCESS:
+            direct += pci.busId.decode("ascii", "backslashreplace").lower() == target
+    if switched:
+        direct = min(switched, _states(nvml, other)[1].count(1))
+    if direct:
+        return f"NV{direct}"
+    code, ancestor = nvml.number("nvmlDeviceGetTopologyCommonAncestor", handle, other)
+    return _ANCESTORS.get(ancestor, "SYS") if code == SUCCESS else "N/A"
+
+
+def _peer(nvml: Nvml, handle: Any, other: Any) -> Iterator[str]:
+    for kind in range(_P2P_KINDS):
+        code, status = nvml.number("nvmlDeviceGetP2PStatus", handle, other, kind)
+        yield _P2P[status] if code == SUCCESS and status < len(_P2P) else "U"
+
+
+def _way_by_path(one: str, other: str) -> str:
+    """Return what is between two PCI devices, from their real places in sysfs."""
+    first, second = os.path.realpath(one).split("/"), other.split("/")
+    common = next(
+        (at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )
+    root = next((at for at, part in enumerate(first) if part.startswith("pci")), len(first))
+    if common > root + 1:
+        return "PIX" if len(first) - common + len(second) - common <= 4 else "PXB"
+    if common == root + 1:
+        return "PHB"
+    same = read_text(f"{one}/numa_node") == read_text(f"{other}/numa_node")
+    return "NODE" if same else "SYS"
+
+
+def _bus_id(nvml: Nvml, handle: Any) -> str:
+    pci = PciInfo()
+    code = nvml.call("nvmlDeviceGetPciInfo_v3", handle, byref(pci))
+    return "" if code else pci.busId.decode("ascii", "backslashreplace").lower()
+
+
+def _folder(bus_id: str) -> str:
+    """Return the place of a PCI device in sysfs, whose domains have four digits, NVML's eight."""
+    domain, _, rest = bus_id.partition(":")
+    return f"{_root()}/sys/bus/pci/devices/{domain[-4:]}:{rest}"
+
+
+def _root() -> str:
+    return os.environ.get("GPULSE_ROOT", "")
+
+
+def _bits(words: Any) -> Iterator[int]:
+    width = 8 * len(bytes(c_ulong()))
+    for at, word in enumerate(words):
+        yield from (at * width + bit for bit in range(width) if word >> bit & 1)
+
+
+def _ranges(cpus: Iterator[int]) -> str:
+    """Write CPU numbers as 0-15,32-47."""
+    spans: list[list[int]] = []
+    for cpu in cpus:
+        if spans and spans[-1][1] == cpu - 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+FABRIC_READERS: tuple[Reader, ...] = (
+    Reader(("nvlink_states", *_FIELDS), _bind_links),
+    Reader(("nvlink_capabilities", "nvlink_remotes"), _bind_capabilities),
+    Reader(("cpu_affinity", "numa_affinity", "own_numa_node"), _bind_affinity),
+    Reader(("topology", "p2p"), _bind_topology),
+)

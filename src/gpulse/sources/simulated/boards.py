@@ -1,0 +1,125 @@
+"""The boards of the simulated machines: which product each GPU is, and what its vendor's driver can tell."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...model.metric import Value
+
+_GIB = 1 << 30
+_NVIDIA_ONLY = frozenset({
+    *("sm_active", "sm_occupancy", "tensor_active", "fp64_active", "fp32_active", "fp16_active", "integer_active", "graphics_active"),
+    *("pstate", "nvlink_rx", "nvlink_tx", "encoder_utilization", "decoder_utilization", "ofa_utilization", "memory_reserved"),
+    *("compute_mode", "persistence_mode", "mig_mode", "remapped_rows", "pcie_rx", "pcie_tx", "xid_last"),
+})  # fmt: skip
+_DATACENTER_ONLY = frozenset({"dram_active", "ecc_corrected", "ecc_uncorrected", "jpeg_utilization", "energy"})
+
+
+class Board:
+    """One product. `watts` scales power and `memory` the memory of the scenes, which are written for an H100."""
+
+    __slots__ = ("absent", "constants", "identity", "memory", "watts")
+
+    def __init__(
+        self,
+        identity: dict[str, Value],
+        constants: dict[str, Value],
+        absent: frozenset[str],
+        watts: float = 1.0,
+        memory: float = 1.0,
+    ) -> None:
+        self.identity = identity
+        self.constants = constants
+        self.absent = absent
+        self.watts = watts
+        self.memory = memory
+
+    def adapt(self, values: dict[str, Value]) -> None:
+        """Turn the readings of an H100 into those of this board."""
+        for key in ("power_draw", "energy"):
+            if isinstance(reading := values.get(key), (int, float)):
+                values[key] = round(reading * self.watts, 3)
+        for key in ("memory_used", "bar1_used"):
+            if isinstance(reading := values.get(key), (int, float)):
+                values[key] = int(reading * self.memory)
+        used, total = values.get("memory_used"), self.constants.get("memory_total")
+        if "memory_free" in values and isinstance(used, int) and isinstance(total, int):
+            values["memory_free"] = total - used
+        degrees = values.get("temperature")
+        if isinstance(degrees, (int, float)):
+            values["hotspot_temperature"] = degrees + 9
+        for key in self.absent:
+            values.pop(key, None)
+
+
+def _constants(total: int, limit: float, **others: Value) -> dict[str, Value]:
+    shared: dict[str, Value] = {"memory_total": total, "power_limit": limit, "power_default_limit": limit}
+    return {**shared, "bar1_total": total, "temperature_limit": 100, "video_utilization": 0, **others}
+
+
+MIXED: tuple[Board | None, ...] = (
+    None,  # the H100 the scenes are written for
+    Board(
+        {
+            "vendor": "amd",
+            "name": "AMD Instinct MI300X",
+            "architecture": "CDNA 3 (gfx942)",
+            "ordinal": 0,
+            "driver_version": "6.14.0",
+        },
+        _constants(
+            192 * _GIB, 750.0, clock_memory=1300, clock_memory_max=1300, clock_sm_max=2100, partition_mode="SPX/NPS1"
+        ),
+        _NVIDIA_ONLY,
+        watts=1.07,
+        memory=2.2,
+    ),
+    Board(
+        {
+            "vendor": "amd",
+            "name": "AMD Radeon RX 7900 XTX",
+            "architecture": "RDNA 3 (gfx1100)",
+            "ordinal": 1,
+            "driver_version": "6.14.0",
+        },
+        _constants(
+            24 * _GIB,
+            339.0,
+            clock_memory=1249,
+            clock_memory_max=1249,
+            clock_sm_max=2990,
+            fan_speed=41.2,
+            fan_rpm=1380,
+            pcie_gen=4,
+            pcie_gen_max=4,
+        ),
+        _NVIDIA_ONLY | _DATACENTER_ONLY,
+        watts=0.48,
+        memory=0.28,
+    ),
+    Board(
+        {
+            "vendor": "intel",
+            "name": "Intel Arc B580",
+            "architecture": "Xe2-HPG",
+            "ordinal": 0,
+            "driver_version": "6.14.0",
+        },
+        _constants(
+            12 * _GIB,
+            190.0,
+            clock_sm_max=2850,
+            fan_speed=57.2,
+            fan_rpm=1235,
+            pcie_gen=4,
+            pcie_width=8,
+            pcie_gen_max=4,
+            pcie_width_max=8,
+        ),
+        _NVIDIA_ONLY
+        | _DATACENTER_ONLY
+        | {"memory_utilization", "hotspot_temperature", "clock_memory", "clock_memory_max", "video_utilization"},
+        watts=0.27,
+        memory=0.12,
+    ),
+)

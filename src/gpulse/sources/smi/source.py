@@ -1,0 +1,135 @@
+"""The nvidia-smi source: reads a file that nvidia-smi wrote, or runs it where the driver's library may not be used."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ...errors import GpulseError, SourceUnavailable
+from ...model.snapshot import Problem
+from ..base import Facts, Machine, Source
+from ..processes import LinuxMachine
+from .device import KEYS, SmiDevice
+from .log import decode, parse_log
+from .words import text_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from xml.etree.ElementTree import Element
+
+    from ..base import Key
+
+__all__ = ["KEYS", "SmiSource"]
+_EVERY = 1.0  # seconds between two runs: each costs 20 to 600 ms
+_PATIENCE = 30.0
+_MOST = 1 << 26
+
+
+class ElsewhereMachine(Machine):
+    """The machine a file came from, of which the file says nothing but its GPUs."""
+
+    def host(self, keys: Key) -> Facts:
+        facts = Facts()
+        facts.values["name"] = "recorded"
+        facts.gaps.update(dict.fromkeys(keys - facts.values.keys(), "unsupported"))
+        return facts
+
+    def processes(self, pids: Collection[int], keys: Key) -> dict[int, Facts]:
+        return {}
+
+
+class SmiSource(Source):
+    """The GPUs of `nvidia-smi -q -x`: of a file where one is named, else of this machine, by running the program."""
+
+    name = "smi"
+
+    def __init__(self, place: str = "") -> None:
+        self._file = place
+        self._stamp: tuple[int, int] | None = None
+        self._ran = float("-inf")
+        self.machine = ElsewhereMachine() if place else LinuxMachine()
+        self.devices: list[SmiDevice] = []
+
+    def open(self) -> None:
+        self._stamp, self._ran = None, float("-inf")
+        log = self._next()
+        if log is None:
+            raise SourceUnavailable(
+                f"nvidia-smi: {self._file} cannot be read.", "Record it with `nvidia-smi -q -x > FILE`."
+            )
+        version = text_at(log, ("driver_version",))
+        self.driver = {
+            word: text for word, text in (("version", version), ("cuda", text_at(log, ("cuda_version",)))) if text
+        }
+        self.devices = [SmiDevice(gpu, index, version) for index, gpu in enumerate(log.findall("gpu"))]
+        if not self.devices:
+            raise SourceUnavailable("nvidia-smi: its output lists no GPU.", "`gpulse doctor` says what else was found.")
+
+    def refresh(self) -> None:
+        """Read the next log, if there is one; a log that cannot be read leaves the last one standing and is named as a problem."""
+        try:
+            log = self._next()
+        except GpulseError as error:
+            self.problems = (Problem(self.name, error.message, error.remedy),)
+            return
+        self.problems = ()
+        if log is not None:
+            gpus = {text_at(gpu, ("uuid",)) or str(gpu.get("id")): gpu for gpu in log.findall("gpu")}
+            for device in self.devices:
+                own = gpus.get(str(device.identity["uuid"]))
+                device.update(gpus.get(str(device.identity.get("pci_bus_id"))) if own is None else own)
+
+    def close(self) -> None:
+        self.devices = []
+
+    def _next(self) -> Element | None:
+        """Return the next log; None when the file is as it was, or when the last run is too young."""
+        if self._file:
+            stamp = self._stat()
+            if stamp == self._stamp:
+                return None
+            self._stamp = stamp
+            return parse_log(decode(self._read()))
+        now = time.monotonic()
+        if now - self._ran < _EVERY:
+            return None
+        self._ran = now
+        return parse_log(decode(run_smi()))
+
+    def _stat(self) -> tuple[int, int] | None:
+        try:
+            status = os.stat(self._file)
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size
+
+    def _read(self) -> bytes:
+        try:
+            with open(self._file, "rb") as file:
+                return file.read(_MOST)
+        except OSError as error:
+            raise SourceUnavailable(
+                f"nvidia-smi: {self._file} cannot be read ({error.strerror}).",
+                "Record it with `nvidia-smi -q -x > FILE`.",
+            ) from None
+
+
+def run_smi() -> bytes:
+    """Return the output of nvidia-smi; raise SourceUnavailable when it cannot be run or fails."""
+    import subprocess  # only this source pays for it
+
+    try:
+        done = subprocess.run(["nvidia-smi", "-q", "-x"], capture_output=True, timeout=_PATIENCE, check=False)
+    except FileNotFoundError:
+        raise SourceUnavailable(
+            "nvidia-smi: the program was not found.", "Install the NVIDIA driver, or name a file: smi:FILE.xml."
+        ) from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SourceUnavailable(
+            f"nvidia-smi: it cannot be run ({type(error).__name__}).", "Try `nvidia-smi` by hand."
+        ) from None
+    if done.returncode and b"<nvidia_smi_log" not in done.stdout:
+        said = (done.stdout or done.stderr).decode("utf-8", "replace").strip().splitlines()
+        raise SourceUnavailable(f"nvidia-smi: {said[0] if said else f'it ended with code {done.returncode}'}", "")
+    return done.stdout

@@ -1,0 +1,26 @@
+"""The vendors: one line here and one folder beside it each.
+
+The folder's `source` module has the class named here, and `KEYS`: the GPU metrics that it can have on some machine.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .base import Source
+
+# name: its class, and the kernel drivers whose cards make `auto` open it
+VENDORS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "nvidia": ("NvidiaSource", ()),
+    "amd": ("AmdSource", ("amdgpu", "radeon")),
+    "intel": ("IntelSource", ("i915", "xe")),
+    "jetson": ("JetsonSource", ()),
+    "smi": ("SmiSource", ()),
+}
+
+
+def make_vendor(name: str, place: str) -> Source:
+    """Return a vendor's source, not yet opened; only its own modules are imported. `place` is its root, or its file."""
+    module = __import__(f"gpulse.sources.{name}.source", fromlist=["KEYS"])
+    source: Source = getattr(module, VENDORS[name][0])(place)
+    return source

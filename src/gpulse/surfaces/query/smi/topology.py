@@ -1,0 +1,156 @@
+"""topo: how GPUs, network devices and CPUs are connected; matrices and single questions, in nvidia-smi's layout."""
+
+from __future__ import annotations
+
+from ....model.select import Wanted
+from ....present.text import clean
+from ..scroll import gpu_index
+from ..views import View
+from .failure import INVALID, SmiExit
+from .options import Options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ....model.catalog import Gpu
+    from ....model.snapshot import Snapshot
+
+_FLAGS = {
+    "-m": "--matrix", "-mp": "--matrix_pci", "-i": "--id", "-c": "--cpu", "-n": "--nearest_gpus", "-p": "--gpu_path",
+    "-p2p": "--p2pstatus", "-C": "--get-numa-id-of-nearby-cpu", "-M": "--get-numa-id-of-nearby-mem",
+    "-gnid": "--gpu-numa-id", "-h": "--help",
+}  # fmt: skip
+_SWITCHES = frozenset({
+    "--matrix", "--matrix_pci", "--gpu_path", "--get-numa-id-of-nearby-cpu", "--get-numa-id-of-nearby-mem", "--gpu-numa-id",
+})  # fmt: skip
+_LEGEND = (
+    "", "Legend:", "",
+    "  X    = Self",
+    "  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)",
+    "  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node",
+    "  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)",
+    "  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)",
+    "  PIX  = Connection traversing at most a single PCIe bridge",
+    "  NV#  = Connection traversing a bonded set of # NVLinks",
+)  # fmt: skip
+_P2P_LEGEND = (
+    "", "Legend:", "", "  X    = Self", "  OK   = Status Ok", "  CNS  = Chipset not supported",
+    "  GNS  = GPU not supported", "  TNS  = Topology not supported", "  NS   = Not supported", "  U    = Unknown",
+)  # fmt: skip
+_P2P_LETTERS = "rwnap"
+_LEVELS = (("PIX",), ("PIX",), ("PXB",), ("PHB",), ("NODE",), ("SYS",))
+_LEVEL_WORDS = (
+    "an single on-board PCIe switch", "a single PCIe switch", "multiple PCIe switches", "a PCIe host bridge",
+    "an on-CPU interconnect link between PCIe host bridges", "an SMP interconnect link between NUMA nodes",
+)  # fmt: skip
+_UNDERLINED, _PLAIN = "\033[4m", "\033[0m"
+
+
+class Topology(View):
+    """The answer to one topo command."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        """Read the options; raise SmiExit as nvidia-smi would end."""
+        self._options = options = Options("topo", _FLAGS, words, _SWITCHES)
+        kind = options.get("--p2pstatus")
+        if kind is not None and (len(kind) != 1 or kind not in _P2P_LETTERS):
+            raise SmiExit("Invalid p2p capability index specified at the command-line", INVALID)
+        self._kind = -1 if kind is None else _P2P_LETTERS.index(kind)
+        for name, what in (("--get-numa-id-of-nearby-cpu", "CPU"), ("--get-numa-id-of-nearby-mem", "memory")):
+            if name in options and len(options.ids or ()) != 1:
+                text = f"NUMA ID of nearest {what} must be used in conjunction with the -i argument which must be a single identifier.\n"
+                raise SmiExit(text, INVALID)
+        if not words:
+            raise SmiExit(options.usage(), 0)
+        self._asked = options.ids or []
+        self.wanted = Wanted({"index", "uuid", "topology", "p2p", "cpu_affinity", "numa_affinity", "own_numa_node"})
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        """Return the lines of one snapshot."""
+        options, gpus = self._options, snapshot.gpus
+        if self._kind >= 0:
+            return _p2p(gpus, self._kind)
+        if "--matrix" in options or "--matrix_pci" in options:
+            return _matrix(gpus)
+        if (cpu := options.get("--cpu")) is not None:
+            near = [gpu_index(gpu) for gpu in gpus if _holds(gpu.cpu_affinity or "", cpu)]
+            return [f"The GPUs that have an affinity with CPU {clean(cpu)} are:", ", ".join(near), ""]
+        chosen = [gpu for gpu in gpus if gpu_index(gpu) in self._asked] or list(gpus[:1])
+        if (level := options.get("--nearest_gpus")) is not None:
+            return self._nearest(chosen[0], level)
+        if "--gpu_path" in options:
+            return self._path(chosen)
+        return _node(chosen[0], "--gpu-numa-id" in options, "--get-numa-id-of-nearby-mem" in options)
+
+    def _nearest(self, gpu: Gpu, level: str) -> list[str]:
+        if not level.isdecimal() or int(level) >= len(_LEVELS):
+            raise SmiExit(self._options.usage(), INVALID)
+        ways, words = _LEVELS[int(level)], _LEVEL_WORDS[int(level)]
+        near = [name[3:] for name, way in _ways(gpu).items() if name.startswith("GPU") and way in ways]
+        if not near:
+            return [f"Device {gpu_index(gpu)} is not connected to other devices by way of {words}.", ""]
+        return [f"The following GPUs are connected to GPU {gpu_index(gpu)} by way of {words}:", ", ".join(near), ""]
+
+    def _path(self, chosen: list[Gpu]) -> list[str]:
+        if len(chosen) != 2:
+            raise SmiExit(self._options.usage(), INVALID)
+        one, other = chosen
+        way = _ways(one).get(f"GPU{gpu_index(other)}", "N/A")
+        return [f"Device {gpu_index(one)} is connected to device {gpu_index(other)} by way of {way}.", ""]
+
+
+def _ways(gpu: Gpu) -> dict[str, str]:
+    return {name: way for name, _, way in (word.partition(":") for word in gpu.topology or ())}
+
+
+def _matrix(gpus: Sequence[Gpu]) -> list[str]:
+    names = [f"GPU{gpu_index(gpu)}" for gpu in gpus]
+    ways = {f"GPU{gpu_index(gpu)}": _ways(gpu) for gpu in gpus}
+    devices = [name for name in (ways[names[0]] if names else {}) if not name.startswith("GPU")]
+    nics = [f"NIC{at}" for at in range(len(devices))]
+    head = "\t".join([*names, *nics, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])
+    lines = [f"\t{_UNDERLINED}{head}{_PLAIN}"]
+    for gpu, name in zip(gpus, names, strict=True):
+        cells = [" X " if other == name else ways[name].get(other, "N/A") for other in (*names, *devices)]
+        near = clean(gpu.cpu_affinity or "N/A")
+        lines.append("\t".join([name, *cells, near, _whole(gpu.numa_affinity), "", _whole(gpu.own_numa_node)]))
+    for nic, device in zip(nics, devices, strict=True):
+        cells = [ways[name].get(device, "N/A") for name in names]
+        lines.append("\t".join([nic, *cells, *(" X " if other == nic else "-" for other in nics), "", "", "", ""]))
+    legend = [f"  {nic}: {clean(device)}" for nic, device in zip(nics, devices, strict=True)]
+    return [*lines, *_LEGEND, *(["", "NIC Legend:", "", *legend, ""] if legend else [])]
+
+
+def _p2p(gpus: Sequence[Gpu], kind: int) -> list[str]:
+    names = [f"GPU{gpu_index(gpu)}" for gpu in gpus]
+    lines = [f" \t{_UNDERLINED}" + "".join(f"{name}\t" for name in names) + _PLAIN]
+    for gpu, name in zip(gpus, names, strict=True):
+        peers = {other: rest.split(",") for other, _, rest in (word.partition(":") for word in gpu.p2p or ())}
+        cells = ["X" if other == name else _at(peers.get(other, []), kind) for other in names]
+        lines.append(f" {name}\t" + "".join(f"{cell}\t" for cell in cells))
+    return [*lines, *_P2P_LEGEND]
+
+
+def _at(statuses: list[str], kind: int) -> str:
+    return statuses[kind] if kind < len(statuses) else "U"
+
+
+def _node(gpu: Gpu, own: bool, memory: bool) -> list[str]:
+    node = gpu.own_numa_node if own else gpu.numa_affinity
+    if own:
+        return [f"NUMA ID of GPU {gpu_index(gpu)}: {_whole(node)}"]
+    return [f"NUMA IDs of closest {'memory' if memory else 'CPU'}: {_whole(node)}"]
+
+
+def _holds(ranges: str, cpu: str) -> bool:
+    """Tell whether 0-15,32-47 holds a CPU."""
+    for part in ranges.split(","):
+        first, _, last = part.partition("-")
+        if cpu.isdecimal() and first.isdecimal() and int(first) <= int(cpu) <= int(last or first):
+            return True
+    return False
+
+
+def _whole(value: float | None) -> str:
+    return "N/A" if value is None else f"{value:.0f}"
