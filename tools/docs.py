@@ -1,4 +1,4 @@
-"""Generate docs/metrics.md, docs/cli.md, docs/diagnosis.md, the man page and the completion scripts from the tables in the code.
+"""Generate docs/metrics.md, cli.md, settings.md and diagnosis.md, the man page and the completion scripts from tables in the code.
 
 python -m tools.docs            # write them
 python -m tools.docs --check    # exit 1 if one is out of date
@@ -21,6 +21,11 @@ from gpulse.model.metric import Metric
 from gpulse.present.advice import advice_text
 from gpulse.present.figures import FIGURES
 from gpulse.present.verdicts import SHORT
+from gpulse.settings.alerts import LISTS as ALERT_LISTS
+from gpulse.settings.alerts import OWN as ALERT_KEYS
+from gpulse.settings.alerts import rule_settings
+from gpulse.settings.setting import Setting, toml
+from gpulse.settings.table import ENVIRONMENT, TABLES
 from gpulse.sources.registry import metric_sources
 
 ROOT = Path(__file__).parent.parent
@@ -189,6 +194,68 @@ the range of seconds until memory is full (`eta`).
 """
 
 
+def settings_page() -> str:
+    """Return docs/settings.md."""
+    out = [f"<!-- {MADE} -->", "# Settings", "", _SETTINGS_TEXT]
+    for table, settings in TABLES.items():
+        out += [f"## [{table}]", "", "| key | type | default | option | environment | meaning |", "| --- " * 6 + "|"]
+        out += [_setting_row(setting) for setting in settings.values()]
+        out.append("")
+    out += [
+        "## [alerts]",
+        "",
+        "`gpulse serve` applies these rules to its samples; [alerts.md](alerts.md) explains each.",
+        "",
+    ]
+    out += ["| key | default | meaning |", "| --- | --- | --- |"]
+    out += [f"| `{key}` | `{toml(default)}` | {help} |" for key, (default, help) in ALERT_KEYS.items()]
+    out += [
+        f"| `{setting.name.removeprefix('alerts.')}` | {_code(setting.default)} | {setting.help} |"
+        for setting in rule_settings()
+    ]
+    out += [f"| `[[alerts.{key}]]` | none | {help} |" for key, (help, _) in ALERT_LISTS.items()]
+    out += ["", "## Environment only", "", "| variable | option | default | meaning |", "| --- | --- | --- | --- |"]
+    out += [
+        f"| `{setting.environ}` | {_flag(setting.flag)} | {setting.normally} | {setting.help} |"
+        for setting in ENVIRONMENT
+    ]
+    return "\n".join([*out, ""])
+
+
+_SETTINGS_TEXT = """\
+gpulse reads one file: `$GPULSE_CONFIG`, else `gpulse/config.toml` in `$XDG_CONFIG_HOME` or `~/.config`. It need not exist.
+An option of the command line comes first, then the environment variable, then the file, then the default. In the
+environment a list is separated by commas, and a switch is `true` or `false`.
+
+```sh
+gpulse config init         # create the file: every setting with its default, commented out
+gpulse config show         # every setting, its value and where it comes from
+gpulse config check        # list mistakes with file, line and key; exit 2 when there are any
+```
+
+`gpulse doctor` says which file is used. An existing file is never overwritten; `gpulse top` changes only its own table.
+"""
+
+
+_KINDS = {"flag": "true or false", "words": "list of texts", "file or flag": "text, true or false"}
+
+
+def _setting_row(setting: Setting) -> str:
+    default = f"`{toml(setting.default)}`" if setting.default is not None else setting.otherwise or "none"
+    return (
+        f"| `{setting.key}` | {_KINDS.get(setting.kind, setting.kind)} | {default} | {_flag(setting.flag)} "
+        f"| `{setting.environ}` | {setting.help} |"
+    )
+
+
+def _flag(flag: str) -> str:
+    return f"`{flag}`" if flag.startswith("--") else ""
+
+
+def _code(value: object) -> str:
+    return "depends on the GPU or on other keys" if value is None else f"`{toml(value)}`"
+
+
 def man_page() -> str:
     """Return the man page in roff."""
     out = [f'.\\" {MADE}', f'.TH GPULSE 1 "" "gpulse {__version__}" "User Commands"', ".SH NAME"]
@@ -227,6 +294,7 @@ def documents() -> dict[Path, str]:
         ROOT / "docs/metrics.md": metrics_page(),
         ROOT / "docs/cli.md": cli_page(),
         ROOT / "docs/diagnosis.md": diagnosis_page(),
+        ROOT / "docs/settings.md": settings_page(),
         ROOT / "docs/gpulse.1": man_page(),
         ROOT / "completions/gpulse.bash": script("bash"),
         ROOT / "completions/_gpulse": script("zsh"),

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import callbacks as callbacks
+    from . import sinks as sinks
+    from . import sources as sources
+    from . import testing as testing
     from ._version import __version__ as __version__
     from .api import diagnose as diagnose
     from .api import gpus as gpus
@@ -26,11 +30,16 @@ if TYPE_CHECKING:
     from .model.catalog import Gpu as Gpu
     from .model.catalog import Host as Host
     from .model.catalog import Process as Process
+    from .model.event import Event as Event
     from .model.snapshot import Snapshot as Snapshot
     from .monitor.glance import print_utilization as print_utilization
     from .monitor.measure import measure as measure
     from .monitor.measure import measurements as measurements
     from .monitor.monitor import Monitor as Monitor
+    from .monitor.out_of_memory import explain_oom as explain_oom
+    from .monitor.out_of_memory import oom_report as oom_report
+    from .recordings.recording import Recording as Recording
+    from .recordings.recording import open_recording as open_recording
 
 _HOMES = {
     "snapshot": "api",
@@ -39,14 +48,19 @@ _HOMES = {
     "visible_gpus": "api",
     "pick": "api",
     "diagnose": "api",
+    "open_recording": "recordings.recording",
+    "Recording": "recordings.recording",
     "Monitor": "monitor.monitor",
     "measure": "monitor.measure",
     "measurements": "monitor.measure",
     "print_utilization": "monitor.glance",
+    "explain_oom": "monitor.out_of_memory",
+    "oom_report": "monitor.out_of_memory",
     "Snapshot": "model.snapshot",
     "Gpu": "model.catalog",
     "Process": "model.catalog",
     "Host": "model.catalog",
+    "Event": "model.event",
     "GpulseError": "errors",
     "SourceUnavailable": "errors",
     "DriverTimeout": "errors",
@@ -61,14 +75,16 @@ _HOMES = {
 __all__ = list(_HOMES)  # a single table of names
 
 
-def __getattr__(name: str) -> object:
-    if name in ("sinks", "callbacks"):
-        return __import__(f"gpulse.{name}", fromlist=[name])  # subpackages, available without importing them first
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gpulse' has no attribute {name!r}")
-    found = getattr(__import__(f"gpulse.{_HOMES[name]}", fromlist=[name]), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # else a misspelled name would be an object to type checkers
+
+    def __getattr__(name: str) -> object:
+        if name in ("sinks", "callbacks", "sources", "testing"):
+            return __import__(f"gpulse.{name}", fromlist=[name])  # subpackages, available without importing them first
+        if name not in _HOMES:
+            raise AttributeError(f"module 'gpulse' has no attribute {name!r}")
+        found = getattr(__import__(f"gpulse.{_HOMES[name]}", fromlist=[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -7,17 +7,19 @@ import os
 from .errors import UsageError
 from .model.select import EVERYTHING, Wanted, metric_named
 from .sampling.sampler import Sampler
-from .sources.registry import make_source
+from .sources.registry import default_source, make_source
 from .torch import ordinals
 from .units import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from .model.catalog import Gpu
     from .model.snapshot import Snapshot
     from .model.verdict import Diagnosis
+    from .sampling.clock import SystemClock
+    from .sampling.stream import Stream
     from .sources.base import Source
 
 
@@ -137,23 +139,37 @@ def stream(
     *,
     gpus: Sequence[str | int] | None = None,
     source: str | None = None,
-) -> Iterator[Snapshot]:
-    """Yield a snapshot every `interval` seconds until the caller stops; closing the iterator releases the driver."""
-    sampler = _open(metrics, gpus, source)
-    try:
-        sampler.settle()
-        yield from sampler.stream(interval)
-    finally:
-        sampler.close()
+) -> Stream:
+    """Return a stream of snapshots, one every `interval` seconds: `for snapshot in stream()`, or `async for` in an event loop.
+
+    It ends when the caller stops; the driver is released when the stream is closed or forgotten. In an event loop sampling
+    happens in a thread, and cancelling the task that waits for a snapshot closes the stream.
+    """
+    from .sampling.stream import Stream
+
+    def samples(clock: SystemClock) -> Generator[Snapshot, None, None]:
+        sampler = _open(metrics, gpus, source, clock)
+        try:
+            sampler.settle()
+            yield from sampler.stream(interval)
+        finally:
+            sampler.close()
+
+    return Stream(samples)
 
 
-def _open(metrics: Sequence[str] | None, gpus: Sequence[str | int] | None, source: str | None) -> Sampler:
+def _open(
+    metrics: Sequence[str] | None,
+    gpus: Sequence[str | int] | None,
+    source: str | None,
+    clock: SystemClock | None = None,
+) -> Sampler:
     wanted = EVERYTHING if metrics is None else Wanted([metric_named(name).key for name in metrics], host=("name",))
-    sampler = Sampler(_source(source), wanted).open()
+    sampler = Sampler(_source(source), wanted, clock=clock).open()
     if gpus is not None:
         sampler.choose([str(gpu) for gpu in gpus])
     return sampler
 
 
 def _source(name: str | None) -> Source:
-    return make_source(name or os.environ.get("GPULSE_SOURCE") or "auto")
+    return make_source(name or default_source())

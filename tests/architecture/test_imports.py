@@ -19,7 +19,12 @@ DEAR = {
 }  # fmt: skip
 
 OTHER_VENDORS = tuple(f"gpulse.sources.{name}" for name in ("amd", "intel", "jetson", "smi", "drm"))
-EXTRAS = {"surfaces/web": {"starlette", "uvicorn", "anyio"}, "surfaces/exporter": {"opentelemetry"}}  # room: its extra
+EXTRAS = {  # room: what it may name, imported inside or for type checkers only
+    "surfaces/web": {"starlette", "uvicorn", "anyio"},
+    "surfaces/exporter": {"opentelemetry"},
+    "recordings": {"pandas", "polars"},
+    "surfaces/mcp": {"mcp", "anyio"},
+}
 
 
 def loaded(env: dict[str, str], code: str) -> set[str]:

@@ -21,6 +21,7 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.base import Counter, DeviceSample, Facts, Source
 from gpulse.sources.registry import make_source
+from gpulse.testing import ScriptedSource, scripted
 from tests.e2e.lab import ROOT, environment
 from tests.fake_nvml import Scenario
 from tests.fake_nvml.build import SONAME
@@ -50,7 +51,9 @@ RECORDED: dict[str, Callable[[Path], str]] = {
 }
 
 
-@pytest.fixture(params=["nvidia"] if os.environ.get(SCRIPTED) else ["demo", "demo:mixed", "replay", *RECORDED, "auto"])
+@pytest.fixture(
+    params=["nvidia"] if os.environ.get(SCRIPTED) else ["demo", "demo:mixed", "replay", "scripted", *RECORDED, "auto"]
+)
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Source]:
     name = request.param
     if name == "nvidia":
@@ -63,7 +66,10 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Source]:
         path = tmp_path / "recording.ndjson"
         path.write_text("".join(f"{to_line(snapshot)}\n" for snapshot in demo_snapshots(3)))
         name = f"replay:{path}*max"
-    made = make_source(name, str(tmp_path) if name == "auto" else None)
+    if name == "scripted":
+        made: Source = ScriptedSource(scripted([{"energy": 1.0}, {"instances": [{}, {}]}]))
+    else:
+        made = make_source(name, str(tmp_path) if name == "auto" else None)
     yield made
     made.close()
 

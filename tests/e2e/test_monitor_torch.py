@@ -140,3 +140,17 @@ dist.destroy_process_group()
     assert done.returncode == 0, done.stderr
     said = sorted(re.findall(r"<rank [^>]*>", done.stdout))
     assert said == ["<rank 0: 2 ranks, 1 agents, 1 steps>", "<rank 1: 2 ranks, 0 agents, 1 steps>"]
+
+
+def test_a_real_error_of_torch_is_explained() -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import gpulse, torch\nwith gpulse.oom_report(source='demo'):\n    torch.empty(1 << 50, dtype=torch.uint8)",
+        ],
+        capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "PYTHONPATH": "src"},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "gpulse: out of memory (RAM): torch asked for 1.0 PiB." in done.stderr
+    assert "RuntimeError" in done.stderr

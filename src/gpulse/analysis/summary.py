@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..units import duration_text
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,6 +78,13 @@ class GpuSummary:
         self.power_capped = power_capped
         self.state = state
 
+    def __repr__(self) -> str:
+        from ..model.brief import printable
+
+        busy = self.stats.get("utilization")
+        share = "" if busy is None else f": {busy.mean:.0f} %"
+        return f"<GpuSummary {'?' if self.index is None else self.index} {printable(self.name or '?')}{share}>"
+
     @property
     def peak_memory(self) -> float | None:
         """The most memory seen in use on the device, by all processes; what lies between two samples is not seen."""
@@ -142,6 +151,14 @@ class Summary:
         """Joules of all GPUs together; None where no GPU tells."""
         known = [gpu.energy for gpu in self.gpus if gpu.energy is not None]
         return sum(known) if known else None
+
+    def __repr__(self) -> str:
+        from ..model.brief import printable
+
+        name = f"{printable(self.name)}: " if self.name else ""
+        gpus = f"{len(self.gpus)} GPU{'' if len(self.gpus) == 1 else 's'}"
+        steps = f", {self.steps} step{'' if self.steps == 1 else 's'}" if self.steps else ""
+        return f"<Summary {name}{duration_text(self.seconds)}, {gpus}{steps}>"
 
     def phase(self, name: str) -> Summary | None:
         """Return the phase of this name, None when there was none."""

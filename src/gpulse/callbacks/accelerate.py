@@ -32,7 +32,7 @@ class GpulseTracker(_GeneralTracker):  # type: ignore[misc]
     requires_logging_directory = False
     main_process_only = False  # every machine has GPUs; the monitor decides which process of a machine samples
 
-    def __init__(self, run_name: str = "", sinks: Sink | Iterable[Sink] = (), **options: Any) -> None:
+    def __init__(self, run_name: str = "", sinks: Sink | str | Iterable[Sink | str] = (), **options: Any) -> None:
         super().__init__()
         self.run_name = run_name
         self._course = Course(sinks, options)

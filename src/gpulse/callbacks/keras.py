@@ -27,7 +27,7 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
 
     async_safe = True  # otherwise Keras would wait for the device after every batch before calling us
 
-    def __init__(self, sinks: Sink | Iterable[Sink] = (), **options: Any) -> None:
+    def __init__(self, sinks: Sink | str | Iterable[Sink | str] = (), **options: Any) -> None:
         super().__init__()
         self._course = Course(sinks, options)
         self._before = 0

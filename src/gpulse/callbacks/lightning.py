@@ -42,7 +42,7 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
     a batch, because loggers need not be thread-safe, and only in the process of rank 0. `monitor` is that of the last run.
     """
 
-    def __init__(self, sinks: Sink | Iterable[Sink] = (), *, log: bool = True, **options: Any) -> None:
+    def __init__(self, sinks: Sink | str | Iterable[Sink | str] = (), *, log: bool = True, **options: Any) -> None:
         super().__init__()
         self._course = Course(sinks, options, log)
         self._stage = ""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
-    from ..monitor.monitor import PhaseContext
+    from ..monitor.phase import PhaseContext
     from ..sinks.base import Sample
 
     Hook = TypeVar("Hook", bound=Callable[..., Any])
@@ -45,8 +45,9 @@ class Course:
     batch to the next `batch_begin` counts as waiting for data. `log` keeps values for `arrived`.
     """
 
-    def __init__(self, sinks: Sink | Iterable[Sink], options: dict[str, Any], log: bool = False) -> None:
-        self._sinks: list[Sink] = [*sinks] if hasattr(sinks, "__iter__") else [sinks]
+    def __init__(self, sinks: Sink | str | Iterable[Sink | str], options: dict[str, Any], log: bool = False) -> None:
+        named = isinstance(sinks, str) or not hasattr(sinks, "__iter__")
+        self._sinks: list[Sink | str] = [sinks] if named else [*sinks]  # type: ignore[list-item,misc]
         self._options = options
         self._log = log
         self._arrivals = Arrivals()

@@ -29,7 +29,7 @@ class GpulseCallback(_TrainerCallback):  # type: ignore[misc]
     the end of the program, or `callback.monitor.stop()`.
     """
 
-    def __init__(self, sinks: Sink | Iterable[Sink] = (), *, log: bool = True, **options: Any) -> None:
+    def __init__(self, sinks: Sink | str | Iterable[Sink | str] = (), *, log: bool = True, **options: Any) -> None:
         super().__init__()
         self._course = Course(sinks, options)
         self._log = log

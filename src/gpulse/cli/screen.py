@@ -8,6 +8,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from ..model.select import Wanted
     from ..sampling.sampler import Sampler
@@ -25,7 +26,7 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
     from ..surfaces.top.state import State
 
     path = config_path(os.environ)
-    settings, complaints = ScreenSettings.load(read_config(path).get("top", {}))
+    settings, complaints = ScreenSettings.load(_chosen(read_config(path).get("top", {})))
     settings.interval = interval or settings.interval
     settings.theme = arguments.theme or settings.theme
     theme = theme_for(sys.stdout, arguments.color, os.environ, settings.theme)
@@ -45,6 +46,16 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
         pass
     finally:
         sampler.close()
+
+
+def _chosen(table: Any) -> Any:
+    """Return the [top] table with what the environment sets in its place."""
+    from ..settings.effective import effective
+
+    if not isinstance(table, dict):
+        return table
+    found = {each.setting.key: each.value for each in effective("top", {}, os.environ) if each.origin == "environment"}
+    return {**table, **found}
 
 
 def _save(path: str, settings: ScreenSettings) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from ..sampling.sampler import Sampler
-from ..sources.registry import make_source
+from ..sources.registry import default_source, make_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +15,7 @@ def source_name(arguments: Arguments) -> str:
     """Return the source named by the options or the environment."""
     if arguments.demo:
         return "demo:mixed" if arguments.demo == "mixed" else "demo"
-    name: str = arguments.source or os.environ.get("GPULSE_SOURCE") or "auto"
+    name: str = arguments.source or default_source()
     return name
 
 

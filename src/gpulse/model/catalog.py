@@ -46,6 +46,11 @@ class Process(Reading):
     host_memory = Number("Host memory", "Resident host memory of the process.", unit=BYTES, group="host", short="HOST MEM", high=2**60)
     running_time = Number("Running time", "Time since the process started.", unit=SECOND, group="host", short="TIME")
 
+    def __repr__(self) -> str:
+        from .brief import process_brief
+
+        return process_brief(self)
+
 
 class Host(Reading):
     """The host that the GPUs are in."""
@@ -66,6 +71,11 @@ class Host(Reading):
     disk_write = Number("Disk write", "Data written to all disks.", unit=BYTES_PER_SECOND, group="io", high=2**50)
     net_rx = Number("Network in", "Data received on all interfaces except loopback.", unit=BYTES_PER_SECOND, group="io", high=2**50)
     net_tx = Number("Network out", "Data sent on all interfaces except loopback.", unit=BYTES_PER_SECOND, group="io", high=2**50)
+
+    def __repr__(self) -> str:
+        from .brief import host_brief
+
+        return host_brief(self)
 
 
 class Gpu(Reading):
@@ -400,6 +410,11 @@ class Gpu(Reading):
         """Return a copy with some values changed; None removes a value."""
         merged = {key: value for key, value in {**self._values, **values}.items() if value is not None}
         return Gpu(merged, self.gaps, state=self.state, since=self.since, processes=self.processes, instances=self.instances)
+
+    def __repr__(self) -> str:
+        from .brief import gpu_brief
+
+        return gpu_brief(self)
 
     def all_processes(self) -> Iterator[Process]:
         """Yield the processes of this GPU and of its MIG instances."""

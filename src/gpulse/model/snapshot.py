@@ -34,7 +34,9 @@ class Problem:
         return hash((self.source, self.message, self.remedy))
 
     def __repr__(self) -> str:
-        return f"Problem({self.source!r}, {self.message!r}, {self.remedy!r})"
+        from .brief import printable
+
+        return f"<Problem {printable(self.source)}: {printable(str(self.message), 120)}>"
 
 
 class Snapshot:
@@ -77,4 +79,6 @@ class Snapshot:
         return hash((self.time, len(self.gpus)))
 
     def __repr__(self) -> str:
-        return f"Snapshot(time={self.time!r}, gpus={len(self.gpus)})"
+        from .brief import snapshot_brief
+
+        return snapshot_brief(self)

@@ -28,6 +28,7 @@ def main(plain: str) -> None:
     _leave_its_cores()
     _name_ourselves()
     pipe = Pipe(sys.stdout.fileno(), (request := Request(**json.loads(plain))).pid)
+    sys.path.extend(request.path)  # at the end: nothing there may stand in for a module of ours
     try:
         pipe.send(Birth(os.getpid()))
         agent = Agent(request, sys.stdin.fileno(), pipe.send)

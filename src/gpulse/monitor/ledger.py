@@ -11,6 +11,7 @@ from contextvars import ContextVar
 
 from ..analysis.energy import TELLING, EnergyCounter
 from ..sinks.base import Mark
+from .memory_trail import MemoryTrail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ class Ledger:
         self._counters: dict[str, EnergyCounter] = {}
         self.charge: Callable[[float], None] | None = None
         self.ordinals: dict[str, int] = {}
+        self.trail = MemoryTrail()
 
     def open(self, make: Callable[[], Tally], finished: Callable[[Tally | None], None] | None = None) -> Window:
         """Open a separate window; `make` creates its tally at the first sample."""
@@ -235,6 +237,7 @@ class Ledger:
         before = self.latest.at if self.latest is not None else snap.at
         with self._lock:
             self.latest = snap
+            self.trail.add(snap.snapshot)
             for window in self._windows:
                 seconds = window.overlap(before, snap.at)
                 if seconds > 0 or (window.start <= snap.at and window.tally.samples == 0):

@@ -10,6 +10,7 @@ import threading
 import time
 from contextvars import ContextVar
 
+from ..sources.registry import changed
 from ..torch import allocated, cuda
 from . import monitor as monitors
 from .measurement import SEEN, CallTally, Measurement
@@ -35,6 +36,7 @@ _inside: ContextVar[tuple[tuple[Measure, Timing], ...]] = ContextVar("gpulse_mea
 
 
 os.register_at_fork(after_in_child=_EVERY.unlock)
+_quiet: list[Monitor] = []  # the one started here because no other ran
 
 
 def measurements() -> Measurements:
@@ -243,7 +245,7 @@ def _async_generator(function: Callable[..., Any], measure: Measure) -> Callable
                         going = inner.asend(sent)
                     except GeneratorExit:
                         raise
-                    except BaseException as error:  # noqa: BLE001  # it is for the generator to judge
+                    except BaseException as error:  # noqa: BLE001  # passed on to the generator
                         going = inner.athrow(error)
                     timing.go_on()
             except StopAsyncIteration:
@@ -292,12 +294,21 @@ def _background() -> tuple[Monitor | None, Ledger | None]:
     if not monitors.running and not _is_worker():
         with _lock:
             if not monitors.running:
-                monitors.Monitor().start()
+                _quiet[:] = [monitors.Monitor().start()]
     for found in monitors.running[-1:]:  # another thread may have stopped it in the meantime
         if found.samples and (ledger := found.ledger) is not None:
             ledger.charge = _EVERY.charge
             return found, ledger
     return None, None
+
+
+def _forget_background() -> None:
+    """Stop the quiet monitor: it samples a source that is no longer the default."""
+    while _quiet:
+        _quiet.pop().stop()
+
+
+changed.append(_forget_background)
 
 
 def _is_worker() -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SEEN = 0.1  # seconds a call must last for memory and activity to be seen in it: the counters latch no faster
 _PATIENCE = 1.0  # seconds to wait for the last sample
 _NAME = 24
+_LONGEST = 40  # characters of a name in repr()
 
 
 class Held:
@@ -188,7 +189,8 @@ class Measurement:
         return "  ".join(parts) + ("  failed" if self.failed else "")
 
     def __repr__(self) -> str:
-        return f"<Measurement {self.name}: {seconds_text(self.seconds)}>"
+        failed = ", failed" if self.failed else ""
+        return f"<Measurement {clean(self.name)[:_LONGEST]}: {seconds_text(self.seconds)}{failed}>"
 
     def _summed(self) -> tuple[GpuSummary, ...]:
         tally = self.tally

@@ -9,8 +9,11 @@ import threading
 import time
 
 from ..errors import UsageError
+from ..sources.registry import default_source, is_built_in, is_local
+from .arguments import checked_keys, listed, sinks_of
 from .ledger import Ledger
 from .link import InnerLink, Link
+from .phase import PhaseContext
 from .ranks import local_rank
 from .request import Greeting, Request
 
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from ..analysis.summary import Summary
     from ..model.snapshot import Snapshot
     from ..sinks.base import Sink
-    from .ledger import Phase, Window
     from .sink_workers import Outlet
 
     T = TypeVar("T")
@@ -46,12 +48,13 @@ class Monitor:
     program and never waits for a GPU: an error is printed once to stderr and counted. In a forked child it does nothing. Under
     torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the others only count their
     steps. `gpus` is "visible", "all", or names as in `--gpu`. `mode="thread"` samples in a thread of the program instead of a
-    separate process. `report=True` prints the summary at the end.
+    separate process. `report=True` prints the summary at the end. A sink may be
+    given by name: `"csv:gpu.csv"`, `"wandb"`, or the name of a plug-in.
     """
 
     def __init__(
         self,
-        sinks: Sink | Iterable[Sink] = (),
+        sinks: Sink | str | Iterable[Sink | str] = (),
         *,
         interval: float = 1.0,
         metrics: Sequence[str] | None = None,
@@ -71,14 +74,15 @@ class Monitor:
             )
         self.interval = interval
         self.errors = 0
-        self._sinks = [*sinks] if hasattr(sinks, "__iter__") else [sinks]
-        self._metrics = None if metrics is None else _checked(metrics)
-        self._gpus = gpus if isinstance(gpus, str) and gpus in ("visible", "all") else _listed(gpus)
+        self._sinks = sinks_of(sinks)
+        self._metrics = None if metrics is None else checked_keys(metrics)
+        self._gpus = gpus if isinstance(gpus, str) and gpus in ("visible", "all") else listed(gpus)
         # a frozen program is its own interpreter: starting it again would run the user's code twice
         self._threaded = mode == "thread" or bool(getattr(sys, "frozen", False)) or not sys.executable
         self._every_rank = ranks == "all"
         self._report = report
-        self._source = source or os.environ.get("GPULSE_SOURCE") or "auto"
+        self._source = source or default_source()
+        self._threaded = self._threaded or is_local(self._source)  # what only this process has, no other can sample
         self._stderr = stderr
         self._told: set[str] = set()
         self._pid = 0
@@ -215,6 +219,17 @@ class Monitor:
         """The PID of the sampling process, or None."""
         return None if self._link is None else self._link.agent_pid
 
+    def __repr__(self) -> str:
+        if not self._is_ours():
+            state = "not running"
+        elif self._link is None:
+            state = "running, not sampling"  # another rank samples, or no agent could be started
+        else:
+            latest = self.latest
+            state = "running" if latest is None else f"running, {len(latest.gpus)} GPUs"
+        sinks = f", sinks: {', '.join(str(sink.name) for sink in self._sinks)}" if self._sinks else ""
+        return f"<Monitor {state}, every {self.interval:g} s{sinks}>"
+
     def hasten(self) -> None:
         """Sample ten times per second while something is measured and shortly after; sinks keep their interval."""
         self._hasty_until = time.monotonic() + _LINGER
@@ -250,6 +265,7 @@ class Monitor:
             gpus=self._gpus,
             uuids=uuids,
             source=self._source,
+            path=[] if is_built_in(self._source) else [*map(str, sys.path)],  # a plug-in is imported by the agent, too
             processes={"memory_used", *(key for sink in self._sinks for key in getattr(sink, "processes", ()))},
         )
 
@@ -346,27 +362,6 @@ class Monitor:
             pass  # stderr is closed or was never opened
 
 
-class PhaseContext:
-    """A named phase of the program."""
-
-    __slots__ = ("_entered", "_monitor", "_name")
-
-    def __init__(self, monitor: Monitor, name: str) -> None:
-        self._monitor = monitor
-        self._name = name
-        self._entered: list[tuple[Phase, Window]] = []
-
-    def __enter__(self) -> None:
-        if (ledger := self._monitor.ledger) is not None:
-            self._entered.append(ledger.enter(self._name))
-
-    def __exit__(self, *error: object) -> None:
-        if self._entered:
-            phase, window = self._entered.pop()
-            if phase.ledger is self._monitor.ledger:  # not after a stop, and not in a forked child
-                phase.ledger.leave(phase, window)
-
-
 _watches_forks = False
 
 
@@ -384,16 +379,3 @@ def _disown_all() -> None:
     for monitor in running:
         monitor._disown()
     running.clear()
-
-
-def _checked(metrics: Sequence[str]) -> list[str]:
-    from ..model.select import metric_named
-
-    return [metric_named(name).key for name in metrics]
-
-
-def _listed(gpus: str | Sequence[str | int]) -> list[str]:
-    words = gpus.split(",") if isinstance(gpus, str) else [str(gpu) for gpu in gpus]
-    if not words:
-        raise UsageError("gpus is empty;", 'write it as gpus=[0, 2], "visible" or "all".')
-    return words

@@ -22,7 +22,7 @@ class Request:
     """What to read, how often, from which GPUs, and for which process.
 
     `gpus` is "all", "visible", or a list of names; `uuids` are the GPUs by ordinal, if known. `processes` are the metrics to
-    read for each process on a GPU.
+    read for each process on a GPU. `path` is the import path for a source that is a plug-in.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class Request:
         uuids: list[str] | None = None,
         source: str = "auto",
         processes: Iterable[str] = ("memory_used",),
+        path: Iterable[str] = (),
     ) -> None:
         self.pid = pid
         self.interval = interval
@@ -43,6 +44,7 @@ class Request:
         self.uuids = uuids
         self.source = source
         self.processes = list(processes)
+        self.path = list(path)
 
     @property
     def asked(self) -> frozenset[str]:

@@ -30,12 +30,14 @@ _HOMES = {
 __all__ = list(_HOMES)  # a single table of names
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gpulse.sinks' has no attribute {name!r}")
-    found = getattr(__import__(f"gpulse.sinks.{_HOMES[name]}", fromlist=[name]), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # else a misspelled name would be an object to type checkers
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'gpulse.sinks' has no attribute {name!r}")
+        found = getattr(__import__(f"gpulse.sinks.{_HOMES[name]}", fromlist=[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

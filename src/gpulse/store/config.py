@@ -47,6 +47,18 @@ def read_config(path: str) -> dict[str, Any]:
     return _parse(text, path) if text else {}
 
 
+def key_lines(path: str) -> list[tuple[tuple[str, ...], int]]:
+    """Return the headers and keys of a file, each with its whole name and line, in order; nothing of a file that is not TOML.
+
+    An entry of an array of tables has `[[]]` in its name, after the name of the array.
+    """
+    text = _text(path) or ""
+    try:
+        return [(each.path, text.count("\n", 0, each.start) + 1) for each in _statements(text)]
+    except _Wrong:
+        return []
+
+
 def write_table(path: str, table: str, values: Mapping[str, Setting]) -> None:
     """Set keys of one [table]; every other line, comment and key of the file stays as it is.
 

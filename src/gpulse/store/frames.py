@@ -56,14 +56,23 @@ class Frames:
         self.find(moment)
         return max(0, bisect_right(self.times, moment) - 1)
 
-    def __getitem__(self, place: int) -> Snapshot:
-        """Read a sample that has been found; raise RecordingError when it is bad."""
+    def find_place(self, place: int) -> bool:
+        """Find the samples up to this place; return whether there is one."""
+        while not self.whole and len(self.times) <= place:
+            self._find_one()
+        return place < len(self.times)
+
+    def line(self, place: int) -> bytes:
+        """Read the text of a sample that has been found: a writer may have put more into it than a snapshot holds."""
         try:
             self._reading.seek(self._starts[place])
-            line = self._reading.readline()
-        except OSError as error:
+            return self._reading.readline()
+        except (OSError, ValueError) as error:
             raise self._unreadable(error) from None
-        sample = read_line(self.path, self._numbers[place], line, from_line)
+
+    def __getitem__(self, place: int) -> Snapshot:
+        """Read a sample that has been found; raise RecordingError when it is bad."""
+        sample = read_line(self.path, self._numbers[place], self.line(place), from_line)
         if sample is None:
             raise RecordingError(f"{self.path} was cut off while it was read.")
         return sample
@@ -76,7 +85,7 @@ class Frames:
     def _find_one(self) -> None:
         try:
             line = self._finding.readline()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a file that has been closed raises the latter
             self.whole = True  # as far as it will ever be
             raise self._unreadable(error) from None
         start, self._end, self._number = self._end, self._end + len(line), self._number + 1
@@ -99,5 +108,6 @@ class Frames:
         sample = read_line(self.path, self._number, line, from_line)
         return None if sample is None else sample.time
 
-    def _unreadable(self, error: OSError) -> RecordingError:
-        return RecordingError(f"{self.path} cannot be read: {error.strerror or error}.")
+    def _unreadable(self, error: OSError | ValueError) -> RecordingError:
+        why = "it has been closed" if isinstance(error, ValueError) else error.strerror or error
+        return RecordingError(f"{self.path} cannot be read: {why}.")

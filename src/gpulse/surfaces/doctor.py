@@ -19,7 +19,7 @@ from ..sampling.sampler import Sampler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ..model.catalog import Gpu
     from ..model.snapshot import Snapshot
@@ -197,3 +197,34 @@ def _surroundings() -> Iterator[Check]:
     found = [f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ]
     yield Check("ok", "environment", f"{', '.join(found) or 'no special environment'}.")
     yield Check("ok", "output", f"{'a terminal' if sys.stdout.isatty() else 'not a terminal'}, {sys.stdout.encoding}.")
+
+
+def plugin_checks() -> list[Check]:
+    """Return one check per installed plug-in: loaded here to see whether it can be, and never called."""
+    from ..plugins import SINKS, SOURCES
+    from ..sinks.named import BUILT_IN as OWN_SINKS
+    from ..sources.registry import BUILT_IN as OWN_SOURCES
+
+    return [*_plugged_in(SOURCES, "source", OWN_SOURCES), *_plugged_in(SINKS, "sink", OWN_SINKS)]
+
+
+def _plugged_in(group: str, kind: str, own: Collection[str]) -> Iterator[Check]:
+    from ..plugins import plugins
+
+    seen: dict[str, str] = {}
+    for plugin in plugins(group):
+        what = f"{kind} {plugin.name!r} of {plugin.package}"
+        remedy = f"Rename it, or uninstall {plugin.package.partition(' ')[0]}."
+        if plugin.name in own:
+            yield Check("warn", "plug-in", f"{what} is never used: gpulse has a {kind} of that name.", remedy)
+        elif plugin.name in seen:
+            yield Check("warn", "plug-in", f"{what} is never used: {seen[plugin.name]} comes first.", remedy)
+        else:
+            seen[plugin.name] = plugin.package
+            try:
+                found = plugin.load()
+                if not callable(found):
+                    raise plugin.broken(f"it names a {type(found).__name__}, which cannot be called")
+                yield Check("ok", "plug-in", f"{what}.")
+            except GpulseError as error:
+                yield Check("warn", "plug-in", error.message, error.remedy)

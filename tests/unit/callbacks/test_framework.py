@@ -64,5 +64,5 @@ def test_no_other_name_is_there() -> None:
     import gpulse.callbacks
 
     with pytest.raises(AttributeError, match="fastai"):
-        gpulse.callbacks.fastai  # noqa: B018
+        gpulse.callbacks.fastai  # type: ignore[attr-defined]  # noqa: B018
     assert {"lightning", "transformers", "keras", "accelerate"} <= set(dir(gpulse.callbacks))

@@ -7,7 +7,7 @@ from gpulse.model.visible import granted, selection, visible
 
 
 def amd(ordinal: int | None, uuid: str, index: int = 0, parts: tuple[Gpu, ...] = ()) -> Gpu:
-    values = {"vendor": "amd", "uuid": uuid, "index": index}
+    values: dict[str, str | int] = {"vendor": "amd", "uuid": uuid, "index": index}
     return Gpu({**values, "ordinal": ordinal} if ordinal is not None else values, instances=parts)
 
 

@@ -18,11 +18,12 @@ def run(arguments: Arguments) -> int:
     if arguments.capture:
         return _capture(arguments.capture)
     from ...present.terminal import size_of, theme_for
+    from ...settings.check import settings_check
     from ...sources.registry import make_source
-    from ...surfaces.doctor import diagnose, lines, report
+    from ...surfaces.doctor import diagnose, lines, plugin_checks, report
     from ..session import source_name
 
-    checks = diagnose(make_source(source_name(arguments)))
+    checks = [*diagnose(make_source(source_name(arguments))), settings_check(os.environ), *plugin_checks()]
     if arguments.report:
         sys.stdout.write(report(checks) + "\n")
     else:

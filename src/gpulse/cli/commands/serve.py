@@ -6,7 +6,8 @@ import os
 import re
 import sys
 
-from ...errors import ConfigError, GpulseError, UsageError
+from ...errors import GpulseError, UsageError
+from ...settings.table import PORT, SERVE
 from ..main import VERBS
 from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds, words
 from ..session import open_sampler, source_name
@@ -14,7 +15,7 @@ from ..session import open_sampler, source_name
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from ...model.snapshot import Snapshot
@@ -22,21 +23,26 @@ if TYPE_CHECKING:
     from ...surfaces.web.past import Past
     from ..options import Arguments
 
-PORT = 9440
-_SETTINGS: dict[str, type | tuple[type, ...]] = {
-    "bind": str, "port": int, "unix_socket": str, "token_file": str, "allow_host": list, "base_path": str, "cert": str, "key": str,
-    "commands": bool, "history": (str, bool), "interval": (int, float), "processes_metrics": bool, "dcgm_names": bool, "otlp": str,
-    "access_log": bool,
-}  # fmt: skip
+# a setting of the file or the environment gives way to any of these options
+_GIVES_WAY = {
+    "commands": {"no_commands"},
+    "history": {"history", "no_history"},
+    "token_file": {"token_file", "no_auth"},
+    "unix_socket": {"unix_socket", "bind", "port"},
+    "bind": {"unix_socket", "bind"},
+    "port": {"unix_socket", "port"},
+}
 
 
 def run(arguments: Arguments) -> int:
     """Serve until stopped."""
     _need_the_extra()
+    from ...settings.effective import chosen
     from ...store.config import config_path, read_config
 
-    tables = read_config(config_path(os.environ))
-    _fill(arguments, tables.get("serve", {}))
+    path = config_path(os.environ)
+    tables = read_config(path)
+    _fill(arguments, chosen("serve", tables, os.environ, path))
     _check(arguments)
     listening, place = _listening(arguments)
     try:
@@ -58,24 +64,31 @@ def _need_the_extra() -> None:
             ) from None
 
 
-def _fill(arguments: Arguments, table: Any) -> None:
-    """Fill in options that are not on the command line from the settings file."""
-    if not isinstance(table, dict):
-        raise ConfigError("serve is not a table;", "put its keys under [serve].")
-    for name, value in table.items():
-        if name not in _SETTINGS or not isinstance(value, _SETTINGS[name]):
-            raise ConfigError(f"invalid setting serve.{name} = {value!r};", f"the keys are {', '.join(_SETTINGS)}.")
+def _fill(arguments: Arguments, settings: Mapping[str, Any]) -> None:
+    """Fill in options that are not on the command line from the settings."""
+    given = {name for name, value in vars(arguments).items() if value is not None and value is not False}
+    if "bind" in given and _names_a_port(arguments.bind):
+        given.add("port")
+    for name, value in settings.items():
+        if given & _GIVES_WAY.get(name, {name}):
+            continue
         switch = f"no_{name}"
         if isinstance(value, bool) and hasattr(arguments, switch):
-            setattr(arguments, switch, not value or getattr(arguments, switch))
-        elif getattr(arguments, name) is None or getattr(arguments, name) is False:
+            setattr(arguments, switch, not value)
+        else:
             setattr(arguments, name, value)
-    path = arguments.base_path or "/"
+    path = arguments.base_path or SERVE["base_path"].default
     for name, value in (
         ("base_path", path if path.endswith("/") else f"{path}/"),
-        ("interval", arguments.interval or 1.0),
+        ("interval", arguments.interval or SERVE["interval"].default),
     ):
         setattr(arguments, name, value)
+
+
+def _names_a_port(bind: str) -> bool:
+    from ...surfaces.web.listen import parse_bind
+
+    return parse_bind(bind, -1)[1] != -1
 
 
 def _check(arguments: Arguments) -> None:
@@ -285,29 +298,36 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _option(key: str, *flags: str, value: str = "", **more: Any) -> Option:
+    """Return the option of a setting: its help and default are those of the table of settings."""
+    setting = SERVE[key]
+    default = f" (default: {setting.normally})" if setting.normally and setting.kind != "flag" else ""
+    if not value:
+        more["default"] = False
+    return Option(setting.flag, *flags, value=value, help=f"{setting.help}{default}", **more)
+
+
 VERB = Verb(
     "serve",
     VERBS["serve"],
     (
-        Option("--bind", value="ADDR[:PORT]", help="Address to listen on (default: 127.0.0.1:9440, reachable only from this machine)"),
-        Option("--port", value="PORT", parse=_port, help="Port to listen on; 0 for any free port (default: 9440)"),
-        Option("--unix-socket", value="FILE", complete="files", help="Listen on a Unix socket that only this user can open"),
-        Option("--token-file", value="FILE", complete="files",
-               help="Read the access token from FILE, creating it if missing (default: a new token on every start)"),
+        _option("bind", value="ADDR[:PORT]"),
+        _option("port", value="PORT", parse=_port),
+        _option("unix_socket", value="FILE", complete="files"),
+        _option("token_file", value="FILE", complete="files"),
         Option("--no-auth", default=False, help="Disable authentication (anyone who can connect gets in)"),
-        Option("--allow-host", value="NAMES", parse=words, help="Additional host names to accept, separated by commas"),
-        Option("--base-path", value="PATH", help="URL path behind a reverse proxy, for example /gpulse/ (default: /)"),
-        Option("--cert", value="FILE", complete="files", help="TLS certificate (PEM); serves HTTPS"),
-        Option("--key", value="FILE", complete="files", help="Private key of the certificate (default: in the --cert file)"),
-        Option("--interval", "-n", value="SECONDS", parse=seconds("--interval", 0.1, 3600),
-               help="Time between samples, in seconds (default: 1)"),
+        _option("allow_host", value="NAMES", parse=words),
+        _option("base_path", value="PATH"),
+        _option("cert", value="FILE", complete="files"),
+        _option("key", value="FILE", complete="files"),
+        _option("interval", "-n", value="SECONDS", parse=seconds("--interval", 0.1, 3600)),
         Option("--no-commands", default=False, help="Do not show or store command lines of processes"),
         Option("--history", value="FILE", complete="files", help="History file to write (default: this machine's)"),
         Option("--no-history", default=False, help="Do not record or show a history"),
-        Option("--processes-metrics", default=False, help="Export per-process series in /metrics (high cardinality)"),
-        Option("--dcgm-names", default=False, help="Also export DCGM_FI_* names in /metrics, for existing dashboards"),
-        Option("--otlp", value="URL", help="Also push to an OpenTelemetry collector, for example http://host:4318/v1/metrics"),
-        Option("--access-log", default=False, help="Log every request to standard error"),
+        _option("processes_metrics"),
+        _option("dcgm_names"),
+        _option("otlp", value="URL"),
+        _option("access_log"),
         *(GPU, SOURCE, DEMO, HELP),
     ),
     run,

@@ -198,7 +198,7 @@ def _install(folder: str) -> int:
     try:
         os.makedirs(folder, exist_ok=True)
         if os.path.lexists(path) and not _is_ours(path):
-            raise UsageError(f"{path} is there already and is not gpulse's.", "Choose another folder.")
+            raise UsageError(f"{path} already exists and was not created by gpulse.", "Choose another folder.")
         _write(path, program if os.path.basename(program) in ("gpulse", "nvidia-smi") else "")
     except OSError as error:
         raise GpulseError(f"{path} cannot be written: {error.strerror}.") from None

@@ -71,14 +71,14 @@ def test_anything_may_be_in_the_file(values: dict[str, Any]) -> None:
         ("interval", True, "interval: True is not a number of seconds."),
         ("interval", 0, "interval: 0 s is not between 0.1 and 3600 s."),
         ("interval", math.nan, "interval: nan s is not between 0.1 and 3600 s."),
-        ("theme", "lihgt", "theme: unknown theme 'lihgt' (did you mean 'light'?)."),
+        ("theme", "lihgt", "theme: unknown theme 'lihgt' (did you mean 'light'?)"),
         ("theme", 7, "theme: unknown theme 7."),
-        ("sort", "memory_usd", "sort: unknown column 'memory_usd' (did you mean 'memory_used'?)"),
+        ("sort", "memory_usd", "sort: unknown column 'memory_usd' (did you mean 'memory_used'"),
         ("falling", 1, "falling: 1 is neither true nor false."),
         ("decimal", "yes", "decimal: 'yes' is neither true nor false."),
         ("columns", "pid", "columns: 'pid' is not a list of columns."),
-        ("columns", [], "columns: at least one column is required."),
-        ("charts", ["utilisation"], "charts: unknown chart metric 'utilisation' (did you mean 'utilization'?)"),
+        ("columns", [], "columns: there must be at least one column."),
+        ("charts", ["utilisation"], "charts: unknown chart metric 'utilisation' (did you mean 'utilization'"),
         ("charts", ["name"], "charts: unknown chart metric 'name'"),
         ("panels", ["gpus!"], "panels: unknown panel 'gpus!'"),
     ],
@@ -93,7 +93,7 @@ def test_a_wrong_value_is_a_sentence_and_the_default(key: str, value: object, se
 def test_a_wrong_word_in_a_list_does_not_cost_the_others() -> None:
     settings, wrong = ScreenSettings.load({"columns": ["pid", "clor", "user", "pid", 3]})
     assert settings.columns == ["pid", "user"]
-    assert [sentence.split(";")[0].rstrip(".") for sentence in wrong] == [
+    assert [sentence.split(" (")[0].rstrip(".") for sentence in wrong] == [
         "columns: unknown column 'clor'",
         "columns: unknown column 3",
     ]

@@ -1,0 +1,139 @@
+"""Read out-of-memory messages of torch, JAX, TensorFlow and CuPy, and judge what the error came from."""
+
+from __future__ import annotations
+
+import re
+
+from ..model.out_of_memory import MemoryHolder, OutOfMemory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SIZE = r"([\d.,]+) ?(bytes|B|[KMGTPE]i?B)\b"
+_UNITS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
+_FLOOR = 512 << 20  # bytes below which another process, or the CUDA context, is not worth blaming
+_ABSURD = 1 << 50  # bytes that no GPU has
+_SPARE = 0.1  # share of the tensors' memory above which unused reserved memory is fragmentation
+
+_TORCH = re.compile(r"\b(?:CUDA|HIP|XPU) out of memory\b")
+_BARE = re.compile(
+    r"CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED"
+)
+_XLA = re.compile(r"RESOURCE_EXHAUSTED|Resource exhausted")
+_TENSORFLOW = re.compile(r"OOM when allocating tensor")
+_CUPY = re.compile(rf"Out of memory allocating {_SIZE} \(allocated so far: {_SIZE}")
+_HOST = re.compile(r"DefaultCPUAllocator: (?:can't|not enough)[^:]*: you tried to allocate (\d+) bytes")
+
+# What torch 1.13 to 2.13 write, old wordings first: sizes in parentheses, then sentences ("capacty" is how 2.1 spells it).
+_PATTERNS: Mapping[str, tuple[str, ...]] = {
+    "requested": (rf"[Tt]r(?:ied|ying) to allocate (?:more than )?{_SIZE}", rf"Out of memory allocating {_SIZE}"),
+    "total": (rf"{_SIZE} total capacity", rf"total capac(?:i)?ty of {_SIZE}"),
+    "free": (rf"{_SIZE} free;", rf"of which {_SIZE} is free"),
+    "limit": (rf"{_SIZE} allowed;",),
+    "used": (rf"this process has {_SIZE} memory in use",),
+    "allocated": (rf"{_SIZE} already allocated", rf"allocated memory {_SIZE} is allocated by PyTorch"),
+    "private_pools": (rf"with {_SIZE} allocated in private pools",),
+    "reserved_unused": (rf"{_SIZE} is reserved by PyTorch but unallocated",),
+}
+_COMPILED = {name: [re.compile(pattern) for pattern in patterns] for name, patterns in _PATTERNS.items()}
+_RESERVED = re.compile(rf"{_SIZE} reserved in total by PyTorch")
+_DEVICE = re.compile(r"\bGPU (\d+)(?:;| has a total)|\bon device (\d+)|device:GPU:(\d+)")
+_PROCESS = re.compile(rf"Process (\d+) has {_SIZE} memory in use")
+
+
+def read_message(text: str) -> OutOfMemory | None:
+    """Return what an error message says; None if it is not about memory."""
+    text = text[:20_000]
+    if found := _HOST.search(text):
+        report = OutOfMemory(text, "torch", "host")
+        report.requested = float(found[1])
+        return report
+    framework = _framework(text)
+    if framework is None:
+        return None
+    report = OutOfMemory(text, framework)
+    for name, patterns in _COMPILED.items():
+        setattr(
+            report, name, next((_bytes(found[1], found[2]) for each in patterns if (found := each.search(text))), None)
+        )
+    if report.used == 0 and report.allocated:  # torch could not find itself among the driver's processes
+        report.used = None
+    if (reserved := _RESERVED.search(text)) and report.allocated is not None:
+        report.reserved_unused = max(0.0, (_bytes(reserved[1], reserved[2]) or 0.0) - report.allocated)
+    if found := _DEVICE.search(text):
+        report.device = int(next(group for group in found.groups() if group))
+    report.others = [MemoryHolder(int(pid), _bytes(count, unit)) for pid, count, unit in _PROCESS.findall(text)]
+    return report
+
+
+def judge(report: OutOfMemory, environ: Mapping[str, str]) -> None:
+    """Set the cause and the remedies in the order they should be tried."""
+    report.cause = _cause(report)
+    chosen = [*_FIRST.get(report.cause, ()), *_ALWAYS[report.where]]
+    if report.framework != "torch":
+        chosen = [key for key in chosen if key not in ("expandable_segments", "gradients", "limit")]
+        if report.framework in ("jax", "tensorflow"):
+            chosen.append("preallocation")
+    elif "expandable_segments:True" in environ.get("PYTORCH_ALLOC_CONF", "") + environ.get(
+        "PYTORCH_CUDA_ALLOC_CONF", ""
+    ):
+        chosen = [key for key in chosen if key != "expandable_segments"]
+    report.remedies = tuple(dict.fromkeys(chosen))
+
+
+_ALWAYS = {
+    "gpu": ("batch", "accumulation", "checkpointing", "precision", "expandable_segments", "loader"),
+    "host": ("host_batch", "loader", "workers"),
+}
+_FIRST = {
+    "too_large": ("shape", "loader"),
+    "limit": ("limit",),
+    "fragmentation": ("expandable_segments", "shapes"),
+    "others": ("others",),
+    "growth": ("gradients", "evaluation"),
+    "outside": ("outside",),
+}
+
+
+def _cause(report: OutOfMemory) -> str:
+    asked, free, total = report.requested, report.free, report.total
+    if report.where == "host":
+        return "host"
+    if asked is not None and asked > (total or _ABSURD):
+        return "too_large"
+    if report.limit is not None and asked is not None and free is not None and free >= asked:
+        return "limit"
+    spare = report.reserved_unused or 0.0
+    if asked is not None and spare >= asked and spare > _SPARE * (report.allocated or 0.0):
+        return "fragmentation"
+    missing = None if asked is None or free is None else max(0.0, asked - free)
+    others = report.held_by_others
+    if others >= _FLOOR and (missing is None or others >= missing):
+        return "others"
+    if report.growth is not None and report.growth.steady:
+        return "growth"
+    outside = report.outside_framework or 0.0
+    if outside >= 4 * _FLOOR and missing is not None and outside >= missing:
+        return "outside"
+    return "demand"
+
+
+def _framework(text: str) -> str | None:
+    if _TORCH.search(text):
+        return "torch"
+    if _TENSORFLOW.search(text):
+        return "tensorflow"
+    if _XLA.search(text) and "memory" in text.lower():
+        return "jax"
+    if _CUPY.search(text):
+        return "cupy"
+    return "cuda" if _BARE.search(text) else None
+
+
+def _bytes(count: str, unit: str) -> float | None:
+    try:
+        number = float(count.replace(",", "").rstrip("."))
+    except ValueError:
+        return None
+    return number * float(1 << 10 * _UNITS[unit[0].lower()])

@@ -1,0 +1,141 @@
+"""`gpulse config`: the settings file, shown, checked or created."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ...errors import UsageError
+from ..main import VERBS
+from ..options import HELP, Option, Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ..options import Arguments
+
+ACTIONS = ("show", "check", "init")
+
+
+def run(arguments: Arguments) -> int:
+    """Do one of the three; exit 2 when the file has a mistake."""
+    from ...store.config import config_path
+
+    action = arguments.action or "show"
+    if action not in ACTIONS:
+        raise UsageError(f"config: {action!r} is none of {', '.join(ACTIONS)};", "choose one of these.")
+    path = os.path.expanduser(arguments.path) if arguments.path else config_path(os.environ)
+    if action == "init":
+        return _init(path)
+    return _check(path) if action == "check" else _show(path, arguments.json)
+
+
+def _init(path: str) -> int:
+    from ...settings.template import write_template
+
+    write_template(path)
+    sys.stdout.write(f"wrote {path}\n")
+    return 0
+
+
+def _check(path: str) -> int:
+    if not os.path.exists(path):
+        from ...errors import ConfigError
+
+        raise ConfigError(f"{path} is not there;", "`gpulse config init` creates it.")
+    found = _mistakes(path)
+    for mistake in found:
+        sys.stderr.write(f"gpulse: {mistake}\n")
+    if not found:
+        sys.stdout.write(f"{path}: ok\n")
+    return 2 if found else 0
+
+
+def _mistakes(path: str) -> list[str]:
+    from ...settings.check import mistakes
+
+    return mistakes(path, os.environ, _alerts)
+
+
+def _alerts(table: Any) -> None:
+    """Read an [alerts] table with its deliveries, of which none is started."""
+    from ...analysis.alerts import rules_from
+    from ...delivery.settings import check_keys, deliveries_from, logs
+    from ...errors import ConfigError
+
+    if not isinstance(table, dict):
+        raise ConfigError("alerts is not a table;", "write its keys below [alerts].")
+    check_keys(table)
+    logs(table)
+    deliveries_from(table, [rule.name for rule in rules_from(table)], "")
+
+
+def _show(path: str, as_json: bool) -> int:
+    from ...store.config import read_config
+
+    rows = list(_rows(path, read_config(path)))
+    if wrong := _mistakes(path):
+        sys.stderr.write(f"gpulse: {wrong[0]}\n" + "gpulse: `gpulse config check` lists every mistake.\n")
+    if as_json:
+        import json
+
+        plain = [{"setting": name, "value": value, "origin": origin} for name, value, origin in rows]
+        sys.stdout.write(json.dumps({"file": path, "exists": os.path.exists(path), "settings": plain}, indent=1) + "\n")
+        return 0
+    from ...present.text import clean
+    from ...settings.setting import toml
+
+    there = "" if os.path.exists(path) else " (not there; `gpulse config init` creates it)"
+    texts = [(name, "-" if value is None else toml(value), origin) for name, value, origin in rows]
+    wide, widest = max(len(name) for name, _, _ in texts), 40
+    lines = [f"# {path}{there}", "# Options come first, then the environment, then the file, then the default."]
+    lines += [f"{name:<{wide}}  {clean(value):<{widest}}  {origin}" for name, value, origin in texts]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+def _rows(path: str, file: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
+    """Yield every setting: its name, its value, and where that comes from."""
+    from ...settings.alerts import effective_alerts
+    from ...settings.check import line_of
+    from ...settings.effective import effective, effective_environment
+    from ...settings.table import TABLES
+
+    found = list(effective_environment(os.environ))
+    for table in TABLES:
+        found += effective(table, file, os.environ)
+    for each in found:
+        name, origin = each.setting.name, each.origin
+        if origin == "environment":
+            origin = each.setting.environ
+        elif origin == "file":
+            origin = f"file{line_of(path, name)}"
+        elif each.value is None:
+            origin = f"default: {each.setting.otherwise or 'none'}"
+        yield name, each.value, origin
+    alerts = file.get("alerts", {})
+    for name, value, given in effective_alerts(alerts if isinstance(alerts, dict) else {}):
+        yield name, value, f"file{line_of(path, name)}" if given else "default"
+
+
+VERB = Verb(
+    "config",
+    VERBS["config"],
+    (
+        Option("action", value="[ACTION]", complete=ACTIONS,
+               help="What to do: show (print every setting and its origin), check (validate the file) or init (create a commented "
+                    "file) (default: show)"),
+        Option("--path", value="FILE", complete="files",
+               help="Settings file (default: $GPULSE_CONFIG or gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config)"),
+        Option("--json", default=False, help="Print the settings as JSON"),
+        HELP,
+    ),
+    run,
+    (
+        ("gpulse config", "print every setting and where it comes from"),
+        ("gpulse config init", "create a file with every setting, commented out"),
+        ("gpulse config check", "validate the file; exit code 2 if it is invalid"),
+    ),
+)  # fmt: skip

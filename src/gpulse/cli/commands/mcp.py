@@ -1,0 +1,47 @@
+"""`gpulse mcp`: tools for assistants over the Model Context Protocol, on standard input and output."""
+
+from __future__ import annotations
+
+import sys
+
+from ...errors import GpulseError
+from ..main import VERBS
+from ..options import DEMO, HELP, SOURCE, Option, Verb
+from ..session import source_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..options import Arguments
+
+
+def run(arguments: Arguments) -> int:
+    """Serve until the client closes standard input."""
+    try:
+        __import__("mcp.server")
+    except ImportError as error:
+        raise GpulseError(f"`gpulse mcp` needs {error.name or 'mcp'};", "run pip install 'gpulse[mcp]'.") from None
+    from ...surfaces.mcp.server import serve
+    from ...surfaces.mcp.tools import Tools
+
+    if sys.stdin.isatty():
+        sys.stderr.write("gpulse: mcp speaks JSON-RPC on standard input; add it to an assistant as `gpulse mcp`.\n")
+    try:
+        serve(Tools(source_name(arguments), arguments.file))
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+VERB = Verb(
+    "mcp",
+    VERBS["mcp"],
+    (
+        Option("--file", value="FILE", complete="files", help="History file to read (default: this machine's)"),
+        *(SOURCE, DEMO, HELP),
+    ),
+    run,
+    (
+        ("claude mcp add gpulse -- gpulse mcp", "add gpulse to an assistant"),
+        ("gpulse mcp --demo", "try it without a GPU"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,135 @@
+"""Explain an out-of-memory error inside the program: `explain_oom(error)` and `with oom_report():`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ContextDecorator
+
+from ..analysis.out_of_memory import judge, read_message
+from ..model.out_of_memory import MemoryHolder, OutOfMemory
+from ..present.out_of_memory import account
+from ..torch import cuda
+from . import monitor as monitors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import TextIO
+
+    from typing_extensions import Self
+
+    from ..model.catalog import Gpu
+
+_DEPTH = 8  # causes of an exception to look through
+
+
+def explain_oom(error: BaseException, *, source: str | None = None) -> OutOfMemory | None:
+    """Return an account of an out-of-memory error: what was asked for, who holds the memory, and what to try.
+
+    Understands torch (CUDA, HIP, XPU), JAX, TensorFlow, CuPy and plain CUDA errors, also as the cause of another exception.
+    Returns None for any other exception. Never raises. `str()` of the result is the account in words.
+    """
+    try:
+        report = _found(error)
+        if report is None:
+            return None
+        if report.where == "gpu":
+            _ask_torch(report)
+            _ask_gpu(report, source)
+        judge(report, os.environ)
+        report.text = account(report)
+        return report
+    except Exception:  # noqa: BLE001  # the program's own error must stay the only one
+        return None
+
+
+class oom_report(ContextDecorator):  # noqa: N801  # used like a function: `with oom_report():`
+    """Print an account of an out-of-memory error that leaves the block, and let the error pass.
+
+    Also a decorator. `file` is where to print (default: stderr); afterwards `report` is the account, or None.
+    """
+
+    def __init__(self, file: TextIO | None = None, *, source: str | None = None) -> None:
+        self.report: OutOfMemory | None = None
+        self._file = file
+        self._source = source
+
+    def __enter__(self) -> Self:
+        self.report = None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            return
+        self.report = explain_oom(error, source=self._source)
+        if self.report is not None:
+            try:
+                stream = self._file or sys.stderr
+                stream.write(f"{self.report}\n")
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                pass  # stderr is closed or was never opened
+
+
+def _found(error: BaseException) -> OutOfMemory | None:
+    """Return the first out-of-memory error among an exception and its causes."""
+    current: BaseException | None = error
+    for _ in range(_DEPTH):
+        if current is None:
+            return None
+        if (report := read_message(str(current))) is not None:
+            return report
+        current = current.__cause__ or current.__context__
+    return None
+
+
+def _ask_torch(report: OutOfMemory) -> None:
+    """Add what the message does not say: the current device and what torch's allocator holds on it."""
+    found = cuda()
+    if found is None or report.framework not in ("torch", "cuda"):
+        return
+    try:
+        report.device = found.current_device() if report.device is None else report.device
+        if report.allocated is None:
+            report.allocated = float(found.memory_allocated(report.device))
+            report.reserved_unused = float(found.memory_reserved(report.device)) - report.allocated
+    except Exception:  # noqa: BLE001  # after some errors CUDA answers nothing more
+        return
+
+
+def _ask_gpu(report: OutOfMemory, source: str | None) -> None:
+    """Add what the driver knows: the GPU, its other processes and, if a Monitor runs, the growth before."""
+    from ..api import visible_gpus
+
+    try:
+        gpus = visible_gpus(source=source)
+    except Exception:  # noqa: BLE001  # without a driver the message alone must do
+        return
+    at = report.device if report.device is not None else 0 if len(gpus) == 1 else None
+    if at is None or not 0 <= at < len(gpus):
+        return
+    gpu = gpus[at]
+    report.device, report.gpu_name = at, gpu.name
+    report.total = gpu.memory_total if report.total is None else report.total
+    report.others = _others(report, gpu)
+    for monitor in monitors.running[-1:]:
+        if (ledger := monitor.ledger) is not None:
+            report.growth = ledger.trail.growth(gpu.uuid)
+
+
+def _others(report: OutOfMemory, gpu: Gpu) -> list[MemoryHolder]:
+    """Return the other processes, largest first; names come from the driver's list, sizes from the message where it has them."""
+    there = {int(process.pid): process for process in gpu.all_processes() if process.pid is not None}
+    said = {other.pid: other for other in report.others}
+    if report.used is None and (own := there.get(os.getpid())) is not None:
+        report.used = own.memory_used
+    found = []
+    for pid in {*there, *said} - {os.getpid()}:
+        process, told = there.get(pid), said.get(pid)
+        held = told.bytes if told is not None else process.memory_used if process is not None else None
+        name, user = (None, None) if process is None else (process.name, process.user)
+        found.append(MemoryHolder(pid, held, name, user))
+    return sorted(found, key=lambda other: -(other.bytes or 0.0))

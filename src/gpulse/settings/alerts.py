@@ -1,0 +1,105 @@
+"""The [alerts] table: the keys of every built-in rule, as the rules themselves declare them, with a sentence for each."""
+
+from __future__ import annotations
+
+from ..analysis.alerts import BUILT_IN
+from ..analysis.alerts.rule import duration, size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+# key: default, what it means
+OWN: dict[str, tuple[Any, str]] = {
+    "enable": (list(BUILT_IN), "Built-in rules that are on"),
+    "disable": ([], "Built-in rules that are off"),
+    "log": (True, "Print each alert on stderr"),
+    "bell": (False, "Ring the terminal: true, or a terminal such as /dev/pts/3"),
+}
+LISTS: dict[str, tuple[str, dict[str, Any]]] = {  # tables that may be there several times, with an example of each
+    "rule": ("Your own rules: a metric above or below a value", {"name": "busy", "metric": "utilization", "above": 95, "for": "10m"}),
+    "webhook": ("Addresses to send alerts to", {"url": "https://hooks.example.org/gpulse", "shape": "json"}),
+    "command": ("Commands to run on alerts", {"run": ["notify-send", "gpulse"]}),
+}  # fmt: skip
+_HELP = {
+    "for": "How long it must last before the alert fires",
+    "clear_for": "How long it must be over before the alert clears",
+    "above": "Value at which the alert fires",
+    "clear": "Value at which the alert clears",
+    "margin": "Degrees it must cool down before the alert clears",
+    "memory": "GPU memory that a process must hold to count",
+    "cpu": "CPU usage, in percent of a core, above which a process counts as working",
+    "over": "Time over which memory must grow",
+    "rise": "Amount by which memory must grow",
+    "used": "Time a GPU must have been in use before it counts as freed",
+    "job_finished.for": "Time a process must have run to be reported when it ends",
+    "idle_allocation.for": "How long a process must do nothing before the alert fires",
+    "gpu_free.for": "How long a GPU must be free before the alert fires",
+    "xid.clear_for": "Time without the same error code after which the alert clears",
+    "ecc.clear_for": "Time without a new error after which the alert clears",
+}
+_NO_DEFAULT = {
+    "hot.above": 85,
+    "memory.clear": 92,
+}  # these depend on the GPU or on other settings: an example for the template
+
+
+class RuleSetting:
+    """One key of a built-in rule; `default` as it is written in the file, None where it depends on something else."""
+
+    __slots__ = ("default", "example", "help", "key", "rule")
+
+    def __init__(self, rule: str, key: str, default: Any) -> None:
+        self.rule = rule
+        self.key = key
+        self.default = default
+        self.example = _NO_DEFAULT.get(f"{rule}.{key}") if default is None else default
+        self.help = _HELP.get(f"{rule}.{key}") or _HELP[key]
+
+    @property
+    def name(self) -> str:
+        """The name as in alerts.hot.above."""
+        return f"alerts.{self.rule}.{self.key}"
+
+
+def rule_settings() -> Iterator[RuleSetting]:
+    """Yield the settings of all built-in rules."""
+    for name, kind in BUILT_IN.items():
+        for key, (reader, default) in kind.settings.items():
+            yield RuleSetting(name, key, _written(reader, default))
+
+
+def effective_alerts(table: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
+    """Yield name, value and whether the file sets it, of an [alerts] table; addresses and headers are masked."""
+    for key, (default, _) in OWN.items():
+        yield f"alerts.{key}", table.get(key, default), key in table
+    for setting in rule_settings():
+        given = table.get(setting.rule)
+        there = isinstance(given, dict) and setting.key in given
+        yield setting.name, given[setting.key] if there and given else setting.default, there
+    for key in LISTS:
+        found = table.get(key, [])
+        entries = [found] if isinstance(found, dict) else found if isinstance(found, list) else []
+        yield f"alerts.{key}", [_masked(entry) for entry in entries], key in table
+
+
+def _masked(entry: Any) -> Any:
+    """Return an entry without its secrets: the path of a webhook's address is one, and so are headers."""
+    if not isinstance(entry, dict):
+        return entry
+    shown = dict(entry)
+    if isinstance(shown.get("url"), str):
+        start, _, rest = shown["url"].partition("://")
+        shown["url"] = f"{start}://{rest.partition('/')[0].rpartition('@')[2]}/…"
+    if isinstance(shown.get("headers"), dict):
+        shown["headers"] = dict.fromkeys(shown["headers"], "…")
+    return shown
+
+
+def _written(reader: Any, default: float | None) -> Any:
+    if default is None or reader not in (duration, size):
+        return int(default) if default is not None and default == int(default) else default
+    if reader is size:
+        return f"{default / (1 << 30):g}GiB" if default >= 1 << 30 else f"{default / (1 << 20):g}MiB"
+    return f"{default / 60:g}m" if default >= 120 and default % 60 == 0 else f"{default:g}s"

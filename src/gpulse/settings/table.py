@@ -1,0 +1,58 @@
+"""Every setting there is: of the file's tables [serve] and [top], and those that only the environment has."""
+
+from __future__ import annotations
+
+from ..model.catalog import GPU_METRICS, PROCESS_METRICS
+from ..model.metric import Number
+from ..present.theme import THEMES
+from .setting import Setting
+
+COLUMNS = ("gpu", *PROCESS_METRICS)
+PANELS = ("host", "charts", "processes")
+CHARTS = tuple(
+    key
+    for key, metric in GPU_METRICS.items()
+    if isinstance(metric, Number) and metric.kind == "gauge" and metric.cost != "static" and metric.group != "details"
+)
+SHORTEST, LONGEST = 0.1, 3600.0  # seconds between samples
+PORT = 9440
+
+# fmt: off
+_SERVE = (
+    Setting("serve", "bind", "text", "127.0.0.1", "Address to listen on", otherwise="127.0.0.1:9440, reachable only from this machine"),
+    Setting("serve", "port", "integer", PORT, "Port to listen on; 0 for any free port", low=0, high=65535),
+    Setting("serve", "unix_socket", "text", None, "Listen on a Unix socket that only this user can open", example="/run/user/1000/gpulse.sock"),
+    Setting("serve", "token_file", "text", None, "Read the access token from a file, creating it if missing", example="/etc/gpulse/token", otherwise="a new token on every start"),
+    Setting("serve", "allow_host", "words", None, "Additional host names to accept, separated by commas", what="name", example=["gpu-box.example.org"]),
+    Setting("serve", "base_path", "text", "/", "URL path behind a reverse proxy, for example /gpulse/"),
+    Setting("serve", "cert", "text", None, "TLS certificate (PEM); serves HTTPS", example="/etc/gpulse/box.pem"),
+    Setting("serve", "key", "text", None, "Private key of the certificate", example="/etc/gpulse/box.key", otherwise="in the certificate file"),
+    Setting("serve", "interval", "number", 1.0, "Time between samples, in seconds", what="seconds", low=SHORTEST, high=LONGEST),
+    Setting("serve", "commands", "flag", True, "Show and store command lines of processes", flag="--no-commands"),
+    Setting("serve", "history", "file or flag", True, "Record a history: true, false, or the file to write", flag="--history, --no-history"),
+    Setting("serve", "processes_metrics", "flag", False, "Export per-process series in /metrics (high cardinality)"),
+    Setting("serve", "dcgm_names", "flag", False, "Also export DCGM_FI_* names in /metrics, for existing dashboards"),
+    Setting("serve", "otlp", "text", None, "Also push to an OpenTelemetry collector, for example http://host:4318/v1/metrics", example="http://localhost:4318/v1/metrics"),
+    Setting("serve", "access_log", "flag", False, "Log every request to standard error"),
+)
+_TOP = (
+    Setting("top", "interval", "number", 1.0, "Time between samples, in seconds", flag="--interval", what="seconds", low=SHORTEST, high=LONGEST),
+    Setting("top", "columns", "words", ["gpu", "pid", "user", "type", "memory_used", "sm_utilization", "cpu_percent", "host_memory", "running_time", "command"], "Columns of the process list", flag="-", choices=COLUMNS, what="column"),
+    Setting("top", "charts", "words", ["utilization", "sm_active", "memory_percent"], "Metrics to chart", flag="-", choices=CHARTS, what="chart metric"),
+    Setting("top", "sort", "text", "memory_used", "Column to sort processes by", flag="-", choices=COLUMNS, what="column"),
+    Setting("top", "falling", "flag", True, "Sort processes in falling order", flag="-"),
+    Setting("top", "theme", "text", "dark", "Color theme", flag="--theme", choices=THEMES, what="theme"),
+    Setting("top", "fahrenheit", "flag", False, "Show temperatures in °F instead of °C", flag="-"),
+    Setting("top", "decimal", "flag", False, "Show sizes in decimal units (GB) instead of binary ones (GiB)", flag="-"),
+    Setting("top", "panels", "words", list(PANELS), "Panels to show", flag="-", choices=PANELS, what="panel", empty=True),
+)
+# Not in the file: a command that shows one line must not have to read it.
+ENVIRONMENT = (
+    Setting("", "source", "text", "auto", "Where samples come from", environ="GPULSE_SOURCE"),
+    Setting("", "config", "text", None, "The settings file", environ="GPULSE_CONFIG", flag="--path (config)", otherwise="gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config"),
+    Setting("", "claims", "text", None, "Folder of the lock files by which jobs claim GPUs", environ="GPULSE_CLAIMS", flag="-", otherwise="/run/lock or /tmp"),
+)
+# fmt: on
+SERVE = {setting.key: setting for setting in _SERVE}
+TOP = {setting.key: setting for setting in _TOP}
+TABLES = {"serve": SERVE, "top": TOP}
