@@ -66,7 +66,7 @@ def _alerts(table: Any) -> None:
     from ...errors import ConfigError
 
     if not isinstance(table, dict):
-        raise ConfigError("alerts is not a table;", "write its keys below [alerts].")
+        raise ConfigError("alerts is not a table;", "put its keys under [alerts].")
     check_keys(table)
     logs(table)
     deliveries_from(table, [rule.name for rule in rules_from(table)], "")
