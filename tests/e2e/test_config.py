@@ -28,7 +28,7 @@ def test_a_file_is_made_checked_shown_and_never_overwritten(tmp_path: Path) -> N
     path.write_text(text)
     again = config(tmp_path, "config", "init")
     assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr == f"gpulse: {path} is there already; edit it, or name another file with --path.\n"
+    assert again.stderr == f"gpulse: {path} already exists; edit it, or name another file with --path.\n"
     assert path.read_text() == text
     shown = config(tmp_path, "config", "show", GPULSE_TOP_THEME="light")
     rows = {line.split()[0]: " ".join(line.split()[1:]) for line in shown.stdout.splitlines()}

@@ -153,7 +153,8 @@ SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
                      "amd:DIR, intel:DIR, jetson:DIR and smi:FILE read a recorded machine (default: $GPULSE_SOURCE, "
                      "else auto)")  # fmt: skip
 DEMO = Option("--demo", value="MACHINE", default=False, optional="h100x8", complete=("h100x8", "mixed"),
-              help="Use a simulated machine with 8 GPUs, or with GPUs of several vendors (mixed); same as --source demo")  # fmt: skip
+              help="Use a simulated machine: 8 GPUs (h100x8) or several vendors (mixed); same as --source demo "
+                   "(default: h100x8)")  # fmt: skip
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
                help="When to use color: auto, always or never; auto honors NO_COLOR and FORCE_COLOR (default: auto)")  # fmt: skip
 THEME = Option("--theme", value="THEME", complete=("dark", "light", "contrast", "blind", "mono"),
@@ -191,8 +192,17 @@ def skip_options(verb: Verb, argv: Sequence[str], stops: Container[str]) -> int:
     while at < len(argv) and (option := known.get(argv[at].partition("=")[0])) is not None:
         at += 1
         if option.value and "=" not in argv[at - 1] and at < len(argv):
-            at += option.optional is None or not (argv[at].startswith("-") or argv[at] in stops)
+            at += _takes(option, argv[at], stops)
     return at
+
+
+def _takes(option: Option, word: str, stops: Container[str]) -> bool:
+    """Return whether a word that follows an option is its value."""
+    if option.optional is None:
+        return True
+    if option.complete and isinstance(option.complete, tuple) and not option.open:
+        return word in option.complete
+    return not (word.startswith("-") or word in stops)
 
 
 def _split(verb: Verb, argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:

@@ -46,7 +46,7 @@ def settings_check(environ: Mapping[str, str]) -> Check:
     """Return which settings file is used, and whether it is right, for `gpulse doctor`."""
     path = config_path(environ)
     if not os.path.exists(path):
-        return Check("ok", "settings", f"{path} is not there; defaults are used.")
+        return Check("ok", "settings", f"{path} does not exist; defaults are used.")
     if found := mistakes(path, environ):
         return Check("warn", "settings", found[0], "`gpulse config check` lists every mistake.")
     count = sum(len(table) for table in read_config(path).values() if isinstance(table, dict))
@@ -77,7 +77,7 @@ def _alert_line(path: str, file: Mapping[str, Any], message: str) -> str:
         return _rule_line(path, file, found[1], found[2])
     where = re.match(r"[\w.]+", message)
     name = where[0].rstrip(".") if where else "alerts"
-    unknown = re.search(r"there is no key '([^']+)'", message)
+    unknown = re.search(r"unknown key '([^']+)'", message)
     return line_of(path, f"{name}.{unknown[1]}" if unknown else name)
 
 

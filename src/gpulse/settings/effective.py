@@ -53,7 +53,7 @@ def complaints(table: str, file: Mapping[str, Any], environ: Mapping[str, str]) 
     found: list[tuple[str, str]] = []
     given = file.get(table, {})
     if not isinstance(given, dict):
-        return [(table, f"it is not a table; write its keys below [{table}].")]
+        return [(table, f"it is not a table; put its keys under [{table}].")]
     for key, value in given.items():
         setting = TABLES[table].get(key)
         if setting is None:

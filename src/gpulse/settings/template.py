@@ -35,7 +35,7 @@ def write_template(path: str) -> None:
         os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        raise ConfigError(f"{path} is there already;", "edit it, or name another file with --path.") from None
+        raise ConfigError(f"{path} already exists;", "edit it, or name another file with --path.") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}.") from None
     with open(handle, "w", encoding="utf-8") as file:

@@ -61,7 +61,7 @@ class AppendedFile:
             return os.open(self.path, flags, 0o644)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                message = f"{self.path} is a symbolic link, which is not followed."
+                message = f"{self.path} is a symbolic link, which is not allowed."
                 raise self.error(message, "Name the file itself.") from None
             raise self.error(f"{self.path} cannot be opened: {error.strerror}.") from None
 

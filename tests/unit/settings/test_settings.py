@@ -136,10 +136,10 @@ MISTAKES = [
     ("top.interval = 0\n", 1, "top.interval: 0 s is not between 0.1 and 3600 s."),
     ("top = { interval = 0 }\n", 1, "top.interval: 0 s is not between 0.1 and 3600 s."),
     ("x = 1\n[top]\n[sevre]\n", 3, "sevre: unknown table (did you mean 'serve'?)."),
-    ("serve = 3\n", 1, "serve: it is not a table; write its keys below [serve]."),
+    ("serve = 3\n", 1, "serve: it is not a table; put its keys under [serve]."),
     ("[alerts]\nlog = true\n[alerts.hot]\nabove = 'x'\n", 4, "alerts.hot.above: 'x' is not a number."),
-    ("[alerts.hot]\nfor = 3\nabvoe = 3\n", 3, "alerts.hot: there is no key 'abvoe'"),
-    ("[alerts]\n\nenable = ['hto']\n", 3, "alerts.enable: there is no rule 'hto'"),
+    ("[alerts.hot]\nfor = 3\nabvoe = 3\n", 3, "alerts.hot: unknown key 'abvoe'"),
+    ("[alerts]\n\nenable = ['hto']\n", 3, "alerts.enable: unknown rule 'hto'"),
     ("[[alerts.rule]]\nname='a'\nmetric='utilization'\nabove=1\n[[alerts.rule]]\nname='b'\nmetric='power_darw'\nabove=1\n", 7,
      "alerts.rule b.metric: unknown metric"),
     ("[alerts]\n[[alerts.rule]]\nmetric='utilization'\nabove=1\n", 2, "alerts.rule 1: name is missing"),
@@ -178,7 +178,7 @@ def test_a_new_file_changes_nothing_and_every_line_of_it_can_be_used(tmp_path: P
     for table, settings in TABLES.items():
         assert set(file[table]) == set(settings)
     assert {"rule", "webhook", "command", "enable", "hot"} <= set(file["alerts"])
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         write_template(str(path))
     assert path.read_text() == used
 
@@ -195,6 +195,6 @@ def test_secrets_of_alerts_are_masked() -> None:
 def test_the_doctor_says_which_file_is_used(tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
     missing = settings_check({"GPULSE_CONFIG": str(path)})
-    assert (missing.level, missing.found) == ("ok", f"{path} is not there; defaults are used.")
+    assert (missing.level, missing.found) == ("ok", f"{path} does not exist; defaults are used.")
     path.write_text("[top]\ntheme = 'light'\n")
     assert settings_check({"GPULSE_CONFIG": str(path)}).found == f"{path}, 1 setting."

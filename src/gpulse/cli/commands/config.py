@@ -66,7 +66,7 @@ def _alerts(table: Any) -> None:
     from ...errors import ConfigError
 
     if not isinstance(table, dict):
-        raise ConfigError("alerts is not a table;", "write its keys below [alerts].")
+        raise ConfigError("alerts is not a table;", "put its keys under [alerts].")
     check_keys(table)
     logs(table)
     deliveries_from(table, [rule.name for rule in rules_from(table)], "")
@@ -125,9 +125,10 @@ VERB = Verb(
     VERBS["config"],
     (
         Option("action", value="[ACTION]", complete=ACTIONS,
-               help="Action: show (print all settings), check (validate the file) or init (create a commented file) (default: show)"),
+               help="What to do: show (print every setting and its origin), check (validate the file) or init (create a commented "
+                    "file) (default: show)"),
         Option("--path", value="FILE", complete="files",
-               help="The settings file (default: $GPULSE_CONFIG or gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config)"),
+               help="Settings file (default: $GPULSE_CONFIG or gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config)"),
         Option("--json", default=False, help="Print the settings as JSON"),
         HELP,
     ),
@@ -135,6 +136,6 @@ VERB = Verb(
     (
         ("gpulse config", "print every setting and where it comes from"),
         ("gpulse config init", "create a file with every setting, commented out"),
-        ("gpulse config check", "validate the file; exit 2 if it has a mistake"),
+        ("gpulse config check", "validate the file; exit code 2 if it is invalid"),
     ),
 )  # fmt: skip

@@ -36,12 +36,12 @@ VERB = Verb(
     "mcp",
     VERBS["mcp"],
     (
-        Option("--file", value="FILE", complete="files", help="Read this history file instead of this machine's"),
+        Option("--file", value="FILE", complete="files", help="History file to read (default: this machine's)"),
         *(SOURCE, DEMO, HELP),
     ),
     run,
     (
-        ("claude mcp add gpulse -- gpulse mcp", "add it to an assistant"),
+        ("claude mcp add gpulse -- gpulse mcp", "add gpulse to an assistant"),
         ("gpulse mcp --demo", "try it without a GPU"),
     ),
 )  # fmt: skip

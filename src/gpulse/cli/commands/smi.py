@@ -198,7 +198,7 @@ def _install(folder: str) -> int:
     try:
         os.makedirs(folder, exist_ok=True)
         if os.path.lexists(path) and not _is_ours(path):
-            raise UsageError(f"{path} is there already and is not gpulse's.", "Choose another folder.")
+            raise UsageError(f"{path} already exists and was not created by gpulse.", "Choose another folder.")
         _write(path, program if os.path.basename(program) in ("gpulse", "nvidia-smi") else "")
     except OSError as error:
         raise GpulseError(f"{path} cannot be written: {error.strerror}.") from None
@@ -236,27 +236,28 @@ VERB = Verb(
     "smi",
     VERBS["smi"],
     (
-        Option("args", value="[ARGS]", many=True, help="Arguments of nvidia-smi: options, or dmon, pmon, topo, nvlink, mig"),
-        Option("--list-gpus", "-L", default=False, help="List the GPUs and MIG instances with their UUIDs"),
-        Option("--query", "-q", default=False, help="Print everything about each GPU; with -x as XML, with -d only some sections"),
-        Option("--query-gpu", value="FIELDS", help="Print these fields as CSV; --help-query-gpu lists them"),
-        Option("--query-compute-apps", value="FIELDS", help="Print these fields of each compute process as CSV"),
+        Option("args", value="[ARGS]", many=True,
+               help="Arguments of nvidia-smi: options, or dmon, pmon, topo, nvlink or mig (default: none, print the table)"),
+        Option("--list-gpus", "-L", default=False, help="List GPUs and MIG instances with their UUIDs"),
+        Option("--query", "-q", default=False, help="Print all details of each GPU; with -x as XML, with -d only some sections"),
+        Option("--query-gpu", value="FIELDS", help="GPU fields to print as CSV; see --help-query-gpu"),
+        Option("--query-compute-apps", value="FIELDS", help="Fields to print for each compute process as CSV"),
         Option("--format", value="FORMAT", help="Output format: csv[,noheader][,nounits]"),
-        Option("--id", "-i", value="LIST", help="Only these GPUs: index, serial number, UUID or PCI bus id"),
-        Option("--loop", "-l", value="SECONDS", optional="5", help="Repeat at this interval (default: 5)"),
-        Option("--loop-ms", "-lms", value="MS", help="Repeat at this interval in milliseconds"),
-        Option("--filename", "-f", value="FILE", complete="files", help="Write to this file instead of standard output"),
-        Option("--version", default=False, help="Print the versions of driver, NVML and CUDA"),
-        Option("--install", value="DIR", complete="files", help="Install a program called nvidia-smi in DIR that runs `gpulse smi`"),
+        Option("--id", "-i", value="LIST", help="GPUs to use: index, serial number, UUID or PCI bus id (default: all)"),
+        Option("--loop", "-l", value="SECONDS", optional="5", help="Repeat every SECONDS (default: 5)"),
+        Option("--loop-ms", "-lms", value="MS", help="Repeat every MS milliseconds"),
+        Option("--filename", "-f", value="FILE", complete="files", help="Write to FILE instead of standard output"),
+        Option("--version", default=False, help="Print the versions of the driver, NVML and CUDA"),
+        Option("--install", value="DIR", complete="files", help="Install a program named nvidia-smi in DIR that runs `gpulse smi`"),
         SOURCE,
         DEMO,
         Option("--help", "-h", default=False, help="Show this help and exit"),
     ),
     run,
     (
-        ("gpulse smi", "the table of nvidia-smi"),
-        ("gpulse smi dmon -s pucvmet -c 5", "scrolling columns"),
-        ("gpulse smi --install ~/bin", "nvidia-smi in ~/bin is gpulse from now on"),
+        ("gpulse smi", "print nvidia-smi's table"),
+        ("gpulse smi dmon -s pucvmet -c 5", "print scrolling columns"),
+        ("gpulse smi --install ~/bin", "install gpulse as nvidia-smi in ~/bin"),
     ),
     raw=True,
 )  # fmt: skip
