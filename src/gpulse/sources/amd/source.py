@@ -65,7 +65,7 @@ class AmdSource(Source):
 
 def _without_cards(nodes: list[Node], root: str) -> list[Card]:
     """Return a card for each GPU that only the compute driver lists, as in a container or a recording without graphics."""
-    cards = {}
+    cards: dict[str, Card] = {}
     for node in nodes:
         card = Card(f"{root}/sys/class/drm/none")
         card.slot, card.driver, card.vendor_id = f"{node.place}.0", DRIVERS[0], _VENDOR
