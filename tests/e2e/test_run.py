@@ -77,7 +77,7 @@ def test_our_lines_come_after_all_of_the_command(environ: dict[str, str]) -> Non
     assert (done.stdout, done.returncode) == ("out\n", 7)
     first, ours, *rest = done.stderr.splitlines()
     assert first == "err"
-    assert ours.startswith("gpulse: sh -c echo out; echo err >&2; exit 7 · 0.")
+    assert ours.startswith("gpulse: sh -c echo out; echo err >&2; exit 7 · ")
     assert ours.endswith("s · exit 7")
     assert all(line.startswith("  ") for line in rest)
 

@@ -115,6 +115,29 @@ def test_energy_is_told(tmp_path: Path) -> None:
     assert 400 <= int(found[1]) <= 900
 
 
+def test_without_an_energy_counter_energy_is_estimated_and_priced(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[cost]\nprice = 0.3\ngpu_price = 9999\ncurrency = "EUR"\n')
+    scenario = machine(0).gpu(0, power="100 W", energy="error NOT_SUPPORTED").process(gpu=0, pid="CHILD", memory=1)
+    words = ("--gpu-price", "3600", "--carbon", "400")
+    lines = watched(scenario, tmp_path, *words, seconds=2.5, GPULSE_CONFIG=str(config))
+    text = "\n".join(lines)
+    assert re.search(r"100 W · \d+ J \(estimated\)", text), text
+    found = re.search(r"cost (\d+\.\d\d) EUR \(GPU time (\d+\.\d\d), energy [^)]+\), of that idle", text)
+    assert found is not None, text
+    assert 2.0 <= float(found[2]) <= 15.0  # one per second: the option stands before the settings
+    assert "CO2e · energy estimated from power" in text
+
+
+def test_a_mistake_in_the_prices_does_not_touch_the_command(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("[cost]\nprice = -1\n")
+    lines = watched(machine(0).process(gpu=0, pid="CHILD", memory=1), tmp_path, GPULSE_CONFIG=str(config))
+    assert any(
+        line.startswith(f"  no cost: {config}, line 2: cost.price: -1 is not between 0 and") for line in lines
+    ), lines
+
+
 @pytest.mark.parametrize(
     ("scenario", "sentence"),
     [

@@ -45,7 +45,8 @@ class GpuSummary:
     """One GPU over one window.
 
     `index` is the driver's number, `ordinal` the one the program knows it by, None where nobody said. `stats` by catalog key.
-    `energy` in joules, None where the GPU has no counter or the window was too short to tell. `idle_share` in per cent of the
+    `energy` in joules, None if the window was too short to tell; `energy_estimated` if it is integrated from power, because the
+    GPU has no counter. `idle_energy` is what it drew while idle, from power. `idle_share` in per cent of the
     time, None when utilisation was never seen. `throttled_seconds` is the time heat, hardware or a power brake held the clocks
     down, `throttled` the same by reason; `power_capped` stands apart, because a healthy GPU at full load lives at its power cap.
     """
@@ -64,6 +65,8 @@ class GpuSummary:
         throttled: Mapping[str, float],
         power_capped: float,
         state: str = "ok",
+        energy_estimated: bool = False,
+        idle_energy: float | None = None,
     ) -> None:
         self.index = index
         self.ordinal: int | None = None
@@ -77,6 +80,8 @@ class GpuSummary:
         self.throttled = throttled
         self.power_capped = power_capped
         self.state = state
+        self.energy_estimated = energy_estimated
+        self.idle_energy = idle_energy
 
     def __repr__(self) -> str:
         from ..model.brief import printable
@@ -93,8 +98,8 @@ class GpuSummary:
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        names = ("index", "ordinal", "uuid", "name", "state", "memory_total", "peak_memory", "energy", "idle_share",
-                 "throttled_seconds")  # fmt: skip
+        names = ("index", "ordinal", "uuid", "name", "state", "memory_total", "peak_memory", "energy", "energy_estimated",
+                 "idle_energy", "idle_share", "throttled_seconds")  # fmt: skip
         return {name: getattr(self, name) for name in names} | {
             "throttled": dict(self.throttled),
             "power_capped_seconds": self.power_capped,

@@ -94,6 +94,9 @@ class GpuTally:
         self.latest = gpu
         self.series: dict[str, WeightedSeries] = {}
         self.energy: float | None = None
+        self.counted = False  # whether the GPU has an energy counter
+        self.drawn: float | None = None  # joules by power, for a GPU without one
+        self.idle_drawn: float | None = None
         self.idle = 0.0
         self.watched = 0.0
         self.held = 0.0
@@ -106,6 +109,12 @@ class GpuTally:
         if gpu.utilization is not None:
             self.watched += seconds
             self.idle += seconds if gpu.utilization < IDLE else 0.0
+        self.counted = self.counted or gpu.energy is not None
+        if gpu.power_draw is not None:
+            joules = gpu.power_draw * seconds
+            self.drawn = (self.drawn or 0.0) + joules
+            if gpu.utilization is not None:
+                self.idle_drawn = (self.idle_drawn or 0.0) + (joules if gpu.utilization < IDLE else 0.0)
         reasons = gpu.throttle_reasons or ()
         self.held += 0.0 if HARMLESS.issuperset(reasons) else seconds
         for reason in reasons:
@@ -114,13 +123,16 @@ class GpuTally:
     def summary(self, telling: bool) -> GpuSummary:
         """Return the figures as a value; without the energy where the window was too short to be `telling`."""
         gpu = self.latest
+        estimated = not self.counted and self.drawn is not None
         return GpuSummary(
             index=None if gpu.index is None else int(gpu.index),
             uuid=gpu.uuid,
             name=gpu.name,
             memory_total=gpu.memory_total,
             stats=_stats(self.series),
-            energy=self.energy if telling else None,
+            energy=(self.drawn if estimated else self.energy) if telling else None,
+            energy_estimated=estimated and telling,
+            idle_energy=self.idle_drawn,
             idle_share=100.0 * self.idle / self.watched if self.watched else None,
             throttled_seconds=self.held,
             throttled={reason: seconds for reason, seconds in self.throttled.items() if reason not in HARMLESS},

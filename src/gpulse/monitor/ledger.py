@@ -248,6 +248,8 @@ class Ledger:
             self._windows = [window for window in self._windows if window not in finished]
         for window in finished:
             window.finish()
+        if watts is None:
+            watts = _power(snap)
         if watts is not None and self.charge is not None:
             self.charge(watts)
 
@@ -308,3 +310,10 @@ class Ledger:
         if window.end - window.start < TELLING or at - window.end > _PATIENCE:
             return True
         return all(point >= window.end for point in points.values())
+
+
+def _power(snap: AgentSample) -> float | None:
+    """Return the power of all GPUs in watts where none has an energy counter; None where one has."""
+    gpus = snap.snapshot.gpus
+    known = [gpu.power_draw for gpu in gpus if gpu.power_draw is not None]
+    return sum(known) if known and all(gpu.energy is None for gpu in gpus) else None

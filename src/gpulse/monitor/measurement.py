@@ -142,6 +142,11 @@ class Measurement:
         """Energy consumed by the devices during the call, for all processes, in joules."""
         return _total(gpu.energy for gpu in self.gpus) if self.elapsed >= TELLING else None
 
+    @property
+    def energy_estimated(self) -> bool:
+        """Whether the energy is integrated from power samples, because a GPU has no energy counter."""
+        return self.energy is not None and any(gpu.energy_estimated for gpu in self.gpus)
+
     def wait(self, seconds: float = _PATIENCE) -> bool:
         """Wait for the last sample; return False if it has not arrived."""
         if self._then is None:
@@ -170,7 +175,7 @@ class Measurement:
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data, ready for JSON."""
         names = ("name", "seconds", "elapsed", "cpu_seconds", "failed", "torch_net", "torch_peak", "memory_peak",
-                 "memory_net", "process_memory_peak", "process_memory_net", "energy")  # fmt: skip
+                 "memory_net", "process_memory_peak", "process_memory_net", "energy", "energy_estimated")  # fmt: skip
         plain = {name: getattr(self, name) for name in names}
         return plain | {"gpus": [gpu.to_plain() for gpu in self.gpus]}
 
@@ -186,6 +191,8 @@ class Measurement:
         if self.torch_peak_limit is not None:
             parts.append(f"torch {_held(self.torch_peak, self.torch_net, self.torch_peak_limit)}")
         parts += [f"util {_share(self.utilization)}", f"SM {_share(self.sm_active)}", energy_text(self.energy)]
+        if self.energy_estimated:
+            parts[-1] += " (estimated)"
         return "  ".join(parts) + ("  failed" if self.failed else "")
 
     def __repr__(self) -> str:

@@ -32,7 +32,8 @@ def _headline(summary: Summary) -> list[str]:
     if summary.waited:
         parts.append(f"waited for data {100 * summary.waited / max(summary.seconds, 1e-9):.0f} % of the time")
     if summary.energy is not None:
-        parts.append(energy_text(summary.energy))
+        estimated = any(gpu.energy_estimated for gpu in summary.gpus)
+        parts.append(energy_text(summary.energy) + (" (estimated)" if estimated else ""))
     if (cpu := summary.program.get("tree_cpu_percent")) is not None:
         parts.append(f"CPU {cpu.mean:.0f} %")
     return parts
@@ -56,7 +57,7 @@ def _gpu(gpu: GpuSummary) -> list[str]:
     if (power := gpu.stats.get("power_draw")) is not None:
         parts.append(f"{power.mean:.0f} W")
     if gpu.energy is not None:
-        parts.append(energy_text(gpu.energy))
+        parts.append(energy_text(gpu.energy) + (" (estimated)" if gpu.energy_estimated else ""))
     if gpu.idle_share is not None and gpu.idle_share >= 1:
         parts.append(f"idle {gpu.idle_share:.0f} %")
     if gpu.throttled_seconds >= 1:

@@ -1,4 +1,4 @@
-"""Every setting there is: of the file's tables [serve] and [top], and those that only the environment has."""
+"""Every setting there is: of the file's tables [serve], [top] and [cost], and those that only the environment has."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ CHARTS = tuple(
 )
 SHORTEST, LONGEST = 0.1, 3600.0  # seconds between samples
 PORT = 9440
+MOST_PRICE = 1e12
 
 # fmt: off
 _SERVE = (
@@ -46,6 +47,12 @@ _TOP = (
     Setting("top", "decimal", "flag", False, "Show sizes in decimal units (GB) instead of binary ones (GiB)", flag="-"),
     Setting("top", "panels", "words", list(PANELS), "Panels to show", flag="-", choices=PANELS, what="panel", empty=True),
 )
+_COST = (
+    Setting("cost", "price", "number", None, "Price of one kWh, to show the cost of energy", flag="--price", high=MOST_PRICE, example=0.3),
+    Setting("cost", "gpu_price", "number", None, "Price of one GPU hour, to show the cost of GPU time", flag="--gpu-price", high=MOST_PRICE, example=2.5),
+    Setting("cost", "carbon", "number", None, "Grams of CO2e per kWh, to show emissions", flag="--carbon", high=MOST_PRICE, example=380),
+    Setting("cost", "currency", "text", "", "Currency of the prices, shown as it is", flag="-", example="EUR"),
+)
 # Not in the file: a command that shows one line must not have to read it.
 ENVIRONMENT = (
     Setting("", "source", "text", "auto", "Where samples come from", environ="GPULSE_SOURCE"),
@@ -55,4 +62,5 @@ ENVIRONMENT = (
 # fmt: on
 SERVE = {setting.key: setting for setting in _SERVE}
 TOP = {setting.key: setting for setting in _TOP}
-TABLES = {"serve": SERVE, "top": TOP}
+COST = {setting.key: setting for setting in _COST}
+TABLES = {"serve": SERVE, "top": TOP, "cost": COST}

@@ -17,7 +17,11 @@ _HEAD = """\
 # Settings of gpulse. Remove the # before a setting to change it; `gpulse config check` validates this file.
 # Options of the command line come first, then environment variables, then this file.
 """
-_TITLES = {"serve": "gpulse serve", "top": "gpulse top; it saves its own settings here"}
+_TITLES = {
+    "serve": "gpulse serve",
+    "top": "gpulse top; it saves its own settings here",
+    "cost": "prices for gpulse run, report and history --usage",
+}
 
 
 def template() -> str:

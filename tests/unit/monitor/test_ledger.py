@@ -295,7 +295,30 @@ def test_short_windows_of_one_phase_add_up_to_an_energy(diary: Diary) -> None:
     assert energy(named(diary.ledger.summary(), "step")) == pytest.approx(200.0)
 
 
-def test_no_counter_is_no_energy(diary: Diary) -> None:
+def test_energy_without_a_counter_is_integrated_from_power(diary: Diary) -> None:
+    told: list[float] = []
+    diary.ledger.charge = told.append
+    diary.sample(0.0, power_draw=100.0)
+    leave = diary.phase("train", 1.0)
+    diary.sample(2.0, power_draw=200.0)
+    leave(4.0)
+    diary.sample(5.0, power_draw=300.0)
+    summary = diary.ledger.summary()
+    assert energy(summary) == pytest.approx(2 * 200.0 + 3 * 300.0, rel=1e-4)
+    assert energy(named(summary, "train")) == pytest.approx(1 * 200.0 + 2 * 300.0)
+    assert summary.gpus[0].energy_estimated
+    assert told == [100.0, 200.0, 300.0]
+
+
+def test_a_counter_is_preferred_to_power(diary: Diary) -> None:
+    diary.sample(0.0, energy=0.0, power_draw=100.0)
+    diary.sample(5.0, energy=900.0, power_draw=100.0)
+    summary = diary.ledger.summary()
+    assert energy(summary) == pytest.approx(900.0)
+    assert not summary.gpus[0].energy_estimated
+
+
+def test_neither_counter_nor_power_is_no_energy(diary: Diary) -> None:
     diary.sample(0.0, utilization=1)
     diary.sample(5.0, utilization=1)
     assert energy(diary.ledger.summary()) is None

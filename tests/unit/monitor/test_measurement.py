@@ -245,3 +245,15 @@ def test_threads_may_add_at_once() -> None:
     for thread in threads:
         thread.join()
     assert (table["load"].calls, table["load"].seconds) == (2000, 1000.0)
+
+
+def test_without_a_counter_energy_is_estimated_from_power_and_says_so() -> None:
+    powered = Snapshot(1.0, (Gpu({"uuid": "GPU-0", "index": 0, "power_draw": 300.0}),), Host({}))
+    call = made(powered, powered, powered)
+    assert call.energy == pytest.approx(600.0)
+    assert call.energy_estimated
+    assert str(call).endswith("600 J (estimated)")
+    counted = Snapshot(1.0, (Gpu({"uuid": "GPU-0", "index": 0, "power_draw": 300.0, "energy": 5.0}),), Host({}))
+    call = made(counted, counted, energy=500.0)
+    assert (call.energy, call.energy_estimated) == (500.0, False)
+    assert made(powered, powered, seconds=0.5).energy_estimated is False

@@ -125,7 +125,8 @@ VERB = Verb(
     VERBS["config"],
     (
         Option("action", value="[ACTION]", complete=ACTIONS,
-               help="Action: show (print all settings), check (validate the file) or init (create a commented file) (default: show)"),
+               help="What to do: show (print every setting and its origin), check (validate the file) or init (create a commented "
+                    "file) (default: show)"),
         Option("--path", value="FILE", complete="files",
                help="Settings file (default: $GPULSE_CONFIG or gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config)"),
         Option("--json", default=False, help="Print the settings as JSON"),

@@ -6,11 +6,13 @@ import os
 import sys
 
 from ...errors import UsageError
+from ..cost import COST, tariff_of
 from ..main import VERBS
 from ..options import COLOR, GPU, HELP, Option, Verb, some_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ...analysis.cost import Tariff
     from ...surfaces.history.request import HistoryAnswer
     from ..options import Arguments
 
@@ -26,6 +28,7 @@ def run(arguments: Arguments) -> int:
     from ...surfaces.history import request as questions
     from ...surfaces.history.plots import columns_for
 
+    tariff = tariff_of(arguments)
     start, end = questions.stretch(arguments.since, arguments.start, arguments.end)
     theme = theme_for(sys.stdout, arguments.color, os.environ)
     width = size_of(sys.stdout, os.environ)[0]
@@ -44,12 +47,12 @@ def run(arguments: Arguments) -> int:
             "nothing was recorded in this period"
         ]
     else:
-        lines = _text(answer, arguments)
+        lines = _text(answer, arguments, tariff)
     _write(lines, arguments.output)
     return 0
 
 
-def _text(answer: HistoryAnswer, arguments: Arguments) -> list[str]:
+def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> list[str]:
     if arguments.format == "csv":
         from ...surfaces.history.exports import csv_lines
 
@@ -59,14 +62,14 @@ def _text(answer: HistoryAnswer, arguments: Arguments) -> list[str]:
 
         from ...surfaces.history.exports import to_plain
 
-        return [json.dumps(to_plain(answer), allow_nan=False)]
+        return [json.dumps(to_plain(answer, tariff), allow_nan=False)]
     from ...surfaces.history.tables import events_list, overview, usage_table
 
     if arguments.events:
         return events_list(answer.events, answer.asked.end) if answer.events else ["no events in this period"]
     if arguments.usage:
-        return usage_table(answer.usage, arguments.usage) if answer.usage else ["no GPU usage in this period"]
-    return overview(answer)
+        return usage_table(answer.usage, arguments.usage, tariff) if answer.usage else ["no GPU usage in this period"]
+    return overview(answer, tariff)
 
 
 def _parquet(answer: HistoryAnswer, path: str | None) -> int:
@@ -113,6 +116,7 @@ VERB = Verb(
         Option("--points", value="N", parse=_points, help="Number of points (default: 600; plot: as many as fit)"),
         Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
         Option("--file", value="FILE", complete="files", help="History file to read (default: this machine's)"),
+        *COST,
         *(GPU, COLOR, HELP),
     ),
     run,

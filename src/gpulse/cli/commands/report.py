@@ -7,6 +7,7 @@ import sys
 
 from ...errors import UsageError
 from ...units import parse_duration
+from ..cost import COST, tariff_of
 from ..main import VERBS
 from ..options import GPU, HELP, Option, Verb
 
@@ -26,7 +27,10 @@ def run(arguments: Arguments) -> int:
     to_file = arguments.output is not None and arguments.output != "-"
     form = arguments.format or (form_of(arguments.output) if to_file else "markdown")
     _check(arguments)
+    tariff = tariff_of(arguments)
     runs = [_read(arguments, path) for path in arguments.files or [None]]
+    for each in runs:
+        each.tariff = tariff
     text = report_text(form, runs, arguments.title or "")
     if not to_file:
         sys.stdout.write(text)
@@ -80,6 +84,7 @@ VERB = Verb(
         Option("--from", value="WHEN", help="Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording"),
         Option("--to", value="WHEN", help="End time, in the same forms"),
         Option("--title", value="TEXT", help="Title of the report (default: the name of the file)"),
+        *COST,
         *(GPU, HELP),
     ),
     run,

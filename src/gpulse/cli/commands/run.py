@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 
 from ...errors import GpulseError, RecordingError, UsageError
+from ..cost import COST, tariff_of
 from ..free import FREE, number_of_gpus, say, wait_for
 from ..main import VERBS
 from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ...analysis.cost import Tariff
     from ...analysis.free import Requirement, Verdict
     from ...model.catalog import Gpu
     from ...monitor.request import AgentSample
@@ -104,6 +106,8 @@ def _tell(
     arguments: Arguments, child: Child, status: int, watch: CommandWatch, recording: RecordingFile | None
 ) -> None:
     """Print the summary; a failure here does not change the exit code."""
+    from ...analysis.cost import cost_of
+    from ...present.cost import cost_text
     from ...sources.secrets import mask
     from ...supervision.run_summary import ending, headline
 
@@ -112,18 +116,25 @@ def _tell(
         recording.close()
     lines = [headline(mask(arguments.command), status, child.seconds)]
     lines += ending(summary, watch.used, watch.problem, watch.blind)
+    tariff = None
+    try:
+        tariff = tariff_of(arguments)
+        if summary.samples and (cost := cost_of(summary, tariff)) is not None:
+            lines.append(f"  {cost_text(cost)}")
+    except GpulseError as error:
+        lines.append(f"  no cost: {error}")
     if arguments.report and recording is not None:
-        lines.append(_report(arguments, recording.path, mask(arguments.command)))
+        lines.append(_report(arguments, recording.path, mask(arguments.command), tariff))
     if not arguments.quiet:
         say("\n".join(lines))
 
 
-def _report(arguments: Arguments, path: str, title: str) -> str:
+def _report(arguments: Arguments, path: str, title: str, tariff: Tariff | None) -> str:
     """Write the report and return the line that announces it."""
     from ...surfaces.report.writing import write_report
 
     try:
-        write_report(path, arguments.report, title)
+        write_report(path, arguments.report, title, tariff)
         return f"  report: {arguments.report}"
     except GpulseError as error:
         return f"  no report: {error}"
@@ -181,6 +192,7 @@ VERB = Verb(
         Option("--force", default=False, help="Overwrite an existing recording"),
         Option("--report", value="FILE", complete="files", help="Write a report to FILE.html or FILE.md at the end"),
         Option("--quiet", "-q", default=False, help="Do not print a summary"),
+        *COST,
         *(GPU, SOURCE, DEMO, HELP),
     ),
     run,

@@ -70,6 +70,8 @@ class AmdDevice(Device):
             self._read_processes(reading, process_keys)
         elif self._partitions:
             sample.instances = [part.read(keys, reading.table, {}) for part in self._partitions]
+        if len(self._nodes) == 1 and "memory_total" in sample.gaps and not self._apu:
+            self._read_node_memory(reading)
         for key in keys:
             if key not in sample.values and key not in sample.gaps and key not in sample.counters:
                 sample.gaps[key] = "unsupported"
@@ -101,6 +103,15 @@ class AmdDevice(Device):
             self._read_throttle(reading)
         if "display_active" in keys:
             reading.put("display_active", has_display(self.card))
+
+    def _read_node_memory(self, reading: AmdReading) -> None:
+        """Read memory from the compute driver, where the graphics driver's files are not there."""
+        used, total = self._nodes[0].memory()
+        free = None if used is None or total is None else max(0, total - used)
+        for key, value in (("memory_used", used), ("memory_total", total), ("memory_free", free)):
+            if value is not None and key in reading.sample.gaps:
+                del reading.sample.gaps[key]
+                reading.put(key, value)
 
     def _read_throttle(self, reading: AmdReading) -> None:
         if reading.table is None:
@@ -155,7 +166,10 @@ class AmdDevice(Device):
     def _partitions(self) -> list[Partition]:
         if len(self._nodes) < 2:
             return []
-        return [Partition(node, at, self.identity) for at, node in enumerate(self._nodes)]
+        numbers = [node.partition for node in self._nodes]
+        if len(set(numbers)) < len(numbers):  # kernels that do not say which partition a node is
+            numbers = list(range(len(self._nodes)))
+        return [Partition(node, number, self.identity) for node, number in zip(self._nodes, numbers, strict=True)]
 
 
 def _first(*links: tuple[int | None, int | None]) -> tuple[int | None, int | None]:

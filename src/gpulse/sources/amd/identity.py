@@ -80,7 +80,9 @@ _ARCHITECTURES = (
 
 def identify(card: Card, index: int, node: Node | None, root: str) -> dict[str, Value]:
     """Return the identity of a card; reading it wakes nothing. What the board does not say is left out."""
-    values: dict[str, Value] = {"index": index, "vendor": "amd", "pci_bus_id": card.slot, "name": _name(card, root)}
+    values: dict[str, Value] = {"index": index, "vendor": "amd", "name": _name(card, root)}
+    if card.slot:
+        values["pci_bus_id"] = card.slot
     values["uuid"] = _uuid(card, node)
     if node is not None:
         values["ordinal"] = node.position
@@ -134,7 +136,7 @@ def _uuid(card: Card, node: Node | None) -> str:
         return f"GPU-{own.rjust(16, '0')}"
     if node is not None and node.unique_id:
         return f"GPU-{node.unique_id:016x}"
-    return f"PCI-{card.slot}"
+    return f"PCI-{card.slot or card.name}"
 
 
 def _name(card: Card, root: str) -> str:

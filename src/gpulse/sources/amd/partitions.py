@@ -18,6 +18,7 @@ class Partition:
     """One partition: a KFD node. Power, heat and clocks belong to the whole GPU and are not said here."""
 
     def __init__(self, node: Node, position: int, parent: Mapping[str, Value]) -> None:
+        """Take the partition's number on the GPU, which has gaps where a partition is missing."""
         self.node = node
         self._position = position
         self.identity: dict[str, Value] = {

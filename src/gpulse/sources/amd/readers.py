@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base import Counter
-from ..drm.pcie import generation
+from ..drm.pcie import LANES, generation
 from .levels import current_clock, highest_clock
 from .ras import read_errors
 
@@ -229,7 +229,7 @@ def _thousandth(reading: AmdReading, file: str) -> float | None:
 def link_of_table(reading: AmdReading) -> tuple[int | None, int | None]:
     """Return generation and lanes of the PCIe link as the firmware sees it."""
     speed, lanes = reading.field("pcie_link_speed", formats=(1,)), reading.field("pcie_link_width", formats=(1,))
-    return (generation(speed / 10) if speed else None), lanes if lanes and lanes <= 64 else None
+    return (generation(speed / 10) if speed else None), lanes if lanes in LANES else None
 
 
 READERS: tuple[tuple[frozenset[str], Callable[[AmdReading], None]], ...] = (

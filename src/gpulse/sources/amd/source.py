@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import SourceUnavailable
 from ..base import Source
-from ..drm.cards import find_cards
+from ..drm.cards import Card, find_cards
 from ..drm.clients import Clients
 from ..processes import LinuxMachine
 from .device import DRIVERS, KEYS, AmdDevice
@@ -14,7 +14,6 @@ from .kfd import find_nodes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...model.check import Check
-    from ..drm.cards import Card
     from .kfd import Node
 
 __all__ = ["KEYS", "AmdSource"]
@@ -35,13 +34,13 @@ class AmdSource(Source):
 
     def open(self) -> None:
         self.close()
-        cards = find_cards(self._root, DRIVERS, _VENDOR)
+        nodes = find_nodes(self._root)
+        cards = find_cards(self._root, DRIVERS, _VENDOR) or _without_cards(nodes, self._root)
         if not cards:
             raise SourceUnavailable(
                 "AMD: the kernel has no card of amdgpu or radeon.",
                 "Check `lspci -k | grep -A3 -i vga`; in a container, /sys must be mounted.",
             )
-        nodes = find_nodes(self._root)
         owned = {card.slot: [node for node in nodes if card.slot.startswith(f"{node.place}.")] for card in cards}
         cards.sort(key=lambda card: _order(card, owned[card.slot]))
         self.devices = [
@@ -62,6 +61,17 @@ class AmdSource(Source):
         from .examine import examine  # a doctor's business only
 
         return examine(self._root)
+
+
+def _without_cards(nodes: list[Node], root: str) -> list[Card]:
+    """Return a card for each GPU that only the compute driver lists, as in a container or a recording without graphics."""
+    cards = {}
+    for node in nodes:
+        card = Card(f"{root}/sys/class/drm/none")
+        card.slot, card.driver, card.vendor_id = f"{node.place}.0", DRIVERS[0], _VENDOR
+        card.device_id = node.properties.get("device_id", 0)
+        cards.setdefault(card.slot, card)
+    return list(cards.values())
 
 
 def _order(card: Card, nodes: list[Node]) -> tuple[int, str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Card:
     """One card of /sys/class/drm: `path` is its folder, `device` the folder of the device behind it."""
 
-    __slots__ = ("device", "device_id", "driver", "name", "path", "revision", "slot", "vendor_id")
+    __slots__ = ("device", "device_id", "driver", "name", "path", "revision", "slot", "vendor_id", "virtual")
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -22,11 +22,12 @@ class Card:
         self.device = f"{path}/device"
         facts = uevent(self.device)
         vendor, _, device = facts.get("PCI_ID", "").partition(":")
-        self.driver = facts.get("DRIVER") or os.path.basename(link(f"{self.device}/driver"))
+        self.driver = facts.get("DRIVER") or os.path.basename(link(f"{self.device}/driver")) or _hwmon_name(self.device)
         self.vendor_id = _hexadecimal(vendor) or _hexadecimal(read_text(f"{self.device}/vendor", 64) or "")
         self.device_id = _hexadecimal(device) or _hexadecimal(read_text(f"{self.device}/device", 64) or "")
         self.revision = _hexadecimal(read_text(f"{self.device}/revision", 64) or "")
         self.slot = facts.get("PCI_SLOT_NAME", "").lower() or _slot_of(self.device)
+        self.virtual = facts.get("MODALIAS", "").startswith("platform:")
 
 
 def uevent(device: str) -> dict[str, str]:
@@ -43,11 +44,11 @@ def card_names(root: str) -> list[str]:
 def find_cards(root: str, drivers: Collection[str], vendor_id: int) -> list[Card]:
     """Return the cards of these drivers in the order of their PCI slots; card numbers change from boot to boot.
 
-    Where a tree does not name the driver, the PCI vendor decides. A card without a PCI slot is a partition of another.
+    Where a tree does not name the driver, the PCI vendor decides. A card that is no PCI device is a partition of another.
     """
     cards = [Card(f"{root}/sys/class/drm/{name}") for name in card_names(root)]
     ours = [card for card in cards if card.driver in drivers or (not card.driver and card.vendor_id == vendor_id)]
-    return sorted((card for card in ours if card.slot), key=lambda card: (card.slot, card.name))
+    return sorted((card for card in ours if not card.virtual), key=lambda card: (card.slot, card.name))
 
 
 def is_slot(name: str) -> bool:
@@ -58,6 +59,12 @@ def is_slot(name: str) -> bool:
 def _slot_of(device: str) -> str:
     name = os.path.basename(os.path.realpath(device))
     return name if is_slot(name) else ""
+
+
+def _hwmon_name(device: str) -> str:
+    """Return the driver's name as its sensors have it, for a tree that says it nowhere else."""
+    found = [read_text(f"{device}/hwmon/{name}/name", 64) or "" for name in names(f"{device}/hwmon")]
+    return found[0] if found else ""
 
 
 def _hexadecimal(text: str) -> int:

@@ -8,6 +8,7 @@ from ..files import read_text
 from .cards import is_slot
 
 _GENERATIONS = ((2.5, 1), (5.0, 2), (8.0, 3), (16.0, 4), (32.0, 5), (64.0, 6), (128.0, 7))
+LANES = (1, 2, 4, 8, 12, 16, 32)
 
 
 def generation(speed: float) -> int | None:
@@ -51,4 +52,4 @@ def read_link(folder: str, which: str) -> tuple[int | None, int | None]:
     except ValueError:
         speed = None
     lanes = int(width) if width.isdecimal() and width.isascii() else 0
-    return speed, lanes if 0 < lanes <= 64 else None
+    return speed, lanes if lanes in LANES else None

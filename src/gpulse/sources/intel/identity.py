@@ -38,9 +38,10 @@ def identify(card: Card, index: int, root: str) -> dict[str, Value]:
         "ordinal": index,
         "vendor": "intel",
         "name": name if name.startswith("Intel") else f"Intel {name}",
-        "uuid": f"PCI-{card.slot}",
-        "pci_bus_id": card.slot,
+        "uuid": f"PCI-{card.slot or card.name}",
     }
+    if card.slot:
+        values["pci_bus_id"] = card.slot
     if family := next((family for ids, family in _ARCHITECTURES if card.device_id in ids), ""):
         values["architecture"] = family
     if version := driver_version(root):

@@ -54,7 +54,7 @@ FIELDS: dict[str, tuple[Callable[[str], Reading], tuple[str, ...]]] = {
     "clock_sm_max": (number, ("max_clocks/sm_clock",)),
     "clock_memory_max": (number, ("max_clocks/mem_clock",)),
     "pstate": (state, ("performance_state", *_power("power_state"))),
-    "pcie_gen": (number, (f"{_LINK}/pcie_gen/current_link_gen",)),
+    "pcie_gen": (number, (f"{_LINK}/pcie_gen/current_link_gen", f"{_LINK}/pcie_gen/device_current_link_gen")),
     "pcie_gen_max": (number, (f"{_LINK}/pcie_gen/max_link_gen",)),
     "pcie_width": (number, (f"{_LINK}/link_widths/current_link_width",)),
     "pcie_width_max": (number, (f"{_LINK}/link_widths/max_link_width",)),

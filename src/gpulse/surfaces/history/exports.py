@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...analysis.cost import usage_cost
 from ...errors import GpulseError
 from ...model.codec import parse_time, time_text
 from ...present.events import event_text
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from ...analysis.cost import Tariff
+    from ...store.history import Usage
     from .request import HistoryAnswer
 
 
@@ -26,7 +29,7 @@ def csv_lines(answer: HistoryAnswer) -> Iterator[str]:
         )
 
 
-def to_plain(answer: HistoryAnswer) -> dict[str, Any]:
+def to_plain(answer: HistoryAnswer, tariff: Tariff | None = None) -> dict[str, Any]:
     """Return everything as plain data; a value that is not there is null."""
     return {
         "from": time_text(answer.asked.start),
@@ -53,6 +56,7 @@ def to_plain(answer: HistoryAnswer) -> dict[str, Any]:
                 "memory_gib_hours": use.memory_hours,
                 "memory_most": use.memory_most,
                 "energy_estimate": use.energy,
+                **_cost(use, tariff),
                 "processes": use.processes,
             }
             for use in answer.usage
@@ -67,6 +71,12 @@ def to_plain(answer: HistoryAnswer) -> dict[str, Any]:
             for event in answer.events
         ],
     }
+
+
+def _cost(use: Usage, tariff: Tariff | None) -> dict[str, Any]:
+    """Return what somebody's usage cost, without keys where no prices are given."""
+    cost = usage_cost(use, tariff)
+    return {} if cost is None else {"cost": cost.total, "idle_cost": cost.idle, "carbon": cost.carbon}
 
 
 def write_parquet(answer: HistoryAnswer, path: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ...analysis.cost import usage_cost
 from ...model.catalog import GPU_METRICS
 from ...present.cells import value_text
+from ...present.cost import carbon_text, money_text
 from ...present.events import event_text, lasted_text
 from ...present.quantities import DASH, energy_text, moment_text, quantity_text
 from ...present.text import aligned, clean
@@ -15,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ...analysis.cost import Tariff
     from ...model.event import Event
     from ...store.history import GpuIdentity, Usage
     from .request import HistoryAnswer
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 _LAST_EVENTS = 12
 
 
-def overview(answer: HistoryAnswer) -> list[str]:
+def overview(answer: HistoryAnswer, tariff: Tariff | None = None) -> list[str]:
     """Return everything in one screen: a line a GPU and metric pair, the users, the last events."""
     asked = answer.asked
     lines = [f"{moment_text(asked.start)} to {moment_text(asked.end)}, {duration_text(asked.end - asked.start)}"]
@@ -30,7 +33,7 @@ def overview(answer: HistoryAnswer) -> list[str]:
         return [*lines, "nothing was recorded in this time"]
     lines += ["", *_figures(answer)]
     if answer.usage:
-        lines += ["", *usage_table(answer.usage, asked.by)]
+        lines += ["", *usage_table(answer.usage, asked.by, tariff)]
     if answer.events:
         lines += ["", *events_list(answer.events[-_LAST_EVENTS:], asked.end)]
         if len(answer.events) > _LAST_EVENTS:
@@ -51,13 +54,29 @@ def _figures(answer: HistoryAnswer) -> list[str]:
     return aligned(rows, left=2)
 
 
-def usage_table(usage: Sequence[Usage], by: str) -> list[str]:
+def usage_table(usage: Sequence[Usage], by: str, tariff: Tariff | None = None) -> list[str]:
     """Return who used what: hours of GPUs, of memory, energy by estimate."""
     rows: list[Sequence[str]] = [
         (by.upper(), "GPU HOURS", "BUSY HOURS", "GiB HOURS", "LARGEST", "ENERGY (est.)", "PROCESSES")
     ]
     rows += [_used(use) for use in usage]
+    if tariff:
+        rows = [(*row, *more) for row, more in zip(rows, _costs(usage, tariff), strict=True)]
     return aligned(rows, left=1)
+
+
+def _costs(usage: Sequence[Usage], tariff: Tariff) -> list[tuple[str, ...]]:
+    """Return the columns of cost that the prices allow, the header first; idle GPU time stands apart."""
+    unit = f" ({clean(tariff.currency)})" if tariff.currency else ""
+    priced = tariff.price is not None or tariff.gpu_price is not None
+    header = (f"COST{unit}", f"IDLE COST{unit}") if priced else ()
+    rows = [(*header, "CO2e") if tariff.carbon is not None else header]
+    for use in usage:
+        cost = usage_cost(use, tariff)
+        assert cost is not None
+        cells = (money_text(cost.total), money_text(cost.idle)) if priced else ()
+        rows.append((*cells, carbon_text(cost.carbon)) if tariff.carbon is not None else cells)
+    return rows
 
 
 def _used(use: Usage) -> tuple[str, ...]:

@@ -98,10 +98,6 @@ class _Account:
             )
         start, end = self.first.time, self.last.time
         self._note(self._detector.finish())
-        for uuid, meter in self._meters.items():
-            for phase, joules in (meter.estimate() or {}).items():
-                for tally in self._tallies(phase):
-                    tally.add_energy(uuid, joules)
         return Run(
             name,
             self.first,

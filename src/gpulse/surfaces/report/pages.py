@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...present.cost import carbon_text, money_text
 from ...present.events import event_parts, event_style, lasted_text
 from ...present.quantities import (
     DASH,
@@ -21,6 +22,7 @@ from .wording import mark_text, throttled_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ...analysis.cost import Cost, Tariff
     from ...analysis.summary import GpuSummary, Summary
     from .document import Block, Cell
     from .run import Run
@@ -87,10 +89,26 @@ def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
         ("Idle", quantity_text("%", idle_share(summary)), "of GPU time below 5 % utilization"),
         ("Throttled", *_throttled(run)),
     ]
+    if run.tariff is not None and (cost := run.cost) is not None:
+        found += _cost(cost, run.tariff)
     if summary.steps_per_second is not None:
         wait = f", waiting for data {100 * summary.waited / summary.seconds:.0f} %" if summary.waited else ""
         found.append(("Steps", f"{summary.steps_per_second:.3g}/s", f"{summary.steps:,} steps{wait}"))
     return [tile for tile in found if tile[1] != DASH]
+
+
+def _cost(cost: Cost, tariff: Tariff) -> list[tuple[str, Cell, Cell]]:
+    parts = [
+        f"GPU time {money_text(cost.gpu_time)}",
+        f"energy {money_text(cost.energy)}",
+        f"idle {money_text(cost.idle)}",
+    ]
+    money: Cell = DASH if cost.total is None else Untrusted(money_text(cost.total, cost.currency))
+    carbon: Cell = DASH if cost.carbon is None else carbon_text(cost.carbon)
+    return [
+        ("Cost", money, ", ".join(part for part in parts if DASH not in part)),
+        ("Emissions", carbon, f"at {tariff.carbon or 0.0:g} g per kWh"),
+    ]
 
 
 def idle_share(summary: Summary) -> float | None:

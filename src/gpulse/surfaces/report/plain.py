@@ -25,6 +25,7 @@ def run_to_plain(run: Run) -> dict[str, Any]:
         "host": {key: run.last.host.get(key) for key in ("name", "cpu_count", "memory_total")},
         "driver": dict(run.last.driver),
         "energy_estimated": run.estimated,
+        "cost": None if run.cost is None else run.cost.to_plain(),
         "summary": run.summary.to_plain(),
         "verdict": list(run.verdict),
         "processes": [_timed(use.to_plain(), "first_seen", "last_seen") for use in run.uses],

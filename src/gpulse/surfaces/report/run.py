@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ...analysis.cost import Cost, Tariff
     from ...analysis.summary import Stats, Summary
     from ...model.event import Event
     from ...model.snapshot import Snapshot
@@ -55,7 +56,15 @@ class Run:
         self.missing = missing
         self.problems = problems
         self.estimated = estimated
+        self.tariff: Tariff | None = None
         self.verdict = verdict(summary, last.host.cpu_count)
+
+    @property
+    def cost(self) -> Cost | None:
+        """What the run cost at the prices of `tariff`; None without prices."""
+        from ...analysis.cost import cost_of
+
+        return cost_of(self.summary, self.tariff)
 
     @property
     def start(self) -> float:

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ...analysis.cost import Tariff
     from .run import Run
 
 FORMS = ("html", "markdown", "json")
@@ -45,13 +46,15 @@ def report_text(form: str, runs: Sequence[Run], title: str = "") -> str:
     return to_markdown(document)
 
 
-def write_report(recording: str, path: str, title: str = "") -> None:
+def write_report(recording: str, path: str, title: str = "", tariff: Tariff | None = None) -> None:
     """Write what a recording says to a file, whose name says the form; raise GpulseError when either cannot be."""
     from .account import account
     from .recorded_samples import recorded
 
     form = form_of(path)
-    save(path, report_text(form, [account(recorded(recording), os.path.basename(recording))], title))
+    run = account(recorded(recording), os.path.basename(recording))
+    run.tariff = tariff
+    save(path, report_text(form, [run], title))
 
 
 def save(path: str, text: str) -> None:

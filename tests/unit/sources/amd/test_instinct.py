@@ -90,3 +90,25 @@ def test_compute_processes_are_on_their_partition_and_idle_ones_on_none(tmp_path
     assert {pid: facts.values["type"] for pid, facts in sample.instances[1].processes.items()} == {4002: "C"}
     assert sample.processes == {}
     assert sample.instances[0].processes[4001].gaps["sm_utilization"] == "unsupported"
+
+
+def test_a_missing_partition_leaves_the_others_their_numbers(tmp_path: Path) -> None:
+    radeon(tmp_path, pci_id="1002:74A1", slot="0000:05:00.0", gpu_metrics=socket_table(partitions=2))
+    write_tree(tmp_path, {**kfd_node(1, 101, 0x501, unique_id=7), **kfd_node(2, 102, 0x502, unique_id=7)})
+    sample = read_one(AmdSource(str(tmp_path)))
+    assert [part.values["gpu_instance"] for part in sample.instances] == [1, 2]
+    assert [part.values.get("utilization") for part in sample.instances] == [10.0, None]
+
+
+def test_gpus_that_only_the_compute_driver_lists_are_gpus(tmp_path: Path) -> None:
+    nodes = {**kfd_node(0, 0, 0), **kfd_node(1, 9, 0x4300, device_id=0x740F, unique_id=5, gfx_target_version=90010)}
+    bank = {"properties": f"heap_type 1\nsize_in_bytes {64 << 30}\n", "used_memory": f"{2 << 30}\n"}
+    write_tree(tmp_path, {**nodes, **under("sys/class/kfd/kfd/topology/nodes/1/mem_banks/0", bank)})
+    source = AmdSource(str(tmp_path))
+    sample = read_one(source)
+    identity = source.devices[0].identity
+    assert (identity["uuid"], identity["pci_bus_id"], identity["name"]) == (
+        "GPU-0000000000000005", "0000:43:00.0", "AMD Instinct MI210")  # fmt: skip
+    assert identity["architecture"] == "CDNA 2 (gfx90a)"
+    assert (sample.values["memory_used"], sample.values["memory_total"]) == (2 << 30, 64 << 30)
+    assert sample.gaps["temperature"] == "unsupported"

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
@@ -46,6 +46,7 @@ def _believable(facts: Facts, catalog: dict[str, Metric]) -> None:
                 assert metric.low <= part <= metric.high, (key, part)
 
 
+@settings(deadline=None)
 @given(seed=st.integers(0, 2**31), elapsed=_ELAPSED, opened=st.sampled_from([0.0, 4096.0]))
 def test_same_seed_and_clock_give_the_same_picture(seed: int, elapsed: float, opened: float) -> None:
     assert _picture(Demo(seed, opened), elapsed) == _picture(Demo(seed, opened), elapsed)
@@ -57,6 +58,7 @@ def test_another_seed_gives_another_machine() -> None:
     assert one.read(0, 5.0).values != other.read(0, 5.0).values
 
 
+@settings(deadline=None)
 @given(order=st.permutations([0.0, 3.7, 49.9, 50.1, 68.5, 400.0]))
 def test_order_and_number_of_reads_do_not_matter(order: list[float]) -> None:
     demo = Demo()
@@ -64,6 +66,7 @@ def test_order_and_number_of_reads_do_not_matter(order: list[float]) -> None:
     assert all(_picture(_SHARED, elapsed) == picture for elapsed, picture in seen.items())
 
 
+@settings(deadline=None)
 @given(elapsed=_ELAPSED)
 def test_every_gpu_key_is_there_or_has_a_gap_and_is_believable(elapsed: float) -> None:
     for device in _SHARED.at(elapsed).devices:
@@ -76,6 +79,7 @@ def test_every_gpu_key_is_there_or_has_a_gap_and_is_believable(elapsed: float) -
             _believable(facts, PROCESS_METRICS)
 
 
+@settings(deadline=None)
 @given(elapsed=_ELAPSED)
 def test_machine_is_complete_and_believable(elapsed: float) -> None:
     machine = _SHARED.at(elapsed).machine
@@ -107,6 +111,7 @@ def test_gpus_have_their_own_names() -> None:
         assert len({identity[key] for identity in identities}) == 8
 
 
+@settings(deadline=None)
 @given(elapsed=_ELAPSED)
 def test_memory_adds_up(elapsed: float) -> None:
     for gpu in range(8):
@@ -118,6 +123,7 @@ def test_memory_adds_up(elapsed: float) -> None:
         assert number(sample, "memory_free") >= 0
 
 
+@settings(deadline=None)
 @given(elapsed=_ELAPSED, gpu=st.integers(0, 7), steps=st.lists(st.floats(0.001, 90.0), min_size=1, max_size=6))
 def test_energy_never_falls(elapsed: float, gpu: int, steps: list[float]) -> None:
     energy = number(_SHARED.read(gpu, elapsed), "energy")
@@ -127,6 +133,7 @@ def test_energy_never_falls(elapsed: float, gpu: int, steps: list[float]) -> Non
         assert energy > before
 
 
+@settings(deadline=None)
 @given(elapsed=st.floats(0.0, 1e5), gpu=st.integers(0, 7), seconds=st.integers(1, 120))
 def test_energy_is_the_integral_of_power(elapsed: float, gpu: int, seconds: int) -> None:
     """Power is the mean of the last second, so its readings a second apart add up to the energy without remainder."""

@@ -210,7 +210,7 @@ def _charts(area: Area, state: State) -> list[Chart]:
 
 def _absent(key: str, gpus: Sequence[Gpu]) -> bool:
     """Return whether no GPU here can have this metric, so that its chart would stay empty."""
-    return bool(gpus) and all(gpu.gaps.get(key) == "unsupported" for gpu in gpus)
+    return bool(gpus) and all(gpu.gaps.get(key) == "unsupported" and not gpu.instances for gpu in gpus)
 
 
 def _chart(grid: Grid, chart: Chart, state: State, style: str, moment: float | None) -> None:
