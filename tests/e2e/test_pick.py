@@ -156,7 +156,7 @@ def test_an_interrupt_while_waiting_is_exit_130_and_silent(tmp_path: Path) -> No
     assert child.returncode == 130
 
 
-SEEN = "from gpulse import api\n{}\nsay([int(gpu.index) for gpu in look.visible_gpus(['power_draw'])])"
+SEEN = "from gpulse import api\n{}\nsay([int(gpu.index) for gpu in api.visible_gpus(['power_draw'])])"
 TORCH = """
 import sys, types
 def properties(at):
@@ -192,7 +192,7 @@ from gpulse import api
 from gpulse.errors import NoFreeGpu
 def picked(*words, **more):
     try:
-        return [gpu.uuid for gpu in look.pick(*words, window=0, **more)]
+        return [gpu.uuid for gpu in api.pick(*words, window=0, **more)]
     except NoFreeGpu as error:
         return str(error)
 say([picked(), picked(2, free_memory="70GiB"), picked(gpus=[5]), picked(3), picked(free_memory="90GiB")])

@@ -248,7 +248,7 @@ source._REOPEN_EVERY = 0.0
 over = sampler(Wanted(["fan_speed", "retired_pages_pending"]), slow_every=0)
 for moment in range(4):
     at(moment)
-    look(over)
+    sample(over)
 over.close()
 say(None)
 """,

@@ -28,7 +28,7 @@ def states(snapshot: Any) -> list[str]:
 
 def samples(lab: Lab, scenario: Scenario, *moments: float, before: str = "") -> Any:
     """What is seen at these moments of the scenario."""
-    steps = "".join(f"at({moment})\nseen.append(look(over))\n" for moment in moments)
+    steps = "".join(f"at({moment})\nseen.append(sample(over))\n" for moment in moments)
     start = "import gpulse.sources.nvidia.source as source\nsource._REOPEN_EVERY = 0.0\n"
     return lab.see(scenario, f"{start}{before}\nover = sampler(slow_every=0)\nseen = []\n{steps}say(seen)\n")
 
@@ -176,12 +176,12 @@ def test_a_gpu_whose_call_hangs_is_not_asked_again_until_it_has_returned(lab: La
         """
 import threading
 over = sampler(Wanted(["power_draw"]), patience=0.2)
-seen = [look(over)]
+seen = [sample(over)]
 stuck = next(thread for thread in threading.enumerate() if thread.name == "gpulse-lane")  # the first lane is the one left behind
-seen += [look(over) for _ in range(3)]
+seen += [sample(over) for _ in range(3)]
 at(6)
 stuck.join()
-seen.append(look(over))
+seen.append(sample(over))
 over.close()
 say(seen)
 """,
@@ -194,7 +194,7 @@ say(seen)
 
 def test_a_call_that_hangs_leaves_each_of_two_gpus_behind_and_no_more(lab: Lab) -> None:
     scenario = machine(4).fault(function="nvmlDeviceGetPowerUsage", gpu="1-2", hang="60s")
-    seen = lab.see(scenario, 'say(look(sampler(Wanted(["power_draw"]), patience=0.2)))')
+    seen = lab.see(scenario, 'say(sample(sampler(Wanted(["power_draw"]), patience=0.2)))')
     assert states(seen) == ["ok", "timeout", "timeout", "ok"]
 
 

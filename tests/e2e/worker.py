@@ -45,7 +45,7 @@ NAMES = {
     "GPU_METRICS": GPU_METRICS,
     "at": at,
     "sampler": sampler,
-    "look": sample,
+    "sample": sample,
     "say": say,
     "os": os,
 }

@@ -144,14 +144,14 @@ def test_waves_follow_the_clock(tmp_path: Path) -> None:
         tmp_path,
         f"""
 import struct
-def look(seconds):
+def sample(seconds):
     with open({str(tmp_path / "clock")!r}, "r+b") as file:
         file.write(struct.pack("d", seconds))
     rates = n.nvmlDeviceGetUtilizationRates(gpu)
     wrapped = n.nvmlDeviceGetFieldValues(gpu, [n.NVML_FI_DEV_PCIE_COUNT_TX_BYTES])[0].value.uiVal
     return [n.nvmlDeviceGetPowerUsage(gpu), n.nvmlDeviceGetTemperature(gpu, 0), rates.gpu, rates.memory,
             n.nvmlDeviceGetTotalEnergyConsumption(gpu), wrapped]
-say([look(0), look(1), look(3)])""",
+say([sample(0), sample(1), sample(3)])""",
         clock,
     )
     assert seen == [
@@ -313,13 +313,13 @@ def test_process_utilisation_is_newer_than_asked_or_not_found(h200: Scenario, tm
         h200,
         tmp_path,
         """
-def look(since):
+def sample(since):
     found = ask(n.nvmlDeviceGetProcessUtilization, gpu, since)
     return found if type(found) is str else [(s.smUtil, s.memUtil) for s in found]
 now = int(time.time() * 1e6)
 count = ctypes.c_uint(0)
 small = n.nvmlLib.nvmlDeviceGetProcessUtilization(gpu, None, ctypes.byref(count), ctypes.c_ulonglong(0))
-say([look(0), look(now - 5_000_000), look(now + 60_000_000), small, count.value])""",
+say([sample(0), sample(now - 5_000_000), sample(now + 60_000_000), small, count.value])""",
     )
     assert seen == [[[83, 18], [5, 0]], [[83, 18]], "error 6", 7, 2]
 
@@ -435,12 +435,12 @@ import struct
 events = n.nvmlEventSetCreate()
 for g in gpus[1:]:
     n.nvmlDeviceRegisterEvents(g, n.nvmlEventTypeXidCriticalError, events)
-def look(seconds):
+def sample(seconds):
     with open({str(tmp_path / "clock")!r}, "r+b") as file:
         file.write(struct.pack("d", seconds))
     event = ask(n.nvmlEventSetWait_v2, events, 0)
     return event if type(event) is str else [n.nvmlDeviceGetIndex(event.device), event.eventType, event.eventData]
-say([look(0), look(2), look(2), look(3), look(9), n.nvmlEventSetFree(events)])""",
+say([sample(0), sample(2), sample(2), sample(3), sample(9), n.nvmlEventSetFree(events)])""",
         Clock(tmp_path),
     )
     assert seen == ["error 10", [1, 8, 31], "error 10", [2, 8, 79], "error 10", None]

@@ -121,8 +121,6 @@ def _driver(device: str) -> str:
 
 def _nothing(failures: list[SourceUnavailable]) -> SourceUnavailable:
     """Say of every vendor why it has no GPU here."""
-    if len(failures) == 1:
-        return SourceUnavailable(
-            f"{failures[0].message} No card of AMD's or Intel's was found either.", failures[0].remedy
-        )
-    return SourceUnavailable(" ".join(failure.message for failure in failures), failures[0].remedy)
+    first = failures[0]
+    others = " ".join(failure.message for failure in failures[1:]) or "No AMD or Intel GPU was found either."
+    return SourceUnavailable(f"{first.message} {others}", first.remedy, first.driver_code)

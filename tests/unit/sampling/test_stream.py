@@ -95,7 +95,7 @@ def test_async_samples_in_another_thread_and_the_loop_goes_on() -> None:
     hold = threading.Event()
     tap = Tap(hold=hold)
 
-    async def look() -> int:
+    async def sample() -> int:
         stream, turns = Stream(tap), 0
         waiting = asyncio.ensure_future(stream.__anext__())
         while not tap.begun.is_set() or turns < 50:
@@ -161,7 +161,7 @@ def test_leaving_an_async_for_closes_it_without_being_told() -> None:
 
 
 def test_an_error_of_opening_is_raised_where_it_is_awaited() -> None:
-    async def look() -> None:
+    async def sample() -> None:
         async with gpulse.stream(source="replay:/nowhere") as stream:
             with pytest.raises(gpulse.RecordingError):
                 await stream.__anext__()

@@ -17,7 +17,7 @@ over.source.stay()
 seen = []
 for moment in (0, 1.5, 2.5, 4, 5):
     at(moment)
-    seen.append([[gpu["xid_last"], gpu["gaps"].get("xid_last")] for gpu in look(over)["gpus"]])
+    seen.append([[gpu["xid_last"], gpu["gaps"].get("xid_last")] for gpu in sample(over)["gpus"]])
 over.close()
 say(seen)
 """
@@ -67,7 +67,7 @@ over = sampler(Wanted(["xid_last", "utilization"]))
 over.source.stay()
 for moment in (0, 5, 5.5, 7, 8, 10):
     at(moment)
-    last = look(over)
+    last = sample(over)
 say([gpu["xid_last"] for gpu in last["gpus"]])
 """,
     )
@@ -85,7 +85,7 @@ over.source.stay()
 seen = []
 for moment in (1, 3, 4, 5):
     at(moment)
-    gpu = look(over)["gpus"][0]
+    gpu = sample(over)["gpus"][0]
     seen.append([gpu["state"], gpu["xid_last"]])
 say(seen)
 """,

@@ -9,20 +9,20 @@ FORK = """
 over = sampler(Wanted(["utilization", "sm_active", "power_draw"]))
 over.settle(0)
 at(1)
-before = look(over)["gpus"]
+before = sample(over)["gpus"]
 reader, writer = os.pipe()
 if (child := os.fork()) == 0:
     at(2)
-    look(over)
+    sample(over)
     at(3)
-    answer = look(over)["gpus"]
+    answer = sample(over)["gpus"]
     os.write(writer, repr([answer[0]["utilization"], answer[0]["sm_active"], len(answer)]).encode())
     over.close()
     os._exit(0)
 os.waitpid(child, 0)
 inside = eval(os.read(reader, 1000))
 at(4)
-after = look(over)["gpus"]
+after = sample(over)["gpus"]
 over.close()
 say([inside, before[0]["utilization"], after[0]["utilization"], after[0]["sm_active"]])
 """
@@ -54,7 +54,7 @@ if (child := os.fork()) == 0:
     os._exit(0)
 os.waitpid(child, 0)
 at(1)
-say(look(over)["gpus"][0]["sm_active"])
+say(sample(over)["gpus"][0]["sm_active"])
 over.close()
 """,
     )

@@ -18,7 +18,7 @@ over = sampler(Wanted([*{keys}]), slow_every=0)
 seen = []
 for moment in {moments}:
     at(moment)
-    seen.append(look(over)["gpus"][0])
+    seen.append(sample(over)["gpus"][0])
 say(seen)
 """
 

@@ -89,12 +89,12 @@ def test_nvlink_traffic_without_gpm_is_what_was_counted_over_the_time_it_took(la
 import time
 over = sampler(Wanted(["nvlink_rx", "nvlink_tx"]))
 start = time.monotonic()
-first = look(over)["gpus"][0]
+first = sample(over)["gpus"][0]
 between = time.monotonic()
 at(1)
 over.clock.sleep(0.02)
 resumed = time.monotonic()
-second = look(over)["gpus"][0]
+second = sample(over)["gpus"][0]
 say([first, second, resumed - between, time.monotonic() - start])
 """,
     )

@@ -87,7 +87,7 @@ over = sampler(slow_every=0)
 seen = []
 for moment in (0, 2, 3):
     at(moment)
-    seen.append(len(look(over)["gpus"][0].get("instances", [])))
+    seen.append(len(sample(over)["gpus"][0].get("instances", [])))
 say(seen)
 """,
     )
@@ -97,7 +97,7 @@ say(seen)
 def test_instances_of_a_lost_gpu_are_not_shown_as_living(lab: Lab) -> None:
     seen = lab.see(
         Scenario.load("a100-mig").fault(function="*", gpu=0, code="GPU_IS_LOST", since="1s"),
-        "over = sampler()\nlook(over)\nat(2)\nsay(look(over)['gpus'][0])\n",
+        "over = sampler()\nlook(over)\nat(2)\nsay(sample(over)['gpus'][0])\n",
     )
     assert seen["state"] == "lost"
     assert "instances" not in seen

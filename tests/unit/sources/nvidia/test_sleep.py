@@ -63,9 +63,9 @@ def test_a_gpu_that_wakes_up_is_read_from_then_on(lab: Lab, tmp_path: Path) -> N
         Scenario.load("laptop"),
         f"""
 over = sampler()
-seen = [look(over), look(over)]
+seen = [sample(over), sample(over)]
 open({str(tmp_path / NVIDIA / "0000:01:00.0/power/runtime_status")!r}, "w").write("active")
-seen += [look(over), look(over)]
+seen += [sample(over), sample(over)]
 say([snapshot["gpus"][0] for snapshot in seen])
 """,
         GPULSE_ROOT=str(tmp_path),
@@ -95,9 +95,9 @@ def test_an_awake_gpu_keeps_its_numbers_while_the_sleeper_wakes(lab: Lab, tmp_pa
         two(),
         f"""
 over = sampler()
-first = look(over)
+first = sample(over)
 open({str(tmp_path / NVIDIA / "0000:01:00.0/power/runtime_status")!r}, "w").write("active")
-say([first["gpus"], look(over)["gpus"]])
+say([first["gpus"], sample(over)["gpus"]])
 """,
         GPULSE_ROOT=str(tmp_path),
     )

@@ -284,7 +284,7 @@ over = sampler(Wanted(["energy"]), slow_every=0)
 energy = []
 for second in (0, 10, 20):
     at(second)
-    energy.append(look(over)["gpus"][0]["energy"])
+    energy.append(sample(over)["gpus"][0]["energy"])
 say(energy)
 """,
     )
