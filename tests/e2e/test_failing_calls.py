@@ -81,7 +81,7 @@ SYSTEM = {
 }
 NEEDED = {"nvmlInit_v2", "nvmlDeviceGetCount_v2"}  # without these there is nothing to show
 LOOKUP = "nvmlDeviceGetHandleByIndex_v2"
-MOVING = {"nvlink_rx_links", "nvlink_tx_links"}  # counters: they grow from one time to the next
+MOVING = {key for key in GPU_METRICS if key.endswith(("_samples", "_links"))}  # these move from one time to the next
 LESSER_LISTS = {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v3"}
 
 

@@ -108,7 +108,7 @@ def test_async_samples_in_another_thread_and_the_loop_goes_on() -> None:
         assert tap.closed.is_set()
         return turns
 
-    assert within(look) >= 50
+    assert within(sample) >= 50
     assert tap.threads == {"gpulse-stream"}
 
 
@@ -166,7 +166,7 @@ def test_an_error_of_opening_is_raised_where_it_is_awaited() -> None:
             with pytest.raises(gpulse.RecordingError):
                 await stream.__anext__()
 
-    within(look)
+    within(sample)
     with gpulse.testing.scripted(unavailable="none."), pytest.raises(SourceUnavailable):
         next(gpulse.stream())
 
