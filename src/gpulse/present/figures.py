@@ -35,7 +35,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "gap_count": ("pauses", "count"),
     "period": ("time from pause to pause", "seconds"),
     "memory_growth": ("memory growth", "rate"),
-    "rising_intervals": ("intervals in which memory rose", "count"),
+    "rising_steps": ("steps by which memory rose", "count"),
     "process_memory": ("memory of the process", "size"),
     "memory_rise": ("memory gained in its last seconds", "size"),
     "computing_processes": ("processes computing at once", "count"),

@@ -5,7 +5,7 @@ A sample stands for the time since the one before. A value that is missing is No
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def windows_of(snapshots: Iterable[Snapshot]) -> WindowBuilder:
 
 def weigh(times: Sequence[float]) -> tuple[float, list[float]]:
     """Return the usual interval and how many seconds each sample stands for; the first stands for one interval."""
-    steps = [max(0.0, later - earlier) for earlier, later in itertools.pairwise(times)]
+    steps = [max(0.0, later - earlier) for earlier, later in pairwise(times)]
     positive = sorted(step for step in steps if step > 0)
     interval = positive[len(positive) // 2] if positive else 1.0
     most = _LONGEST_HOLE * interval
