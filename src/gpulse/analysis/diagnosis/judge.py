@@ -23,6 +23,7 @@ _JOB_RULES = tuple(rule for rule in RULES if rule.scope == "job")
 _PHASE_RULES = tuple(rule for rule in RULES if rule.scope == "phase" and rule.key not in ("unknown", "stalls"))
 _STALLS, _UNKNOWN, _IDLE_ALLOCATION = BY_KEY["stalls"], BY_KEY["unknown"], BY_KEY["idle_allocation"]
 _GROUP = {rule.key: GROUPS.index(rule.group) for rule in RULES}
+_MUCH = 8 << 30  # bytes of growth that make a leak the first thing to tell, however short it was
 _WORTH_TELLING = 0.10  # of the time that a second phase must last
 _CALM = frozenset({"idle", "unknown", "healthy"})
 _BLIP = 0.04  # of the time with work below which a process is taken to hold the GPU without using it
@@ -81,7 +82,7 @@ class Workload:
             found += [verdict for rule in _JOB_RULES if (verdict := rule.judge(case)) is not None]
         if not _covered(found):
             found += self._phases()
-        return _ranked(found) if found else _told(_UNKNOWN.judge(case))
+        return ranked(found) if found else _told(_UNKNOWN.judge(case))
 
     def _phases(self) -> list[Verdict]:
         """Return the verdicts of all phases, the same verdict of several phases as one, its share added up."""
@@ -153,8 +154,8 @@ def _covered(found: Sequence[Verdict]) -> bool:
     return any(one.key in ("idle", "hang", "orphaned_memory") for one in found)
 
 
-def _ranked(found: Sequence[Verdict]) -> Verdict:
-    """Return the first verdict, with the others beside it; short phases are left out unless nothing else was found."""
+def ranked(found: Sequence[Verdict]) -> Verdict:
+    """Return the most important of several verdicts with the others beside it; what applied only briefly is left out."""
     ordered = sorted(found, key=_importance)
     if ordered[0].key == "healthy":  # a full memory is worth more than "all is well", and less than any limit
         ordered.sort(key=lambda one: one.key != "memory_pressure")
@@ -167,10 +168,19 @@ def _ranked(found: Sequence[Verdict]) -> Verdict:
 
 def _importance(verdict: Verdict) -> tuple[int, float, int]:
     """Order by group; what the GPU does most of the time first, whether it is fed badly, limited by itself or held idle."""
-    group, feeding = _GROUP[verdict.key], GROUPS.index("feeding")
-    if group == GROUPS.index("device") or verdict.key == "idle_allocation":
-        group = feeding
-    return (group, -verdict.share if group >= feeding else 0.0, ORDER[verdict.key])
+    group = GROUPS.index("feeding") if _is_passing(verdict) else _GROUP[verdict.key]
+    return (group, -verdict.share if group >= GROUPS.index("feeding") else 0.0, ORDER[verdict.key])
+
+
+def _is_passing(verdict: Verdict) -> bool:
+    """Tell whether a finding counts by its time only: what the GPU does, and what applied for a small part of the time."""
+    group = BY_KEY[verdict.key].group
+    if group == "device" or verdict.key == "idle_allocation":
+        return True
+    if verdict.key == "memory_leak":
+        grown = verdict.values.get("grown")
+        return verdict.share < 0.3 and not (isinstance(grown, (int, float)) and grown >= _MUCH)
+    return (group == "ownership" and verdict.share < 0.2) or (group == "limit" and verdict.share < 0.01)
 
 
 def _told(verdict: Verdict | None) -> Verdict:

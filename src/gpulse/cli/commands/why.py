@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
     from ..options import Arguments
@@ -24,18 +25,19 @@ _INTERVAL = 0.25
 
 def run(arguments: Arguments) -> int:
     """Collect samples, diagnose them and print the result."""
-    from ...analysis.diagnosis.judge import judge
-    from ...analysis.diagnosis.window import WindowBuilder
+    from ...analysis.diagnosis.running import RunningDiagnosis
 
     pid = _pid(arguments.pid)
     if arguments.since is not None and (arguments.source or arguments.demo or getattr(arguments, "for") is not None):
         raise UsageError("why: --since cannot be combined with --for, --source or --demo;", "choose one.")
-    builder = WindowBuilder()
+    running = RunningDiagnosis()
     names: dict[int | None, str] = {}
     for snapshot in _samples(arguments):
-        builder.add(snapshot)
+        running.add(snapshot)
         names.update({_index(gpu.index): gpu.name or "" for gpu in snapshot.gpus})
-    diagnosis = judge(builder)
+    if arguments.since is not None:
+        running.note(_events(arguments, names))
+    diagnosis = running.diagnosis()
     if pid is not None:
         diagnosis = _about(diagnosis, pid)
     _print(arguments, diagnosis, names)
@@ -102,6 +104,19 @@ def _remembered(since: float) -> Iterator[Snapshot]:
     now = time.time()
     with HistoryReader(None) as reader:
         yield from reader.snapshots(now - since, now)
+
+
+def _events(arguments: Arguments, names: dict[int | None, str]) -> Iterator[Event]:
+    """Yield what the history knows of the GPUs that were asked for."""
+    import time
+
+    from ...store.history import HistoryReader
+
+    now = time.time()
+    with HistoryReader(None) as reader:
+        for event in reader.events(now - arguments.since, now):
+            if not arguments.gpu or any(label.isdecimal() and int(label) in names for label in event.gpus):
+                yield event
 
 
 def _chosen(arguments: Arguments, samples: Iterator[Snapshot]) -> Iterator[Snapshot]:

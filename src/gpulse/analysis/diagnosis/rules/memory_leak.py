@@ -55,7 +55,7 @@ def _grows(case: Case, track: Track, points: Sequence[tuple[float, float]]) -> V
     if len(points) < 6 or points[-1][0] - points[0][0] < _SHORTEST:
         return None
     grown, seconds = points[-1][1] - points[0][1], points[-1][0] - points[0][0]
-    steps = _steps(points, max(_STEP, 0.005 * grown))
+    steps = _steps(points, max(_STEP, 0.2 * grown / len(points)))  # a fifth of even growth per sample
     if grown < max(_LEAST, 0.002 * points[0][1]) or len(steps) < RISES:
         return None
     fallen = any(later < earlier - 0.02 * grown for (_, earlier), (_, later) in pairwise(points))
@@ -83,6 +83,7 @@ def _grows(case: Case, track: Track, points: Sequence[tuple[float, float]]) -> V
         rate=rate,
         eta=None if free is None else (free / fast, free / slow),
         held=points[-1][1],
+        grown=grown,
     )
 
 
