@@ -111,7 +111,7 @@ def test_an_interrupt_judges_what_was_seen() -> None:
     finally:
         child.kill()
     assert child.returncode == 0, err
-    assert "GPU 0-3" in out
+    assert "GPUs 0-3" in out
 
 
 def test_the_history_is_judged(tmp_path: Path) -> None:

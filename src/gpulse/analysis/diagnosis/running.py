@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from ...model.verdict import Diagnosis, Evidence, Holder, Verdict
-from .judge import judge, ranked
-from .rules import BY_KEY
 from .window import WindowBuilder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ...model.catalog import Process
     from ...model.event import Event
     from ...model.snapshot import Snapshot
 
@@ -40,15 +39,15 @@ class RunningDiagnosis:
         self._samples = 0
         self._flushed = False
 
-    def add(self, snapshot: Snapshot) -> None:
-        """Take a snapshot."""
+    def add(self, snapshot: Snapshot, program: Process | None = None) -> None:
+        """Take a snapshot; `program` is what is known of the process that watches its own GPUs."""
         builder, time = self._builder, snapshot.time
         if builder.samples and (time < self._end or self._is_full(time)):
             self._flush(time)
         self._start = time if self._start is None else self._start
         self._end = time
         self._samples += 1
-        self._builder.add(snapshot)
+        self._builder.add(snapshot, program)
 
     def note(self, events: Iterable[Event]) -> None:
         """Take events that samples may not show: those of a history whose samples have been averaged."""
@@ -60,6 +59,8 @@ class RunningDiagnosis:
 
     def diagnosis(self) -> Diagnosis:
         """Return what was found until now; more may be added."""
+        from .judge import judge  # the rules take 15 ms to load, which a program that only collects does not pay
+
         last = judge(self._builder)
         start = self._end if self._start is None else self._start
         if not self._flushed and not self._found:
@@ -78,6 +79,8 @@ class RunningDiagnosis:
 
     def _flush(self, time: float) -> None:
         """Judge the window and begin the next one with its last seconds."""
+        from .judge import judge
+
         for verdict in judge(self._builder):
             self._found.setdefault(verdict.uuid or f"{verdict.index}", _Found()).add(verdict)
         self._flushed = True
@@ -127,6 +130,8 @@ class _Found:
 
     def verdict(self) -> Verdict:
         """Return the ranked verdict of all windows."""
+        from .judge import ranked
+
         worked = [key for key in self.parts if key not in _NOTHING]
         total = self.seconds if worked else sum(seconds for seconds, _ in self.parts.values())
         shares = [
@@ -154,6 +159,8 @@ _EVENTS = {
 
 def _verdict_of(event: Event, key: str, uuid: str, label: str) -> Verdict:
     """Return an event as a verdict, with the evidence the words need."""
+    from .rules import BY_KEY
+
     until = event.time if event.until is None else event.until
     seconds = max(0.0, until - event.time)
     metric = {"lost": "state_lost", "timeout": "state_timeout", "xid": "xid_last", "memory-errors": "ecc_uncorrected"}
