@@ -12,7 +12,9 @@ from .xid import xid_remedy, xid_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
+    from ..model.event import Event
     from ..model.verdict import Diagnosis, Holder, Verdict
 
 # A few words for columns, badges and lists; the style says how bad it is.
@@ -122,6 +124,36 @@ def alike(verdicts: Sequence[Verdict], names: Mapping[int | None, str] | None = 
         else:
             groups.append([verdict])
     return groups
+
+
+def verdict_event(verdict: Verdict, time: float) -> Event:
+    """Return the event that a GPU has a new verdict, as a history keeps it."""
+    from ..model.event import Event
+
+    return Event(
+        time,
+        "verdict",
+        () if verdict.index is None else (str(verdict.index),),
+        uuids=() if verdict.uuid is None else (verdict.uuid,),
+        values={"verdict": verdict.key, "confidence": verdict.confidence},
+        severity={"critical": "critical", "warn": "warn", "good": "good"}.get(style(verdict), "info"),
+        note=title(verdict),
+    )
+
+
+def verdict_row(verdict: Verdict) -> dict[str, Any]:
+    """Return what a page shows of a verdict: its sentence, and what unfolds below it."""
+    return {
+        "uuid": verdict.uuid or "",
+        "verdict": verdict.key,
+        "confidence": verdict.confidence,
+        "level": style(verdict),
+        "short": short(verdict),
+        "text": title(verdict),
+        "evidence": evidence(verdict),
+        "advice": advice(verdict),
+        "also": [title(one) for one in verdict.also],
+    }
 
 
 def evidence(verdict: Verdict) -> list[str]:
