@@ -16,7 +16,7 @@ from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.exporter.exporter import Exporter, prefers_openmetrics, wanted
-from tests.unit.analysis.diagnosis.machines import samples
+from tests.unit.analysis.diagnosis import machines
 from tests.unit.snapshots import snapshots
 from tests.unit.surfaces.exporter.pages import WHO, exporter_of, gpu, samples, values, without
 
@@ -231,7 +231,7 @@ def test_everything_that_is_wanted_exists_and_the_demo_has_it() -> None:
 
 
 def test_the_verdict_of_each_gpu_is_a_label() -> None:
-    taken = samples({"tensor_active": 0, "dram_active": 88}, seconds=20, interval=1.0)
+    taken = machines.samples({"tensor_active": 0, "dram_active": 88}, seconds=20, interval=1.0)
     exporter = Exporter(lambda: diagnose(taken))
     exporter.add(taken[-1])
     lines = [line for line in exporter.text().decode().splitlines() if line.startswith("gpulse_diagnosis")]
