@@ -176,8 +176,8 @@ def _print(arguments: Arguments, diagnosis: Diagnosis, names: dict[int | None, s
 
         sys.stdout.write(json.dumps(worded(diagnosis).to_plain(), indent=2) + "\n")
         return
+    from ...present.explanation import answer
     from ...present.terminal import size_of, theme_for
-    from ...surfaces.why.view import answer
 
     theme = theme_for(sys.stdout, arguments.color, os.environ)
     lines: Sequence[str] = answer(diagnosis, names, theme, size_of(sys.stdout, os.environ)[0])

@@ -1,20 +1,20 @@
-"""The answer on a terminal: per GPU a sentence, the numbers beside their thresholds, what else was seen, and what to try."""
+"""Explanations for a terminal: per GPU a sentence, the numbers beside their thresholds, what else was seen, and what to try."""
 
 from __future__ import annotations
 
-from ...present.events import gpus_text
-from ...present.figures import figure_name, figure_text, limit_text
-from ...present.line import Line
-from ...present.text import clean, width
-from ...present.verdicts import advice, alike, style, title, who
-from ...units import duration_text
+from ..units import duration_text
+from .events import gpus_text
+from .figures import figure_name, figure_text, limit_text
+from .line import Line
+from .text import clean, width
+from .verdicts import advice, alike, style, title, who
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...model.verdict import Diagnosis, Evidence, Verdict
-    from ...present.theme import Theme
+    from ..model.verdict import Diagnosis, Evidence, Verdict
+    from .theme import Theme
 
 _MARKS = {"good": ("●", "+"), "warn": ("▲", "!"), "critical": ("■", "X"), "label": ("○", "-")}
 _LABEL = 11  # cells of the column with Evidence, Also, Try
@@ -23,13 +23,18 @@ _INDENT = 2
 
 def answer(diagnosis: Diagnosis, names: Mapping[int | None, str], theme: Theme, columns: int) -> list[str]:
     """Return the lines for a diagnosis; `names` are the products by index of the GPU."""
+    return [line.render(theme, columns) for line in explained(diagnosis, names, theme, columns)]
+
+
+def explained(diagnosis: Diagnosis, names: Mapping[int | None, str], theme: Theme, columns: int) -> list[Line]:
+    """Return the same as lines of styled pieces."""
     room = max(40, min(columns, 120))
     if not diagnosis.verdicts:
-        return ["No GPU was seen."]
+        return [Line().add("No GPU was seen.", "label")]
     lines = [_heading(diagnosis)]
     for group in alike(diagnosis.verdicts, names):
         lines += [Line(), *_block(group, names.get(group[0].index, ""), theme, room)]
-    return [line.render(theme, columns) for line in lines]
+    return lines
 
 
 def _heading(diagnosis: Diagnosis) -> Line:
