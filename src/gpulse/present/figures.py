@@ -53,7 +53,8 @@ FIGURES: dict[str, tuple[str, str]] = {
 
 def evidence_text(evidence: Evidence) -> str:
     """Return a number in words with the threshold it passed: "SM active 4 % (below 40 %)"."""
-    text = f"{figure_name(evidence.metric)} {figure_text(evidence.metric, evidence.value)}"
+    name = figure_name(evidence.metric)
+    text = f"{name[:1].upper()}{name[1:]} {figure_text(evidence.metric, evidence.value)}"
     limit = limit_text(evidence)
     return f"{text} ({limit})" if limit else text
 

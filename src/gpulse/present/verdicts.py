@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # A few words for columns, badges and lists; the style says how bad it is.
 SHORT: dict[str, tuple[str, str]] = {
-    "healthy": ("compute-bound, healthy", "good"),
+    "healthy": ("healthy", "good"),
     "fp32_no_tensor": ("FP32, no tensor cores", "warn"),
     "memory_bandwidth": ("memory bandwidth", "warn"),
     "memory_latency": ("memory latency", "warn"),
@@ -345,7 +345,7 @@ def _leak(verdict: Verdict) -> str:
     when = ""
     if isinstance(eta, tuple) and len(eta) == 2:
         when = f", full in {duration_text(float(eta[0]))} to {duration_text(float(eta[1]))} at this rate"
-    return f"Memory leak: {_first(verdict)} grows by {size_text(rate * 60)} per minute{when}."
+    return f"Memory leak: {_first(verdict, 'memory in use')} grows by {size_text(rate * 60)} per minute{when}."
 
 
 def _oom(verdict: Verdict) -> str:

@@ -60,10 +60,14 @@ def held_spans(gpu: GpuWindow) -> list[tuple[int, int]]:
 
 
 def _held(gpu: GpuWindow) -> list[bool]:
-    if any(row.processes for row in gpu.rows):
-        return [bool(row.processes) for row in gpu.rows]
-    used, busy = gpu.columns["memory_used"], working(gpu)
-    return [busy[at] or (value is not None and value >= _HELD) for at, value in enumerate(used)]
+    """Tell for each sample whether the GPU was held: by its processes, or by its memory where lists of processes have holes."""
+    listed = [bool(row.processes) for row in gpu.rows]
+    used = [value is not None and value >= _HELD for value in gpu.columns["memory_used"]]
+    both = sum(a and b for a, b in zip(listed, used, strict=True))
+    if any(listed) and 2 * both >= sum(used):
+        return listed
+    busy = working(gpu)
+    return [a or b or c for a, b, c in zip(listed, used, busy, strict=True)]
 
 
 def trim(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> tuple[int, int]:

@@ -32,8 +32,10 @@ def _judge(case: Case) -> Verdict | None:
     for track in load.tracks:
         if (verdict := _grows(case, track, _points(case, track))) is not None:
             return verdict
-    if len(load.tracks) == 1 and len(set(load.tracks[0].known("memory_used"))) <= 1:
-        return _grows(case, load.tracks[0], _used(case))  # a history keeps only the mean memory of a process
+    if (
+        len(load.tracks) <= 1 and case.worked
+    ):  # a history keeps only the mean memory of a process, a container hides them
+        return _grows(case, load.main, _used(case))
     return None
 
 
@@ -51,7 +53,7 @@ def _points(case: Case, track: Track) -> list[tuple[float, float]]:
     ]
 
 
-def _grows(case: Case, track: Track, points: Sequence[tuple[float, float]]) -> Verdict | None:
+def _grows(case: Case, track: Track | None, points: Sequence[tuple[float, float]]) -> Verdict | None:
     if len(points) < 6 or points[-1][0] - points[0][0] < _SHORTEST:
         return None
     grown, seconds = points[-1][1] - points[0][1], points[-1][0] - points[0][0]
@@ -79,7 +81,7 @@ def _grows(case: Case, track: Track, points: Sequence[tuple[float, float]]) -> V
         confidence,
         evidence,
         advice=RULE.advice,
-        processes=[holder_of(track)],
+        processes=() if track is None else [holder_of(track)],
         rate=rate,
         eta=None if free is None else (free / fast, free / slow),
         held=points[-1][1],
