@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..units import duration_text
-from .events import gpus_text
 from .figures import figure_name, figure_text, limit_text
 from .line import Line
 from .text import clean, width
 from .verdicts import advice, alike, style, title, who
+from .words import gpus_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..units import duration_text, size_text
 from .advice import advice_text
-from .events import gpus_text
 from .figures import evidence_text, figure_text
 from .text import Untrusted, clean
+from .words import gpus_text
 from .xid import xid_remedy, xid_text
 
 TYPE_CHECKING = False

@@ -47,7 +47,7 @@ class Row:
         self.values = numbers(gpu, KEYS)
         self.processes: list[tuple[Process, list[float | None]]] | None = None
         if "processes" not in gpu.gaps and gpu.state == "ok":
-            holders = gpu.all_processes() if gpu.instances else gpu.processes
+            holders: Iterable[Process] = gpu.all_processes() if gpu.instances else gpu.processes
             if program is not None:
                 holders = with_program(holders, program, gpu.memory_used)
             self.processes = [(process, numbers(process, PROCESS_KEYS)) for process in holders]
