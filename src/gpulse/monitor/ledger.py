@@ -268,11 +268,14 @@ class Ledger:
 
     def diagnosis(self) -> Diagnosis:
         """Return what limited each GPU so far, in words and numbers."""
+        from ..analysis.diagnosis.waiting import with_wait
         from ..model.verdict import Diagnosis
         from ..present.verdicts import worded
 
+        seconds = (self.ended or time.monotonic()) - self.started
         with self._judging:
-            return Diagnosis() if self._diagnosis is None else worded(self._diagnosis.diagnosis())
+            found = Diagnosis() if self._diagnosis is None else self._diagnosis.diagnosis()
+        return worded(with_wait(found, 100 * self.rhythm.waited / max(seconds, 1e-9)))
 
     def end(self) -> None:
         """Record that the run has ended."""

@@ -32,14 +32,17 @@ def run(arguments: Arguments) -> int:
         raise UsageError("why: --since cannot be combined with --for, --source or --demo;", "choose one.")
     running = RunningDiagnosis()
     names: dict[int | None, str] = {}
+    users: dict[str | None, set[int]] = {}
     for snapshot in _samples(arguments):
         running.add(snapshot)
         names.update({_index(gpu.index): gpu.name or "" for gpu in snapshot.gpus})
+        for gpu in snapshot.gpus if pid is not None else ():
+            users.setdefault(gpu.uuid, set()).update(int(one.pid) for one in gpu.all_processes() if one.pid is not None)
     if arguments.since is not None:
         running.note(_events(arguments, names))
     diagnosis = running.diagnosis()
     if pid is not None:
-        diagnosis = _about(diagnosis, pid)
+        diagnosis = _about(diagnosis, pid, users)
     _print(arguments, diagnosis, names)
     return 0
 
@@ -145,12 +148,12 @@ def _pid(text: str | None) -> int | None:
     return int(text)
 
 
-def _about(diagnosis: Diagnosis, pid: int) -> Diagnosis:
+def _about(diagnosis: Diagnosis, pid: int, users: dict[str | None, set[int]]) -> Diagnosis:
     """Return the verdicts of the GPUs used by a process or one of its children."""
     from ...model.verdict import Diagnosis
 
     family = _family(pid)
-    found = [one for one in diagnosis if any(holder.pid in family for holder in one.processes)]
+    found = [one for one in diagnosis if users.get(one.uuid, set()) & family]
     if not found:
         raise UsageError(f"why: process {pid} does not use a GPU;", "see `gpulse status --processes`.")
     return Diagnosis(found, diagnosis.start, diagnosis.end, diagnosis.samples)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...analysis.cadence import Cadence
 from ...analysis.diagnosis.running import RunningDiagnosis
+from ...analysis.diagnosis.waiting import with_wait
 from ...analysis.energy import Meter
 from ...analysis.events import EventDetector
 from ...analysis.tally import Tally
@@ -102,11 +103,12 @@ class _Account:
             )
         start, end = self.first.time, self.last.time
         self._note(self._detector.finish())
+        summary = self._summary()
         return Run(
             name,
             self.first,
             self.last,
-            summary=self._summary(),
+            summary=summary,
             events=[*self._events.values()],
             uses=self.uses.sorted(),
             timeline=self.timeline,
@@ -117,7 +119,7 @@ class _Account:
             missing=self.missing,
             problems=list(self.problems),
             estimated=any(meter.estimate() for meter in self._meters.values()),
-            diagnosis=self._diagnosis.diagnosis(),
+            diagnosis=with_wait(self._diagnosis.diagnosis(), 100 * summary.waited / max(summary.seconds, 1e-9)),
         )
 
     def _summary(self) -> Summary:
