@@ -103,7 +103,7 @@ def diagnose(
 
     The diagnosis iterates over one verdict per GPU; `verdict.title` is the sentence, `verdict.evidence` the numbers.
     """
-    from .analysis.diagnosis.judge import diagnose as judge
+    from .analysis.diagnosis.running import diagnosis_of as judge
     from .analysis.diagnosis.wanted import WANTED
     from .present.verdicts import worded
 

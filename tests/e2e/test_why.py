@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import gpulse as library
+from gpulse.model.snapshot import Snapshot
 from gpulse.store.history.place import user_path
 from tests.e2e.test_terminal import Terminal
 from tests.unit.analysis.diagnosis.machines import samples
@@ -111,18 +113,38 @@ def test_an_interrupt_judges_what_was_seen() -> None:
     finally:
         child.kill()
     assert child.returncode == 0, err
-    assert "GPU 0-3" in out
+    assert "GPUs 0-3" in out
+
+
+def history(tmp_path: Path, taken: list[Snapshot]) -> dict[str, str]:
+    """Write samples into a history as if they had ended just now, and return the environment that finds it."""
+    environ = {"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    shift = time.time() - 5 - taken[-1].time
+    write_history(user_path(environ), [Snapshot(one.time + shift, one.gpus, one.host) for one in taken])
+    return environ
 
 
 def test_the_history_is_judged(tmp_path: Path) -> None:
-    import time
-
-    environ = {"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    path = user_path(environ)
-    start = time.time() - 120
-    from gpulse.model.snapshot import Snapshot
-
-    moved = [Snapshot(start + at, one.gpus, one.host) for at, one in enumerate(samples({}, seconds=60, interval=1.0))]
-    write_history(path, moved)
+    environ = history(tmp_path, samples({}, seconds=60, interval=1.0))
     plain = json.loads(gpulse("--since", "10m", "--json", environ=environ).stdout)
     assert plain["gpus"][0]["verdict"] == "healthy"
+
+
+def test_a_fault_and_a_leak_are_the_headline_of_a_long_history(tmp_path: Path) -> None:
+    def used(second: float) -> float:
+        return (4 + second / 60) * 2**30
+
+    taken = samples(
+        {"state": lambda second: "lost" if 1200 <= second < 1500 else "ok"},
+        {"memory_used": used, "processes": ({"pid": 77, "memory_used": used},)},
+        seconds=3600, interval=5.0,
+    )  # fmt: skip
+    environ = history(tmp_path, taken)
+    plain = json.loads(gpulse("--since", "2h", "--json", environ=environ).stdout)
+    assert [one["verdict"] for one in plain["gpus"]] == ["fault", "memory_leak"]
+    done = subprocess.run(
+        [sys.executable, "-m", "gpulse", "report", "--since", "2h"],
+        capture_output=True, text=True, check=True, timeout=60, env={**ENV, **environ},
+    )  # fmt: skip
+    assert "Hardware fault: the GPU was lost for" in done.stdout
+    assert "Memory leak" in done.stdout

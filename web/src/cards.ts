@@ -137,10 +137,10 @@ export class Card {
       this.notes.dataset["key"] = key;
       this.notes.replaceChildren(...said.map((remark) => h("span", { class: `chip ${remark.level}` }, remark.text)));
     }
-    const found = this.page.machine.verdicts.filter((verdict) => verdict.uuid === this.uuid).map((verdict) => verdict.text);
-    const own = (text: string) => text.replace(`GPU ${label(gpu)} `, "");
-    setText(this.finding, found.length > 1 ? `${own(found[0] as string)} +${found.length - 1}` : own(found[0] ?? ""));
-    this.finding.title = found.join("\n");
+    const found = this.page.machine.verdicts.find((verdict) => verdict.uuid === this.uuid);
+    setText(this.finding, found ? found.text : "");
+    setClass(this.finding, `finding ${found?.level ?? "label"}`);
+    this.finding.title = found ? [found.text, ...(found.evidence ?? [])].join("\n") : "";
     setText(this.user, who(this.page.machine.processesOf(this.uuid)) || (gpu.state === "ok" ? "free" : ""));
   }
 

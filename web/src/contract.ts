@@ -60,6 +60,13 @@ export interface Alert {
 export interface Verdict {
   uuid: string;
   text: string;
+  verdict?: string;
+  confidence?: string;
+  level?: Level;
+  short?: string;
+  evidence?: string[];
+  advice?: string[];
+  also?: string[];
 }
 
 /** Something that happened; `text` is the server's sentence, `until` when it was over, `uuids` every GPU it is about. */

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from ..model.verdict import Diagnosis
     from .series import WeightedSeries
 
 
@@ -112,6 +113,7 @@ class Summary:
 
     `waited` is the time in seconds the program said it waited for data, `steps` and `items` what it counted. `host` and
     `program` have figures by catalog key. `phases` are the windows within, in the order they first began.
+    `diagnosis` says what limited each GPU, None for a phase.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class Summary:
         program: Mapping[str, Stats],
         phases: Sequence[Summary] = (),
         calls: int = 1,
+        diagnosis: Diagnosis | None = None,
     ) -> None:
         self.name = name
         self.seconds = seconds
@@ -140,6 +143,7 @@ class Summary:
         self.program = program
         self.phases = tuple(phases)
         self.calls = calls
+        self.diagnosis = diagnosis
 
     @property
     def steps_per_second(self) -> float | None:
@@ -179,4 +183,5 @@ class Summary:
             "host": {key: stats.to_plain() for key, stats in self.host.items()},
             "process": {key: stats.to_plain() for key, stats in self.program.items()},
             "phases": [phase.to_plain() for phase in self.phases],
+            **({} if self.diagnosis is None else {"diagnosis": self.diagnosis.to_plain()}),
         }

@@ -17,8 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..analysis.diagnosis.running import RunningDiagnosis
     from ..analysis.summary import Summary
     from ..analysis.tally import Tally
+    from ..model.verdict import Diagnosis
     from .request import AgentSample
 
 _MOST_MARKS = 10_000
@@ -136,6 +138,8 @@ class Ledger:
         self._marks: list[Mark] = []
         self._told = 0
         self._counters: dict[str, EnergyCounter] = {}
+        self._diagnosis: RunningDiagnosis | None = None
+        self._judging = threading.Lock()  # judging takes milliseconds, for which no phase of the program waits
         self.charge: Callable[[float], None] | None = None
         self.ordinals: dict[str, int] = {}
         self.trail = MemoryTrail()
@@ -246,12 +250,32 @@ class Ledger:
             points, watts = self._spread_energy(snap)
             finished = [window for window in self._windows if self._is_finished(window, snap.at, points)]
             self._windows = [window for window in self._windows if window not in finished]
+        self._diagnose(snap)
         for window in finished:
             window.finish()
         if watts is None:
             watts = _power(snap)
         if watts is not None and self.charge is not None:
             self.charge(watts)
+
+    def _diagnose(self, snap: AgentSample) -> None:
+        from ..analysis.diagnosis.running import RunningDiagnosis
+
+        with self._judging:
+            if self._diagnosis is None:
+                self._diagnosis = RunningDiagnosis()
+            self._diagnosis.add(snap.snapshot, snap.program)
+
+    def diagnosis(self) -> Diagnosis:
+        """Return what limited each GPU so far, in words and numbers."""
+        from ..analysis.diagnosis.waiting import with_wait
+        from ..model.verdict import Diagnosis
+        from ..present.verdicts import worded
+
+        seconds = (self.ended or time.monotonic()) - self.started
+        with self._judging:
+            found = Diagnosis() if self._diagnosis is None else self._diagnosis.diagnosis()
+        return worded(with_wait(found, 100 * self.rhythm.waited / max(seconds, 1e-9)))
 
     def end(self) -> None:
         """Record that the run has ended."""
@@ -279,6 +303,7 @@ class Ledger:
         for each in (whole, *whole.phases):
             for gpu in each.gpus:
                 gpu.ordinal = self.ordinals.get(gpu.uuid or "")
+        whole.diagnosis = self.diagnosis()
         return whole
 
     def _stack(self) -> list[Phase]:

@@ -6,12 +6,15 @@ from ..model.catalog import Gpu
 from ..present.cells import throttle_words, value_text
 from ..present.quantities import DASH, energy_text, quantity_text, seconds_text
 from ..present.text import aligned, clean
+from ..present.verdicts import findings
 from ..present.words import of, product_name, short_name
 from ..units import duration_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..analysis.summary import GpuSummary, Stats, Summary
+
+_SHORTEST = 5.0  # seconds of a run below which nothing is said about what limited it
 
 
 def summary_text(summary: Summary) -> str:
@@ -20,7 +23,14 @@ def summary_text(summary: Summary) -> str:
     lines += [f"  {line}" for gpu in summary.gpus for line in _gpu(gpu)]
     if summary.phases:
         lines += _phases(summary)
-    return "\n".join(lines)
+    return "\n".join([*lines, *limits(summary)])
+
+
+def limits(summary: Summary) -> list[str]:
+    """Return what limited the GPUs, one line per finding; nothing for a run too short to judge."""
+    if summary.diagnosis is None or summary.seconds < _SHORTEST:
+        return []
+    return [f"  → {text}" for text in findings(summary.diagnosis)]
 
 
 def _headline(summary: Summary) -> list[str]:

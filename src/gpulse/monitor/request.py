@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
 
 # Read for the summary and not logged, since a constant makes no curve.
-SUMMED = ("throttle_reasons", "memory_total", "memory_reserved", "power_limit")
+SUMMED = (
+    "throttle_reasons", "memory_total", "memory_reserved", "power_limit", "power_default_limit", "clock_sm_max", "fp32_active",
+    "fp64_active",
+)  # fmt: skip
 HOST = ("name", "memory_total", *HOST_CURVES)
 HOST_CONSTANTS = frozenset({"memory_total", "cpu_count"})
 

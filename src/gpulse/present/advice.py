@@ -97,45 +97,7 @@ ADVICE: dict[str, str] = {
     "doctor": "`gpulse doctor` says which readings are missing and why.",
 }
 
-# What NVIDIA's XID catalog recommends first; the rest is "contact support" or needs the full workflow.
-XIDS: dict[int, tuple[str, str]] = {
-    8: ("GPU stopped processing", "restart the application; check for an endless kernel"),
-    13: ("graphics engine exception", "check the application first (an illegal access); then memory and cooling"),
-    31: ("GPU memory page fault", "check the application: an illegal address"),
-    32: ("invalid push buffer", "check the PCIe link and the driver"),
-    38: ("driver firmware error", "update the driver"),
-    43: ("GPU stopped processing", "the application ended with an error; nothing to do for the GPU"),
-    45: ("preemptive cleanup", "the application was ended; nothing to do for the GPU"),
-    48: ("double-bit ECC error", "reset the GPU; run field diagnostics if it returns"),
-    61: ("internal micro-controller breakpoint", "reset the GPU"),
-    62: ("internal micro-controller halt", "reset the GPU"),
-    63: ("memory row remapped or page retired", "nothing now; reset the GPU at the next maintenance"),
-    64: ("row remapping failed", "reset the GPU; replace it if it returns"),
-    69: ("graphics engine class error", "check the application and the driver"),
-    74: ("NVLink error", "check NVLink; reset all GPUs of the fabric"),
-    79: ("GPU has fallen off the bus", "reboot; check power, cooling and seating"),
-    92: ("high rate of corrected ECC errors", "nothing now; watch it"),
-    94: ("contained ECC error", "restart the application"),
-    95: ("uncontained ECC error", "reset the GPU"),
-    109: ("context switch timeout", "reset the GPU"),
-    119: ("GSP RPC timeout", "reset the GPU; update the driver"),
-    120: ("GSP error", "reset the GPU; update the driver"),
-    140: ("unrecovered ECC error", "reset the GPU"),
-    143: ("GPU initialization error", "reset the GPU"),
-    145: ("NVLink error", "reset all GPUs of the fabric"),
-    149: ("NVLink error", "reset all GPUs of the fabric"),
-    154: ("recovery action changed", "do what `nvidia-smi -q` shows as GPU Recovery Action"),
-}
-
 
 def advice_text(key: str) -> str:
     """Return an advice in words."""
     return ADVICE.get(key, key)
-
-
-def xid_text(code: float) -> str:
-    """Return an XID with its meaning and NVIDIA's first action: "XID 79 (GPU has fallen off the bus): reboot; …"."""
-    meaning = XIDS.get(int(code))
-    if meaning is None:
-        return f"XID {code:.0f}: see NVIDIA's XID catalog"
-    return f"XID {code:.0f} ({meaning[0]}): {meaning[1]}"

@@ -181,7 +181,12 @@ def _clock(event: Event) -> Parts:
 
 
 def _verdict(event: Event) -> Parts:
-    return (f"{gpus_text(event.gpus)}: ", Untrusted(event.note))
+    if event.note:
+        return (f"{gpus_text(event.gpus)}: ", Untrusted(event.note))
+    from .verdicts import SHORT
+
+    key = str(event.values.get("verdict", ""))
+    return (f"{gpus_text(event.gpus)}: ", SHORT[key][0] if key in SHORT else Untrusted(key))
 
 
 def _dropped(event: Event) -> Parts:

@@ -35,7 +35,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "gap_count": ("pauses", "count"),
     "period": ("time from pause to pause", "seconds"),
     "memory_growth": ("memory growth", "rate"),
-    "rising_intervals": ("intervals in which memory rose", "count"),
+    "rising_steps": ("steps by which memory rose", "count"),
     "process_memory": ("memory of the process", "size"),
     "memory_rise": ("memory gained in its last seconds", "size"),
     "computing_processes": ("processes computing at once", "count"),
@@ -46,6 +46,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "peer_tensor": ("tensor cores of the other GPUs", "percent"),
     "peer_busy": ("kernels on the other GPUs ran for", "percent"),
     "peers": ("other GPUs of the job", "count"),
+    "data_wait": ("time the program waited for data", "percent"),
     "state_lost": ("time lost from the bus", "duration"),
     "state_timeout": ("time without an answer", "duration"),
 }
@@ -53,7 +54,8 @@ FIGURES: dict[str, tuple[str, str]] = {
 
 def evidence_text(evidence: Evidence) -> str:
     """Return a number in words with the threshold it passed: "SM active 4 % (below 40 %)"."""
-    text = f"{figure_name(evidence.metric)} {figure_text(evidence.metric, evidence.value)}"
+    name = figure_name(evidence.metric)
+    text = f"{name[:1].upper()}{name[1:]} {figure_text(evidence.metric, evidence.value)}"
     limit = limit_text(evidence)
     return f"{text} ({limit})" if limit else text
 

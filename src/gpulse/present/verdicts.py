@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from ..units import duration_text, size_text
-from .advice import advice_text, xid_text
+from .advice import advice_text
 from .figures import evidence_text, figure_text
-from .text import clean
+from .text import Untrusted, clean
+from .words import gpus_text
+from .xid import xid_remedy, xid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
+    from ..model.event import Event
     from ..model.verdict import Diagnosis, Holder, Verdict
 
 # A few words for columns, badges and lists; the style says how bad it is.
 SHORT: dict[str, tuple[str, str]] = {
-    "healthy": ("compute-bound, healthy", "good"),
+    "healthy": ("healthy", "good"),
     "fp32_no_tensor": ("FP32, no tensor cores", "warn"),
     "memory_bandwidth": ("memory bandwidth", "warn"),
     "memory_latency": ("memory latency", "warn"),
@@ -74,6 +78,84 @@ def line(verdict: Verdict) -> str:
     return f"{gpu_name(verdict)}: {title(verdict)}"
 
 
+def findings(diagnosis: Diagnosis) -> list[str]:
+    """Return a diagnosis as sentences, one per GPU and finding, each with its first advice; GPUs that all are well share one.
+
+    What is idle or unknown is left out. The texts are safe to print.
+    """
+    return ["".join(parts) for parts in finding_parts(diagnosis)]
+
+
+def finding_parts(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
+    """Return the same in parts; what processes chose is Untrusted, for documents that have markup of their own."""
+    told: list[tuple[str, ...]] = []
+    for group in alike(diagnosis.verdicts):
+        name, verdict = gpus_text([str(one.index) for one in group if one.index is not None]), group[0]
+        if verdict.key not in QUIET:
+            hint = f" {advice(verdict)[0]}" if advice(verdict) else ""
+            told.append((f"{name}: ", *_marked(title(verdict), verdict), hint))
+        told += [(f"{name}, also: ", *_marked(title(one), one)) for one in verdict.also if one.key != "healthy"]
+    return told
+
+
+def _marked(text: str, verdict: Verdict) -> tuple[str, ...]:
+    """Split a sentence at the processes it names, which are Untrusted."""
+    parts: list[str] = [text]
+    for name in {who(one) for one in verdict.processes}:
+        split: list[str] = []
+        for part in parts:
+            pieces = [part] if isinstance(part, Untrusted) else part.split(name)
+            for at, piece in enumerate(pieces):
+                split += [Untrusted(name), piece] if at else [piece]
+        parts = split
+    return tuple(part for part in parts if part)
+
+
+def alike(verdicts: Sequence[Verdict], names: Mapping[int | None, str] | None = None) -> list[list[Verdict]]:
+    """Put neighbors together that have nothing but the same good verdict, and the same product where `names` gives it by index."""
+    groups: list[list[Verdict]] = []
+    products = names or {}
+    for verdict in verdicts:
+        last = groups[-1][0] if groups else None
+        good = verdict.key in ("healthy", "idle") and not verdict.also
+        same = last is not None and last.key == verdict.key and not last.also
+        if last is not None and good and same and products.get(last.index) == products.get(verdict.index):
+            groups[-1].append(verdict)
+        else:
+            groups.append([verdict])
+    return groups
+
+
+def verdict_event(verdict: Verdict, time: float) -> Event:
+    """Return the event that a GPU has a new verdict, as a history keeps it."""
+    from ..model.event import Event
+
+    return Event(
+        time,
+        "verdict",
+        () if verdict.index is None else (str(verdict.index),),
+        uuids=() if verdict.uuid is None else (verdict.uuid,),
+        values={"verdict": verdict.key, "confidence": verdict.confidence},
+        severity={"critical": "critical", "warn": "warn", "good": "good"}.get(style(verdict), "info"),
+        note=title(verdict),
+    )
+
+
+def verdict_row(verdict: Verdict) -> dict[str, Any]:
+    """Return what a page shows of a verdict: its sentence, and what unfolds below it."""
+    return {
+        "uuid": verdict.uuid or "",
+        "verdict": verdict.key,
+        "confidence": verdict.confidence,
+        "level": style(verdict),
+        "short": short(verdict),
+        "text": title(verdict),
+        "evidence": evidence(verdict),
+        "advice": advice(verdict),
+        "also": [title(one) for one in verdict.also],
+    }
+
+
 def evidence(verdict: Verdict) -> list[str]:
     """Return the evidence in words, one entry per number."""
     return [evidence_text(one) for one in verdict.evidence]
@@ -83,7 +165,8 @@ def advice(verdict: Verdict) -> list[str]:
     """Return the advice in words; an XID comes with NVIDIA's own action."""
     code = verdict.values.get("xid")
     if "xid" in verdict.advice and isinstance(code, (int, float)):
-        return [f"{xid_text(code)}.", *(advice_text(key) for key in verdict.advice if key != "xid")]
+        remedy = xid_remedy(code) or "see NVIDIA's XID catalog"
+        return [f"{xid_text(code)}: {remedy}.", *(advice_text(key) for key in verdict.advice if key != "xid")]
     return [advice_text(key) for key in verdict.advice[:3]]
 
 
@@ -262,7 +345,7 @@ def _leak(verdict: Verdict) -> str:
     when = ""
     if isinstance(eta, tuple) and len(eta) == 2:
         when = f", full in {duration_text(float(eta[0]))} to {duration_text(float(eta[1]))} at this rate"
-    return f"Memory leak: {_first(verdict)} grows by {size_text(rate * 60)} per minute{when}."
+    return f"Memory leak: {_first(verdict, 'memory in use')} grows by {size_text(rate * 60)} per minute{when}."
 
 
 def _oom(verdict: Verdict) -> str:
@@ -279,7 +362,7 @@ def _fault(verdict: Verdict) -> str:
         return f"Hardware fault: the GPU was lost for {_figure(verdict, 'state_lost')}{back}{'' if code is None else f' (XID {code:.0f})'}."
     if verdict.values.get("kind") == "ecc":
         return f"Hardware fault: {_figure(verdict, 'ecc_uncorrected')} memory errors that could not be corrected."
-    return f"The driver reported {xid_text(code or 0.0)}."
+    return f"The driver reported {xid_text(code or 0.0)}{f': {xid_remedy(code)}' if code and xid_remedy(code) else ''}."
 
 
 def _driver(verdict: Verdict) -> str:

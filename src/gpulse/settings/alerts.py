@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..analysis.alerts import BUILT_IN
+from ..analysis.alerts import BUILT_IN, ON_REQUEST
 from ..analysis.alerts.rule import duration, size
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # key: default, what it means
 OWN: dict[str, tuple[Any, str]] = {
-    "enable": (list(BUILT_IN), "Built-in rules that are on"),
+    "enable": ([name for name in BUILT_IN if name not in ON_REQUEST], "Built-in rules that are on"),
     "disable": ([], "Built-in rules that are off"),
     "log": (True, "Print each alert on stderr"),
     "bell": (False, "Ring the terminal: true, or a terminal such as /dev/pts/3"),

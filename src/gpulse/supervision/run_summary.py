@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from ..analysis.verdict import verdict
-from ..monitor.report import summary_text
+from ..monitor.report import limits, summary_text
 from ..present.quantities import seconds_text
 from ..present.text import clean
 from ..units import size_text
@@ -36,9 +35,10 @@ def ending(summary: Summary, used: Mapping[str, float | None], problem: str = ""
     lines = [f"  sampling was incomplete: {clean(problem)}"] if problem else []
     if not used:
         lines.append(f"  {_BLIND if blind else _UNSEEN}")
-    lines += summary_text(summary).splitlines()[1:]
+    said = limits(summary)
+    lines += [line for line in summary_text(summary).splitlines()[1:] if line not in said]
     lines += [f"  {line}" for line in [_machine(summary, used)] if line]
-    return lines + [f"  → {sentence}" for sentence in verdict(summary, len(os.sched_getaffinity(0)))]
+    return lines + said
 
 
 def _how(status: int) -> str:

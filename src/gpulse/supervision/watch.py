@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..analysis.summary import Summary
+    from ..model.verdict import Diagnosis
 
 _MUTE = ("lost", "timeout")  # the processes on such a GPU are unknown; one may be the command
 _LAST_SAMPLE = 0.2  # seconds to wait for it
@@ -49,6 +50,7 @@ class CommandWatch:
         summary = self._ledger.summary()
         if not self.blind:
             summary.gpus = tuple(gpu for gpu in summary.gpus if gpu.uuid in self.used or gpu.state in _MUTE)
+            summary.diagnosis = _of_gpus(summary.diagnosis, {gpu.uuid for gpu in summary.gpus})
         return summary
 
     def _listen(self) -> None:
@@ -74,6 +76,16 @@ class CommandWatch:
 
     def _note(self, sentence: str) -> None:
         self.problem = self.problem or sentence
+
+
+def _of_gpus(diagnosis: Diagnosis | None, uuids: set[str | None]) -> Diagnosis | None:
+    """Return only the verdicts of some GPUs."""
+    from ..model.verdict import Diagnosis
+
+    if diagnosis is None:
+        return None
+    kept = [verdict for verdict in diagnosis if verdict.uuid in uuids]
+    return Diagnosis(kept, diagnosis.start, diagnosis.end, diagnosis.samples)
 
 
 def _nothing() -> None:

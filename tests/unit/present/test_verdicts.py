@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.diagnosis.rules import RULES
 from gpulse.model.verdict import Diagnosis, Evidence, Holder, Verdict
-from gpulse.present.advice import ADVICE, xid_text
+from gpulse.present.advice import ADVICE
 from gpulse.present.figures import FIGURES, evidence_text
-from gpulse.present.verdicts import SHORT, TITLES, advice, line, short, style, title, worded
-from tests.unit.analysis.diagnosis.machines import judged
+from gpulse.present.verdicts import SHORT, TITLES, advice, findings, line, short, style, title, worded
+from tests.unit.analysis.diagnosis.machines import QUIET, judged, samples
 from tests.unit.analysis.diagnosis.test_jobs import SPINNING, rank
 from tests.unit.analysis.diagnosis.test_rules import DEVICE, LIMITS
 
@@ -48,7 +49,8 @@ def test_a_number_stands_beside_its_threshold() -> None:
 
 def test_figures_have_kinds_that_can_be_written() -> None:
     assert all(
-        evidence_text(Evidence(name, 5.0, 4.0, "above")).startswith(label) for name, (label, _) in FIGURES.items()
+        evidence_text(Evidence(name, 5.0, 4.0, "above")).lower().startswith(label.lower())
+        for name, (label, _) in FIGURES.items()
     )
 
 
@@ -56,7 +58,7 @@ def test_an_xid_comes_with_the_action_of_nvidia() -> None:
     verdict = judged({"xid_last": lambda second: 79 if second > 5 else None})
     assert "fallen off the bus" in title(verdict)
     assert advice(verdict)[0].startswith("XID 79")
-    assert "catalog" in xid_text(9999)
+    assert "catalog" in advice(judged({"xid_last": 999}))[0]
 
 
 def test_the_name_of_a_process_cannot_act_on_a_terminal() -> None:
@@ -78,3 +80,10 @@ def test_a_worded_diagnosis_has_every_text() -> None:
     assert found.remedies
     assert all(one.text for one in found.evidence)
     assert found.also[0].title
+
+
+def test_findings_group_what_is_well_and_leave_out_what_is_idle() -> None:
+    idle = QUIET | {"processes": (), "memory_used": 0}
+    told = findings(diagnose(samples({}, {}, {}, {"pcie_width": 8, "pcie_rx": 1e9}, idle)))
+    assert [text.split(":")[0] for text in told] == ["GPUs 0-2", "GPU 3"]
+    assert told[1].endswith("Reseat the GPU; check riser, slot and cable.")

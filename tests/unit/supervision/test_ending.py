@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.summary import GpuSummary, Stats, Summary
 from gpulse.supervision.run_summary import ending, headline
+from tests.unit.analysis.diagnosis.machines import samples
 
 GIB = float(1 << 30)
 
@@ -83,9 +85,11 @@ def test_memory_that_no_driver_tells_is_not_zero() -> None:
 
 
 def test_a_longer_run_has_a_verdict() -> None:
-    assert (
-        ending(summary(gpu(0, idle=50.0), seconds=20.0), {"GPU-0": None})[-1] == "  → GPU 0 was idle 50 % of the time."
-    )
+    whole = summary(gpu(0), seconds=20.0)
+    whole.diagnosis = diagnose(samples({"tensor_active": 0, "dram_active": 88}, seconds=20.0))
+    lines = ending(whole, {"GPU-0": None})
+    assert lines[-1].startswith("  → GPU 0: Limited by memory bandwidth")
+    assert sum("Limited by" in line for line in lines) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .book import RuleBook
-from .settings import BUILT_IN, rules_from
+from .settings import BUILT_IN, ON_REQUEST, rules_from
 from .transition import Transition
 
-__all__ = ["BUILT_IN", "RuleBook", "Transition", "rules_from"]
+__all__ = ["BUILT_IN", "ON_REQUEST", "RuleBook", "Transition", "rules_from"]

@@ -7,6 +7,7 @@ from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.metric import Number
 from ...model.select import did_you_mean, metric_named
 from ...units import BYTES, BYTES_PER_SECOND
+from .diagnosed import Diagnosed
 from .faults import Ecc, Hot, Lost, Throttled, Xid
 from .memory import Leak, MemoryNearlyFull
 from .rule import duration, number, size
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from .rule import Rule
 
 _CLASSES: tuple[type[Rule], ...] = (
-    Lost, Xid, Ecc, Throttled, Hot, MemoryNearlyFull, Leak, IdleAllocation, JobFinished, GpuFree,
+    Lost, Xid, Ecc, Throttled, Hot, MemoryNearlyFull, Leak, IdleAllocation, JobFinished, GpuFree, Diagnosed,
 )  # fmt: skip
 BUILT_IN: dict[str, type[Rule]] = {rule.name: rule for rule in _CLASSES}
+ON_REQUEST = frozenset({Diagnosed.name})  # only with a table of their own or in `enable`
 SEVERITIES = ("info", "warn", "critical")
 _OWN = ("name", "metric", "above", "below", "clear", "for", "clear_for", "gpu", "severity")
 
@@ -34,7 +36,8 @@ def rules_from(table: Mapping[str, Any]) -> list[Rule]:
 
     Raises ConfigError naming the key that is wrong.
     """
-    chosen = set(names(table, "enable", BUILT_IN)) if "enable" in table else set(BUILT_IN)
+    usual = set(BUILT_IN) - {name for name in ON_REQUEST if name not in table}
+    chosen = set(names(table, "enable", BUILT_IN)) if "enable" in table else usual
     chosen -= set(names(table, "disable", BUILT_IN))
     found: list[Rule] = []
     for name, kind in BUILT_IN.items():

@@ -18,7 +18,11 @@ _MOST = 240  # samples per window; faster sampling is thinned to this, since mor
 
 
 class LiveDiagnosis:
-    """Adding a snapshot costs the same however long it runs. `latest` is the last judgement; not for several threads at once."""
+    """Adding a snapshot costs the same however long it runs. `latest` is the last judgement and may be read by any thread.
+
+    `changes` are the verdicts that the last judgement confirmed as new: a verdict counts once two judgements in a row agree, so
+    that one which comes and goes is told once.
+    """
 
     def __init__(self, window: float = WINDOW, every: float = EVERY) -> None:
         self.latest = Diagnosis()
@@ -27,12 +31,17 @@ class LiveDiagnosis:
         self._builder = WindowBuilder()
         self._judged: float | None = None
         self._before: float | None = None
+        self._seen: dict[str, str] = {}
+        self._told: dict[str, str] = {}
+        self.changes: list[Verdict] = []
 
     def add(self, snapshot: Snapshot) -> bool:
         """Take a snapshot; return whether there is a new judgement."""
+        self.changes = []
         time, before = snapshot.time, self._before
         if before is not None and not 0 <= time - before < self._window:  # the clock was set, or the machine slept
             self._builder, self._judged, before = WindowBuilder(), None, None
+            self._seen = {}
         if before is not None and time - before < 0.9 * self._window / _MOST:
             return False
         self._before = time
@@ -44,6 +53,17 @@ class LiveDiagnosis:
         self._judged = time
         self._builder.drop_before(time - self._window)
         self.latest = judge(self._builder)
+        self.changes = [verdict for verdict in self.latest if self._is_new(verdict)]
+        return True
+
+    def _is_new(self, verdict: Verdict) -> bool:
+        """Tell whether a verdict that is not unknown has been confirmed and not told before; a first `idle` is no news."""
+        name, key = verdict.uuid or f"{verdict.index}", verdict.key
+        before, self._seen[name] = self._seen.get(name), key
+        told = self._told.get(name, "idle")
+        if key == "unknown" or key != before or key == told:
+            return False
+        self._told[name] = key
         return True
 
     def verdict(self, uuid: str | None) -> Verdict | None:

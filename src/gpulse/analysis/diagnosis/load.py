@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
 
-from .workload import BUSY_SM, BUSY_UTILIZATION
+from .workload import BUSY_SM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _LANE = {
     6: 7.563e9,
     7: 15.125e9,
 }  # bytes/s per lane and direction
-_FRESH = 3  # samples for each new value of a metric before it counts as kept from an earlier one
+_COPYING = 1e9  # bytes per second over PCIe from which utilization counts copies rather than kernels
 
 
 class Load:
@@ -102,19 +102,19 @@ class Load:
 
     def _busy_share(self) -> float | None:
         engine, sm, utilization = self.mean("graphics_active"), self.mean("sm_active"), self.mean("utilization")
-        if engine is not None and self._fresh("graphics_active"):
+        if engine is not None and utilization is None:
             return max(engine, sm or 0.0)
-        if engine is not None and utilization is not None:
-            return max(sm or 0.0, min(utilization, max(engine, sm or 0.0)))
-        if utilization is not None:
-            return max(utilization, sm or 0.0)
-        return sm
+        if engine is not None and utilization is not None and self._fresh("graphics_active"):
+            return max(min(engine, 2 * utilization + 0.5), sm or 0.0)  # what the engine does counts as utilization too
+        if utilization is None:
+            return sm
+        if engine is not None and max(self.mean("pcie_rx") or 0.0, self.mean("pcie_tx") or 0.0) >= _COPYING:
+            return max(sm or 0.0, min(utilization, engine))  # copies count as utilization
+        return max(utilization, sm or 0.0)
 
     def _fresh(self, key: str) -> bool:
-        """Tell whether a metric is read at most samples rather than kept for seconds."""
-        known = [value for value in self.values(key) if value is not None]
-        changes = sum(1 for one, other in itertools.pairwise(known) if one != other)
-        return len(known) < 2 * _FRESH or changes * _FRESH >= len(known) or len(set(known)) <= 2
+        """Tell whether a metric is read at every sample, as SM activity is, rather than kept for seconds."""
+        return 2 * _changes(self.values(key)) >= _changes(self.values("sm_active"))
 
     @property
     def fill(self) -> float | None:
@@ -223,11 +223,12 @@ class Load:
         return seen / self.seconds if self.seconds > 0 else 0.0
 
     def gaps(self, least: float) -> list[tuple[int, int]]:
-        """Return the stretches without work that last at least so many seconds, as pairs of first place and place after the last."""
+        """Return the stretches without kernels that last at least so many seconds, as pairs of first place and place after the last."""
         found: list[tuple[int, int]] = []
         start: int | None = None
+        sm, use = self.gpu.columns["sm_active"], self.gpu.columns["utilization"]
         for at in range(self.first, self.end + 1):
-            idle = at < self.end and not self.active[at]
+            idle = at < self.end and _is_quiet(sm[at], use[at])
             if idle and start is None:
                 start = at
             elif not idle and start is not None:
@@ -271,7 +272,19 @@ def link_rate(generation: float | None, width: float | None) -> float | None:
     return _LANE[int(generation)] * width
 
 
+def _changes(values: Sequence[float | None]) -> int:
+    known = [value for value in values if value is not None]
+    return sum(1 for one, other in pairwise(known) if one != other)
+
+
+def _is_quiet(sm: float | None, utilization: float | None) -> bool:
+    """Tell whether no kernel ran at a sample; copies may have."""
+    if sm is not None:
+        return sm < 2 * BUSY_SM
+    return utilization is not None and utilization < 2.0
+
+
 def _is_idle(sm: float | None, utilization: float | None) -> bool:
     if sm is None and utilization is None:
         return False
-    return (sm or 0.0) < BUSY_SM and (utilization or 0.0) < BUSY_UTILIZATION
+    return (sm or 0.0) < BUSY_SM and (utilization or 0.0) < 1.0

@@ -5,14 +5,16 @@ A sample stands for the time since the one before. A value that is missing is No
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
+
+from ...model.catalog import Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
-    from ...model.catalog import Gpu, Host, Process
+    from ...model.catalog import Gpu, Host
     from ...model.metric import Reading
     from ...model.snapshot import Snapshot
 
@@ -29,6 +31,7 @@ PROCESS_KEYS = (
     "memory_used", "sm_utilization", "cpu_percent", "tree_cpu_percent", "children", "tree_read", "tree_write", "running_time",
 )  # fmt: skip
 HOST_KEYS = ("cpu_percent", "iowait", "disk_read", "disk_write", "net_rx", "net_tx", "cpu_count")
+_HELD = 300 << 20  # bytes in use that a program takes for its own where processes are hidden
 _LONGEST_HOLE = 5.0  # times the usual interval; a sample after a longer hole stands for one interval only
 
 
@@ -37,14 +40,16 @@ class Row:
 
     __slots__ = ("processes", "reasons", "state", "time", "values")
 
-    def __init__(self, time: float, gpu: Gpu) -> None:
+    def __init__(self, time: float, gpu: Gpu, program: Process | None = None) -> None:
         self.time = time
         self.state = gpu.state
         self.reasons = gpu.throttle_reasons or ()
         self.values = numbers(gpu, KEYS)
         self.processes: list[tuple[Process, list[float | None]]] | None = None
         if "processes" not in gpu.gaps and gpu.state == "ok":
-            holders = gpu.all_processes() if gpu.instances else gpu.processes
+            holders: Iterable[Process] = gpu.all_processes() if gpu.instances else gpu.processes
+            if program is not None:
+                holders = with_program(holders, program, gpu.memory_used)
             self.processes = [(process, numbers(process, PROCESS_KEYS)) for process in holders]
 
 
@@ -144,8 +149,8 @@ class WindowBuilder:
         self.start = self.end = 0.0
         self.samples = 0
 
-    def add(self, snapshot: Snapshot) -> None:
-        """Add one snapshot."""
+    def add(self, snapshot: Snapshot, program: Process | None = None) -> None:
+        """Add one snapshot; `program` is what is known of the process that watches its own GPUs."""
         host = HostRow(snapshot.host)
         if not self.samples:
             self.start = snapshot.time
@@ -155,7 +160,7 @@ class WindowBuilder:
             name = gpu.uuid or f"at {at}"
             if name not in self._rows:
                 self._rows[name], self._host[name] = [], []
-            self._rows[name].append(Row(snapshot.time, gpu))
+            self._rows[name].append(Row(snapshot.time, gpu, program))
             self._host[name].append(host)
             self._latest[name] = gpu
 
@@ -174,6 +179,18 @@ class WindowBuilder:
         return [GpuWindow(self._latest[name], rows, self._host[name]) for name, rows in self._rows.items()]
 
 
+def with_program(holders: Iterable[Process], program: Process, used: float | None) -> list[Process]:
+    """Return the processes of a GPU with what the program knows of itself; in a container that hides them, the program alone."""
+    found = list(holders)
+    for at, process in enumerate(found):
+        if process.pid == program.pid:
+            found[at] = Process({**dict(program.items()), **dict(process.items())})
+            return found
+    if not found and used is not None and used >= _HELD:
+        return [Process({**dict(program.items()), "memory_used": used})]
+    return found
+
+
 def windows_of(snapshots: Iterable[Snapshot]) -> WindowBuilder:
     """Collect snapshots into windows."""
     builder = WindowBuilder()
@@ -184,7 +201,7 @@ def windows_of(snapshots: Iterable[Snapshot]) -> WindowBuilder:
 
 def weigh(times: Sequence[float]) -> tuple[float, list[float]]:
     """Return the usual interval and how many seconds each sample stands for; the first stands for one interval."""
-    steps = [max(0.0, later - earlier) for earlier, later in itertools.pairwise(times)]
+    steps = [max(0.0, later - earlier) for earlier, later in pairwise(times)]
     positive = sorted(step for step in steps if step > 0)
     interval = positive[len(positive) // 2] if positive else 1.0
     most = _LONGEST_HOLE * interval

@@ -6,7 +6,7 @@ ended. Everything here returns places of samples; nothing is judged.
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .window import GpuWindow
 
 BUSY_SM = 0.5  # per cent of SM activity from which a sample shows work
-BUSY_UTILIZATION = 3.0  # per cent of utilization from which a sample shows work
+BUSY_UTILIZATION = 2.0  # per cent of utilization from which a sample shows work
 BUSY_LINK = 0.4e9  # bytes per second over PCIe from which a sample shows work
 _HELD = 300 << 20  # bytes in use that show a holder where processes cannot be listed
 _BRIDGE = 3.0  # seconds without a holder that do not end a workload
@@ -60,17 +60,21 @@ def held_spans(gpu: GpuWindow) -> list[tuple[int, int]]:
 
 
 def _held(gpu: GpuWindow) -> list[bool]:
-    if any(row.processes for row in gpu.rows):
-        return [bool(row.processes) for row in gpu.rows]
-    used, busy = gpu.columns["memory_used"], working(gpu)
-    return [busy[at] or (value is not None and value >= _HELD) for at, value in enumerate(used)]
+    """Tell for each sample whether the GPU was held: by its processes, or by its memory where lists of processes have holes."""
+    listed = [bool(row.processes) for row in gpu.rows]
+    used = [value is not None and value >= _HELD for value in gpu.columns["memory_used"]]
+    both = sum(a and b for a, b in zip(listed, used, strict=True))
+    if any(listed) and 2 * both >= sum(used):
+        return listed
+    busy = working(gpu)
+    return [a or b or c for a, b, c in zip(listed, used, busy, strict=True)]
 
 
 def trim(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> tuple[int, int]:
     """Return a held stretch without start-up and end; unchanged when the GPU never worked in it."""
     places = [at for at in range(first, end) if active[at]]
     if not places:
-        return _allocated(gpu, first, end), end
+        return settled(gpu, first, end)
     head, tail = places[0], places[-1]
     inner = _longest_gap(gpu, places)
     if _starts(gpu, first):
@@ -122,21 +126,19 @@ def _later(gpu: GpuWindow, at: int, seconds: float, last: int) -> int:
 def _longest_gap(gpu: GpuWindow, places: Sequence[int]) -> float:
     """Return the longest time between two samples with work."""
     times = [gpu.times[at] for at in places]
-    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
     return max(gaps, default=0.0)
 
 
-def _allocated(gpu: GpuWindow, first: int, end: int) -> int:
-    """Return where the memory of a stretch without work has reached its final size."""
+def settled(gpu: GpuWindow, first: int, end: int) -> tuple[int, int]:
+    """Return the part of a stretch without work in which memory has its usual size: not while it is allocated or freed."""
     used = gpu.columns["memory_used"]
-    final = next((used[at] for at in reversed(range(first, end)) if used[at] is not None), None)
-    if final is None:
-        return first
-    for at in range(first, end):
-        value = used[at]
-        if value is not None and abs(value - final) <= 0.02 * final + (64 << 20):
-            return at
-    return first
+    known = sorted(value for at in range(first, end) if (value := used[at]) is not None)
+    if not known:
+        return first, end
+    usual = 0.9 * known[len(known) // 2]
+    places = [at for at in range(first, end) if (value := used[at]) is not None and value >= usual]
+    return places[0], places[-1] + 1
 
 
 def phases(gpu: GpuWindow, first: int, end: int) -> list[tuple[int, int]]:
@@ -151,7 +153,7 @@ def phases(gpu: GpuWindow, first: int, end: int) -> list[tuple[int, int]]:
         if at - cuts[-1] >= 2 and _differs(before, features[at]) and _differs(before, features[at + 1]):
             cuts.append(at)
     edges = [chunks[cut][0] for cut in cuts] + [end]
-    return list(itertools.pairwise(edges))
+    return list(pairwise(edges))
 
 
 def _chunks(gpu: GpuWindow, first: int, end: int) -> list[tuple[int, int]]:

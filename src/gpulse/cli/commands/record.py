@@ -110,7 +110,9 @@ def _to_history(sampler: Sampler, arguments: Arguments) -> None:
     """Record this machine's history; raise HistoryBusy if another process already does."""
     import os
 
+    from ...analysis.diagnosis.live import LiveDiagnosis
     from ...analysis.watch import MachineWatch
+    from ...present.verdicts import verdict_event
     from ...store.config import config_path, read_config
     from ...store.history import Recorder
 
@@ -118,10 +120,13 @@ def _to_history(sampler: Sampler, arguments: Arguments) -> None:
     recorder = Recorder(arguments.history or None)
     sys.stderr.write(f"gpulse: recording the history of this machine to {recorder.path}; press Ctrl-C to stop.\n")
     told: set[str] = set()
+    live = LiveDiagnosis()
     try:
         with Ending() as ending:
             for snapshot in ending.until_told(_samples(sampler, arguments)):
-                recorder.put(snapshot, watch.observe(snapshot))
+                live.add(snapshot)
+                changed = [verdict_event(verdict, snapshot.time) for verdict in live.changes]
+                recorder.put(snapshot, [*watch.observe(snapshot), *changed])
                 for problem in recorder.problems:
                     if problem.message not in told:
                         told.add(problem.message)

@@ -26,6 +26,13 @@ _RECORDED = (
     *("name", "user", "command", "type", "container", "pod", "job"),
     *("memory_used", "sm_utilization", "cpu_percent"),
 )
+_JUDGED = (
+    "name",
+    "user",
+    "memory_used",
+    "sm_utilization",
+    "cpu_percent",
+)  # what a verdict needs to know of other processes
 
 
 def run(arguments: Arguments) -> int:
@@ -73,7 +80,7 @@ def _watch(arguments: Arguments, pid: int, uuids: list[str] | None, recording: R
         gpus=arguments.gpu or "visible",
         uuids=uuids,
         source=source_name(arguments),
-        processes=("memory_used",) if recording is None else _RECORDED,
+        processes=_JUDGED if recording is None else _RECORDED,
     )
 
     def record(sample: AgentSample) -> None:

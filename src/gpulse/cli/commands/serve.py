@@ -146,7 +146,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
     from ...surfaces.web.server import make_app
 
     token = _token(arguments)
-    exporter = Exporter()
+    exporter = Exporter(lambda: hub.verdicts.latest)
     with ExitStack() as ends:
         alerts = Alerts(rules, _say)
         ends.callback(alerts.close, 1.0)

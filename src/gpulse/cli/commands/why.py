@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
     from ..options import Arguments
@@ -24,20 +25,24 @@ _INTERVAL = 0.25
 
 def run(arguments: Arguments) -> int:
     """Collect samples, diagnose them and print the result."""
-    from ...analysis.diagnosis.judge import judge
-    from ...analysis.diagnosis.window import WindowBuilder
+    from ...analysis.diagnosis.running import RunningDiagnosis
 
     pid = _pid(arguments.pid)
     if arguments.since is not None and (arguments.source or arguments.demo or getattr(arguments, "for") is not None):
         raise UsageError("why: --since cannot be combined with --for, --source or --demo;", "choose one.")
-    builder = WindowBuilder()
+    running = RunningDiagnosis()
     names: dict[int | None, str] = {}
+    users: dict[str | None, set[int]] = {}
     for snapshot in _samples(arguments):
-        builder.add(snapshot)
+        running.add(snapshot)
         names.update({_index(gpu.index): gpu.name or "" for gpu in snapshot.gpus})
-    diagnosis = judge(builder)
+        for gpu in snapshot.gpus if pid is not None else ():
+            users.setdefault(gpu.uuid, set()).update(int(one.pid) for one in gpu.all_processes() if one.pid is not None)
+    if arguments.since is not None:
+        running.note(_events(arguments, names))
+    diagnosis = running.diagnosis()
     if pid is not None:
-        diagnosis = _about(diagnosis, pid)
+        diagnosis = _about(diagnosis, pid, users)
     _print(arguments, diagnosis, names)
     return 0
 
@@ -104,6 +109,19 @@ def _remembered(since: float) -> Iterator[Snapshot]:
         yield from reader.snapshots(now - since, now)
 
 
+def _events(arguments: Arguments, names: dict[int | None, str]) -> Iterator[Event]:
+    """Yield what the history knows of the GPUs that were asked for."""
+    import time
+
+    from ...store.history import HistoryReader
+
+    now = time.time()
+    with HistoryReader(None) as reader:
+        for event in reader.events(now - arguments.since, now):
+            if not arguments.gpu or any(label.isdecimal() and int(label) in names for label in event.gpus):
+                yield event
+
+
 def _chosen(arguments: Arguments, samples: Iterator[Snapshot]) -> Iterator[Snapshot]:
     """Yield samples with only the selected GPUs."""
     from ...model.select import choose_gpus
@@ -130,12 +148,12 @@ def _pid(text: str | None) -> int | None:
     return int(text)
 
 
-def _about(diagnosis: Diagnosis, pid: int) -> Diagnosis:
+def _about(diagnosis: Diagnosis, pid: int, users: dict[str | None, set[int]]) -> Diagnosis:
     """Return the verdicts of the GPUs used by a process or one of its children."""
     from ...model.verdict import Diagnosis
 
     family = _family(pid)
-    found = [one for one in diagnosis if any(holder.pid in family for holder in one.processes)]
+    found = [one for one in diagnosis if users.get(one.uuid, set()) & family]
     if not found:
         raise UsageError(f"why: process {pid} does not use a GPU;", "see `gpulse status --processes`.")
     return Diagnosis(found, diagnosis.start, diagnosis.end, diagnosis.samples)
@@ -161,8 +179,8 @@ def _print(arguments: Arguments, diagnosis: Diagnosis, names: dict[int | None, s
 
         sys.stdout.write(json.dumps(worded(diagnosis).to_plain(), indent=2) + "\n")
         return
+    from ...present.explanation import answer
     from ...present.terminal import size_of, theme_for
-    from ...surfaces.why.view import answer
 
     theme = theme_for(sys.stdout, arguments.color, os.environ)
     lines: Sequence[str] = answer(diagnosis, names, theme, size_of(sys.stdout, os.environ)[0])

@@ -8,14 +8,15 @@ import time
 from ..._version import __version__
 from ...present.exposition import Family, labels, render
 from .counters import Counters
-from .families import PROCESS_WANTED, WANTED, gap_family, gpu_families, host_families
+from .families import PROCESS_WANTED, WANTED, diagnosis_family, gap_family, gpu_families, host_families
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ...model.select import Wanted
     from ...model.snapshot import Snapshot
+    from ...model.verdict import Diagnosis
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -48,7 +49,9 @@ class Exporter:
     Snapshots must include `wanted(...)`, otherwise values appear as missing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, judged: Callable[[], Diagnosis] | None = None) -> None:
+        """Start without samples; `judged` gives the latest diagnosis, for gpulse_diagnosis."""
+        self._judged = judged
         self._lock = threading.Lock()
         self._counters = Counters()
         self._latest: Snapshot | None = None
@@ -82,6 +85,8 @@ class Exporter:
         if snapshot is not None:
             yield from gpu_families(snapshot, self._counters, processes)
             yield from host_families(snapshot, self._counters)
+            if self._judged is not None:
+                yield diagnosis_family(snapshot, self._judged())
             if dcgm:
                 from .dcgm import dcgm_families
 

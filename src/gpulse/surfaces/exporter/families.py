@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ...model.catalog import Gpu, Process
     from ...model.metric import Metric
     from ...model.snapshot import Snapshot
+    from ...model.verdict import Diagnosis
     from .counters import Counters
 
 # Details are not exported: they would add 130 series per GPU.
@@ -110,6 +111,18 @@ def host_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
         (labels([("minutes", minutes)]), load) for minutes, load in zip(_LOADS, snapshot.host.load or (), strict=False)
     ]
     yield Family("gpulse_host_load", "gauge", HOST_METRICS["load"].help, loads)
+
+
+def diagnosis_family(snapshot: Snapshot, diagnosis: Diagnosis) -> Family:
+    """Return the verdict of each GPU over the last minute, as a label of a series that is always 1."""
+    help = "What limits the GPU, judged over the last minute: the verdict is a label, the value always 1."
+    verdicts = {verdict.uuid: verdict for verdict in diagnosis}
+    samples = [
+        (labels([*gpu_labels(gpu, None), ("verdict", verdict.key), ("confidence", verdict.confidence)]), 1)
+        for gpu in snapshot.gpus
+        if gpu.uuid is not None and (verdict := verdicts.get(gpu.uuid)) is not None
+    ]
+    return Family("gpulse_diagnosis", "gauge", help, samples)
 
 
 def gap_family(counters: Counters) -> Family:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ...analysis.cadence import Cadence
+from ...analysis.diagnosis.running import RunningDiagnosis
+from ...analysis.diagnosis.waiting import with_wait
 from ...analysis.energy import Meter
 from ...analysis.events import EventDetector
 from ...analysis.tally import Tally
@@ -60,6 +62,7 @@ class _Account:
         self.missing = 0.0
         self._cadence = Cadence()
         self._detector = EventDetector()
+        self._diagnosis = RunningDiagnosis()
         self._whole = Tally()
         self._phases: dict[str, _Phase] = {}
         self._phase = ""
@@ -77,6 +80,8 @@ class _Account:
         gpus = [(self._label(at, gpu), gpu) for at, gpu in enumerate(snapshot.gpus)]
         self._draw(moment, gpus, late)
         self._note(self._detector.observe(snapshot) if moment.events is None else moment.events)
+        self._diagnosis.add(snapshot)
+        self._diagnosis.note(moment.events or ())
         self.uses.add(gpus, snapshot.time, seconds)
         self._enter(moment, late)
         for tally in self._tallies(moment.phase):
@@ -98,11 +103,12 @@ class _Account:
             )
         start, end = self.first.time, self.last.time
         self._note(self._detector.finish())
+        summary = self._summary()
         return Run(
             name,
             self.first,
             self.last,
-            summary=self._summary(),
+            summary=summary,
             events=[*self._events.values()],
             uses=self.uses.sorted(),
             timeline=self.timeline,
@@ -113,6 +119,7 @@ class _Account:
             missing=self.missing,
             problems=list(self.problems),
             estimated=any(meter.estimate() for meter in self._meters.values()),
+            diagnosis=with_wait(self._diagnosis.diagnosis(), 100 * summary.waited / max(summary.seconds, 1e-9)),
         )
 
     def _summary(self) -> Summary:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...model.codec import time_text
 from ...present.events import event_text
+from ...present.verdicts import worded
 from .comparison import differences
 
 TYPE_CHECKING = False
@@ -27,7 +28,8 @@ def run_to_plain(run: Run) -> dict[str, Any]:
         "energy_estimated": run.estimated,
         "cost": None if run.cost is None else run.cost.to_plain(),
         "summary": run.summary.to_plain(),
-        "verdict": list(run.verdict),
+        "verdict": ["".join(parts) for parts in run.verdict],
+        "diagnosis": worded(run.diagnosis).to_plain(),
         "processes": [_timed(use.to_plain(), "first_seen", "last_seen") for use in run.uses],
         "events": [
             {

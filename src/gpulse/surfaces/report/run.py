@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...analysis.verdict import verdict
+from ...present.verdicts import finding_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ...analysis.summary import Stats, Summary
     from ...model.event import Event
     from ...model.snapshot import Snapshot
+    from ...model.verdict import Diagnosis
     from ...sinks.base import Mark
     from .processes import Use
     from .timeline import Timeline
@@ -21,7 +22,8 @@ class Run:
     """One run. `labels` are the numbers of the GPUs, in the order of `summary.gpus`; `bands` are phases as (from, to, name).
 
     `interval` is the usual time between two samples, `missing` the seconds in which nothing was recorded. `estimated` tells that
-    the energy of some GPU comes from its power, since it has no counter. `verdict` says what limited the run, empty when nobody can tell.
+    the energy of some GPU comes from its power, since it has no counter. `diagnosis` says what limited each GPU,
+    `verdict` the same in sentences, empty when nothing can be told.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Run:
         missing: float,
         problems: Sequence[tuple[str, str]],
         estimated: bool,
+        diagnosis: Diagnosis,
     ) -> None:
         self.name = name
         self.first = first
@@ -57,7 +60,8 @@ class Run:
         self.problems = problems
         self.estimated = estimated
         self.tariff: Tariff | None = None
-        self.verdict = verdict(summary, last.host.cpu_count)
+        self.diagnosis = diagnosis
+        self.verdict = finding_parts(diagnosis)
 
     @property
     def cost(self) -> Cost | None:

@@ -163,6 +163,7 @@ ACTIONS = (
     Action(("f9", "k"), "send a signal", _signal, "kill"),
     Action(("space",), "tag a process", _tag),
     Action(("enter",), "process details", _dialog("details")),
+    Action(("y",), "what limits each GPU, and what to try", _dialog("why"), "why"),
     Action(("tab", "e"), "maximize a panel", _enlarge),
     Action(("H",), "show or hide the host", _panel("host")),
     Action(("C",), "show or hide charts", _panel("charts")),

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 
+from ...analysis.diagnosis.live import LiveDiagnosis
 from ...analysis.events import EventDetector
 from ...model.presets import HOST_CURVES, SCREEN, USERS
 from ...model.select import Wanted
@@ -42,12 +43,21 @@ _IN_DIALOGS = frozenset(
 )  # keys that a dialog takes before the table of keys does
 _EVENTS = 4  # how many of the last events are kept
 _HOST = ("name", "cpu_count", "cpu_per_core", "load", "memory_total", "swap_used", "swap_total", *HOST_CURVES)
+_JUDGED = (
+    "sm_occupancy",
+    "fp32_active",
+    "pcie_rx",
+    "pcie_tx",
+    "clock_sm_max",
+    "power_default_limit",
+)  # for the verdict
+_JUDGED_PROCESS = ("cpu_percent", "tree_cpu_percent", "children", "sm_utilization")
 
 
 def wanted(state: State) -> Wanted:
     """Return what the screen shows now and so needs; a hidden panel costs nothing."""
-    gpu = {*SCREEN, "xid_last", "fan_speed", *(() if "charts" in state.hidden else state.settings.charts)}
-    process = {*USERS, "command", "container", "job", "running_time"}
+    gpu = {*SCREEN, *_JUDGED, "xid_last", "fan_speed", *(() if "charts" in state.hidden else state.settings.charts)}
+    process = {*USERS, "command", "container", "job", "running_time", *_JUDGED_PROCESS}
     if "processes" not in state.hidden:
         process |= {key for key in state.settings.columns if key != "gpu"}
     return Wanted(gpu, process, ("name",) if "host" in state.hidden else _HOST)
@@ -63,6 +73,7 @@ class App:
         self._keyboard = Keyboard()
         self._drawn: Grid | None = None
         self._detector = EventDetector()
+        self._live = LiveDiagnosis()
         self._past: Recall | None = None
         self._wanted = wanted(state)
         self._over = False
@@ -116,9 +127,12 @@ class App:
         if state.live is not None and snapshot.time < state.live.time:  # a recording that was moved back
             state.events, state.past = [], ProcessPast()
             self._detector = EventDetector()
+            self._live = LiveDiagnosis()
         elif state.live is not None and state.back:
             state.back += snapshot.time - state.live.time  # the moment on screen stays the same one
         self._note(self._detector.observe(snapshot))
+        if self._live.add(snapshot):
+            state.diagnosis = self._live.latest
         state.live = snapshot
         state.history.add(snapshot)
         state.past.add(snapshot)

@@ -66,6 +66,10 @@ def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:
         from .panels import signal_menu
 
         signal_menu.paint(grid, area, state)
+    elif state.dialog == "why":
+        from .panels import why
+
+        why.paint(grid, area, state)
     elif state.dialog == "details":
         from .panels import details
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...model.verdict import Diagnosis
 from ...present.theme import Theme
 from .past import ProcessPast
 
@@ -36,9 +37,10 @@ class State:
         self.player: Player | None = None  # the player, if the screen shows a recording
         self.position: Position | None = None  # the position in the recording
         # dialogs and messages
-        self.dialog = ""  # "", help, filter, sort, signal, details, settings
+        self.dialog = ""  # "", help, filter, sort, signal, details, settings, why
         self.enlarged = ""  # "", gpus, charts, processes: the maximized panel
         self.events: list[Event] = []  # the latest events, newest first
+        self.diagnosis = Diagnosis()  # what limits each GPU, judged over the last minute
         self.message = ""  # a message for the user, cleared by the next key
         # the processes
         self.sort = settings.sort

@@ -81,7 +81,7 @@ class Hub:
         self.number = 0
         self.over = False
         self._seen = float("-inf")  # when the latest came, on the clock that cannot be set
-        self._watchers = [*watchers, self.verdicts.add]
+        self._watchers = [*watchers]
         self._failed = failed
         self._told: set[str] = set()
         self._listeners: list[Callable[[], None]] = []
@@ -134,6 +134,9 @@ class Hub:
         for watcher in self._watchers:
             self._guarded(watcher, snapshot)
         events = self.events.observe(snapshot)
+        judged = self._guarded(self.verdicts.add, snapshot) or []
+        self.events.keep(judged)
+        events += judged
         turned = [] if self.alerts is None else self._guarded(self.alerts.add, snapshot) or []
         self.events.keep(alert.event for alert in turned)
         if self._keep is not None:

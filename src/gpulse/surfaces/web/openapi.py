@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _ALWAYS = (400, 401, 405, 413)
 _NUMBER = {"type": "number"}
 _TEXT = {"type": "string"}
+_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _VALUES = {"type": "array", "items": {"type": ["number", "null"]}}
 _TIMES = {"type": "array", "items": _NUMBER}
 
@@ -113,7 +114,9 @@ _SCHEMAS: dict[str, Any] = {
         "driver": {"type": "object", "additionalProperties": _TEXT}, "gpus": _array("Gpu"),
         "errors": {"type": "array", "items": _object({"source": _TEXT, "message": _TEXT, "remedy": _TEXT})},
         "alerts": {"type": "array", "items": {"type": "object"}},
-        "verdicts": {"type": "array", "items": _object({"uuid": _TEXT, "text": _TEXT})},
+        "verdicts": {"type": "array", "items": _object({
+            "uuid": _TEXT, "verdict": _TEXT, "confidence": _TEXT, "level": _TEXT, "short": _TEXT, "text": _TEXT, "evidence": _TEXTS,
+            "advice": _TEXTS, "also": _TEXTS})},
         "server": _object({"version": _TEXT, "started": _NUMBER, "interval": _NUMBER, "commands": {"type": "boolean"},
                            "history": {"type": "boolean"}}),
     }),

@@ -1,47 +1,37 @@
-"""Verdicts: what limits each GPU now, from the last half minute."""
+"""Verdicts: what limits each GPU now, as the page shows it."""
 
 from __future__ import annotations
 
-from ...analysis.summary import Summary
-from ...analysis.tally import Tally
-from ...analysis.verdict import verdict
+from ...analysis.diagnosis.live import LiveDiagnosis
+from ...present.verdicts import QUIET, verdict_event, verdict_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...model.snapshot import Snapshot
+    from typing import Any
 
-_WINDOW = 30.0  # seconds that are judged together; a new judgement comes as often
+    from ...model.event import Event
+    from ...model.snapshot import Snapshot
+    from ...model.verdict import Diagnosis
 
 
 class Verdicts:
-    """Judges window after window. `found` is the last judgement, one sentence an entry; used by the hub's thread, `found` by any."""
+    """Judges the last minute every ten seconds. Fed by the hub's thread; `found` and `latest` may be read by any.
+
+    `found` has one entry for each GPU that is neither idle nor unknown.
+    """
 
     def __init__(self) -> None:
-        self.found: list[dict[str, str]] = []
-        self._tally = Tally()
-        self._seconds = 0.0
-        self._before: float | None = None
+        self.found: list[dict[str, Any]] = []
+        self._live = LiveDiagnosis()
 
-    def add(self, snapshot: Snapshot) -> None:
-        """Take a sample."""
-        before, self._before = self._before, snapshot.time
-        passed = 0.0 if before is None else snapshot.time - before
-        if not 0 < passed < _WINDOW:  # the first, or the machine slept, or its clock was set
-            self._tally, self._seconds = Tally(), 0.0
-            return
-        self._tally.add(snapshot, None, passed)
-        self._seconds += passed
-        if self._seconds >= _WINDOW:
-            self.found = self._judged()
-            self._tally, self._seconds = Tally(), 0.0
+    @property
+    def latest(self) -> Diagnosis:
+        """The last judgement."""
+        return self._live.latest
 
-    def _judged(self) -> list[dict[str, str]]:
-        whole = self._tally.summary("", self._seconds)
-        return [
-            {"uuid": gpu.uuid or "", "text": text}
-            for gpu in whole.gpus
-            for text in verdict(
-                Summary("", self._seconds, samples=whole.samples, steps=0, items=0.0, waited=0.0,
-                        gpus=[gpu], host=whole.host, program={})
-            )
-        ]  # fmt: skip
+    def add(self, snapshot: Snapshot) -> list[Event]:
+        """Take a sample; return an event for each GPU whose verdict has changed."""
+        if not self._live.add(snapshot):
+            return []
+        self.found = [verdict_row(verdict) for verdict in self._live.latest if verdict.key not in QUIET]
+        return [verdict_event(verdict, snapshot.time) for verdict in self._live.changes]

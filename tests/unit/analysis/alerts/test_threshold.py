@@ -92,9 +92,13 @@ class TestThreshold:
 
 
 class TestSettings:
+    def test_the_rule_for_verdicts_is_there_when_asked_for(self) -> None:
+        assert "diagnosis" in [rule.name for rule in rules_from({"diagnosis": {"for": "5m"}})]
+        assert [rule.name for rule in rules_from({"enable": ["diagnosis"]})] == ["diagnosis"]
+
     def test_all_built_in_rules_are_there_by_default(self) -> None:
         names = [rule.name for rule in rules_from({})]
-        assert names == list(BUILT_IN)
+        assert names == [name for name in BUILT_IN if name != "diagnosis"]
         assert set(names) == {
             *("lost", "xid", "ecc", "throttled", "hot", "memory", "leak"),
             *("idle_allocation", "job_finished", "gpu_free"),

@@ -261,11 +261,10 @@ def test_a_driver_that_does_not_answer() -> None:
     assert judged({"state": lambda second: "timeout" if second > 20 else "ok"}).key == "driver_unresponsive"
 
 
-def test_nearly_full_memory_is_told_beside_the_verdict() -> None:
-    assert keys(judged({"memory_used": 137 * GIB, "processes": ({"memory_used": 136 * GIB},)})) == [
-        "healthy",
-        "memory_pressure",
-    ]
+def test_nearly_full_memory_matters_more_than_health_and_less_than_a_limit() -> None:
+    full: dict[str, Any] = {"memory_used": 137 * GIB, "processes": ({"memory_used": 136 * GIB},)}
+    assert keys(judged(full)) == ["memory_pressure", "healthy"]
+    assert keys(judged(full | {"tensor_active": 0, "dram_active": 88})) == ["memory_bandwidth", "memory_pressure"]
     pool = {"memory_used": 137 * GIB, "processes": ({"memory_used": 136 * GIB, "command": "vllm serve x"},)}
     assert keys(judged(pool)) == ["healthy"]
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, Gpu, Host, Process
 from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
@@ -15,6 +16,7 @@ from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.exporter.exporter import Exporter, prefers_openmetrics, wanted
+from tests.unit.analysis.diagnosis import machines
 from tests.unit.snapshots import snapshots
 from tests.unit.surfaces.exporter.pages import WHO, exporter_of, gpu, samples, values, without
 
@@ -226,3 +228,14 @@ def test_everything_that_is_wanted_exists_and_the_demo_has_it() -> None:
     assert {"gpulse_gpu_pcie_rx_bytes_total", "gpulse_gpu_job_info", "gpulse_process_memory_bytes"} <= names
     assert {"gpulse_host_net_rx_bytes_total", "DCGM_FI_DEV_GPU_TEMP", "gpulse_gpu_throttle_seconds_total"} <= names
     sampler.close()
+
+
+def test_the_verdict_of_each_gpu_is_a_label() -> None:
+    taken = machines.samples({"tensor_active": 0, "dram_active": 88}, seconds=20, interval=1.0)
+    exporter = Exporter(lambda: diagnose(taken))
+    exporter.add(taken[-1])
+    lines = [line for line in exporter.text().decode().splitlines() if line.startswith("gpulse_diagnosis")]
+    assert len(lines) == 1
+    assert 'verdict="memory_bandwidth"' in lines[0]
+    assert 'confidence="high"' in lines[0]
+    assert lines[0].endswith(" 1")

@@ -14,8 +14,11 @@ pytest.importorskip("starlette")
 from gpulse.delivery.alerts import Alerts
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
+from gpulse.present.events import event_text
 from gpulse.surfaces.web import wire
 from gpulse.surfaces.web.hub import KEPT, REPLAYED, Hub, wanted
+from tests.unit.analysis.diagnosis.machines import QUIET, samples
+from tests.unit.analysis.diagnosis.machines import START as MACHINE_START
 from tests.unit.scripted import ScriptedDevice, sampler_of
 from tests.unit.surfaces.web.asking import START, hub_of, sample
 
@@ -204,17 +207,20 @@ def test_a_sampler_feeds_it_until_it_is_closed() -> None:
     sampler.close()
 
 
-def test_verdicts_are_given_after_half_a_minute() -> None:
+def test_verdicts_are_given_after_some_seconds_and_their_change_is_an_event() -> None:
     hub = Hub(None, 1.0)
-    idle = sample(0).gpus
-    for number in range(30):
-        hub.add(Snapshot(START + number, idle))
-    assert hub.verdicts.found == []
-    hub.add(Snapshot(START + 30, idle))
-    assert [(entry["uuid"], "idle 100 %" in entry["text"]) for entry in hub.verdicts.found] == [
-        ("GPU-0", True),
-        ("GPU-1", True),
+    for one in samples(
+        {"tensor_active": 0, "dram_active": 88}, QUIET | {"processes": (), "memory_used": 0}, seconds=30, interval=1.0
+    ):
+        hub.add(one)
+        assert bool(hub.verdicts.found) == (one.time >= MACHINE_START + 8)
+    assert [(entry["uuid"], entry["verdict"], entry["level"]) for entry in hub.verdicts.found] == [
+        ("GPU-0", "memory_bandwidth", "warn")
     ]
+    assert hub.verdicts.found[0]["evidence"]
+    assert hub.verdicts.found[0]["advice"]
+    events = [event for event in hub.events.between(0.0, 1e12) if event.kind == "verdict"]
+    assert [event_text(event).split(":")[1].strip() for event in events] == ["Limited by memory bandwidth"]
 
 
 def test_memory_does_not_grow_with_time() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
 
 from ..rule import Rule, found, seen
 
@@ -55,7 +55,7 @@ def _changes(column: Column) -> list[int]:
 
 def _rise(column: Column) -> float:
     known = [value for value in column if value is not None]
-    return sum(max(0.0, later - earlier) for earlier, later in itertools.pairwise(known))
+    return sum(max(0.0, later - earlier) for earlier, later in pairwise(known))
 
 
 def _advice(lost: bool, xids: list[int], errors: float) -> list[str]:

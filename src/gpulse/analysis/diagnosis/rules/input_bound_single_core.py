@@ -39,7 +39,7 @@ def _judge(case: Case) -> Verdict | None:
 def _confidence(load: Load, gaps: float, fill: float | None) -> Confidence:
     if gaps >= 0.5 and fill is not None and fill >= FILL and load.detailed:
         return "high"
-    return "medium" if gaps >= GAPS and load.detailed else "low"
+    return "medium" if load.detailed and (gaps >= GAPS or (fill or 0.0) >= 0.75) else "low"
 
 
 RULE = Rule(

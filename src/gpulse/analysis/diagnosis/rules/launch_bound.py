@@ -17,7 +17,7 @@ SM = 40.0  # per cent
 def _judge(case: Case) -> Verdict | None:
     load = case.load
     busy, cpu, fill, sm = load.busy, load.cpu_main, load.fill, load.mean("sm_active")
-    if busy is None or busy >= BUSY or busy < 2.0 or cpu is None or cpu < CPU or load.idle_share >= GAPS:
+    if busy is None or busy >= BUSY or busy < 1.0 or cpu is None or cpu < CPU or load.idle_share >= GAPS:
         return None
     if fill is not None and (fill >= FILL or (sm or 0.0) >= SM):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
 
 from ..load import holder_of
 from ..rule import Rule, above, found, seen
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from ..rule import Case
     from ..window import Track
 
-BINS = 8  # parts of the workload whose peaks are compared
-RISING = 6  # of the 7 steps between them that must rise
+RISES = 4  # steps by which memory must rise
+EVEN = 2.5  # times the usual pause between two steps that no pause may exceed, the one since the last step included
+LARGEST = 0.5  # of the growth that a single step may bring
+_STEP = 1 << 20  # bytes; smaller changes are noise
 _LEAST = 96 << 20  # bytes of growth below which nothing is said
 _SHORTEST = 6.0  # seconds of samples
 _LOADING = 0.4  # of the growth arriving over PCIe: weights are being loaded
@@ -28,10 +30,18 @@ def _judge(case: Case) -> Verdict | None:
     if load.seconds < _SHORTEST:
         return None
     for track in load.tracks:
-        points = _points(case, track)
-        if (verdict := _grows(case, track, points)) is not None:
+        if (verdict := _grows(case, track, _points(case, track))) is not None:
             return verdict
+    if (
+        len(load.tracks) <= 1 and case.worked
+    ):  # a history keeps only the mean memory of a process, a container hides them
+        return _grows(case, load.main, _used(case))
     return None
+
+
+def _used(case: Case) -> list[tuple[float, float]]:
+    times = case.gpu.times[case.load.first : case.load.end]
+    return [(time, used) for time, used in zip(times, case.load.values("memory_used"), strict=True) if used is not None]
 
 
 def _points(case: Case, track: Track) -> list[tuple[float, float]]:
@@ -43,60 +53,63 @@ def _points(case: Case, track: Track) -> list[tuple[float, float]]:
     ]
 
 
-def _grows(case: Case, track: Track, points: Sequence[tuple[float, float]]) -> Verdict | None:
+def _grows(case: Case, track: Track | None, points: Sequence[tuple[float, float]]) -> Verdict | None:
     if len(points) < 6 or points[-1][0] - points[0][0] < _SHORTEST:
         return None
-    peaks = _peaks(points)
-    rises = [later - earlier for earlier, later in itertools.pairwise(peaks)]
-    grown = points[-1][1] - points[0][1]
-    steady = sum(rise > 0 for rise in rises) >= min(RISING, len(rises)) and min(rises) >= -0.02 * grown
-    if grown < _LEAST or not steady or max(rises) > 0.5 * grown or min(rises[-2:]) <= 0:
+    grown, seconds = points[-1][1] - points[0][1], points[-1][0] - points[0][0]
+    steps = _steps(points, max(_STEP, 0.2 * grown / len(points)))  # a fifth of even growth per sample
+    if grown < max(_LEAST, 0.002 * points[0][1]) or len(steps) < RISES:
         return None
-    seconds = points[-1][0] - points[0][0]
+    fallen = any(later < earlier - 0.02 * grown for (_, earlier), (_, later) in pairwise(points))
+    pause, longest = _pauses(points, steps, case.load.interval)
+    if fallen or longest > EVEN * pause or max(size for _, size in steps) > LARGEST * grown:
+        return None
     rate = grown / seconds
-    if _is_loading(case, rate) or grown < 0.002 * points[0][1]:
+    if _is_loading(case, rate):
         return None
-    slow, fast = _range(rises, seconds / len(rises), rate)
     free = _free(case)
     evidence = [
         above("memory_growth", rate, _LEAST / seconds),
-        above("rising_intervals", float(sum(rise > 0 for rise in rises)), float(min(RISING, len(rises)))),
+        above("rising_steps", float(len(steps)), float(RISES)),
         seen("process_memory", points[-1][1]),
     ]
-    confidence: Confidence = "high" if seconds >= _SURE or (_even(rises) and case.worked) else "medium"
+    confidence: Confidence = "high" if seconds >= _SURE or (len(steps) >= 2 * RISES and case.worked) else "medium"
+    slow, fast = _range(steps, seconds, rate)
     return found(
         case.load,
         "memory_leak",
         confidence,
         evidence,
         advice=RULE.advice,
-        processes=[holder_of(track)],
+        processes=() if track is None else [holder_of(track)],
         rate=rate,
         eta=None if free is None else (free / fast, free / slow),
         held=points[-1][1],
+        grown=grown,
     )
 
 
-def _peaks(points: Sequence[tuple[float, float]]) -> list[float]:
-    """Return the highest value in each of eight equal parts of the time; a part without a sample is left out."""
-    start, length = points[0][0], (points[-1][0] - points[0][0]) / BINS
-    peaks: dict[int, float] = {}
-    for time, value in points:
-        part = min(BINS - 1, int((time - start) / length))
-        peaks[part] = max(value, peaks.get(part, 0.0))
-    return [peaks[part] for part in sorted(peaks)]
+def _steps(points: Sequence[tuple[float, float]], least: float) -> list[tuple[float, float]]:
+    """Return when memory rose by at least so much, and by how much."""
+    return [(time, later - earlier) for (_, earlier), (time, later) in pairwise(points) if later - earlier >= least]
 
 
-def _even(rises: Sequence[float]) -> bool:
-    mean = sum(rises) / len(rises)
-    return all(0.4 * mean <= rise <= 1.8 * mean for rise in rises)
+def _pauses(
+    points: Sequence[tuple[float, float]], steps: Sequence[tuple[float, float]], interval: float
+) -> tuple[float, float]:
+    """Return the usual and the longest time from step to step, the time before the first and after the last included."""
+    times = [points[0][0], *(time for time, _ in steps), points[-1][0]]
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    usual = sorted(pauses[1:-1])[len(pauses[1:-1]) // 2]
+    return max(usual, 2 * interval), max(pauses)
 
 
-def _range(rises: Sequence[float], seconds: float, rate: float) -> tuple[float, float]:
-    """Return the slowest and fastest growth to expect, from the middle of the steps and the mean."""
-    ordered = sorted(rise / seconds for rise in rises)
-    low, high = ordered[len(ordered) // 4], ordered[-1 - len(ordered) // 4]
-    return max(0.5 * rate, min(low, 0.9 * rate)), max(high, 1.1 * rate)
+def _range(steps: Sequence[tuple[float, float]], seconds: float, rate: float) -> tuple[float, float]:
+    """Return the slowest and fastest growth to expect: that of the slower and of the faster half of the time."""
+    middle = steps[0][0] + (steps[-1][0] - steps[0][0]) / 2
+    first = sum(size for time, size in steps if time <= middle)
+    halves = sorted((2 * first / seconds, 2 * (sum(size for _, size in steps) - first) / seconds))
+    return max(0.5 * rate, min(halves[0], 0.9 * rate)), max(halves[1], 1.1 * rate)
 
 
 def _is_loading(case: Case, rate: float) -> bool:
@@ -119,9 +132,10 @@ RULE = Rule(
     _judge,
     needs=("processes", "memory_used"),
     signature=(
-        f"The peaks of a process's memory rise in at least {RISING} of the {BINS - 1} steps between {BINS} "
-        f"equal parts of the workload, still "
-        "in the last two, without a single large jump, and the bytes do not arrive over PCIe as weights do."
+        f"The memory of a process rises in {RISES} steps or more at an even pace (no pause longer than "
+        f"{EVEN:g} times the usual one, up to the "
+        f"end), never falls, no step brings more than {100 * LARGEST:.0f} % of the growth, and the bytes "
+        f"do not arrive over PCIe as weights do."
     ),
     blind=(
         "A caching allocator that still grows in the first minutes (longer sequences, first evaluation) looks the same in a short window; "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
 
 from ..load import holder_of
 from ..rule import Rule, above, found, seen
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..window import Track
 
 FULL = 97.0  # per cent of memory in use at the end of a process
+GROWN = 0.01  # of the whole memory, gained in the last seconds of a process that ends at a full GPU
 STEEP = 0.15  # of the whole memory, gained in steps by a process until its end
 _RECENT = 5.0  # seconds before the end that are looked at
 _LAST_RISE = 3.0  # seconds between the last step and the end
@@ -49,7 +50,8 @@ def _ran_out(case: Case, track: Track) -> Verdict | None:
     full = 100.0 * max((value for value in used if value is not None), default=0.0) / usable
     rise = held[-1][1] - min(value for _, value in held)
     others = [other for other in gpu.tracks.values() if other is not track and other.at[0] <= last <= other.at[-1]]
-    if full < FULL and not (rise >= STEEP * total and _climbs(held)):
+    filled = full >= FULL and rise >= GROWN * total
+    if not filled and not (rise >= STEEP * total and _climbs(held)):
         return None
     evidence = [
         above("memory_percent", full, FULL) if full >= FULL else seen("memory_percent", full),
@@ -59,7 +61,7 @@ def _ran_out(case: Case, track: Track) -> Verdict | None:
     return found(
         load,
         "out_of_memory",
-        "high" if full >= FULL and rise > 0 else "medium",
+        "high" if filled else "medium",
         evidence,
         advice=("smaller_batch", "accumulate", "checkpointing", "expandable_segments") if not others else RULE.advice,
         processes=[holder_of(one) for one in (track, *others)],
@@ -72,7 +74,7 @@ def _climbs(held: list[tuple[float, float]]) -> bool:
     """Tell whether memory rose in large steps up to the end: work that asks for more each time, not a job that ends normally."""
     steps = [
         (time, later - earlier)
-        for (_, earlier), (time, later) in itertools.pairwise(held)
+        for (_, earlier), (time, later) in pairwise(held)
         if later >= 1.2 * earlier and later - earlier >= (256 << 20)
     ]
     return len(steps) >= _RISES and held[-1][0] - steps[-1][0] <= _LAST_RISE
@@ -85,7 +87,8 @@ RULE = Rule(
     _judge,
     needs=("memory_used", "processes"),
     signature=(
-        f"A process vanished from the GPU while {FULL:.0f} % of its memory was in use, or within {_LAST_RISE:.0f} s of the last of several "
+        f"A process vanished from the GPU while {FULL:.0f} % of its memory was in use and still rising, "
+        f"or within {_LAST_RISE:.0f} s of the last of several "
         f"steep rises that together reached {100 * STEEP:.0f} % of the memory."
     ),
     blind=(

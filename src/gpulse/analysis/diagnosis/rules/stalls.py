@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
 
 from ..rule import Rule, above, found, seen
 
@@ -16,6 +16,7 @@ GAP = 0.8  # seconds without any work
 LOST = 0.05  # of the time
 MOST = 0.70  # of the time: beyond, the GPU is starved rather than interrupted
 WORKING = 50.0  # per cent of kernel time between the gaps
+STEADY = 80.0  # per cent of kernel time around a single pause that nothing else explains
 STRETCH = 1.5  # seconds of work between two gaps
 WRITE = 20e6  # bytes per second
 
@@ -23,18 +24,17 @@ WRITE = 20e6  # bytes per second
 def _judge(case: Case) -> Verdict | None:
     load = case.load
     gaps = stall_gaps(load)
-    inner = [gap for gap in gaps if gap[0] > load.first and gap[1] < load.end]
     weights = load.gpu.weights
     lost = sum(sum(weights[first:end]) for first, end in gaps)
     share = lost / load.seconds if load.seconds > 0 else 0.0
-    if not inner or not LOST <= share <= MOST or _between(load, gaps) < WORKING:
+    if not gaps or not LOST <= share <= MOST or _between(load, gaps) < WORKING:
         return None
     stretch = (load.seconds - lost) / max(1, len(gaps))
     if stretch < max(STRETCH, 2 * load.interval):
         return None
     inside, outside = _rates(load, gaps)
     writes = inside >= WRITE and inside >= 2 * outside
-    if len(inner) < 2 and not writes and len(gaps) < 3:
+    if len(gaps) < 2 and not writes and _between(load, gaps) < STEADY:
         return None
     if not writes and _prepares(load, gaps):
         return None
@@ -50,7 +50,7 @@ def _verdict(load: Load, gaps: list[tuple[int, int]], share: float, written: flo
     weights, times = load.gpu.weights, load.gpu.times
     lengths = sorted(sum(weights[first:end]) for first, end in gaps)
     starts = [times[first] for first, _ in gaps]
-    periods = sorted(later - earlier for earlier, later in itertools.pairwise(starts))
+    periods = sorted(later - earlier for earlier, later in pairwise(starts))
     period = periods[len(periods) // 2] if periods else None
     evidence = [
         above("gap_share", 100 * share, 100 * LOST),
@@ -60,7 +60,7 @@ def _verdict(load: Load, gaps: list[tuple[int, int]], share: float, written: flo
         above("write_rate", written, WRITE) if written is not None else None,
     ]
     kind = "checkpoint" if written is not None else "pause"
-    sure: Confidence = "high" if written is not None and len(gaps) >= 2 else "medium"
+    sure: Confidence = "low" if len(gaps) < 2 else "high" if written is not None else "medium"
     advice = ("async_checkpoint", "local_checkpoint", "checkpoint_less") if written is not None else RULE.advice
     return found(load, "stalls", sure, evidence, advice=advice, period=period, kind=kind, lost=share)
 

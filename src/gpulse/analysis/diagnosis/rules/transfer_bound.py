@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 PINNED = 35.0  # per cent of the link: what pinned copies of a third of the time make
 PAGEABLE = 2.0e9  # bytes per second: a fifth of what one core copies out of pageable memory
+SENT = 0.7e9  # bytes per second to the host, where fresh pages make copies slower and nothing else sends much
 STEADY = 0.6  # of the time at more than half of the usual rate
 BUSY = 75.0  # per cent of kernel time above which copies overlap with computing
 _BURST = 0.30  # of the link that copies out of pageable memory do not exceed
@@ -32,13 +33,12 @@ def _judge(case: Case) -> Verdict | None:
     share = None if link is None else 100 * rate / link
     if share is not None and share >= PINNED:
         return _verdict(load, key, rate, share, "pinned", "high")
-    if rate < PAGEABLE or _fed_by_cpus(load) or not _steady(load, key, rate):
+    least = PAGEABLE if key == "pcie_rx" else SENT
+    if rate < least or _fed_by_cpus(load) or not _steady(load, key, rate) or (key == "pcie_tx" and busy >= 30):
         return None
     high = load.high(key) or 0.0
     memory = "pageable" if link is None or high <= _BURST * link else "unknown"
-    return _verdict(
-        load, key, rate, share, memory, "high" if memory == "pageable" and rate >= 2 * PAGEABLE else "medium"
-    )
+    return _verdict(load, key, rate, share, memory, "high" if memory == "pageable" and rate >= 2 * least else "medium")
 
 
 def _steady(load: Load, key: str, rate: float) -> bool:
@@ -53,7 +53,7 @@ def _fed_by_cpus(load: Load) -> bool:
 def _verdict(load: Load, key: str, rate: float, share: float | None, memory: str, sure: Confidence) -> Verdict:
     limit = PINNED if memory == "pinned" else None
     evidence = [
-        above(key, rate, PAGEABLE) if limit is None else seen(key, rate),
+        above(key, rate, PAGEABLE if key == "pcie_rx" else SENT) if limit is None else seen(key, rate),
         above("link_share", share, limit) if limit is not None else seen("link_share", share),
         below("busy", load.busy, BUSY),
         seen("sm_active", load.mean("sm_active")),
@@ -81,7 +81,7 @@ RULE = Rule(
     signature=(
         f"Kernels run less than {BUSY:.0f} % of the time, and one direction of PCIe carries {PINNED:.0f} "
         f"% of the link on average, or steadily more "
-        f"than {PAGEABLE / 1e9:g} GB/s while the CPUs are not saturated by loader workers."
+        f"than {PAGEABLE / 1e9:g} GB/s (to the host: {SENT / 1e9:g} GB/s) while the CPUs are not saturated by loader workers."
     ),
     blind=(
         "Pageable or pinned is an inference: copies out of pageable memory pass one CPU core and stay "

@@ -19,6 +19,7 @@ def _judge(case: Case) -> Verdict | None:
         seen("sm_active", load.mean("sm_active")),
         seen("tensor_active", load.mean("tensor_active")),
         seen("dram_active", load.mean("dram_active")),
+        seen("integer_active", load.mean("integer_active")),
         seen("cpu_main", load.cpu_main),
         seen("power_draw", load.mean("power_draw")),
     ]

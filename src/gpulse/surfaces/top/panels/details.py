@@ -7,6 +7,8 @@ from ....present.cells import MISSING, value_text
 from ....present.line import Line
 from ....present.plot import mini
 from ....present.text import clean, fit, width
+from ....present.verdicts import QUIET, advice, evidence, title
+from ....present.verdicts import style as verdict_style
 from ....sources.secrets import MASK, mask
 from ....units import PERCENT, size_text
 from ..past import KEYS
@@ -79,7 +81,13 @@ def lines(state: State, facts: Facts, columns: int) -> list[Line]:
         words = "no process selected" if state.selected is None else f"process {state.selected} no longer uses a GPU"
         return [Line().add(words, "label")]
     more = facts(state.selected or 0)
-    entries = [*_who(found), *_gpus(found, state), *_known(found[0].process, state), *_facts(more)]
+    entries = [
+        *_who(found),
+        *_gpus(found, state),
+        *_limits(found, state),
+        *_known(found[0].process, state),
+        *_facts(more),
+    ]
     laid: list[Line] = []
     for name, text, style in entries:
         laid += _wrapped(
@@ -134,6 +142,18 @@ def _gpus(found: list[ProcessRow], state: State) -> Iterator[tuple[str, str, str
         yield f"GPU {row.gpu}", "  ".join(words), "memory"
     if len(found) > 1:
         yield "All GPUs", size_text(sum(row.process.memory_used or 0 for row in found), decimal=decimal), "memory"
+
+
+def _limits(found: list[ProcessRow], state: State) -> Iterator[tuple[str, str, str]]:
+    """Return what limits the GPUs of the process: the sentence, the numbers, and what to try."""
+    mine = {str(row.gpu) for row in found}
+    for verdict in state.diagnosis:
+        if str(verdict.index) in mine and verdict.key not in QUIET:
+            yield f"Why GPU {verdict.index}", title(verdict), verdict_style(verdict)
+            for text in evidence(verdict):
+                yield "", text, ""
+            for text in advice(verdict):
+                yield "", f"Try: {text}", "label"
 
 
 def _known(process: Process, state: State) -> Iterator[tuple[str, str, str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ....model.catalog import Gpu
 from ....present.cells import MISSING, severity
 from ....present.text import fit, width
+from ....present.verdicts import QUIET, short
+from ....present.verdicts import style as verdict_style
 from ....present.words import (
     degrees,
     has,
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 _ACTIVITY = (("SM", Gpu.sm_active), ("tensor", Gpu.tensor_active), ("DRAM", Gpu.dram_active))
 _STALE = 3  # intervals after which what is on screen is no longer what is
 _LONGEST_BAR = 24
+_REMARKED = frozenset(
+    {"thermal_throttled", "hw_slowdown", "fault", "orphaned_memory"}
+)  # shown as remarks of the moment
 _NOTES = 11  # cells in which a reason or a name fits, with the space before
 
 
@@ -107,7 +112,7 @@ def _title(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> list[tup
     """Draw number and name at the left, heat and power at the right, a rule between; return the notes that found no room."""
     theme, row, end = state.theme, area.row, area.column + area.columns
     mute = bool(silence(gpu, 0.0)[0])
-    notes = [] if mute else remarks(gpu, clock=False, decimal=state.settings.decimal)
+    notes = [] if mute else [*remarks(gpu, clock=False, decimal=state.settings.decimal), *limit(state, gpu)]
     facts = [] if mute else _facts(gpu, state)
     if old:
         facts = [(old, "warn"), *((text, "faint") for text, _ in facts)]
@@ -128,6 +133,14 @@ def _title(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> list[tup
     for text, style in facts:
         column = grid.put(row, column, text, style, end - column) + 2
     return notes[len(shown) :]
+
+
+def limit(state: State, gpu: Gpu) -> list[tuple[str, str]]:
+    """Return in a few words what limits a GPU; nothing where that is not known, or where a remark says it already."""
+    verdict = None if state.back else next((one for one in state.diagnosis if one.uuid == gpu.uuid), None)
+    if verdict is None or verdict.key in QUIET or verdict.key in _REMARKED:
+        return []
+    return [(short(verdict), verdict_style(verdict))]
 
 
 def _facts(gpu: Gpu, state: State) -> list[tuple[str, str]]:
@@ -239,7 +252,12 @@ def _lines(grid: Grid, area: Area, state: State, across: int, old: str) -> None:
     height = min(height, -(-len(shown) // across))
     places = split(Area(area.row, area.column, area.rows, area.columns), across)
     longest = max(
-        sum(2 + width(text) for text, _ in notes_and_owners(gpu, remarks(gpu), 60, state.theme, state.settings.decimal))
+        sum(
+            2 + width(text)
+            for text, _ in notes_and_owners(
+                gpu, [*remarks(gpu), *limit(state, gpu)], 60, state.theme, state.settings.decimal
+            )
+        )
         for gpu, _ in entries
     )
     names = {short_name(part) for part, _ in entries}
@@ -306,7 +324,7 @@ def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part
     if columns.power:
         text = power(gpu) if columns.power > 5 else power(gpu, limit=False).replace(" ", "")
         column = draw(grid, row, column, f"{text:>{columns.power}}", "calm")
-    notes = remarks(gpu, clock=columns.notes >= 20, decimal=state.settings.decimal)
+    notes = [*remarks(gpu, clock=columns.notes >= 20, decimal=state.settings.decimal), *limit(state, gpu)]
     room = area.column + area.columns - column - 2
     if columns.notes:
         _who(grid, row, column + 2, room, state, notes, gpu)

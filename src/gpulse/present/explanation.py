@@ -1,35 +1,40 @@
-"""The answer on a terminal: per GPU a sentence, the numbers beside their thresholds, what else was seen, and what to try."""
+"""Explanations for a terminal: per GPU a sentence, the numbers beside their thresholds, what else was seen, and what to try."""
 
 from __future__ import annotations
 
-from ...present.figures import figure_name, figure_text, limit_text
-from ...present.line import Line
-from ...present.text import clean, width
-from ...present.verdicts import advice, gpu_name, style, title, who
-from ...units import duration_text
+from ..units import duration_text
+from .figures import figure_name, figure_text, limit_text
+from .line import Line
+from .text import clean, width
+from .verdicts import advice, alike, style, title, who
+from .words import gpus_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...model.verdict import Diagnosis, Evidence, Verdict
-    from ...present.theme import Theme
+    from ..model.verdict import Diagnosis, Evidence, Verdict
+    from .theme import Theme
 
 _MARKS = {"good": ("●", "+"), "warn": ("▲", "!"), "critical": ("■", "X"), "label": ("○", "-")}
 _LABEL = 11  # cells of the column with Evidence, Also, Try
 _INDENT = 2
-_ALIKE = frozenset({"healthy", "idle"})
 
 
 def answer(diagnosis: Diagnosis, names: Mapping[int | None, str], theme: Theme, columns: int) -> list[str]:
     """Return the lines for a diagnosis; `names` are the products by index of the GPU."""
+    return [line.render(theme, columns) for line in explained(diagnosis, names, theme, columns)]
+
+
+def explained(diagnosis: Diagnosis, names: Mapping[int | None, str], theme: Theme, columns: int) -> list[Line]:
+    """Return the same as lines of styled pieces."""
     room = max(40, min(columns, 120))
     if not diagnosis.verdicts:
-        return ["No GPU was seen."]
+        return [Line().add("No GPU was seen.", "label")]
     lines = [_heading(diagnosis)]
-    for group in _groups(diagnosis.verdicts, names):
+    for group in alike(diagnosis.verdicts, names):
         lines += [Line(), *_block(group, names.get(group[0].index, ""), theme, room)]
-    return [line.render(theme, columns) for line in lines]
+    return lines
 
 
 def _heading(diagnosis: Diagnosis) -> Line:
@@ -39,24 +44,11 @@ def _heading(diagnosis: Diagnosis) -> Line:
     return Line().add(text, "label")
 
 
-def _groups(verdicts: Sequence[Verdict], names: Mapping[int | None, str]) -> list[list[Verdict]]:
-    """Put GPUs of one product together that have nothing but the same good verdict."""
-    groups: list[list[Verdict]] = []
-    for verdict in verdicts:
-        last = groups[-1] if groups else None
-        alike = last and verdict.key in _ALIKE and not verdict.also and last[0].key == verdict.key and not last[0].also
-        if last and alike and names.get(last[0].index) == names.get(verdict.index):
-            last.append(verdict)
-        else:
-            groups.append([verdict])
-    return groups
-
-
 def _block(group: Sequence[Verdict], name: str, theme: Theme, room: int) -> list[Line]:
     verdict = group[0]
     look = style(verdict)
     glyph = theme.glyph(*_MARKS.get(look, _MARKS["label"]))
-    heading = Line().add(_numbers(group), "title")
+    heading = Line().add(gpus_text([str(one.index) for one in group if one.index is not None]), "title")
     lines = [heading.add(f"  {clean(name)}", "label") if name else heading]
     for at, text in enumerate(wrapped(title(verdict), room - 4)):
         lines.append(Line().add(f"{glyph} " if at == 0 else "  ", look).add(text, "title"))
@@ -64,15 +56,6 @@ def _block(group: Sequence[Verdict], name: str, theme: Theme, room: int) -> list
     lines += _evidence(verdict.evidence, theme, room)
     lines += _also(verdict, room)
     return lines + _advice(verdict, room)
-
-
-def _numbers(group: Sequence[Verdict]) -> str:
-    if len(group) == 1:
-        return gpu_name(group[0])
-    indexes = [verdict.index for verdict in group if verdict.index is not None]
-    if len(indexes) == len(group) and indexes == list(range(indexes[0], indexes[0] + len(indexes))):
-        return f"GPU {indexes[0]}-{indexes[-1]}"
-    return "GPU " + ", ".join(str(index) for index in indexes)
 
 
 def _subject(verdict: Verdict, said: str) -> Line:

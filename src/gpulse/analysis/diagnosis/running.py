@@ -1,0 +1,200 @@
+"""A diagnosis of any length: samples are judged window by window and never kept, and what was found is added up."""
+
+from __future__ import annotations
+
+from ...model.verdict import Diagnosis, Evidence, Holder, Verdict
+from .window import WindowBuilder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...model.catalog import Process
+    from ...model.event import Event
+    from ...model.snapshot import Snapshot
+
+_SECONDS = 300.0  # of one window
+_SAMPLES = 300  # that a window has at least, where samples are rarer than one a second
+_MOST = 1500  # samples of one window
+_OVERLAP = 8.0  # seconds kept for the next window, so that what happens at its edge is seen
+_NOTHING = frozenset({"idle", "unknown"})
+
+
+def diagnosis_of(snapshots: Iterable[Snapshot]) -> Diagnosis:
+    """Judge every GPU of snapshots given in the order of time, however many there are."""
+    running = RunningDiagnosis()
+    for snapshot in snapshots:
+        running.add(snapshot)
+    return running.diagnosis()
+
+
+class RunningDiagnosis:
+    """Judges samples handed over in the order of time, in bounded memory. For one thread."""
+
+    def __init__(self) -> None:
+        self._builder = WindowBuilder()
+        self._found: dict[str, _Found] = {}
+        self._start: float | None = None
+        self._end = 0.0
+        self._samples = 0
+        self._flushed = False
+
+    def add(self, snapshot: Snapshot, program: Process | None = None) -> None:
+        """Take a snapshot; `program` is what is known of the process that watches its own GPUs."""
+        builder, time = self._builder, snapshot.time
+        if builder.samples and (time < self._end or self._is_full(time)):
+            self._flush(time)
+        self._start = time if self._start is None else self._start
+        self._end = time
+        self._samples += 1
+        self._builder.add(snapshot, program)
+
+    def note(self, events: Iterable[Event]) -> None:
+        """Take events that samples may not show: those of a history whose samples have been averaged."""
+        for event in events:
+            key = _EVENTS.get(event.kind)
+            if key is not None and not event.rule:
+                for uuid, label in zip(event.uuids, event.gpus, strict=False):
+                    self._found.setdefault(uuid, _Found()).note(_verdict_of(event, key, uuid, label))
+
+    def diagnosis(self) -> Diagnosis:
+        """Return what was found until now; more may be added."""
+        from .judge import judge  # the rules take 15 ms to load, which a program that only collects does not pay
+
+        last = judge(self._builder)
+        start = self._end if self._start is None else self._start
+        if not self._flushed and not self._found:
+            return last
+        found = {uuid: one.copy() for uuid, one in self._found.items()}
+        for verdict in last:
+            found.setdefault(verdict.uuid or f"{verdict.index}", _Found()).add(verdict)
+        verdicts = [one.verdict() for one in found.values() if one.parts]
+        verdicts.sort(key=lambda one: (one.index is None, one.index or 0))
+        return Diagnosis(verdicts, start, self._end, self._samples)
+
+    def _is_full(self, time: float) -> bool:
+        builder = self._builder
+        samples = builder.samples
+        return samples >= _MOST or (samples >= _SAMPLES and time - builder.start >= _SECONDS)
+
+    def _flush(self, time: float) -> None:
+        """Judge the window and begin the next one with its last seconds."""
+        from .judge import judge
+
+        for verdict in judge(self._builder):
+            self._found.setdefault(verdict.uuid or f"{verdict.index}", _Found()).add(verdict)
+        self._flushed = True
+        if time < self._end:  # the clock was set back
+            self._builder = WindowBuilder()
+        else:
+            self._builder.drop_before(time - _OVERLAP)
+            self._builder.samples = 0
+
+
+class _Found:
+    """What was found on one GPU: verdicts by key, with the seconds in which each applied."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, tuple[float, Verdict]] = {}
+        self.seconds = 0.0
+
+    def copy(self) -> _Found:
+        other = _Found()
+        other.parts, other.seconds = dict(self.parts), self.seconds
+        return other
+
+    def add(self, verdict: Verdict) -> None:
+        """Add the verdict of a window."""
+        seconds = max(verdict.end - verdict.start, 1e-6)
+        if verdict.key not in _NOTHING:
+            self.seconds += seconds
+        for one in (verdict, *verdict.also):
+            self._put(one.replace(also=()), seconds * one.share)
+
+    def note(self, verdict: Verdict) -> None:
+        """Add what an event tells; samples that tell the same are more precise and stay."""
+        if verdict.key not in self.parts:
+            self.parts[verdict.key] = (0.0, verdict)
+
+    def _put(self, verdict: Verdict, seconds: float) -> None:
+        before = self.parts.get(verdict.key)
+        if before is None:
+            self.parts[verdict.key] = (seconds, verdict)
+            return
+        total, known = before
+        longer = verdict if seconds >= known.end - known.start else known
+        merged = longer.replace(start=min(known.start, verdict.start), end=max(known.end, verdict.end))
+        if verdict.key == "memory_leak":
+            merged = merged.replace(values={**verdict.values, "grown": _grown(known) + _grown(verdict)})
+        self.parts[verdict.key] = (total + seconds, merged)
+
+    def verdict(self) -> Verdict:
+        """Return the ranked verdict of all windows."""
+        from .judge import ranked
+
+        worked = [key for key in self.parts if key not in _NOTHING]
+        total = self.seconds if worked else sum(seconds for seconds, _ in self.parts.values())
+        shares = [
+            verdict.replace(share=min(1.0, seconds / total) if total > 0 else 0.0)
+            for key, (seconds, verdict) in self.parts.items()
+            if key in worked or not worked
+        ]
+        return ranked(shares)
+
+
+def _grown(verdict: Verdict) -> float:
+    value = verdict.values.get("grown")
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+# Which verdict an event is, where the samples themselves may have been averaged away.
+_EVENTS = {
+    "lost": "fault",
+    "xid": "fault",
+    "memory-errors": "fault",
+    "timeout": "driver_unresponsive",
+    "out-of-memory": "out_of_memory",
+}
+
+
+def _verdict_of(event: Event, key: str, uuid: str, label: str) -> Verdict:
+    """Return an event as a verdict, with the evidence the words need."""
+    from .rules import BY_KEY
+
+    until = event.time if event.until is None else event.until
+    seconds = max(0.0, until - event.time)
+    metric = {"lost": "state_lost", "timeout": "state_timeout", "xid": "xid_last", "memory-errors": "ecc_uncorrected"}
+    value = seconds if event.kind in ("lost", "timeout") else event.value
+    numbers = [Evidence(metric.get(event.kind, "process_memory"), value)] if value is not None else []
+    kind = {"lost": "lost", "xid": "xid", "memory-errors": "ecc", "timeout": "recovered"}.get(event.kind, "")
+    process = event.process
+    holders = (
+        []
+        if process is None
+        else [Holder(_whole(process.pid), process.name or "", process.user or "", memory=event.value)]
+    )
+    return Verdict(
+        key,
+        "high" if key != "out_of_memory" else "medium",
+        numbers,
+        advice=BY_KEY[key].advice if key != "fault" else _fault_advice(event.kind),
+        index=int(label) if label.isdecimal() else None,
+        uuid=uuid,
+        processes=holders,
+        start=event.time,
+        end=until,
+        values={
+            "kind": kind,
+            "xid": event.value if event.kind in ("xid", "lost") else None,
+            "end_time": event.until,
+            "start_time": event.time,
+        },
+    )
+
+
+def _fault_advice(kind: str) -> tuple[str, ...]:
+    return {"lost": ("gpu_lost", "kernel_log"), "xid": ("xid", "kernel_log")}.get(kind, ("ecc", "kernel_log"))
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)

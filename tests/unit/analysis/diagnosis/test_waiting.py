@@ -1,0 +1,27 @@
+"""Time that the program says it waited for data."""
+
+from __future__ import annotations
+
+from gpulse.analysis.diagnosis.judge import diagnose
+from gpulse.analysis.diagnosis.waiting import with_wait
+from tests.unit.analysis.diagnosis.machines import samples
+from tests.unit.analysis.diagnosis.test_rules import working
+
+
+def test_it_makes_an_inference_sure() -> None:
+    found = diagnose(samples(working(2.0, 0.5)))
+    sure = with_wait(found, 60.0)[0]
+    assert (sure.key, sure.confidence) == ("input_bound_single_core", "high")
+    assert sure.evidence[0].metric == "data_wait"
+
+
+def test_it_explains_what_nothing_else_does() -> None:
+    idle = {"processes": ({"cpu_percent": 10.0, "tree_cpu_percent": 10.0},)}
+    found = diagnose(samples(working(4.0, 0.5) | idle))
+    assert found[0].key == "underused"
+    assert with_wait(found, 70.0)[0].key == "input_bound_io"
+    assert with_wait(found, 5.0) == found
+
+
+def test_a_healthy_gpu_stays_healthy() -> None:
+    assert with_wait(diagnose(samples({})), 40.0)[0].key == "healthy"
