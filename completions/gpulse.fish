@@ -185,6 +185,7 @@ complete -c gpulse -n '__fish_seen_subcommand_from serve' -l history -x -d 'Hist
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l no-history -d 'Do not record or show a history'
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l processes-metrics -d 'Export per-process series in /metrics (high cardinality)'
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l dcgm-names -d 'Also export DCGM_FI_* names in /metrics, for existing dashboards'
+complete -c gpulse -n '__fish_seen_subcommand_from serve' -l smi-names -d 'Also export nvidia_smi_* names in /metrics, as nvidia_gpu_exporter does'
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l otlp -x -d 'Also push to an OpenTelemetry collector, for example http://host:4318/v1/metrics'
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l access-log -d 'Log every request to standard error'
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l gpu -l id -s i -x -a 'visible' -d 'GPUs to use: index, range (0-3), UUID prefix, PCI bus id, or `visible` for CUDA_VISIBLE_DEVICES (default: all)'
