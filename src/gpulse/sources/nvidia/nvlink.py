@@ -254,6 +254,8 @@ def _number(text: str | None) -> int | None:
 FABRIC_READERS: tuple[Reader, ...] = (
     Reader(("nvlink_states", *_FIELDS), _bind_links),
     Reader(("nvlink_capabilities", "nvlink_remotes"), _bind_capabilities),
+)
+PLACE: tuple[Reader, ...] = (
     Reader(("cpu_affinity", "numa_affinity", "own_numa_node"), _bind_affinity),
     Reader(("topology", "p2p"), _bind_topology),
 )

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...model.catalog import Gpu
+    from ...model.catalog import Gpu, Host
     from ...model.metric import Reading
     from ...model.snapshot import Snapshot
 
@@ -69,6 +69,7 @@ class Counters:
             self._add_gaps(gpu, "")
         for metric in HOST_RATES:
             self._add_rate(HOST, metric.key, snapshot.host, seconds)
+        self._add_ports(snapshot.host, seconds)
         self._add_gaps(snapshot.host, "host.")
 
     def _add_bytes(self, name: str, gpu: Gpu, seconds: float) -> None:
@@ -79,6 +80,11 @@ class Counters:
         rate = reading.get(key)
         if isinstance(rate, (int, float)):
             self.bytes[name, key] = self.bytes.get((name, key), 0.0) + rate * seconds
+
+    def _add_ports(self, host: Host, seconds: float) -> None:
+        for key, rates in (("port_rx", host.port_rx), ("port_tx", host.port_tx)):
+            for port, rate in zip(host.port_names or (), rates or (), strict=False):
+                self.bytes[port, key] = self.bytes.get((port, key), 0.0) + rate * seconds
 
     def _add_reasons(self, name: str, gpu: Gpu, seconds: float) -> None:
         if (reasons := gpu.throttle_reasons) is None:
