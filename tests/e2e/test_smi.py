@@ -371,3 +371,18 @@ def test_the_document_type_names_every_element(lab: Lab) -> None:
     root = ElementTree.fromstring(answer.out)
     assert {element.tag for element in root.iter()} <= declared
     assert smi(lab, BUSY, "--dtd").out.splitlines()[0] == "<!-- nvsmi_device_v13.dtd -->"
+
+
+def test_profiles_are_listed_from_the_smallest_on(lab: Lab) -> None:
+    lines = smi(lab, BUSY, "mig -lgip").out.splitlines()
+    assert lines[2:4] == [
+        "| GPU   Name               ID    Instances   Memory     P2P    SM    DEC   ENC  |",
+        "|                                Free/Total   GiB              CE    JPEG  OFA  |",
+    ]
+    assert [line[6:25].strip() for line in lines[5::3]] == [
+        f"MIG {name}" for name in ("1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb")
+    ]
+    assert lines[-3:-1] == [
+        "|   0  MIG 7g.141gb         0     1/1        140.00     No     132    7     0   |",
+        "|                                                               8     7     1   |",
+    ]
