@@ -123,6 +123,9 @@ def _nothing(failures: list[SourceUnavailable]) -> SourceUnavailable:
     """Say of every vendor why it has no GPU here."""
     if len(failures) == 1:
         return SourceUnavailable(
-            f"{failures[0].message} No card of AMD's or Intel's was found either.", failures[0].remedy
+            f"{failures[0].message} No card of AMD's or Intel's was found either.",
+            failures[0].remedy,
+            failures[0].driver_code,
         )
-    return SourceUnavailable(" ".join(failure.message for failure in failures), failures[0].remedy)
+    message = " ".join(failure.message for failure in failures)
+    return SourceUnavailable(message, failures[0].remedy, failures[0].driver_code)
