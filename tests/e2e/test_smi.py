@@ -303,3 +303,86 @@ def test_a_refusal_names_the_real_program_by_its_path(tmp_path: Path, installed:
     done = subprocess.run(["nvidia-smi", "-pm", "1"], env=env, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 3
     assert f"`{real} -pm 1`" in done.stderr
+
+
+# Links
+
+
+def test_the_matrix_has_every_pair_and_the_network_devices(lab: Lab, tmp_path: Path) -> None:
+    place = tmp_path / "sys/devices"
+    machine = Scenario.load("boards/h100").driver(gpus=2).gpu(1, nvlink__state__3=0)
+    buses = {"0000:10:00.0": "pci0000:00/0000:00:01.0/0000:0f:00.0", "0000:11:00.0": "pci0000:80/0000:80:01.0"}
+    for bus, above in buses.items():
+        (place / above / bus).mkdir(parents=True)
+        link = tmp_path / "sys/bus/pci/devices" / bus
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(place / above / bus)
+    nic = place / "pci0000:00/0000:00:01.0/0000:0e:00.0"
+    nic.mkdir(parents=True)
+    (tmp_path / "sys/class/infiniband/mlx5_0").mkdir(parents=True)
+    (tmp_path / "sys/class/infiniband/mlx5_0/device").symlink_to(nic)
+    answer = smi(lab, machine, "topo -m", GPULSE_ROOT=str(tmp_path))
+    lines = [line.split("\t") for line in answer.out.splitlines()]
+    assert lines[1][:4] == ["GPU0", " X ", "NV17", "PIX"]  # one of the links at the other end is down
+    assert lines[2][:4] == ["GPU1", "NV17", " X ", "NODE"]
+    assert lines[3][:4] == ["NIC0", "PIX", "NODE", " X "]
+    assert "  NIC0: mlx5_0" in answer.out.splitlines()
+
+
+def test_links_that_are_down_and_errors_are_said_by_link(lab: Lab) -> None:
+    machine = Scenario.load("boards/h100").driver(gpus=1).gpu(0, nvlink__state__3=0, nvlink__crc_errors__5=891)
+    lines = smi(lab, machine, "nvlink -s").out.splitlines()
+    assert lines[0] == "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-1111-2222-3333-000000000000)"
+    assert lines[1] == "\t Link 0: 26.562 GB/s"
+    assert lines[4] == "\t Link 3: <inactive>"
+    assert len(lines) == 19
+    errors = smi(lab, machine, "nvlink -e").out.splitlines()
+    assert errors[1:5] == [
+        "\t Link 0: Replay Errors: 0",
+        "\t Link 0: Recovery Errors: 0",
+        "\t Link 0: CRC Errors: 0",
+        "",
+    ]
+    assert "\t Link 5: CRC Errors: 891" in errors
+    (gpu,) = lab.run(machine, "--json").gpus
+    assert (gpu["nvlink_links"], gpu["nvlink_crc_errors"]) == (17, 891)
+    assert gpu["numa_affinity"] is None or gpu["numa_affinity"] >= 0
+    assert gpu["topology"] == []
+
+
+def test_accounted_processes_and_retired_pages_are_listed(lab: Lab) -> None:
+    machine = BUSY.gpu(0, **{"accounting.pids": "445", "accounting.445": '"83 18 1721761792 5000 0"'})
+    out = smi(lab, machine, "--query-accounted-apps=pid,gpu_util,mem_util,max_memory_usage,time --format=csv").out
+    assert out.splitlines()[1:] == ["445, 83 %, 18 %, 1642 MiB, 5000 ms"]
+    pages = (
+        Scenario.load("boards/h100")
+        .driver(gpus=1)
+        .gpu(0, retired__corrected=1, retired__uncorrected=1, retired__pending=0)
+    )
+    out = smi(lab, pages, "--query-retired-pages=retired_pages.address,retired_pages.cause --format=csv,noheader").out
+    assert out.splitlines() == ["0x0000000000100000, Single Bit ECC", "0x0000000000100000, Double Bit ECC"]
+
+
+def test_the_document_type_names_every_element(lab: Lab) -> None:
+    import xml.etree.ElementTree as ElementTree
+
+    answer = smi(lab, MIG, "-q -x --dtd")
+    declared = set(re.findall(r"<!ELEMENT (\w+)", answer.out))
+    root = ElementTree.fromstring(answer.out)
+    assert {element.tag for element in root.iter()} <= declared
+    assert smi(lab, BUSY, "--dtd").out.splitlines()[0] == "<!-- nvsmi_device_v13.dtd -->"
+
+
+def test_profiles_are_listed_from_the_smallest_on(lab: Lab) -> None:
+    lines = smi(lab, BUSY, "mig -lgip").out.splitlines()
+    assert lines[2:4] == [
+        "| GPU   Name               ID    Instances   Memory     P2P    SM    DEC   ENC  |",
+        "|                                Free/Total   GiB              CE    JPEG  OFA  |",
+    ]
+    assert [line[6:25].strip() for line in lines[5::3]] == [
+        f"MIG {name}" for name in ("1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb")
+    ]
+    assert lines[-3:-1] == [
+        "|   0  MIG 7g.141gb         0     1/1        140.00     No     132    7     0   |",
+        "|                                                               8     7     1   |",
+    ]

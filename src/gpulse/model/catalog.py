@@ -71,6 +71,12 @@ class Host(Reading):
     disk_write = Number("Disk write", "Data written to all disks.", unit=BYTES_PER_SECOND, group="io", high=2**50)
     net_rx = Number("Network in", "Data received on all interfaces except loopback.", unit=BYTES_PER_SECOND, group="io", high=2**50)
     net_tx = Number("Network out", "Data sent on all interfaces except loopback.", unit=BYTES_PER_SECOND, group="io", high=2**50)
+    port_names = Words("Ports", "InfiniBand, RoCE and Ethernet ports, as mlx5_0/1 or eth0; the other lists of ports have this order.", kind="state", group="links")
+    port_states = Words("Port states", "State of each port: active, down or another word of the kernel's.", kind="state", group="links")
+    port_speeds = Numbers("Port speeds", "Speed of each port in one direction; 0 for one that is down.", unit=BYTES_PER_SECOND, kind="state", group="links")
+    port_rx = Numbers("Port in", "Received on each port.", unit=BYTES_PER_SECOND, group="links")
+    port_tx = Numbers("Port out", "Sent on each port.", unit=BYTES_PER_SECOND, group="links")
+    port_errors = Numbers("Port errors", "Errors of each port since it came up: symbol, receive and link errors, or dropped and damaged packets.", unit=COUNT, kind="counter", group="links")
 
     def __repr__(self) -> str:
         from .brief import host_brief
@@ -174,6 +180,10 @@ class Gpu(Reading):
     nvlink_recovery_errors = Number("NVLink recovery errors", "Recoveries of all NVLinks since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="links", short="NVLINK RECOVERY", dcgm="DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", high=2**63)
     xgmi_rx = Number("XGMI in", "Data read over all XGMI links, which join AMD GPUs.", unit=BYTES_PER_SECOND, group="links", short="XGMI RX", high=2**44)
     xgmi_tx = Number("XGMI out", "Data written over all XGMI links, which join AMD GPUs.", unit=BYTES_PER_SECOND, group="links", short="XGMI TX", high=2**44)
+    cpu_affinity = Text("CPU affinity", "CPUs that are nearest to the GPU, as 0-15,32-47.", kind="state", cost="static", group="links")
+    numa_affinity = Number("NUMA affinity", "NUMA node of the CPUs that are nearest to the GPU.", kind="state", cost="static", group="links", high=2**16)
+    own_numa_node = Number("GPU NUMA node", "NUMA node that the GPU's own memory is.", kind="state", cost="static", group="links", high=2**16)
+    topology = Words("Topology", "Connection to each other GPU and network device, as GPU1:NV18 or mlx5_0:PXB.", kind="state", cost="static", group="links")
 
     # health and modes
     ecc_corrected = Number("ECC corrected", "Corrected memory errors since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="health", short="ECC CORR", smi=("ecc.errors.corrected.volatile.total",), dcgm="DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", high=2**63)
@@ -367,10 +377,6 @@ class Gpu(Reading):
     retired_pages = Words("Retired pages", "Memory pages no longer used, as cause:address:time.", kind="state", cost="slow", group="details")
     accounting_apps = Words("Accounted processes", "Processes that accounting knows, as pid:utilization:memory utilization:most memory:milliseconds:running.", kind="state", cost="slow", group="details")
     mig_profiles = Words("MIG profiles", "Profiles of GPU instances, as id:name:free:total:MiB:p2p:SMs:copy:decoders:encoders:JPEG:OFA.", kind="state", cost="slow", group="details")
-    cpu_affinity = Text("CPU affinity", "CPUs that are nearest to the GPU, as 0-15,32-47.", kind="state", cost="static", group="details")
-    numa_affinity = Number("NUMA affinity", "NUMA node of the CPUs that are nearest to the GPU.", kind="state", cost="static", group="details", high=2**16)
-    own_numa_node = Number("GPU NUMA node", "NUMA node that the GPU's own memory is.", kind="state", cost="static", group="details", high=2**16)
-    topology = Words("Topology", "Connection to each other GPU and network device, as GPU1:NV18 or mlx5_0:PXB.", kind="state", cost="static", group="details")
     p2p = Words("Peer access", "Peer-to-peer status to each other GPU for read, write, NVLink, atomics and PCIe, as GPU1:OK,OK,OK,OK,OK.", kind="state", cost="static", group="details")
     nvlink_states = Numbers("NVLink states", "Whether each NVLink is up.", kind="state", cost="slow", group="details")
     nvlink_speeds = Numbers("NVLink speeds", "Speed of each NVLink in one direction; 0 for one that is down.", unit=BYTES_PER_SECOND, kind="state", cost="slow", group="details")

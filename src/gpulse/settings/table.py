@@ -33,6 +33,7 @@ _SERVE = (
     Setting("serve", "history", "file or flag", True, "Record a history: true, false, or the file to write", flag="--history, --no-history"),
     Setting("serve", "processes_metrics", "flag", False, "Export per-process series in /metrics (high cardinality)"),
     Setting("serve", "dcgm_names", "flag", False, "Also export DCGM_FI_* names in /metrics, for existing dashboards"),
+    Setting("serve", "smi_names", "flag", False, "Also export nvidia_smi_* names in /metrics, as nvidia_gpu_exporter does"),
     Setting("serve", "otlp", "text", None, "Also push to an OpenTelemetry collector, for example http://host:4318/v1/metrics", example="http://localhost:4318/v1/metrics"),
     Setting("serve", "access_log", "flag", False, "Log every request to standard error"),
 )

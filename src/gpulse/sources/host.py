@@ -1,4 +1,4 @@
-"""Metrics of the host from /proc: CPUs, memory, disks, network."""
+"""Metrics of the host from /proc and /sys: CPUs, memory, disks, network, InfiniBand and Ethernet ports."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from .files import names, read_bytes, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .base import Key
+
+    Port = tuple[str, str, float, int, int, int]  # name, state, speed, received, sent, errors
 
 _CPU = frozenset({"cpu_percent", "cpu_per_core", "iowait"})
 _MEMORY = frozenset({"memory_used", "memory_total", "swap_used", "swap_total"})
 _DISK = frozenset({"disk_read", "disk_write"})
 _NET = frozenset({"net_rx", "net_tx"})
+_PORTS = frozenset({"port_names", "port_states", "port_speeds", "port_rx", "port_tx", "port_errors"})
+_INFINIBAND_ERRORS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_xmit_discards")
+_ETHERNET_ERRORS = ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped")
+_WORD = 4  # bytes that an InfiniBand data counter counts as one
 _APART = 5  # minimum clock ticks of one CPU between two counts for a meaningful rate
 _SECTOR = 512  # /proc/diskstats counts sectors of this size, whatever the disk's own sector size
 
@@ -122,10 +130,61 @@ def _read_network(facts: Facts, root: str) -> None:
     facts.counters["net_tx"] = Counter(sent, at)
 
 
+def _read_ports(facts: Facts, root: str) -> None:
+    at, states, speeds, errors = time.monotonic(), {}, [], []
+    for name, state, speed, received, sent, wrong in (*_infiniband(root), *_ethernet(root)):
+        states[name] = state
+        speeds.append(speed)
+        errors.append(float(wrong))
+        facts.counters[f"port_rx.{name}"] = Counter(received, at)
+        facts.counters[f"port_tx.{name}"] = Counter(sent, at)
+    facts.values["port_names"], facts.values["port_states"] = tuple(states), tuple(states.values())
+    facts.values["port_speeds"], facts.values["port_errors"] = tuple(speeds), tuple(errors)
+    if not states:
+        facts.values["port_rx"] = facts.values["port_tx"] = ()
+
+
+def _infiniband(root: str) -> Iterator[Port]:
+    """Walk the InfiniBand and RoCE ports; one without counters is left out, as is one of a container without rights."""
+    folder = f"{root}/sys/class/infiniband"
+    for device in sorted(names(folder), key=lambda name: (len(name), name)):
+        for number in sorted(names(f"{folder}/{device}/ports")):
+            port = f"{folder}/{device}/ports/{number}"
+            received, sent = (_count(f"{port}/counters/port_{way}_data") for way in ("rcv", "xmit"))
+            if received is None or sent is None:
+                continue
+            state = (read_text(f"{port}/state") or "").rpartition(":")[2].strip().lower() or "unknown"
+            gigabits = (read_text(f"{port}/rate") or "").split()[:1]
+            speed = float(gigabits[0]) * 1e9 / 8 if gigabits and state == "active" else 0.0
+            wrong = sum(_count(f"{port}/counters/{name}") or 0 for name in _INFINIBAND_ERRORS)
+            yield f"{device}/{number}", state, speed, received * _WORD, sent * _WORD, wrong
+
+
+def _ethernet(root: str) -> Iterator[Port]:
+    """Walk the network interfaces that are hardware."""
+    folder = f"{root}/sys/class/net"
+    for name in sorted(names(folder)):
+        place = f"{folder}/{name}"
+        received, sent = (_count(f"{place}/statistics/{way}_bytes") for way in ("rx", "tx"))
+        if not os.path.exists(f"{place}/device") or received is None or sent is None:
+            continue
+        up = (read_text(f"{place}/operstate") or "").strip()
+        megabits = _count(f"{place}/speed")
+        wrong = sum(_count(f"{place}/statistics/{kind}") or 0 for kind in _ETHERNET_ERRORS)
+        yield name, "active" if up == "up" else up or "unknown", (megabits or 0) * 1e6 / 8, received, sent, wrong
+
+
+def _count(path: str) -> int | None:
+    """Read a count; a port that is down says -1 or nothing at all."""
+    text = (read_text(path) or "").strip()
+    return int(text) if text.isdecimal() else None
+
+
 _READERS = (
     (_CPU, _read_cpu),
     (_MEMORY, _read_memory),
     (frozenset({"load"}), _read_load),
     (_DISK, _read_disks),
     (_NET, _read_network),
+    (_PORTS, _read_ports),
 )

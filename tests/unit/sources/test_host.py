@@ -123,3 +123,52 @@ def test_only_what_is_asked_is_read(root: Root) -> None:
 def test_memory_in_bytes_by_the_kernels_own_words(root: Root) -> None:
     assert memory_info(str(root))["MemAvailable"] == 400 * 1024
     assert memory_info("/nowhere") == {}
+
+
+def _port(root: Root, received: int, sent: int) -> None:
+    port = "sys/class/infiniband/mlx5_0/ports/1"
+    root.write(f"{port}/state", "4: ACTIVE\n")
+    root.write(f"{port}/rate", "400 Gb/sec (4X NDR)\n")
+    root.write(f"{port}/counters/port_rcv_data", f"{received}\n")
+    root.write(f"{port}/counters/port_xmit_data", f"{sent}\n")
+    root.write(f"{port}/counters/symbol_error", "3\n")
+    root.write(f"{port}/counters/link_downed", "1\n")
+
+
+def test_infiniband_ports_count_words_of_four_bytes(root: Root) -> None:
+    rates = Rates()
+    _port(root, 0, 0)
+    assert _read(root, rates).gaps["port_rx"] == "pending"
+    rates.next_sample()
+    _port(root, 1 << 40, 0)
+    values = _read(root, rates).values
+    assert values["port_names"] == ("mlx5_0/1",)
+    assert values["port_states"] == ("active",)
+    assert values["port_speeds"] == (50e9,)
+    assert values["port_errors"] == (4.0,)
+    received, sent = values["port_rx"], values["port_tx"]
+    assert isinstance(received, tuple)
+    assert isinstance(received[0], float)
+    assert received[0] > 1e9
+    assert sent == (0,)
+
+
+def test_ethernet_ports_are_hardware_and_a_port_that_is_down_has_no_speed(root: Root) -> None:
+    for name, up, speed in (("eth0", "up", "25000"), ("eth1", "down", "-1"), ("docker0", "up", "10000")):
+        place = f"sys/class/net/{name}"
+        root.write(f"{place}/operstate", f"{up}\n")
+        root.write(f"{place}/speed", f"{speed}\n")
+        for counter in ("rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped"):
+            root.write(f"{place}/statistics/{counter}", "2\n")
+        if name != "docker0":
+            root.write(f"{place}/device/vendor", "0x15b3\n")
+    values = read_host(_ALL, str(root)).values
+    assert values["port_names"] == ("eth0", "eth1")
+    assert values["port_states"] == ("active", "down")
+    assert values["port_speeds"] == (3.125e9, 0.0)
+    assert values["port_errors"] == (8.0, 8.0)
+
+
+def test_a_machine_without_ports_has_none(root: Root) -> None:
+    values = read_host(_ALL, str(root)).values
+    assert values["port_names"] == values["port_rx"] == ()

@@ -141,17 +141,19 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
     from ...delivery.alerts import Alerts
     from ...surfaces.exporter.exporter import Exporter
     from ...surfaces.exporter.exporter import wanted as exported
+    from ...surfaces.exporter.tenants import Tenants
     from ...surfaces.web.hub import Hub, wanted
     from ...surfaces.web.running import Running
     from ...surfaces.web.server import make_app
 
     token = _token(arguments)
-    exporter = Exporter(lambda: hub.verdicts.latest)
+    exporter = Exporter(lambda: hub.verdicts.latest, Tenants() if arguments.dcgm_names else None)
     with ExitStack() as ends:
         alerts = Alerts(rules, _say)
         ends.callback(alerts.close, 1.0)
         asked = wanted(
-            not arguments.no_commands, alerts.wanted | exported(arguments.processes_metrics, arguments.dcgm_names)
+            not arguments.no_commands,
+            alerts.wanted | exported(arguments.processes_metrics, arguments.dcgm_names, arguments.smi_names),
         )
         sampler = open_sampler(arguments, asked)
         ends.callback(sampler.close)
@@ -170,7 +172,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
             keep=recorder.put if recorder else None,
             failed=lambda error: _say(f"sampling failed: {error!r}."),
         )
-        metrics = _metrics(exporter, arguments.processes_metrics, arguments.dcgm_names)
+        metrics = _metrics(exporter, arguments.processes_metrics, arguments.dcgm_names, arguments.smi_names)
         app = make_app(hub, _settings(arguments, place, token), past=past, metrics=metrics)
         running = Running(app, listening, arguments.cert, arguments.key)
         hub.start()
@@ -239,12 +241,12 @@ def _history(arguments: Arguments, ends: Any) -> tuple[Recorder | None, Past | N
     return recorder, past
 
 
-def _metrics(exporter: Any, processes: bool, dcgm: bool) -> Callable[[str], tuple[bytes, str]]:
+def _metrics(exporter: Any, processes: bool, dcgm: bool, smi: bool) -> Callable[[str], tuple[bytes, str]]:
     from ...surfaces.exporter.exporter import OPENMETRICS, TEXT, prefers_openmetrics
 
     def scrape(accept: str) -> tuple[bytes, str]:
         openmetrics = prefers_openmetrics(accept)
-        return exporter.text(openmetrics, processes, dcgm), OPENMETRICS if openmetrics else TEXT
+        return exporter.text(openmetrics, processes, dcgm, smi), OPENMETRICS if openmetrics else TEXT
 
     return scrape
 
@@ -326,6 +328,7 @@ VERB = Verb(
         Option("--no-history", default=False, help="Do not record or show a history"),
         _option("processes_metrics"),
         _option("dcgm_names"),
+        _option("smi_names"),
         _option("otlp", value="URL"),
         _option("access_log"),
         *(GPU, SOURCE, DEMO, HELP),

@@ -84,11 +84,14 @@ def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
 
 
 def _json(arguments: Arguments, sampler: Sampler) -> int:
-    from ...model.codec import to_line
+    if arguments.json == "gpustat":
+        from ...surfaces.status.gpustat import to_gpustat as write
+    else:
+        from ...model.codec import to_line as write
 
     sampler.settle()
     for snapshot in [sampler.read()] if arguments.watch is None else sampler.stream(arguments.watch):
-        sys.stdout.write(to_line(snapshot) + "\n")
+        sys.stdout.write(write(snapshot) + "\n")
         sys.stdout.flush()
     return 0
 
@@ -102,7 +105,8 @@ VERB = Verb(
                help="Show a table of these metrics instead, separated by commas; see `gpulse metrics`"),
         Option("--watch", "-w", value="SECONDS", parse=seconds("--watch", 0.1, 86400), optional=1.0,
                help="Refresh every SECONDS until Ctrl-C (default: 1)"),
-        Option("--json", default=False, help="Print all metrics as one JSON object per sample; with --watch, one line per sample"),
+        Option("--json", value="SHAPE", optional="gpulse", complete=("gpulse", "gpustat"),
+               help="Print all metrics as one JSON object per sample; =gpustat prints what `gpustat --json` does"),
         *COMMON,
     ),
     run,

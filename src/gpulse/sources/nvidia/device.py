@@ -10,7 +10,7 @@ from ..once import once
 from . import gpm, mig
 from .identity import IDENTITY_KEYS, identify
 from .links import Links, has_nvlink
-from .nvlink import NVLINK_TOTALS
+from .nvlink import NVLINK_TOTALS, PLACE
 from .nvml import FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, SUCCESS, UNINITIALIZED, error_name, gap_of
 from .processes import SHARES, ProcessLists
 from .readers import READERS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .events import XidWatch
     from .nvml import Nvml
 
-_USUAL = (*READERS, NVLINK_TOTALS)
+_USUAL = (*READERS, NVLINK_TOTALS, *PLACE)
 _DETAILS = frozenset(key for key, metric in GPU_METRICS.items() if metric.group == "details")
 # Every GPU metric that this source can provide; used by `gpulse metrics` and by a test.
 KEYS = (

@@ -8,6 +8,7 @@ from ctypes import byref, c_uint, c_ulong, c_void_p
 from ..files import names, read_text
 from .calls import Reader, absent, settle
 from .nvml import NOT_SUPPORTED, SUCCESS, gap_of
+from .sleep import power_states
 from .structures import FieldValue, PciInfo
 
 TYPE_CHECKING = False
@@ -145,6 +146,9 @@ def _bind_affinity(nvml: Nvml, handle: Any) -> Bound:
 
 def _bind_topology(nvml: Nvml, handle: Any) -> Bound:
     def read(facts: Facts) -> int:
+        if any(power_states(_root()).values()):  # looking at a GPU that sleeps would wake it
+            facts.gaps.update({"topology": "asleep", "p2p": "asleep"})
+            return SUCCESS
         ways, peers = [], []
         for index, other in _others(nvml, handle):
             ways.append(f"GPU{index}:{_way(nvml, handle, other)}")
@@ -254,6 +258,8 @@ def _number(text: str | None) -> int | None:
 FABRIC_READERS: tuple[Reader, ...] = (
     Reader(("nvlink_states", *_FIELDS), _bind_links),
     Reader(("nvlink_capabilities", "nvlink_remotes"), _bind_capabilities),
+)
+PLACE: tuple[Reader, ...] = (
     Reader(("cpu_affinity", "numa_affinity", "own_numa_node"), _bind_affinity),
     Reader(("topology", "p2p"), _bind_topology),
 )

@@ -42,7 +42,14 @@ class SimulatedDevice(Device):
         self._stage = stage
         self._scene = stage.scenes[index]
         self._seed = stage.seed * 8191 + index
-        self._constants = {**CONSTANTS, "remapped_rows": 3 if index == 2 else 0}
+        near = index * 2 // len(_BUSES)
+        self._constants = {
+            **CONSTANTS,
+            "remapped_rows": 3 if index == 2 else 0,
+            "cpu_affinity": ("0-55,112-167", "56-111,168-223")[near],
+            "numa_affinity": near,
+            "topology": tuple(f"GPU{other}:NV18" for other in range(len(_BUSES)) if other != index),
+        }
         name = digits(self._seed, 1, 32)
         self.identity = {
             "index": index,

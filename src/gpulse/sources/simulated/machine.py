@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 _CORES = 96
 _STRIDE = 37  # coprime to the number of cores: spreads the load over the cores as the kernel would
 _SYSTEM_MEMORY = 31 * GIB
-_CONSTANTS: dict[str, Value] = {"memory_total": 1024 * GIB, "swap_used": 0, "swap_total": 8 * GIB}
+_CONSTANTS: dict[str, Value] = {
+    "port_names": ("eth0",),
+    "port_states": ("active",),
+    "port_speeds": (3.125e9,),
+    "port_errors": (0.0,),
+    "memory_total": 1024 * GIB,
+    "swap_used": 0,
+    "swap_total": 8 * GIB,
+}
 
 _PROCESS_READERS: dict[str, Callable[[Worker, float, float], Value]] = {
     "name": lambda worker, age, noise: worker.name,
@@ -49,9 +57,17 @@ class SimulatedMachine(Machine):
             "memory_used": self._memory,
             "disk_read": lambda elapsed: round(self._disk(40e6, 0.11, lambda rhythm: rhythm.rx, elapsed)),
             "disk_write": lambda elapsed: round(self._disk(4e6, 0.35, lambda rhythm: rhythm.tx, elapsed)),
-            "net_rx": lambda elapsed: round(2.6e6 * (1.0 + 0.3 * self._noise(2, elapsed))),
-            "net_tx": lambda elapsed: round(7.9e6 * (1.0 + 0.3 * self._noise(3, elapsed))),
+            "net_rx": self._received,
+            "net_tx": self._sent,
+            "port_rx": lambda elapsed: (float(self._received(elapsed)),),
+            "port_tx": lambda elapsed: (float(self._sent(elapsed)),),
         }
+
+    def _received(self, elapsed: float) -> int:
+        return round(2.6e6 * (1.0 + 0.3 * self._noise(2, elapsed)))
+
+    def _sent(self, elapsed: float) -> int:
+        return round(7.9e6 * (1.0 + 0.3 * self._noise(3, elapsed)))
 
     def host(self, keys: Key) -> Facts:
         elapsed = self._stage.elapsed()

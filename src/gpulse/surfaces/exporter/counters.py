@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from ...model.catalog import GPU_METRICS, HOST_METRICS
+from ...model.metric import Number
 from ...units import BYTES_PER_SECOND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...model.catalog import Gpu
+    from ...model.catalog import Gpu, Host
     from ...model.metric import Reading
     from ...model.snapshot import Snapshot
 
 HOST = "host"
-GPU_RATES = tuple(metric for metric in GPU_METRICS.values() if metric.unit is BYTES_PER_SECOND)
-HOST_RATES = tuple(metric for metric in HOST_METRICS.values() if metric.unit is BYTES_PER_SECOND)
+GPU_RATES = tuple(
+    metric for metric in GPU_METRICS.values() if metric.unit is BYTES_PER_SECOND and isinstance(metric, Number)
+)
+HOST_RATES = tuple(
+    metric for metric in HOST_METRICS.values() if metric.unit is BYTES_PER_SECOND and isinstance(metric, Number)
+)
 _LONGEST = (
     60.0  # with more seconds between samples, the machine slept or its clock was set, and the interval is unknown
 )
@@ -45,6 +50,8 @@ class Counters:
         self.throttled: dict[str, dict[str, float]] = {}
         self.xids: dict[str, dict[int, int]] = {}
         self.gaps: dict[tuple[str, str], int] = {}
+        self.throttlings: dict[str, dict[str, int]] = {}  # how often each reason began
+        self._reasons: dict[str, frozenset[str]] = {}
         self._time: float | None = None
         self._before = 0.0
         self._last_xid: dict[str, float] = {}
@@ -62,6 +69,7 @@ class Counters:
             self._add_gaps(gpu, "")
         for metric in HOST_RATES:
             self._add_rate(HOST, metric.key, snapshot.host, seconds)
+        self._add_ports(snapshot.host, seconds)
         self._add_gaps(snapshot.host, "host.")
 
     def _add_bytes(self, name: str, gpu: Gpu, seconds: float) -> None:
@@ -73,6 +81,11 @@ class Counters:
         if isinstance(rate, (int, float)):
             self.bytes[name, key] = self.bytes.get((name, key), 0.0) + rate * seconds
 
+    def _add_ports(self, host: Host, seconds: float) -> None:
+        for key, rates in (("port_rx", host.port_rx), ("port_tx", host.port_tx)):
+            for port, rate in zip(host.port_names or (), rates or (), strict=False):
+                self.bytes[port, key] = self.bytes.get((port, key), 0.0) + rate * seconds
+
     def _add_reasons(self, name: str, gpu: Gpu, seconds: float) -> None:
         if (reasons := gpu.throttle_reasons) is None:
             return
@@ -81,6 +94,14 @@ class Counters:
             sums = self.throttled[name] = dict.fromkeys(gpu.throttle_reasons_supported or (), 0.0)
         for reason in reasons:
             sums[reason] = sums.get(reason, 0.0) + seconds
+        before, self._reasons[name] = self._reasons.get(name, frozenset()), frozenset(reasons)
+        begun = self.throttlings.setdefault(name, dict.fromkeys(sums, 0))
+        for reason in self._reasons[name] - before:
+            begun[reason] = begun.get(reason, 0) + 1
+
+    def last_xid(self, name: str) -> float | None:
+        """Return the last XID of a GPU, also of one that is gone."""
+        return self._last_xid.get(name)
 
     def _add_xid(self, name: str, gpu: Gpu) -> None:
         code = gpu.xid_last

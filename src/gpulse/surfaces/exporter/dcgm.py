@@ -10,6 +10,7 @@ from ...model.select import Wanted
 from ...present.exposition import DOWN, Family, labels
 from ...units import BYTES, JOULE, PERCENT
 from .counters import owners
+from .tenants import tenant_labels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ...model.metric import Metric
     from ...model.snapshot import Snapshot
     from .counters import Counters
+    from .tenants import Tenants
 
 # Keys whose catalog line has another DCGM field, or none because only this module exports them.
 _ALSO = {
@@ -30,6 +32,8 @@ _ALSO = {
     "retired_pages_corrected": "DCGM_FI_DEV_RETIRED_SBE",
     "retired_pages_uncorrected": "DCGM_FI_DEV_RETIRED_DBE",
     "retired_pages_pending": "DCGM_FI_DEV_RETIRED_PENDING",
+    "remapped_rows_pending": "DCGM_FI_DEV_ROW_REMAP_PENDING",
+    "power_limit_requested": "DCGM_FI_DEV_POWER_MGMT_LIMIT",
 }
 _APART = {"remapped_rows", "xid_last", "throttle_reasons"}
 FIELDS = {
@@ -43,36 +47,114 @@ _VIOLATIONS = {
     "DCGM_FI_DEV_THERMAL_VIOLATION": ("sw_thermal_slowdown", "hw_thermal_slowdown"),
     "DCGM_FI_DEV_SYNC_BOOST_VIOLATION": ("sync_boost",),
 }
+# Totals that grow, by the rates they add up and the bytes of DCGM's unit.
+_TOTALS: dict[str, tuple[tuple[str, ...], int, str]] = {
+    "DCGM_FI_DEV_PCIE_TX_THROUGHPUT": (("pcie_tx",), 1000, "Data sent over PCIe, in KB."),
+    "DCGM_FI_DEV_PCIE_RX_THROUGHPUT": (("pcie_rx",), 1000, "Data received over PCIe, in KB."),
+    "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL": (("nvlink_rx", "nvlink_tx"), 10**6, "Data moved over all NVLinks, in MB."),
+}
+_REASON_FIELDS = ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS")
 DCGM_WANTED = Wanted(
-    gpu=(*FIELDS, "xid_last", "throttle_reasons", "name", "uuid", "index", "pci_bus_id", "driver_version"),
+    gpu=(
+        *FIELDS,
+        *(key for keys, *_ in _TOTALS.values() for key in keys),
+        *("xid_last", "throttle_reasons", "virtualization_mode", "recovery_action"),
+        *("name", "uuid", "index", "pci_bus_id", "driver_version"),
+    ),
+    process=("pid", "container", "pod", "memory_used"),
     host=("name",),
 )
 
 
-def dcgm_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
-    """Yield the fields that dcgm-exporter exports by default or on request, as far as gpulse knows them."""
-    told = [
-        (name, gpu, _labels(gpu, whole, snapshot))
-        for name, gpu, whole in owners(snapshot)
-        if (whole or gpu).state not in DOWN
-    ]
-    there = list({text: (name, gpu, text) for name, gpu, text in told}.values())
-    gpus = [(gpu, text) for _, gpu, text in there]
+class _Card:
+    """A GPU or MIG instance: the name its counters have, itself, the GPU it is part of, and its labels."""
+
+    __slots__ = ("gpu", "name", "text", "whole")
+
+    def __init__(self, name: str, gpu: Gpu, whole: Gpu | None, text: str) -> None:
+        self.name = name
+        self.gpu = gpu
+        self.whole = whole
+        self.text = text
+
+
+def dcgm_families(snapshot: Snapshot, counters: Counters, tenants: Tenants | None = None) -> Iterator[Family]:
+    """Yield the fields that dcgm-exporter has by default, and those it has on request, as far as gpulse knows them.
+
+    `tenants` says which pod was given which GPU; without it the processes' own cgroups do.
+    """
+    known = {
+        name: _Card(name, gpu, whole, _labels(gpu, whole, snapshot, tenants)) for name, gpu, whole in owners(snapshot)
+    }
+    cards = list({card.text: card for card in known.values()}.values())
+    there = [card for card in cards if (card.whole or card.gpu).state not in DOWN]
     for key, field in FIELDS.items():
         metric = GPU_METRICS[key]
-        yield Family(field, "counter" if metric.kind == "counter" else "gauge", metric.help, _samples(metric, gpus))
-    xids = [(text, _xid(gpu)) for gpu, text in gpus]
+        told = [(card.gpu, card.text) for card in _once(there, key)]
+        yield Family(field, "counter" if metric.kind == "counter" else "gauge", metric.help, _samples(metric, told))
+    yield from _xids(cards, counters)
+    whole = [card for card in there if card.whole is None]
+    yield from _reasons([(card.gpu, card.text) for card in whole])
+    yield from _grown(whole, counters)
+    licenses = [(card.text, 0.0) for card in whole if card.gpu.virtualization_mode not in (None, "vgpu")]
+    yield Family(
+        "DCGM_FI_DEV_VGPU_LICENSE_STATUS", "gauge", "Whether a vGPU has its license; 0 on what is none.", licenses
+    )
+    health = [(card.text, _health(card.gpu)) for card in cards if card.whole is None]
+    yield Family("DCGM_EXP_GPU_HEALTH_STATUS", "gauge", "0 healthy, 10 warning, 20 failed.", health)
+
+
+def _once(cards: list[_Card], key: str) -> list[_Card]:
+    """Return who says a metric: a divided GPU only where its instances do not, or a sum would count it twice."""
+    said = {id(card.whole) for card in cards if card.whole is not None and card.gpu.get(key) is not None}
+    return [card for card in cards if id(card.gpu) not in said]
+
+
+def _xids(cards: list[_Card], counters: Counters) -> Iterator[Family]:
+    """Yield the last code of each GPU, also of one that fell off the bus, and how often each code was seen."""
+    last, seen = [], []
+    for card in cards:
+        if card.whole is None:
+            code = counters.last_xid(card.name)
+            if code is None and card.gpu.gap("xid_last") in ("pending", "lost"):
+                code = 0.0
+            last += [(card.text, code)] if code is not None else []
+            for number, count in counters.xids.get(card.name, {}).items():
+                seen.append((f'{card.text[:-1]},xid="{number}"}}', float(count)))
     help = "Code of the last XID error; 0 if there was none while gpulse was running."
-    yield Family("DCGM_FI_DEV_XID_ERRORS", "gauge", help, [(text, code) for text, code in xids if code is not None])
-    yield _reasons(gpus)
-    for field, reasons in _VIOLATIONS.items():
-        seconds = [(text, counters.throttled.get(name), gpu) for name, gpu, text in there]
-        samples = [
-            (text, round(1e9 * sum(sums.get(reason, 0.0) for reason in reasons)))
-            for text, sums, gpu in seconds
-            if sums is not None and gpu.throttle_reasons is not None
+    yield Family("DCGM_FI_DEV_XID_ERRORS", "gauge", help, last)
+    yield Family("DCGM_EXP_XID_ERRORS_COUNT", "gauge", "XID errors seen while gpulse watched, by code.", seen)
+
+
+def _grown(cards: list[_Card], counters: Counters) -> Iterator[Family]:
+    for field, (keys, unit, help) in _TOTALS.items():
+        moved = [
+            (card.text, float(sum(counters.bytes.get((card.name, key), 0.0) for key in keys) // unit))
+            for card in cards
+            if all(card.gpu.get(key) is not None for key in keys)
         ]
-        yield Family(field, "counter", "Time throttled for this reason, in nanoseconds.", samples)
+        yield Family(field, "counter", help, moved)
+    slowed = [(card, counters.throttled.get(card.name)) for card in cards if card.gpu.throttle_reasons is not None]
+    for field, reasons in _VIOLATIONS.items():
+        times = [
+            (card.text, round(1e9 * sum(sums.get(reason, 0.0) for reason in reasons)))
+            for card, sums in slowed
+            if sums is not None
+        ]
+        yield Family(field, "counter", "Time throttled for this reason, in nanoseconds.", times)
+    begun = [
+        (f'{card.text[:-1]},clock_event="{reason}"}}', float(count))
+        for card in cards
+        for reason, count in counters.throttlings.get(card.name, {}).items()
+    ]
+    yield Family("DCGM_EXP_CLOCK_EVENTS_COUNT", "gauge", "How often clocks were lowered, by reason.", begun)
+
+
+def _health(gpu: Gpu) -> float:
+    if gpu.state in DOWN or gpu.get("remapped_rows_failed"):
+        return 20.0
+    needed = gpu.recovery_action not in (None, "none") or gpu.get("remapped_rows_pending")
+    return 10.0 if needed or gpu.get("retired_pages_pending") else 0.0
 
 
 def _samples(metric: Metric, gpus: list[tuple[Gpu, str]]) -> list[tuple[str, float]]:
@@ -93,11 +175,7 @@ def _samples(metric: Metric, gpus: list[tuple[Gpu, str]]) -> list[tuple[str, flo
     ]
 
 
-def _xid(gpu: Gpu) -> float | None:
-    return 0.0 if gpu.gap("xid_last") == "pending" else gpu.xid_last
-
-
-def _reasons(gpus: list[tuple[Gpu, str]]) -> Family:
+def _reasons(gpus: list[tuple[Gpu, str]]) -> Iterator[Family]:
     from ...sources.nvidia.readers import THROTTLE_WORDS
 
     bits = {word: bit for bit, word in THROTTLE_WORDS.items()}
@@ -106,11 +184,11 @@ def _reasons(gpus: list[tuple[Gpu, str]]) -> Family:
         for words, text in ((gpu.throttle_reasons, text) for gpu, text in gpus)
         if words is not None
     ]
-    field, help = GPU_METRICS["throttle_reasons"].dcgm, "Throttle reasons as a bit mask."
-    return Family(field, "gauge", help, samples)
+    for field in _REASON_FIELDS:
+        yield Family(field, "gauge", "Throttle reasons as a bit mask.", samples)
 
 
-def _labels(gpu: Gpu, whole: Gpu | None, snapshot: Snapshot) -> str:
+def _labels(gpu: Gpu, whole: Gpu | None, snapshot: Snapshot, tenants: Tenants | None) -> str:
     card = whole or gpu
     number = None if card.index is None else f"{card.index:.0f}"
     host = snapshot.host.name or os.uname().nodename
@@ -128,5 +206,6 @@ def _labels(gpu: Gpu, whole: Gpu | None, snapshot: Snapshot) -> str:
             *instance,
             *(("Hostname", host), ("hostname", host)),  # renamed in 2026: dashboards use either name
             ("DCGM_FI_DRIVER_VERSION", card.driver_version or snapshot.driver.get("version")),
+            *tenant_labels(gpu, whole, tenants),
         ]
     )

@@ -17,18 +17,23 @@ if TYPE_CHECKING:
     from ...model.select import Wanted
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
+    from .tenants import Tenants
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-def wanted(processes: bool = False, dcgm: bool = False) -> Wanted:
+def wanted(processes: bool = False, dcgm: bool = False, smi: bool = False) -> Wanted:
     """Return the metrics to sample for a page with these parts."""
     asked = WANTED | PROCESS_WANTED if processes else WANTED
     if dcgm:
         from .dcgm import DCGM_WANTED
 
         asked |= DCGM_WANTED
+    if smi:
+        from .smi_names import SMI_WANTED
+
+        asked |= SMI_WANTED
     return asked
 
 
@@ -49,37 +54,42 @@ class Exporter:
     Snapshots must include `wanted(...)`, otherwise values appear as missing.
     """
 
-    def __init__(self, judged: Callable[[], Diagnosis] | None = None) -> None:
-        """Start without samples; `judged` gives the latest diagnosis, for gpulse_diagnosis."""
+    def __init__(self, judged: Callable[[], Diagnosis] | None = None, tenants: Tenants | None = None) -> None:
+        """Start without samples; `judged` gives the latest diagnosis, `tenants` which Kubernetes pod has which GPU."""
         self._judged = judged
         self._lock = threading.Lock()
         self._counters = Counters()
         self._latest: Snapshot | None = None
         self._sampling: float | None = None
         self._made: float | None = None
-        self._pages: dict[tuple[bool, bool, bool], bytes] = {}
+        self._pages: dict[tuple[bool, bool, bool, bool], bytes] = {}
+        self._tenants = tenants
 
     def add(self, snapshot: Snapshot, seconds: float | None = None) -> None:
         """Add the next sample; `seconds` is its duration, if known."""
+        if self._tenants is not None:
+            self._tenants.refresh()
         with self._lock:
             self._counters.add(snapshot)
             self._latest = snapshot
             self._sampling = seconds
             self._pages.clear()
 
-    def text(self, openmetrics: bool = False, processes: bool = False, dcgm: bool = False) -> bytes:
-        """Return the page of the last sample as TEXT or OPENMETRICS, optionally with per-process series and DCGM's names."""
-        asked = openmetrics, processes, dcgm
+    def text(self, openmetrics: bool = False, processes: bool = False, dcgm: bool = False, smi: bool = False) -> bytes:
+        """Return the page of the last sample as TEXT or OPENMETRICS, optionally with per-process series and other tools' names."""
+        asked = openmetrics, processes, dcgm, smi
         with self._lock:
             page = self._pages.get(asked)
             if page is None:
                 start = time.perf_counter()
-                page = "".join(f"{line}\n" for line in render(self._families(processes, dcgm), openmetrics)).encode()
+                page = "".join(
+                    f"{line}\n" for line in render(self._families(processes, dcgm, smi), openmetrics)
+                ).encode()
                 self._pages[asked] = page
                 self._made = time.perf_counter() - start
         return page
 
-    def _families(self, processes: bool, dcgm: bool) -> Iterator[Family]:
+    def _families(self, processes: bool, dcgm: bool, smi: bool) -> Iterator[Family]:
         yield from self._own()
         snapshot = self._latest
         if snapshot is not None:
@@ -90,7 +100,11 @@ class Exporter:
             if dcgm:
                 from .dcgm import dcgm_families
 
-                yield from dcgm_families(snapshot, self._counters)
+                yield from dcgm_families(snapshot, self._counters, self._tenants)
+            if smi:
+                from .smi_names import smi_families
+
+                yield from smi_families(snapshot)
         yield gap_family(self._counters)
 
     def _own(self) -> Iterator[Family]:

@@ -47,6 +47,7 @@ PROCESS_SERIES = {
     },
 }
 _LOADS = ("1", "5", "15")
+PORTS = ("port_names", "port_states", "port_speeds", "port_rx", "port_tx", "port_errors")
 _OWNER = ("user", "job", "container", "pod")
 WANTED = Wanted(
     gpu=(
@@ -55,7 +56,7 @@ WANTED = Wanted(
         *("throttle_reasons", "throttle_reasons_supported", "xid_last"),
     ),
     process=("pid", *_OWNER, "memory_used"),
-    host=("name", "load", *(metric.key for metric in (*HOST_SERIES, *HOST_RATES))),
+    host=("name", "load", *PORTS, *(metric.key for metric in (*HOST_SERIES, *HOST_RATES))),
 )
 PROCESS_WANTED = Wanted(process=("pid", "name", *(metric.key for metric in PROCESS_SERIES.values())))
 
@@ -111,6 +112,28 @@ def host_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
         (labels([("minutes", minutes)]), load) for minutes, load in zip(_LOADS, snapshot.host.load or (), strict=False)
     ]
     yield Family("gpulse_host_load", "gauge", HOST_METRICS["load"].help, loads)
+    yield from _ports(snapshot, counters)
+
+
+def _ports(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
+    """Yield the InfiniBand, RoCE and Ethernet ports."""
+    host = snapshot.host
+    names = [(name, labels([("port", name)])) for name in host.port_names or ()]
+    for key, name in (("port_rx", "receive"), ("port_tx", "transmit")):
+        moved = [(text, round(counters.bytes[port, key])) for port, text in names if (port, key) in counters.bytes]
+        yield Family(f"gpulse_host_port_{name}_bytes_total", "counter", HOST_METRICS[key].help, moved)
+    up = [(text, float(state == "active")) for (_, text), state in zip(names, host.port_states or (), strict=False)]
+    yield Family("gpulse_host_port_up", "gauge", "Whether the port is active.", up)
+    for key, suffix, kind in (
+        ("port_speeds", "speed_bytes_per_second", "gauge"),
+        ("port_errors", "errors_total", "counter"),
+    ):
+        values = host.get(key)
+        told = zip(names, values if isinstance(values, tuple) else (), strict=False)
+        samples = [(text, value) for (_, text), value in told if isinstance(value, (int, float))]
+        yield Family(
+            f"gpulse_host_port_{suffix}", "counter" if kind == "counter" else "gauge", HOST_METRICS[key].help, samples
+        )
 
 
 def diagnosis_family(snapshot: Snapshot, diagnosis: Diagnosis) -> Family:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from ..._version import __version__
@@ -76,7 +77,12 @@ class OtlpPush:
             exporter, export_interval_millis=1000 * self._interval, export_timeout_millis=1000 * self._patience
         )
         resource = load("opentelemetry.sdk.resources", _PACKAGE).Resource.create(
-            {"service.name": "gpulse", "service.version": __version__}
+            {
+                "service.name": "gpulse",
+                "service.version": __version__,
+                "service.instance.id": instance_id(),
+                "host.name": os.uname().nodename,
+            }
         )
         # a separate provider: the global one belongs to the program
         self._provider = load("opentelemetry.sdk.metrics", _PACKAGE).MeterProvider(
@@ -148,6 +154,18 @@ class OtlpPush:
         if gpu.throttle_reasons is not None:
             for reason, seconds in self._counters.throttled[owner].items():
                 yield seconds, {"gpulse.throttle.reason": reason}
+
+
+def instance_id(root: str = "") -> str:
+    """Return an id of gpulse on this machine that survives restarts: made from the machine's own, which is not sent."""
+    import uuid
+
+    try:
+        with open(f"{root}/etc/machine-id", encoding="ascii") as file:
+            machine = file.read().strip()
+    except (OSError, ValueError):
+        machine = ""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"gpulse.{machine or os.uname().nodename}"))
 
 
 def _reading(sources: Iterable[tuple[Metric, str, str]]) -> Callable[[str, Gpu], Iterator[Point]]:

@@ -42,7 +42,19 @@ _IN_DIALOGS = frozenset(
     ("up", "down", "left", "right", "pageup", "pagedown", "enter", "space", "j", "k", "<", ">")
 )  # keys that a dialog takes before the table of keys does
 _EVENTS = 4  # how many of the last events are kept
-_HOST = ("name", "cpu_count", "cpu_per_core", "load", "memory_total", "swap_used", "swap_total", *HOST_CURVES)
+_HOST = (
+    "name",
+    "cpu_count",
+    "cpu_per_core",
+    "load",
+    "memory_total",
+    "swap_used",
+    "swap_total",
+    *HOST_CURVES,
+    "port_names",
+    "port_rx",
+    "port_tx",
+)
 _JUDGED = (
     "sm_occupancy",
     "fp32_active",

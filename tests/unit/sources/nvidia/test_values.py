@@ -103,6 +103,7 @@ def test_every_zero_is_a_value(lab: Lab) -> None:
     impossible = {"temperature_limit", "pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"}  # 0 is none of these
     no_such = {"architecture", "xid_last", "gpu_instance", "compute_instance"}
     no_such |= {key for key in EVERYTHING.gpu if key.startswith("nvlink_")}  # 0 links
+    no_such |= {"cpu_affinity", "numa_affinity", "own_numa_node"}  # where NVML says nothing, the kernel does
     nothing_of_nothing = {"memory_percent"}
     for key in EVERYTHING.gpu:
         if GPU_METRICS[key].kind != "identity" and key in KEYS - (impossible | no_such | nothing_of_nothing):
@@ -128,7 +129,7 @@ def test_all_ones_are_no_value_anywhere(lab: Lab) -> None:
     answer = lab.run(Scenario.load("sentinels"), "--json")
     (gpu,) = answer.gpus
     said = {key for key, metric in GPU_METRICS.items() if gpu.get(key) is not None and metric.kind != "identity"}
-    assert said <= {"memory_unified", "mig_mode", "memory_reserved"}
+    assert said <= {"memory_unified", "mig_mode", "memory_reserved", "topology", "p2p"}  # no other GPU: an empty list
     (process,) = gpu["processes"]
     assert all(process[key] is None for key in ("memory_used", "sm_utilization", "decoder_utilization"))
     assert str(2**32 - 1) not in answer.out

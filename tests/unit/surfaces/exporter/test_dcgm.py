@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpulse.model.catalog import Gpu, Host
+from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.exporter.dcgm import FIELDS
 from gpulse.surfaces.exporter.exporter import Exporter
@@ -16,7 +16,7 @@ from tests.unit.surfaces.exporter.pages import exporter_of, gpu, samples, values
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
 
-# Of dcgm-exporter's default-counters.csv; not here: the NVLink total, whose unit is disputed, and vGPU licences.
+# Of dcgm-exporter's default-counters.csv; those that are made from others are tested on their own below.
 DEFAULT = {
     "DCGM_FI_DEV_SM_CLOCK",
     "DCGM_FI_DEV_MEM_CLOCK",
@@ -98,7 +98,7 @@ def test_labels_are_those_of_dcgm_under_the_old_and_the_new_name_of_the_host() -
     found = [one.labels for one in samples(exporter, dcgm=True) if one.name == "DCGM_FI_DEV_FB_USED"]
     common = {"gpu": "3", "UUID": "GPU-1", "pci_bus_id": "00000000:1B:00.0", "device": "nvidia3"}
     common |= {"modelName": "NVIDIA H100", "Hostname": "box", "hostname": "box", "DCGM_FI_DRIVER_VERSION": "580.1"}
-    assert found == [common, common | {"GPU_I_PROFILE": "1g.10gb", "GPU_I_ID": "7"}]
+    assert found == [common | {"GPU_I_PROFILE": "1g.10gb", "GPU_I_ID": "7"}]  # the whole GPU would count it twice
 
 
 def test_a_host_without_a_name_has_the_kernels() -> None:
@@ -116,3 +116,48 @@ def test_openmetrics_keeps_the_names() -> None:
 
 def test_the_names_are_there_only_when_asked() -> None:
     assert not [sample for sample in samples(exporter_of(gpu(temperature=5))) if sample.name.startswith("DCGM")]
+
+
+def test_a_divided_gpu_says_only_what_its_instances_do_not() -> None:
+    parts = tuple(Gpu({"index": at, "uuid": f"MIG-{at}", "gpu_instance": at, "memory_used": 1 << 20}) for at in (1, 2))
+    whole = Gpu({"index": 0, "uuid": "GPU-1", "memory_used": 2 << 20, "temperature": 50}, instances=parts)
+    exporter = Exporter()
+    exporter.add(Snapshot(1.0, (whole, Gpu({"index": 1, "uuid": "GPU-2", "memory_used": 5 << 20}))))
+    found = samples(exporter, dcgm=True)
+    assert values(found, "DCGM_FI_DEV_FB_USED", "gpu", "GPU_I_ID") == {("0", "1"): 1, ("0", "2"): 1, ("1", ""): 5}
+    assert values(found, "DCGM_FI_DEV_GPU_TEMP", "gpu", "GPU_I_ID") == {("0", ""): 50}
+
+
+def test_the_last_xid_stays_when_the_gpu_falls_off_the_bus() -> None:
+    who: dict[str, Value] = {"index": 0, "uuid": "GPU-1", "name": "NVIDIA H100"}
+    exporter = Exporter()
+    exporter.add(Snapshot(1.0, (Gpu({**who, "xid_last": 79, "temperature": 50}),)))
+    exporter.add(Snapshot(2.0, (Gpu(who, {"xid_last": "lost", "temperature": "lost"}, state="lost"),)))
+    found = samples(exporter, dcgm=True)
+    assert values(found, "DCGM_FI_DEV_XID_ERRORS", "UUID") == {("GPU-1",): 79}
+    assert values(found, "DCGM_EXP_XID_ERRORS_COUNT", "xid") == {("79",): 1}
+    assert values(found, "DCGM_EXP_GPU_HEALTH_STATUS", "gpu") == {("0",): 20}
+    assert not values(found, "DCGM_FI_DEV_GPU_TEMP", "gpu")
+
+
+def test_what_grows_is_added_up() -> None:
+    moving = gpu(pcie_rx=3000.0, pcie_tx=0.0, nvlink_rx=2e6, nvlink_tx=1e6, throttle_reasons=("sw_power_cap",))
+    found = samples(exporter_of(moving, moving), openmetrics=True, dcgm=True)
+    seconds = values(found, "DCGM_FI_DEV_POWER_VIOLATION", "gpu")["0",] / 1e9
+    assert values(found, "DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "gpu") == {("0",): 3 * seconds}
+    assert values(found, "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "gpu") == {("0",): 3 * seconds}
+    assert values(found, "DCGM_EXP_CLOCK_EVENTS_COUNT", "clock_event") == {("sw_power_cap",): 1}
+    assert values(found, "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "gpu") == {("0",): 4}
+
+
+@pytest.mark.parametrize(("mode", "told"), [("pass_through", {("0",): 0}), ("vgpu", {})])
+def test_only_a_vgpu_can_have_a_license(mode: str, told: dict[tuple[str, ...], float]) -> None:
+    found = samples(exporter_of(gpu(virtualization_mode=mode)), dcgm=True)
+    assert values(found, "DCGM_FI_DEV_VGPU_LICENSE_STATUS", "gpu") == told
+
+
+def test_pods_come_from_cgroups_where_there_is_no_kubelet() -> None:
+    runs = (Process({"pid": 1, "pod": "trainer-0", "container": "abc", "memory_used": 5}),)
+    exporter = Exporter()
+    exporter.add(Snapshot(1.0, (Gpu({"index": 0, "uuid": "GPU-1", "temperature": 5}, processes=runs),)))
+    assert values(samples(exporter, dcgm=True), "DCGM_FI_DEV_GPU_TEMP", "pod", "container") == {("trainer-0", "abc"): 5}

@@ -110,7 +110,8 @@ def test_a_gpu_that_does_not_answer_has_no_series_but_up_and_its_errors(state: s
     )
     found = samples(exporter_of(gone, gone), processes=True, dcgm=True)
     mine = {sample.name: sample.value for sample in found if sample.labels.keys() & {"uuid", "UUID"}}
-    assert mine == {"gpulse_gpu_up": 0, "gpulse_gpu_xid_errors_total": 1}
+    told = {"DCGM_FI_DEV_XID_ERRORS": 79, "DCGM_EXP_XID_ERRORS_COUNT": 1, "DCGM_EXP_GPU_HEALTH_STATUS": 20}
+    assert mine == {"gpulse_gpu_up": 0, "gpulse_gpu_xid_errors_total": 1, **told}
 
 
 def test_a_gpu_that_sleeps_is_not_lost() -> None:

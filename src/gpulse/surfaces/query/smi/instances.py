@@ -85,8 +85,7 @@ class MigLists(View):
 
 
 def _profiles(gpu: Gpu) -> Iterator[str]:
-    for word in gpu.mig_profiles or ():
-        parts = clean(word).split(":")
+    for parts in sorted((clean(word).split(":") for word in gpu.mig_profiles or ()), key=_size):
         if len(parts) != 12:
             continue
         number, name, free, total, size, p2p, sms, copies, decoders, encoders, jpegs, ofas = parts
@@ -97,6 +96,13 @@ def _profiles(gpu: Gpu) -> Iterator[str]:
         )
         yield f"|{'':63}{copies:<5} {jpegs:<5} {ofas:<4}|"
         yield _WIDE
+
+
+def _size(parts: list[str]) -> tuple[int, int, str]:
+    """Return what nvidia-smi orders profiles by: slices, memory, and those with extras last."""
+    name, memory = (*parts, "", "", "", "", "")[1], (*parts, "", "", "", "", "")[4]
+    slices = name.partition("g.")[0]
+    return int(slices) if slices.isdecimal() else 0, int(memory) if memory.isdecimal() else 0, name
 
 
 def _instance(gpu: Gpu, part: Gpu) -> str:

@@ -65,11 +65,18 @@ def _facts(host: Host, state: State, columns: int) -> list[list[Piece]]:
         facts.append([("iowait ", "label"), (f"{_percent(host.iowait):>4}", style)])
     facts += _traffic("disk", ("read", host.disk_read), ("write", host.disk_write), decimal)
     facts += _traffic("net", ("in", host.net_rx), ("out", host.net_tx), decimal)
+    facts += _traffic("ib", ("in", _infiniband(host, host.port_rx)), ("out", _infiniband(host, host.port_tx)), decimal)
     if host.swap_total:
         share = _share(host.swap_used, host.swap_total)
         style = "warn" if share is not None and share >= 0.5 else "calm"
         facts.append([("swap ", "label"), (of(host.swap_used, host.swap_total, decimal), style)])
     return facts
+
+
+def _infiniband(host: Host, rates: tuple[float, ...] | None) -> float | None:
+    """Return the traffic of all InfiniBand and RoCE ports, whose names have a slash; None where there is none."""
+    found = [rate for name, rate in zip(host.port_names or (), rates or (), strict=False) if "/" in name]
+    return sum(found) if found else None
 
 
 def _gauge(name: str, share: float | None, text: str, style: str, bar: int, state: State) -> list[Piece]:
