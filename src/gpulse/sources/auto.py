@@ -1,6 +1,6 @@
-"""All GPUs of this machine, whoever made them: NVIDIA's first, then those of every vendor whose driver has a card.
+"""All GPUs of this machine: NVIDIA's first, then those of every vendor whose driver has a card.
 
-Which vendors there are is told by a listing and a link per card, a few µs each: a machine without a vendor loads nothing of it.
+The vendors are found with one directory listing and one link per card, a few µs each; only those present are imported.
 """
 
 from __future__ import annotations
@@ -122,7 +122,5 @@ def _driver(device: str) -> str:
 def _nothing(failures: list[SourceUnavailable]) -> SourceUnavailable:
     """Say of every vendor why it has no GPU here."""
     if len(failures) == 1:
-        return SourceUnavailable(
-            f"{failures[0].message} No card of AMD's or Intel's was found either.", failures[0].remedy
-        )
+        return SourceUnavailable(f"{failures[0].message} No AMD or Intel card was found either.", failures[0].remedy)
     return SourceUnavailable(" ".join(failure.message for failure in failures), failures[0].remedy)

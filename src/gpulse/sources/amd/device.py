@@ -167,7 +167,7 @@ class AmdDevice(Device):
         if len(self._nodes) < 2:
             return []
         numbers = [node.partition for node in self._nodes]
-        if len(set(numbers)) < len(numbers):  # kernels that do not say which partition a node is
+        if len(set(numbers)) < len(numbers):  # kernels that do not number the partitions
             numbers = list(range(len(self._nodes)))
         return [Partition(node, number, self.identity) for node, number in zip(self._nodes, numbers, strict=True)]
 

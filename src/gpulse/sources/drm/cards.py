@@ -31,7 +31,7 @@ class Card:
 
 
 def uevent(device: str) -> dict[str, str]:
-    """Return what a device's uevent says, by word."""
+    """Return the variables of a device's uevent file."""
     lines = (read_text(f"{device}/uevent", 4096) or "").splitlines()
     return {word: rest.strip() for word, equals, rest in (line.partition("=") for line in lines) if equals}
 
@@ -52,7 +52,7 @@ def find_cards(root: str, drivers: Collection[str], vendor_id: int) -> list[Card
 
 
 def is_slot(name: str) -> bool:
-    """Tell whether a folder is named like a PCI device: 0000:03:00.0."""
+    """Return whether a folder is named like a PCI device: 0000:03:00.0."""
     return name.count(":") == 2 and name[-2:-1] == "."
 
 
@@ -62,7 +62,7 @@ def _slot_of(device: str) -> str:
 
 
 def _hwmon_name(device: str) -> str:
-    """Return the driver's name as its sensors have it, for a tree that says it nowhere else."""
+    """Return the name in the device's hwmon folder, for a tree without any other driver name."""
     found = [read_text(f"{device}/hwmon/{name}/name", 64) or "" for name in names(f"{device}/hwmon")]
     return found[0] if found else ""
 
