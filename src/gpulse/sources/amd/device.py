@@ -75,6 +75,7 @@ class AmdDevice(Device):
         for key in keys:
             if key not in sample.values and key not in sample.gaps and key not in sample.counters:
                 sample.gaps[key] = "unsupported"
+        self.card.lose(sample, keys)
         return sample
 
     def close(self) -> None:

@@ -10,6 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from ..base import DeviceSample, Key
+
+_VITAL = frozenset({"utilization", "temperature", "power_draw", "clock_sm", "memory_used"})
+
 
 class Card:
     """One card of /sys/class/drm: `path` is its folder, `device` the folder of the device behind it."""
@@ -28,6 +32,17 @@ class Card:
         self.revision = _hexadecimal(read_text(f"{self.device}/revision", 64) or "")
         self.slot = facts.get("PCI_SLOT_NAME", "").lower() or _slot_of(self.device)
         self.virtual = facts.get("MODALIAS", "").startswith("platform:")
+
+    def lose(self, sample: DeviceSample, keys: Key) -> None:
+        """Mark a sample without any sensor value as lost if the device is gone: unplugged, or bound to another driver."""
+        if not sample.values.keys().isdisjoint(_VITAL) or keys.isdisjoint(_VITAL):
+            return
+        if os.path.isdir(self.device) or not self.name.startswith("card"):  # one of KFD's alone never had a folder
+            return
+        sample.state = "lost"
+        sample.values.clear()
+        sample.counters.clear()
+        sample.gaps = dict.fromkeys(keys, "lost")
 
 
 def uevent(device: str) -> dict[str, str]:

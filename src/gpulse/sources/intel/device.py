@@ -102,6 +102,7 @@ class IntelDevice(Device):
         for key in keys:
             if key not in sample.values and key not in sample.gaps:
                 sample.gaps[key] = "unsupported"
+        self.card.lose(sample, keys)
         return sample
 
     def close(self) -> None:
