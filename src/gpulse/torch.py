@@ -25,9 +25,19 @@ def ordinals() -> list[str] | None:
     if found is None:
         return None
     try:
-        return [str(found.get_device_properties(at).uuid) for at in range(found.device_count())] or None
+        uuids = [str(found.get_device_properties(at).uuid) for at in range(found.device_count())] or None
+        return uuids if uuids is None or not _is_rocm() else [_written(uuid) for uuid in uuids]
     except Exception:  # noqa: BLE001  # torch before 2.5 has no uuid
         return None
+
+
+def _is_rocm() -> bool:
+    return bool(getattr(getattr(sys.modules.get("torch"), "version", None), "hip", None))
+
+
+def _written(uuid: str) -> str:
+    """Return the UUID as ROCm writes it: HIP's 16 bytes are themselves the digits of the number, as text."""
+    return bytes.fromhex(uuid.replace("-", "")).decode("ascii")
 
 
 def allocated(found: Any) -> tuple[int, int, int] | None:

@@ -83,8 +83,9 @@ class Agent:
     def _choose(self) -> None:
         gpus, request = self._sampler.identities(), self._request
         certain = True
-        if request.uuids is not None:
-            self._uuids = [gpu.uuid for gpu in by_uuid(gpus, request.uuids) if gpu.uuid]
+        known = [] if request.uuids is None else [gpu.uuid for gpu in by_uuid(gpus, request.uuids) if gpu.uuid]
+        if request.uuids is not None and (len(known) == len(request.uuids) or request.gpus != "visible"):
+            self._uuids = known
         elif request.gpus == "visible":
             self._uuids = [gpu.uuid for gpu in visible(gpus, os.environ) if gpu.uuid]
             certain = order_is_certain(gpus, os.environ)

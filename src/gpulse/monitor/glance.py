@@ -31,7 +31,9 @@ def print_utilization(file: TextIO | None = None, *, source: str | None = None) 
         stream.write(f"gpulse: {error}\n")
         return
     if not gpus:
-        stream.write("gpulse: no GPU is visible to this program (CUDA_VISIBLE_DEVICES).\n")
+        stream.write(
+            "gpulse: no GPU is visible to this program (CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or ZE_AFFINITY_MASK).\n"
+        )
     for number, gpu in enumerate(gpus):
         own = [process.memory_used for process in gpu.all_processes() if process.pid == os.getpid()]
         held = f" · this process {size_text(own[0])}" if own and own[0] is not None else ""

@@ -122,5 +122,5 @@ def _driver(device: str) -> str:
 def _nothing(failures: list[SourceUnavailable]) -> SourceUnavailable:
     """Say of every vendor why it has no GPU here."""
     first = failures[0]
-    others = " ".join(failure.message for failure in failures[1:]) or "No AMD or Intel GPU was found either."
+    others = " ".join(failure.message for failure in failures[1:]) or "No AMD or Intel card was found either."
     return SourceUnavailable(f"{first.message} {others}", first.remedy, first.driver_code)

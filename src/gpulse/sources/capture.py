@@ -1,4 +1,4 @@
-"""Record what the kernel says of a machine's GPUs as a small tree of files, which `--source amd:DIR` and its like read back.
+"""Record the kernel's files of a machine's GPUs as a small tree, which `--source amd:DIR` and the like read back.
 
 Serial numbers and unique ids are replaced. Names, users and command lines of processes are not recorded. A sleeping GPU stays
 asleep: only its identity is recorded.
@@ -198,7 +198,7 @@ class Capture:
 
 
 def _replaced(log: bytes, tag: bytes) -> bytes:
-    """Replace what stands in an element by a number of its own; N/A stays."""
+    """Replace the text of an element by a number; N/A is kept."""
     first, *rest = log.split(b"<" + tag + b">")
     known: dict[bytes, bytes] = {}
     parts = [first]

@@ -33,7 +33,11 @@ def make_source(name: str, root: str | None = None) -> Source:
         return _local[kind](detail)
     place = os.environ.get("GPULSE_ROOT", "") if root is None else root
     if kind in VENDORS and bool(colon) == bool(detail):
-        return make_vendor(kind, detail or place)
+        if detail and kind != "smi" and not os.path.isdir(detail):
+            raise UsageError(
+                f"source {name!r}: there is no folder {detail!r};", "record one with `gpulse doctor --capture DIR`."
+            )
+        return make_vendor(kind, detail if detail or kind == "smi" else place)
     if kind == "auto" and not colon:
         from .auto import AutoSource
 

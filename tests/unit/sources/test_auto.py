@@ -77,7 +77,9 @@ def test_drivers_are_told_by_link_or_by_uevent(tmp_path: Path) -> None:
     assert present(drivers) == ["amd", "intel"]
 
 
-@pytest.mark.parametrize("name", ["amd:", "intel:", "smi:", "auto:x", "nothing", "jetson:"])
+@pytest.mark.parametrize(
+    "name", ["amd:", "intel:", "smi:", "auto:x", "nothing", "jetson:", "amd:/no/such", "demo:none"]
+)
 def test_a_source_that_is_not_one_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         make_source(name)

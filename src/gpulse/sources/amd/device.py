@@ -75,6 +75,7 @@ class AmdDevice(Device):
         for key in keys:
             if key not in sample.values and key not in sample.gaps and key not in sample.counters:
                 sample.gaps[key] = "unsupported"
+        self.card.lose(sample, keys)
         return sample
 
     def close(self) -> None:
@@ -167,7 +168,7 @@ class AmdDevice(Device):
         if len(self._nodes) < 2:
             return []
         numbers = [node.partition for node in self._nodes]
-        if len(set(numbers)) < len(numbers):  # kernels that do not say which partition a node is
+        if len(set(numbers)) < len(numbers):  # kernels that do not number the partitions
             numbers = list(range(len(self._nodes)))
         return [Partition(node, number, self.identity) for node, number in zip(self._nodes, numbers, strict=True)]
 

@@ -1,4 +1,4 @@
-"""What a doctor looks at for AMD: cards, their power state, the compute driver, and the rights to see processes."""
+"""Checks for AMD: cards, their power state, the compute driver, and permissions for processes."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ def examine(root: str = "") -> list[Check]:
     if clients.hidden:
         remedy = "Compute processes are complete anyway; for graphics of other users, run as root."
         found.append(
-            Check("note", "processes", f"{clients.hidden} processes belong to others and hide their GPUs.", remedy)
+            Check(
+                "note",
+                "processes",
+                f"{clients.hidden} processes belong to other users, so their GPU use is not visible.",
+                remedy,
+            )
         )
     return found

@@ -1,4 +1,4 @@
-"""Who an AMD GPU is: its name, its UUID as HIP writes it, its architecture, and whether it shares the machine's memory."""
+"""Identity of an AMD GPU: its name, its UUID as in HIP, its architecture, and whether it shares the machine's memory."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _ARCHITECTURES = (
 
 
 def identify(card: Card, index: int, node: Node | None, root: str) -> dict[str, Value]:
-    """Return the identity of a card; reading it wakes nothing. What the board does not say is left out."""
+    """Return the identity of a card; reading it wakes nothing. Values the board does not provide are left out."""
     values: dict[str, Value] = {"index": index, "vendor": "amd", "name": _name(card, root)}
     if card.slot:
         values["pci_bus_id"] = card.slot
@@ -103,7 +103,7 @@ def driver_version(root: str, driver: str) -> str:
 
 
 def is_apu(card: Card, table_format: int | None, node: Node | None) -> bool:
-    """Tell whether the GPU shares its memory with the CPU: by its tables, by its KFD node, or by its PCI id."""
+    """Return whether the GPU shares its memory with the CPU: by its tables, by its KFD node, or by its PCI id."""
     if table_format is not None and table_format >= 2:
         return True
     if node is not None and node.properties.get("cpu_cores_count", 0) > 0:
@@ -112,7 +112,7 @@ def is_apu(card: Card, table_format: int | None, node: Node | None) -> bool:
 
 
 def gfx_version(card: Card, node: Node | None) -> tuple[int, int, int]:
-    """Return the version of the graphics core, from KFD or from the chip's own list of its parts; zeros where neither says."""
+    """Return the version of the graphics core, from KFD or from the chip's IP discovery table; zeros if neither has it."""
     if node is not None and node.gfx[0]:
         return node.gfx
     folder = f"{card.device}/ip_discovery/die/0/GC/0"
@@ -147,7 +147,7 @@ def _name(card: Card, root: str) -> str:
 
 
 def has_display(card: Card) -> bool | None:
-    """Tell whether a connector of this card drives a display; None where it has no connectors."""
+    """Return whether a connector of this card drives a display; None where it has no connectors."""
     folder = card.path.rsplit("/", 1)[0]
     connectors = [name for name in names(folder) if name.startswith(f"{card.name}-")]
     states = [read_text(f"{folder}/{name}/enabled", 64) for name in connectors]

@@ -1,6 +1,6 @@
 """The layouts of `gpu_metrics`, as the kernel's kgd_pp_interface.h declares them: one line each, offsets follow from C's rules.
 
-A field is its name, its type (u8 u16 u32 u64) and, for an array, its length. Fields that nobody reads are still here: the
+A field is its name, its type (u8 u16 u32 u64) and, for an array, its length. Unused fields are listed too: the
 offsets of those after them depend on them.
 """
 
@@ -102,7 +102,7 @@ PARTITION_FIELDS = {
     376: "gfx_busy_inst:u32:8 jpeg_busy:u16:40 vcn_busy:u16:4 gfx_busy_acc:u64:8",
     440: "gfx_busy_inst:u32:8 jpeg_busy:u16:40 vcn_busy:u16:4 gfx_busy_acc:u64:8",
 }
-# v1_9 has no layout: each attribute says its id, type, unit and length. The ids in order, as far as they are read here.
+# v1_9 has no layout: each attribute carries its id, type, unit and length. The ids in order, as far as they are read here.
 ATTRIBUTES = [
     "temperature_hotspot",
     "temperature_mem",

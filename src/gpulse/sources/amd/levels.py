@@ -6,7 +6,7 @@ from ..drm.pcie import LANES, generation
 
 
 class Level:
-    """One line: `0: 500Mhz *`; `current` says that it has the star. A deep-sleep level is called S instead of a number."""
+    """One line: `0: 500Mhz *`; `current` is True for the line with the star. A deep-sleep level is called S instead of a number."""
 
     __slots__ = ("current", "text")
 
@@ -16,7 +16,7 @@ class Level:
 
     @property
     def megahertz(self) -> float | None:
-        """The clock, as 500Mhz says it."""
+        """The clock in MHz, or None."""
         return next((_leading(word) for word in self.text.split() if word.lower().endswith("mhz")), None)
 
 

@@ -82,7 +82,7 @@ def _valid(content: bytes, offset: int, size: int, count: int, signed: bool = Fa
 
 
 def _attributes(content: bytes) -> dict[str, list[int]]:
-    """Walk the attributes of v1_9: a 64-bit word says what follows it."""
+    """Walk the attributes of v1_9: a 64-bit word describes the values that follow it."""
     count = int.from_bytes(content[4:8], "little", signed=True)
     found: dict[str, list[int]] = {}
     at = 8

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Partition:
-    """One partition: a KFD node. Power, heat and clocks belong to the whole GPU and are not said here."""
+    """One partition: a KFD node. Power, heat and clocks belong to the whole GPU and are not reported here."""
 
     def __init__(self, node: Node, position: int, parent: Mapping[str, Value]) -> None:
         """Take the partition's number on the GPU, which has gaps where a partition is missing."""

@@ -1,4 +1,4 @@
-"""Who uses an AMD GPU: graphics clients from /proc and compute processes from KFD, joined by pid.
+"""Processes of an AMD GPU: graphics clients from /proc and compute processes from KFD, joined by pid.
 
 ROCm's queues go past the graphics scheduler, so a compute process has no engine time: its share is a gap, not 0.
 """

@@ -13,7 +13,7 @@ _SUFFIX = "_err_count"
 
 
 def read_errors(reading: AmdReading) -> None:
-    """File corrected and uncorrected errors of all memory blocks added up; boards without RAS have neither."""
+    """Store the corrected and uncorrected errors of all memory blocks; boards without RAS have neither."""
     folder = f"{reading.files.path}/ras"
     files = [name for name in names(folder) if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX) not in _LINKS]
     counts = [_counts(read_text(f"{folder}/{name}", 1024) or "") for name in files]

@@ -20,7 +20,7 @@ _BANDWIDTH = (1, 4)  # from this version on, UMC activity is the used share of t
 
 def _utilization(reading: AmdReading) -> None:
     busy = reading.files.number("gpu_busy_percent")
-    if busy is None:  # tables of format 2 count in per cent or in hundredths, and do not say which
+    if busy is None:  # tables of format 2 count in percent or in hundredths of it, depending on the chip
         busy = reading.field("average_gfx_activity", formats=(1, 3))
     reading.put("utilization", busy, reading.files.gap("gpu_busy_percent"))
 
@@ -75,7 +75,7 @@ def _window(reading: AmdReading) -> None:
 
 
 def _temperature(reading: AmdReading) -> None:
-    """Read the edge; chips that say only their hottest point have that instead."""
+    """Read the edge sensor, or the junction on chips without one."""
     sensors = reading.sensors
     sensor = sensors.labelled("temp", "edge", "junction") or ("temp1" if sensors.has("temp1_input") else "")
     celsius = _thousandth(reading, f"{sensor}_input") if sensor else None

@@ -1,4 +1,4 @@
-"""One sample of one AMD GPU in the making: files read at most once, values filed with the reason where there is none."""
+"""One sample of one AMD GPU while it is being read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AmdReading:
         return parse_table(self.files.content("gpu_metrics"))
 
     def put(self, key: str, value: Value | None, gap: Gap = "unsupported") -> None:
-        """File a value, or why there is none."""
+        """Store a value, or the reason why there is none."""
         if key not in self.keys:
             return
         if value is None:
@@ -39,7 +39,7 @@ class AmdReading:
             self.sample.values[key] = value
 
     def count(self, key: str, counter: Counter | None, gap: Gap = "unsupported") -> None:
-        """File a counter, or why there is none."""
+        """Store a counter, or the reason why there is none."""
         if key not in self.keys:
             return
         if counter is None:

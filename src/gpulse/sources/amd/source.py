@@ -21,7 +21,7 @@ _VENDOR = 0x1002
 
 
 class AmdSource(Source):
-    """All AMD GPUs of a machine; `root` stands before /proc and /sys: that of a recorded machine, or nothing."""
+    """All AMD GPUs of a machine; `root` is prefixed to /proc and /sys: the folder of a recorded machine, or empty."""
 
     name = "amd"
 
@@ -58,7 +58,7 @@ class AmdSource(Source):
         self.devices = []
 
     def examine(self) -> list[Check]:
-        from .examine import examine  # a doctor's business only
+        from .examine import examine  # only `doctor` needs it
 
         return examine(self._root)
 

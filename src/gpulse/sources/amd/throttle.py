@@ -1,4 +1,4 @@
-"""Why the clocks are held down, from what the firmware says in `gpu_metrics`.
+"""Throttle reasons from the firmware's `gpu_metrics` table.
 
 Words that NVIDIA's driver has too are used where they mean the same; `throttle_status` differs from chip to chip and is not read.
 """
@@ -43,7 +43,7 @@ class Throttle:
         self._before: dict[str, int] = {}
 
     def words(self, table: Table, busy: float | None) -> tuple[str, ...] | None:
-        """Return the reasons in force; None where the table says nothing, or nothing yet."""
+        """Return the active reasons; None if the table has none or a second sample is needed."""
         status = table.number("indep_throttle_status")
         if status is not None:
             return _decoded(status) if busy != 0 else ()  # an idle GPU may leave bits of its last work standing
@@ -51,7 +51,7 @@ class Throttle:
         return self._grown(counts)
 
     def counts(self, table: Table) -> bool:
-        """Tell whether the reasons come from counters, which need two samples."""
+        """Return whether the reasons come from counters, which need two samples."""
         return any(table.number(name) is not None for name in _RESIDENCIES)
 
     def _grown(self, counts: dict[str, int]) -> tuple[str, ...] | None:

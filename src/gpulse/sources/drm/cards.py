@@ -10,6 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from ..base import DeviceSample, Key
+
+_VITAL = frozenset({"utilization", "temperature", "power_draw", "clock_sm", "memory_used"})
+
 
 class Card:
     """One card of /sys/class/drm: `path` is its folder, `device` the folder of the device behind it."""
@@ -29,9 +33,20 @@ class Card:
         self.slot = facts.get("PCI_SLOT_NAME", "").lower() or _slot_of(self.device)
         self.virtual = facts.get("MODALIAS", "").startswith("platform:")
 
+    def lose(self, sample: DeviceSample, keys: Key) -> None:
+        """Mark a sample without any sensor value as lost if the device is gone: unplugged, or bound to another driver."""
+        if not sample.values.keys().isdisjoint(_VITAL) or keys.isdisjoint(_VITAL):
+            return
+        if os.path.isdir(self.device) or not self.name.startswith("card"):  # one of KFD's alone never had a folder
+            return
+        sample.state = "lost"
+        sample.values.clear()
+        sample.counters.clear()
+        sample.gaps = dict.fromkeys(keys, "lost")
+
 
 def uevent(device: str) -> dict[str, str]:
-    """Return what a device's uevent says, by word."""
+    """Return the variables of a device's uevent file."""
     lines = (read_text(f"{device}/uevent", 4096) or "").splitlines()
     return {word: rest.strip() for word, equals, rest in (line.partition("=") for line in lines) if equals}
 
@@ -52,7 +67,7 @@ def find_cards(root: str, drivers: Collection[str], vendor_id: int) -> list[Card
 
 
 def is_slot(name: str) -> bool:
-    """Tell whether a folder is named like a PCI device: 0000:03:00.0."""
+    """Return whether a folder is named like a PCI device: 0000:03:00.0."""
     return name.count(":") == 2 and name[-2:-1] == "."
 
 
@@ -62,7 +77,7 @@ def _slot_of(device: str) -> str:
 
 
 def _hwmon_name(device: str) -> str:
-    """Return the driver's name as its sensors have it, for a tree that says it nowhere else."""
+    """Return the name in the device's hwmon folder, for a tree without any other driver name."""
     found = [read_text(f"{device}/hwmon/{name}/name", 64) or "" for name in names(f"{device}/hwmon")]
     return found[0] if found else ""
 

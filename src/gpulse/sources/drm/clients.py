@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .fdinfo import Client
 
 _RESCAN = 3.0  # seconds after which a process that had no GPU open is searched again
-_FRESH = 0.2  # seconds for which one walk answers all GPUs, where nobody says that a new sample has begun
-_APART = 0.05  # seconds that two counts must be apart to say something
+_FRESH = 0.2  # seconds for which the result of one walk is reused by all GPUs of a sample
+_APART = 0.05  # minimum seconds between two counts
 _DEVICES = ("/dev/dri/", "/dev/accel/")
 _BROKERS = frozenset({"systemd-logind", "elogind-daemon", "seatd"})  # they hold descriptors for others
 
@@ -39,7 +39,7 @@ class Use:
 class Clients:
     """All clients of a machine's GPUs, read by any thread.
 
-    A recorded tree stands still, so there a client whose counts are all the same has no share rather than 0.
+    In a recorded tree, a client whose counts do not change has no share, rather than 0.
     """
 
     def __init__(self, root: str = "", clock: Callable[[], float] = time.monotonic) -> None:
@@ -57,7 +57,7 @@ class Clients:
 
     @property
     def hidden(self) -> int:
-        """How many processes are not ours to see."""
+        """Number of processes whose descriptors this user may not read."""
         return len(self._hidden)
 
     @property
@@ -132,7 +132,7 @@ class Clients:
         return [name for name in descriptors if link(f"{folder}/fd/{name}").startswith(_DEVICES)]
 
     def _prefers(self, pid: int, other: int, key: tuple[str, str]) -> bool:
-        """Tell whether a shared client belongs to this process rather than to the other: whoever had it before, else the lowest."""
+        """Return whether a shared client is attributed to this process rather than the other: the previous owner, else the lowest pid."""
         if (before := self._owners.get(key)) in (pid, other):
             return before == pid
         return self._is_broker(other) and not self._is_broker(pid)

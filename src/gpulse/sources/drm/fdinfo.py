@@ -20,7 +20,7 @@ _MOST_WORDS = 1024
 
 
 class Client:
-    """What one descriptor says. `busy` is in ns by engine, `cycles` and `total_cycles` in the GPU's own ticks.
+    """The usage statistics of one descriptor. `busy` is in ns by engine, `cycles` and `total_cycles` in the GPU's own ticks.
 
     `memory` holds bytes by region and kind: memory["vram"]["resident"].
     """
@@ -40,7 +40,7 @@ class Client:
     def held(self, *prefixes: str) -> int | None:
         """Return the bytes it holds in regions that begin like this; None where it names no such region.
 
-        Resident memory is the figure; drivers without it say `memory`, the oldest only `total`.
+        Prefers resident memory; older drivers only have `memory` or `total`.
         """
         regions = [kinds for region, kinds in self.memory.items() if region.startswith(prefixes)]
         amounts = [next((kinds[kind] for kind in _KINDS if kind in kinds), None) for kinds in regions]

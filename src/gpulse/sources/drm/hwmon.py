@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Sensors(Folder):
-    """The hwmon folder of a device; empty where it has none. `found` says whether there is one."""
+    """The hwmon folder of a device; empty where it has none. `found` is False if there is none."""
 
     __slots__ = ("_entries", "found", "labels")
 
@@ -28,11 +28,11 @@ class Sensors(Folder):
                 self.labels.setdefault(sensor.rstrip("0123456789"), {}).setdefault(label, sensor)
 
     def has(self, name: str) -> bool:
-        """Tell whether the folder had this file when it was found."""
+        """Return whether the folder had this file when it was found."""
         return name in self._entries
 
     def labelled(self, kind: str, *labels: str) -> str:
-        """Return the sensor of the first of these labels, as temp2, or nothing."""
+        """Return the sensor of the first of these labels, as temp2, or an empty string."""
         known = self.labels.get(kind, {})
         return next((known[label] for label in labels if label in known), "")
 

@@ -1,4 +1,4 @@
-"""Kernel files that are read at every sample: opened once, read again with pread, and never an exception.
+"""Kernel files that are read at every sample: opened once, then read with pread; errors become gaps, never exceptions.
 
 A read by open().read() costs 14 µs, a pread of a kept descriptor 0.9 µs plus the driver's own work.
 """
@@ -37,7 +37,7 @@ _ON_READ: dict[int, Gap] = {
 
 
 class KernelFile:
-    """One file. `gap` says why the last read found nothing."""
+    """One file. `gap` is the reason why the last read returned None."""
 
     __slots__ = ("_absent", "_handle", "_path", "gap")
 

@@ -1,4 +1,4 @@
-"""What a GPU is called: the lists that libdrm and the distribution bring, then a short list of our own."""
+"""Product names of GPUs, from the lists of libdrm and of the distribution."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def pci_name(root: str, vendor: int, device: int) -> str:
 
 
 def _short(name: str) -> str:
-    """Return what people call it: Navi 31 [Radeon RX 7900 XT/7900 XTX] is a Radeon RX 7900 XT/7900 XTX."""
+    """Return the product name: the text in brackets of `Navi 31 [Radeon RX 7900 XT/7900 XTX]`, if there is one."""
     _, bracket, rest = name.partition("[")
     return rest.rstrip("]").strip() if bracket and rest else name

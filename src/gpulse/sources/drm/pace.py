@@ -1,4 +1,4 @@
-"""Rates that a source must make itself, because the first read of a pair is taken before the sampler asks."""
+"""Rates computed in a source, because the first read of a pair happens in `prime`, before the sampler reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Pace:
         return self._value is not None
 
     def settled(self, now: float) -> bool:
-        """Tell whether a count taken now would give a rate."""
+        """Return whether a count taken now would give a rate."""
         return self._value is None or now - self._at >= self._apart
 
     def rate(self, value: float, now: float) -> float | None:

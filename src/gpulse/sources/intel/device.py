@@ -15,6 +15,7 @@ from ..once import once
 from .identity import IDENTITY_KEYS, identify, is_integrated
 from .processes import read_processes
 from .regions import may_see_usage, query_memory
+from .sensors import READERS, VITAL
 from .throttle import throttle_words
 from .tiles import find_gts
 
@@ -50,7 +51,7 @@ KEYS = (
     }
     | {"power_default_limit", "energy", "clock_sm", "clock_graphics", "clock_sm_max", "clock_video", "throttle_reasons"}
 )
-_APART = 0.1  # seconds: idle time is counted in milliseconds, so a shorter pair says less than per cents
+_APART = 0.1  # seconds: idle time is counted in milliseconds, so a shorter interval gives no percents
 _ASLEEP = ("suspended", "suspending")
 
 
@@ -101,6 +102,7 @@ class IntelDevice(Device):
         for key in keys:
             if key not in sample.values and key not in sample.gaps:
                 sample.gaps[key] = "unsupported"
+        self.card.lose(sample, keys)
         return sample
 
     def close(self) -> None:
@@ -140,7 +142,7 @@ class IntelDevice(Device):
     def _read_awake(self) -> float | None:
         """Return the share of time in which a GT was awake: an upper bound of its work. The busiest GT counts.
 
-        A tree that stands still would look awake for ever, so a recorded count must move to say something.
+        In a recorded tree the counter does not move, which would read as 100 %, so there an unchanged counter gives None.
         """
         now, shares = self._clock(), []
         for path in self._idles:
@@ -154,7 +156,7 @@ class IntelDevice(Device):
         return max(shares, default=None)
 
     def _read_sensors(self, sample: DeviceSample, keys: Key) -> None:
-        for key, read in _SENSORS.items():
+        for key, read in READERS.items():
             if key in keys:
                 value = read(self._sensors)
                 _put(
@@ -162,7 +164,7 @@ class IntelDevice(Device):
                     keys,
                     key,
                     value,
-                    "denied" if value is None and self._sensors.gap(*_VITAL) == "denied" else "unsupported",
+                    "denied" if value is None and self._sensors.gap(*VITAL) == "denied" else "unsupported",
                 )
         if "power_draw" in keys:
             watts = self._read_power()
@@ -172,9 +174,9 @@ class IntelDevice(Device):
             _put(sample, keys, "energy", None if joules is None else joules / 1e6)
 
     def _read_power(self) -> float | None:
-        """Return the power: measured where the board says it, else from the energy used since the read before.
+        """Return the power: as measured by the board if it does, else from the energy used since the previous read.
 
-        Energy that did not grow is no power of 0 W: a chip that is awake always uses some.
+        An unchanged energy counter gives None, not 0 W: a chip that is awake always uses some energy.
         """
         if self._sensors.has("power1_input") and (microwatts := self._sensors.number("power1_input")) is not None:
             return microwatts / 1e6
@@ -213,7 +215,7 @@ class IntelDevice(Device):
         ):
             gen, width = read_link(self._slot, which)
             if self._slot == self.card.device and not self._root and (gen, width) == (1, 1):
-                gen = width = None  # what Arc says of the link inside its own switch
+                gen = width = None  # Arc reports this for the link inside its own switch
             _put(sample, keys, gen_key, gen)
             _put(sample, keys, width_key, width)
 
@@ -238,7 +240,7 @@ class IntelDevice(Device):
 
     @once
     def _energy_file(self) -> str:
-        """The energy of the card, else of its package, else the first there is; one that stands at 0 counts for nothing."""
+        """The energy of the card, else of its package, else the first one; counters at 0 are skipped."""
         sensors = self._sensors
         ordered = [sensors.labelled("energy", "card"), sensors.labelled("energy", "pkg"), *sensors.numbered("energy")]
         files = [f"{sensor}_input" for sensor in ordered if sensor]
@@ -251,74 +253,6 @@ class IntelDevice(Device):
     @once
     def _slot(self) -> str:
         return slot_link(self.card.device, "0x8086")
-
-
-def _celsius(sensors: Sensors, sensor: str, suffix: str = "_input") -> float | None:
-    value = sensors.number(f"{sensor}{suffix}") if sensor else None
-    return None if value is None else value / 1000
-
-
-def _package(sensors: Sensors) -> str:
-    """Return the sensor of the chip: by label on xe; i915 has one without a label."""
-    return sensors.labelled("temp", "pkg") or (
-        "temp1" if sensors.has("temp1_input") and not sensors.has("temp1_label") else ""
-    )
-
-
-def _memory_celsius(sensors: Sensors) -> float | None:
-    if sensor := sensors.labelled("temp", "vram"):
-        return _celsius(sensors, sensor)
-    channels = [name for label, name in sensors.labels.get("temp", {}).items() if label.startswith("vram_ch_")]
-    return max((value for name in channels if (value := _celsius(sensors, name)) is not None), default=None)
-
-
-def _limit(sensors: Sensors) -> float | None:
-    value = _celsius(sensors, _package(sensors), "_crit")
-    return value if value and value > 0 else None
-
-
-def _fan_rpm(sensors: Sensors) -> int | None:
-    speeds = [speed for fan in sensors.numbered("fan") if (speed := sensors.number(f"{fan}_input")) is not None]
-    return max(speeds, default=None)
-
-
-def _fan_share(sensors: Sensors) -> float | None:
-    shares = []
-    for fan in sensors.numbered("fan"):
-        speed, most = (
-            sensors.number(f"{fan}_input"),
-            sensors.number(f"{fan}_max") if sensors.has(f"{fan}_max") else None,
-        )
-        if speed is not None and most:
-            shares.append(round(100.0 * speed / most, 1))
-    return max(shares, default=None)
-
-
-def _power_limit(sensors: Sensors) -> float | None:
-    """Return the limit that holds for long; `crit` is a bound for microseconds and twice as high. 0 means that there is none."""
-    first = sensors.labelled("power", "card") or "power1"
-    second = sensors.labelled("power", "pkg") or "power2"
-    for file in (f"{first}_max", f"{first}_cap", f"{second}_max", f"{second}_cap"):
-        if sensors.has(file) and (microwatts := sensors.number(file)):
-            return microwatts / 1e6
-    return None
-
-
-def _rated_limit(sensors: Sensors) -> float | None:
-    microwatts = sensors.number("power1_rated_max") if sensors.has("power1_rated_max") else None
-    return microwatts / 1e6 if microwatts else None
-
-
-_VITAL = ("temp1_input", "temp2_input", "energy1_input")
-_SENSORS: dict[str, Callable[[Sensors], float | None]] = {
-    "temperature": lambda sensors: _celsius(sensors, _package(sensors)),
-    "memory_temperature": _memory_celsius,
-    "temperature_limit": _limit,
-    "fan_rpm": _fan_rpm,
-    "fan_speed": _fan_share,
-    "power_limit": _power_limit,
-    "power_default_limit": _rated_limit,
-}
 
 
 def _put(sample: DeviceSample, keys: Key, key: str, value: Value | None, gap: Gap = "unsupported") -> None:

@@ -1,4 +1,4 @@
-"""What a doctor looks at for Intel: cards, their power state, and the rights that more than clocks and heat need."""
+"""Checks for Intel: cards, their power state, and missing permissions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,17 @@ def examine(root: str = "") -> list[Check]:
             found.append(Check("warn", "memory", "the size of the GPU's memory cannot be read.", remedy))
         elif not may_see_usage():
             remedy = "Run gpulse as root, or give it CAP_PERFMON."
-            found.append(Check("note", "memory", "how much of it is in use needs CAP_PERFMON.", remedy))
+            found.append(Check("note", "memory", "reading the memory in use needs CAP_PERFMON.", remedy))
     clients = Clients(root)
     clients.of("")
     if clients.hidden:
         remedy = "Run as root to see all processes that use the GPU."
         found.append(
-            Check("note", "processes", f"{clients.hidden} processes belong to others and hide their GPUs.", remedy)
+            Check(
+                "note",
+                "processes",
+                f"{clients.hidden} processes belong to other users, so their GPU use is not visible.",
+                remedy,
+            )
         )
     return found

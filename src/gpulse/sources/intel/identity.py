@@ -1,4 +1,4 @@
-"""Who an Intel GPU is."""
+"""Identity of an Intel GPU."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _INTEGRATED = "0000:00:02.0"  # where every Intel processor has its graphics
 
 
 def identify(card: Card, index: int, root: str) -> dict[str, Value]:
-    """Return the identity of a card; the chips have no number of their own, so its place stands for a UUID."""
+    """Return the identity of a card; the chips have no unique id, so the UUID is made from the PCI slot."""
     known = _NAMES.get(card.device_id) or pci_name(root, 0x8086, card.device_id)
     name = known or ("Graphics" if is_integrated(card) else f"GPU {card.device_id:04x}")
     values: dict[str, Value] = {
@@ -55,5 +55,5 @@ def driver_version(root: str) -> str:
 
 
 def is_integrated(card: Card) -> bool:
-    """Tell whether the GPU is part of the processor and shares its memory."""
+    """Return whether the GPU is part of the processor and shares its memory."""
     return card.slot == _INTEGRATED

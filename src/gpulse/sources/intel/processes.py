@@ -1,4 +1,4 @@
-"""Who uses an Intel GPU, from the clients in /proc."""
+"""Processes of an Intel GPU, from the clients in /proc."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def query_memory(card: Card, root: str = "") -> Memory | None:
 
 
 def may_see_usage(root: str = "") -> bool:
-    """Tell whether this process has CAP_PERFMON, or CAP_SYS_ADMIN which includes it."""
+    """Return whether this process has CAP_PERFMON, or CAP_SYS_ADMIN which includes it."""
     for line in (read_text(f"{root}/proc/self/status") or "").splitlines():
         if line.startswith("CapEff:"):
             capabilities = int(line.split()[1], 16)

@@ -19,7 +19,7 @@ _VENDOR = 0x8086
 
 
 class IntelSource(Source):
-    """All Intel GPUs of a machine; `root` stands before /proc and /sys: that of a recorded machine, or nothing."""
+    """All Intel GPUs of a machine; `root` is prefixed to /proc and /sys: the folder of a recorded machine, or empty."""
 
     name = "intel"
 
@@ -51,6 +51,6 @@ class IntelSource(Source):
         self.devices = []
 
     def examine(self) -> list[Check]:
-        from .examine import examine  # a doctor's business only
+        from .examine import examine  # only `doctor` needs it
 
         return examine(self._root)

@@ -30,7 +30,7 @@ _WORDS = {
 
 
 def throttle_words(gts: Iterable[Gt], files: Folder) -> tuple[str, ...] | None:
-    """Return the reasons in force on any GT; None where no GT says."""
+    """Return the reasons active on any GT; None if no GT reports them."""
     words: list[str] = []
     said = False
     for gt in gts:

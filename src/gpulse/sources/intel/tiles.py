@@ -1,4 +1,4 @@
-"""Where i915 and xe keep what a GT says: clocks, idle time, why it is held down. A GT renders and computes, or does media."""
+"""Paths of a GT's files in i915 and xe: clocks, idle time, throttle reasons. A GT is for rendering and compute, or for media."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a Jetson keeps what its GPU says: the places differ between modules and between versions of JetPack."""
+"""Paths of a Jetson's GPU files, which differ between modules and between versions of JetPack."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class Rail:
 
 
 def is_board(root: str = "") -> bool:
-    """Tell whether this machine is a Jetson, by its device tree; one read, so that every start can afford it."""
+    """Return whether this machine is a Jetson, by its device tree; one read, so that every start can afford it."""
     return b"nvidia,tegra" in (read_bytes(f"{root}/proc/device-tree/compatible", 4096) or b"")
 
 
 def find_load(root: str) -> str:
-    """Return the file of the GPU's load in thousandths, or nothing."""
+    """Return the file of the GPU's load in thousandths, or an empty string."""
     known = [f"{root}{path}" for path in _LOADS]
     devfreq = find_clock(root)
     return next((path for path in [*known, f"{devfreq}/device/load"] if os.path.exists(path)), "")
 
 
 def find_clock(root: str) -> str:
-    """Return the devfreq folder of the GPU, or nothing."""
+    """Return the devfreq folder of the GPU, or an empty string."""
     folder = f"{root}/sys/class/devfreq"
     found = [
         name for name in names(folder) if _is_gpu(name, read_text(f"{folder}/{name}/device/of_node/name", 256) or "")
@@ -118,7 +118,7 @@ def gpu_rail(rails: list[Rail]) -> Rail | None:
 
 
 def find_fan(root: str) -> str:
-    """Return the hwmon folder of the fan, or nothing."""
+    """Return the hwmon folder of the fan, or an empty string."""
     folder = f"{root}/sys/class/hwmon"
     return next(
         (f"{folder}/{name}" for name in names(folder) if read_text(f"{folder}/{name}/name", 64) == "pwmfan"), ""

@@ -62,7 +62,7 @@ class JetsonDevice(Device):
 
     @property
     def found(self) -> bool:
-        """Whether the kernel says anything of a GPU here."""
+        """Whether the kernel reports a GPU."""
         return bool(self._load or self._clock)
 
     def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
@@ -110,7 +110,7 @@ class JetsonDevice(Device):
 
 
 class JetsonSource(Source):
-    """The GPU of a Jetson; `root` stands before /proc and /sys: that of a recorded board, or nothing."""
+    """The GPU of a Jetson; `root` is prefixed to /proc and /sys: the folder of a recorded board, or empty."""
 
     name = "jetson"
 

@@ -1,4 +1,4 @@
-"""One `nvidia-smi -q -x`, as text or bytes, to its elements; mends what Windows and process names do to it."""
+"""Parse the output of `nvidia-smi -q -x`, including UTF-16 from Windows and names that break the XML."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _MOST = 1 << 26
 
 
 class ElsewhereMachine(Machine):
-    """The machine a file came from, of which the file says nothing but its GPUs."""
+    """The machine that a file was recorded on; only its GPUs are known."""
 
     def host(self, keys: Key) -> Facts:
         facts = Facts()
@@ -64,7 +64,9 @@ class SmiSource(Source):
         }
         self.devices = [SmiDevice(gpu, index, version) for index, gpu in enumerate(log.findall("gpu"))]
         if not self.devices:
-            raise SourceUnavailable("nvidia-smi: its output lists no GPU.", "`gpulse doctor` says what else was found.")
+            raise SourceUnavailable(
+                "nvidia-smi: its output lists no GPU.", "`gpulse doctor` lists what else was found."
+            )
 
     def refresh(self) -> None:
         """Read the next log, if there is one; a log that cannot be read leaves the last one standing and is named as a problem."""

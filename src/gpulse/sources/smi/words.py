@@ -1,4 +1,4 @@
-"""nvidia-smi's texts to values: numbers with units, switches, and the many ways of saying that there is none."""
+"""Parse nvidia-smi's texts: numbers with units, switches, and the various texts for a missing value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def text_at(element: Element, paths: Iterable[str]) -> str:
 
 
 def gap_of(text: str) -> Gap:
-    """Return why a text is no value; empty and N/A say that there is none."""
+    """Return why a text is not a value."""
     lowered = text.lower()
     if "lost" in lowered or "requires reset" in lowered:
         return "lost"

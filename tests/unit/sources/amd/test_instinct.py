@@ -112,3 +112,5 @@ def test_gpus_that_only_the_compute_driver_lists_are_gpus(tmp_path: Path) -> Non
     assert identity["architecture"] == "CDNA 2 (gfx90a)"
     assert (sample.values["memory_used"], sample.values["memory_total"]) == (2 << 30, 64 << 30)
     assert sample.gaps["temperature"] == "unsupported"
+    (tmp_path / "sys/class/kfd/kfd/topology/nodes/1/mem_banks/0/used_memory").unlink()
+    assert read_one(source).state == "ok"
