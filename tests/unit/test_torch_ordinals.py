@@ -18,7 +18,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, uuids: list[str], hip: str | None) 
         device_count=lambda: len(uuids),
         get_device_properties=lambda at: SimpleNamespace(uuid=uuids[at]),
     )
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, version=SimpleNamespace(hip=hip)))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, version=SimpleNamespace(hip=hip)))
 
 
 def test_cuda_says_uuids_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

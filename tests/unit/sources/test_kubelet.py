@@ -85,7 +85,7 @@ def test_the_labels_of_dcgm_name_the_pod(tmp_path: Path) -> None:
 
     path = tmp_path / "kubelet.sock"
     with kubelet(path, pod("ml", "trainer-0", "main", "GPU-1")):
-        exporter = Exporter(Tenants(str(path)))
+        exporter = Exporter(tenants=Tenants(str(path)))
         exporter.add(Snapshot(1.0, (gpu(temperature=50),)))
     found = samples(exporter, dcgm=True)
     told = values(found, "DCGM_FI_DEV_GPU_TEMP", "namespace", "pod", "container")
