@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 BUSY = 80.0  # per cent of kernel time
 CPU = 0.80  # cores of the main process
 GAPS = 0.15  # of the time in samples without any kernel
+_STARTED = 120.0  # seconds after which a process that has not used the GPU is no longer starting
 FILL = 0.50  # of the chip at work while a kernel runs
 
 
@@ -21,6 +22,8 @@ def _judge(case: Case) -> Verdict | None:
     busy, cpu = load.busy, load.cpu_main
     if busy is None or busy >= BUSY or cpu is None or cpu < CPU:
         return None
+    if not case.worked and (load.process_mean("running_time") or _STARTED) < _STARTED:
+        return None  # imports, context, compilation
     gaps, fill = load.idle_share, load.fill
     if gaps < GAPS and not (fill is not None and fill >= FILL):
         return None
@@ -32,7 +35,7 @@ def _judge(case: Case) -> Verdict | None:
         seen("host_cpu", load.host("cpu_percent")),
         seen("workers", load.workers),
     ]
-    sure = _confidence(load, gaps, fill)
+    sure: Confidence = _confidence(load, gaps, fill) if case.worked else "low"
     return found(load, "input_bound_single_core", sure, evidence, advice=RULE.advice, worked=int(case.worked))
 
 
