@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 BUSY = 80.0  # per cent of kernel time
 CPU = 0.80  # cores of the main process
 GAPS = 0.15  # of the time in samples without any kernel
+_BURSTS = 4  # of work that must follow each other before the pattern is sure
+_YOUNG = 15.0  # seconds of running time in which pauses may still be the start of a process
 _STARTED = 120.0  # seconds after which a process that has not used the GPU is no longer starting
 FILL = 0.50  # of the chip at work while a kernel runs
 
@@ -40,7 +42,10 @@ def _judge(case: Case) -> Verdict | None:
 
 
 def _confidence(load: Load, gaps: float, fill: float | None) -> Confidence:
-    if gaps >= 0.5 and fill is not None and fill >= FILL and load.detailed:
+    if gaps >= 0.5 and (load.process_mean("running_time") or _STARTED) < _YOUNG:
+        return "low"  # the window may still hold some of its start
+    bursts = sum(1 for at in range(load.first + 1, load.end) if load.active[at] and not load.active[at - 1])
+    if gaps >= 0.5 and fill is not None and fill >= FILL and load.detailed and bursts >= _BURSTS:
         return "high"
     return "medium" if load.detailed and (gaps >= GAPS or (fill or 0.0) >= 0.75) else "low"
 
