@@ -47,6 +47,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "peer_busy": ("kernels on the other GPUs ran for", "percent"),
     "peers": ("other GPUs of the job", "count"),
     "data_wait": ("time the program waited for data", "percent"),
+    "state_asleep": ("time asleep", "duration"),
     "state_lost": ("time lost from the bus", "duration"),
     "state_timeout": ("time without an answer", "duration"),
 }

@@ -50,7 +50,8 @@ class Row:
             holders: Iterable[Process] = gpu.all_processes() if gpu.instances else gpu.processes
             if program is not None:
                 holders = with_program(holders, program, gpu.memory_used)
-            self.processes = [(process, numbers(process, PROCESS_KEYS)) for process in holders]
+            # a display server holds memory and draws; nobody asks what limits it
+            self.processes = [(one, numbers(one, PROCESS_KEYS)) for one in holders if one.type != "G"]
 
 
 class HostRow:

@@ -24,6 +24,7 @@ _LONG = 2.0  # seconds without work before or after the rest that count as start
 _AHEAD = 2.0  # seconds looked at to tell steady work from a first kernel
 _WARM_UP = 1.5  # seconds after the first steady work in which clocks and caches settle
 _SHORTEST = 3.0  # seconds left by trimming
+_BRIEF = 1.0  # the same after a start that was seen
 _CHUNK = 4.0  # seconds of the pieces that phases are made of
 _APART = 25.0  # points of activity by which two phases differ
 
@@ -88,9 +89,10 @@ def trim(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> tuple[
 
 
 def _enough(gpu: GpuWindow, head: int, tail: int, first: int, end: int) -> bool:
-    """Tell whether what is left is worth judging on its own; a single burst in a long pause is not."""
+    """Tell whether what is left is worth judging on its own; a single burst in a long pause is not, unless a start was seen."""
     left, whole = gpu.times[tail] - gpu.times[head], gpu.times[end - 1] - gpu.times[first]
-    return tail - head >= 2 and left >= min(_SHORTEST, 0.25 * whole)
+    least = _BRIEF if _starts(gpu, first) else _SHORTEST
+    return tail - head >= 2 and left >= min(least, 0.25 * whole)
 
 
 def _starts(gpu: GpuWindow, first: int) -> bool:

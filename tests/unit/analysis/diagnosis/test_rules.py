@@ -151,6 +151,28 @@ def test_an_empty_gpu_is_idle() -> None:
     assert judged(QUIET | {"processes": (), "memory_used": 0}).key == "idle"
 
 
+def test_a_display_server_is_not_judged() -> None:
+    drawing = QUIET | {"utilization": 4, "graphics_active": 4, "sm_active": 2, "memory_used": GIB}
+    assert keys(judged(drawing | {"processes": ({"type": "G", "name": "Xorg", "memory_used": GIB},)})) == ["idle"]
+
+
+def test_a_gpu_that_is_asleep_is_idle() -> None:
+    assert (
+        judged(
+            {"state": "asleep", "utilization": None, "sm_active": None, "graphics_active": None, "processes": ()}
+        ).key
+        == "idle"
+    )
+
+
+def test_a_process_that_starts_is_not_judged_yet() -> None:
+    starting = QUIET | {"processes": ({"running_time": lambda second: 5 + second},)}
+    verdict = judged(starting)
+    assert (verdict.key, verdict.values["kind"]) == ("unknown", "starting")
+    later = judged(QUIET | {"processes": ({"running_time": 900.0},)})
+    assert (later.key, later.confidence) == ("input_bound_single_core", "low")
+
+
 def test_two_processes_compute() -> None:
     both = {"processes": ({"sm_utilization": 60.0}, {"pid": 4343, "user": "grace", "sm_utilization": 39.0})}
     verdict = judged(both)

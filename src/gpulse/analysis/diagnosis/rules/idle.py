@@ -9,15 +9,19 @@ if TYPE_CHECKING:
     from ....model.verdict import Verdict
     from ..rule import Case
 
-BUSY = 1.0
+BUSY = 1.0  # percent
+DRAWING = 10.0  # percent that a display may take where no process computes
 
 
 def _judge(case: Case) -> Verdict | None:
     load = case.load
     busy = load.busy
-    if case.worked or busy is None or busy >= BUSY or load.tracks:
+    if all(row.state == "asleep" for row in case.gpu.rows):
+        return found(load, "idle", "high", [seen("state_asleep", load.seconds)], processes=())
+    alone = case.gpu.lists_processes and not load.tracks
+    if busy is None or load.tracks or busy >= (DRAWING if alone else BUSY) or (case.worked and not alone):
         return None
-    evidence = [below("busy", busy, BUSY), seen("power_draw", load.mean("power_draw"))]
+    evidence = [below("busy", busy, DRAWING if alone else BUSY), seen("power_draw", load.mean("power_draw"))]
     return found(load, "idle", "high", evidence, processes=())
 
 
@@ -27,7 +31,11 @@ RULE = Rule(
     "window",
     _judge,
     needs=("utilization",),
-    signature=f"No process is visible and the GPU was busy for less than {BUSY:g} % of the time.",
-    blind="None known.",
+    signature=(
+        f"No process computes and the GPU was busy for less than {DRAWING:g} % of the time (a display "
+        f"draws; {BUSY:g} % where processes cannot "
+        "be listed), or it was asleep."
+    ),
+    blind="Light work of processes in other containers looks like that of a display.",
     sources=("gpulse H200 recordings",),
 )

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 BUSY = 80.0  # per cent of kernel time
 CPU = 0.80  # cores of the main process
 GAPS = 0.15  # of the time in samples without any kernel
+_BURSTS = 4  # of work that must follow each other before the pattern is sure
+_YOUNG = 15.0  # seconds of running time in which pauses may still be the start of a process
+_STARTED = 120.0  # seconds after which a process that has not used the GPU is no longer starting
 FILL = 0.50  # of the chip at work while a kernel runs
 
 
@@ -21,6 +24,8 @@ def _judge(case: Case) -> Verdict | None:
     busy, cpu = load.busy, load.cpu_main
     if busy is None or busy >= BUSY or cpu is None or cpu < CPU:
         return None
+    if not case.worked and (load.process_mean("running_time") or _STARTED) < _STARTED:
+        return None  # imports, context, compilation
     gaps, fill = load.idle_share, load.fill
     if gaps < GAPS and not (fill is not None and fill >= FILL):
         return None
@@ -32,12 +37,15 @@ def _judge(case: Case) -> Verdict | None:
         seen("host_cpu", load.host("cpu_percent")),
         seen("workers", load.workers),
     ]
-    sure = _confidence(load, gaps, fill)
+    sure: Confidence = _confidence(load, gaps, fill) if case.worked else "low"
     return found(load, "input_bound_single_core", sure, evidence, advice=RULE.advice, worked=int(case.worked))
 
 
 def _confidence(load: Load, gaps: float, fill: float | None) -> Confidence:
-    if gaps >= 0.5 and fill is not None and fill >= FILL and load.detailed:
+    if gaps >= 0.5 and (load.process_mean("running_time") or _STARTED) < _YOUNG:
+        return "low"  # the window may still hold some of its start
+    bursts = sum(1 for at in range(load.first + 1, load.end) if load.active[at] and not load.active[at - 1])
+    if gaps >= 0.5 and fill is not None and fill >= FILL and load.detailed and bursts >= _BURSTS:
         return "high"
     return "medium" if load.detailed and (gaps >= GAPS or (fill or 0.0) >= 0.75) else "low"
 

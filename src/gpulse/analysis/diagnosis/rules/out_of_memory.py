@@ -18,7 +18,8 @@ GROWN = 0.01  # of the whole memory, gained in the last seconds of a process tha
 STEEP = 0.15  # of the whole memory, gained in steps by a process until its end
 _RECENT = 5.0  # seconds before the end that are looked at
 _LAST_RISE = 3.0  # seconds between the last step and the end
-_RISES = 2  # steps, each of at least a fifth of what was held before
+_RISES = 2  # steps
+GROWTH = 1.3  # times what was held before that each step must reach; a steady leak grows more slowly
 
 
 def _judge(case: Case) -> Verdict | None:
@@ -75,7 +76,7 @@ def _climbs(held: list[tuple[float, float]]) -> bool:
     steps = [
         (time, later - earlier)
         for (_, earlier), (time, later) in pairwise(held)
-        if later >= 1.2 * earlier and later - earlier >= (256 << 20)
+        if later >= GROWTH * earlier and later - earlier >= (256 << 20)
     ]
     return len(steps) >= _RISES and held[-1][0] - steps[-1][0] <= _LAST_RISE
 
