@@ -6,7 +6,8 @@ from ..units import duration_text
 from .figures import figure_name, figure_text, limit_text
 from .line import Line
 from .text import clean, width
-from .verdicts import advice, alike, style, title, who
+from .verdict_titles import who
+from .verdicts import advice, alike, style, title
 from .words import gpus_text
 
 TYPE_CHECKING = False

@@ -9,7 +9,8 @@ from gpulse.analysis.diagnosis.rules import RULES
 from gpulse.model.verdict import Diagnosis, Evidence, Holder, Verdict
 from gpulse.present.advice import ADVICE
 from gpulse.present.figures import FIGURES, evidence_text
-from gpulse.present.verdicts import SHORT, TITLES, advice, findings, line, short, style, title, worded
+from gpulse.present.verdict_titles import TITLES
+from gpulse.present.verdicts import SHORT, advice, findings, line, short, style, title, worded
 from tests.unit.analysis.diagnosis.machines import QUIET, judged, samples
 from tests.unit.analysis.diagnosis.test_jobs import SPINNING, rank
 from tests.unit.analysis.diagnosis.test_rules import DEVICE, LIMITS

@@ -118,22 +118,19 @@ def host_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
 def _ports(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
     """Yield the InfiniBand, RoCE and Ethernet ports."""
     host = snapshot.host
-    names = [(name, labels([("port", name)])) for name in host.port_names or ()]
-    for key, name in (("port_rx", "receive"), ("port_tx", "transmit")):
-        moved = [(text, round(counters.bytes[port, key])) for port, text in names if (port, key) in counters.bytes]
-        yield Family(f"gpulse_host_port_{name}_bytes_total", "counter", HOST_METRICS[key].help, moved)
-    up = [(text, float(state == "active")) for (_, text), state in zip(names, host.port_states or (), strict=False)]
+    names = host.port_names or ()
+    ports = [(names.index(name), name, labels([("port", name)])) for name in dict.fromkeys(names)]
+    for key, word in (("port_rx", "receive"), ("port_tx", "transmit")):
+        moved = [(text, round(counters.bytes[port, key])) for _, port, text in ports if (port, key) in counters.bytes]
+        yield Family(f"gpulse_host_port_{word}_bytes_total", "counter", HOST_METRICS[key].help, moved)
+    states = host.port_states or ()
+    up = [(text, float(states[at] == "active")) for at, _, text in ports if at < len(states)]
     yield Family("gpulse_host_port_up", "gauge", "Whether the port is active.", up)
-    for key, suffix, kind in (
-        ("port_speeds", "speed_bytes_per_second", "gauge"),
-        ("port_errors", "errors_total", "counter"),
-    ):
-        values = host.get(key)
-        told = zip(names, values if isinstance(values, tuple) else (), strict=False)
-        samples = [(text, value) for (_, text), value in told if isinstance(value, (int, float))]
-        yield Family(
-            f"gpulse_host_port_{suffix}", "counter" if kind == "counter" else "gauge", HOST_METRICS[key].help, samples
-        )
+    speeds, errors = host.port_speeds or (), host.port_errors or ()
+    fast = [(text, speeds[at]) for at, _, text in ports if at < len(speeds)]
+    yield Family("gpulse_host_port_speed_bytes_per_second", "gauge", HOST_METRICS["port_speeds"].help, fast)
+    wrong = [(text, errors[at]) for at, _, text in ports if at < len(errors)]
+    yield Family("gpulse_host_port_errors_total", "counter", HOST_METRICS["port_errors"].help, wrong)
 
 
 def diagnosis_family(snapshot: Snapshot, diagnosis: Diagnosis) -> Family:
