@@ -7,7 +7,7 @@ import type { Page } from "./page.ts";
 import { seriesId } from "./series.ts";
 import { Sparkline } from "./sparkline.ts";
 import { gpuTitle, place } from "./specs.ts";
-import { GAPS, label, remarks, shortName, silence, who } from "./words.ts";
+import { GAPS, label, remarks, shortName, silence, verdictText, who } from "./words.ts";
 import { gpuWord } from "./address.ts";
 
 const SHARES = ["sm_active", "tensor_active", "dram_active"] as const;
@@ -137,7 +137,7 @@ export class Card {
       this.notes.dataset["key"] = key;
       this.notes.replaceChildren(...said.map((remark) => h("span", { class: `chip ${remark.level}` }, remark.text)));
     }
-    const found = this.page.machine.verdicts.filter((verdict) => verdict.uuid === this.uuid).map((verdict) => verdict.text);
+    const found = this.page.machine.verdicts.filter((verdict) => verdict.uuid === this.uuid).map(verdictText);
     const own = (text: string) => text.replace(`GPU ${label(gpu)} `, "");
     setText(this.finding, found.length > 1 ? `${own(found[0] as string)} +${found.length - 1}` : own(found[0] ?? ""));
     this.finding.title = found.join("\n");

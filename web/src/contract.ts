@@ -57,9 +57,30 @@ export interface Alert {
   text: string;
 }
 
-export interface Verdict {
+/** One number behind a diagnosis. */
+export interface Evidence {
+  metric?: string;
+  value?: number | string | null;
+  threshold?: number | string | null;
+  text?: string;
+}
+
+/** What limits one GPU; `confidence` from 0 to 1 or in words, `also` what else was found, `advice` what to do. */
+export interface Diagnosis {
+  verdict?: string;
+  title?: string;
+  text?: string;
+  confidence?: number | string;
+  evidence?: (Evidence | string)[];
+  also?: unknown[];
+  advice?: unknown[];
+  window?: unknown;
+}
+
+/** A finding about one GPU: a sentence, or a whole diagnosis. */
+export interface Verdict extends Diagnosis {
   uuid: string;
-  text: string;
+  index?: number;
 }
 
 /** Something that happened; `text` is the server's sentence, `until` when it was over, `uuids` every GPU it is about. */
@@ -83,7 +104,7 @@ export interface Snapshot {
   errors?: { source?: string; message: string; remedy?: string }[];
   alerts?: Alert[];
   verdicts?: Verdict[];
-  server?: { version?: string; started?: number; interval?: number; commands?: boolean; history?: boolean };
+  server?: { version?: string; started?: number; interval?: number; commands?: boolean; history?: boolean; idle_interval?: number };
 }
 
 /** One tick of the stream; `time` in seconds since 1970, by the server's clock. */

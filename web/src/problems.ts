@@ -4,7 +4,7 @@ import { gpuWord } from "./address.ts";
 import { h, setShown } from "./elements.ts";
 import { momentText } from "./numbers.ts";
 import type { Page } from "./page.ts";
-import { label } from "./words.ts";
+import { label, verdictText } from "./words.ts";
 
 export class Problems {
   readonly element = h("section", { class: "problems", "aria-label": "Alerts and findings" });
@@ -37,7 +37,7 @@ export class Problems {
           }))),
       ...verdicts
         .filter((verdict) => this.findings && mine(verdict.uuid))
-        .map((verdict) => ({ level: "label", kind: "Finding", text: verdict.text, uuid: verdict.uuid })),
+        .map((verdict) => ({ level: "label", kind: "Finding", text: verdictText(verdict), uuid: verdict.uuid })),
     ];
     const shown = JSON.stringify(found);
     if (shown === this.shown) return;

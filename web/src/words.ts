@@ -1,6 +1,6 @@
 // Words for a GPU as a person reads them: its name, what is wrong with it, who uses it.
 
-import type { Gpu, Process } from "./contract.ts";
+import type { Gpu, Process, Verdict } from "./contract.ts";
 import { durationText, numberOf, sizeText, textOf } from "./numbers.ts";
 
 const UNATTRIBUTED = 512 * 2 ** 20; // bytes below which the difference is the driver's own bookkeeping
@@ -94,4 +94,9 @@ export function who(processes: Process[]): string {
   const user = textOf(biggest, "user") || String(biggest.pid ?? "");
   const others = sorted.length > 1 ? ` +${sorted.length - 1}` : "";
   return `${user} ${textOf(biggest, "name")} ${sizeText(held(biggest))}${others}`.trim();
+}
+
+/** Return a finding as one sentence. */
+export function verdictText(verdict: Verdict): string {
+  return verdict.text ?? verdict.title ?? verdict.verdict ?? "";
 }

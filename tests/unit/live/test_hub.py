@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("starlette")
 
 from gpulse.delivery.alerts import Alerts
+from gpulse.live import wire
+from gpulse.live.hub import KEPT, REPLAYED, Hub, wanted
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.web import wire
-from gpulse.surfaces.web.hub import KEPT, REPLAYED, Hub, wanted
 from tests.unit.scripted import ScriptedDevice, sampler_of
 from tests.unit.surfaces.web.asking import START, hub_of, sample
 

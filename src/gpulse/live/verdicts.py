@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...analysis.summary import Summary
-from ...analysis.tally import Tally
-from ...analysis.verdict import verdict
+from ..analysis.summary import Summary
+from ..analysis.tally import Tally
+from ..analysis.verdict import verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...model.snapshot import Snapshot
+    from ..model.snapshot import Snapshot
 
 _WINDOW = 30.0  # seconds that are judged together; a new judgement comes as often
 
