@@ -53,7 +53,7 @@ class StreamEntry:
 class Hub:
     """One sampler for all clients. Started and closed by whoever made it, who also closes the sampler.
 
-    `conceal` replaces each snapshot by what clients may see of it; without one, `commands` says whether command lines are kept.
+    `conceal` maps each snapshot to what clients may see; without it, `commands` says whether command lines are kept.
     `watchers` are called with every snapshot in the hub's own thread, `keep` with every snapshot and what happened at it; one that
     raises is told to `failed`, once for each message.
     `latest`, `after` and `greeting` may be called by any thread and never wait for a driver or a disk.
@@ -83,7 +83,7 @@ class Hub:
         self.latest: Snapshot | None = None
         self.number = 0
         self.over = False
-        self.idle_interval: float | None = None  # seconds between two samples while nobody watches, where that differs
+        self.idle_interval: float | None = None  # seconds between samples while no client is connected, if different
         self._seen = float("-inf")  # when the latest came, on the clock that cannot be set
         self._watchers = [*watchers, self.verdicts.add]
         self._failed = failed
@@ -119,7 +119,7 @@ class Hub:
             self._bus.pace(interval)
 
     def refresh(self, patience: float) -> None:
-        """Wait for a sample from now on, `patience` seconds at the most; takes one even where sampling is paused."""
+        """Take a sample now, even if sampling is paused, and wait at most `patience` seconds for it."""
         number = self.number
         if self._bus is not None:
             self._bus.hasten()

@@ -1,4 +1,4 @@
-"""Values as HTML for notebooks: small tables with styles of their own, readable in light and dark, plain where styles are removed."""
+"""Values as HTML tables for notebooks, with inline styles that work in light and dark themes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
 
 _COLORS = {"warn": "#b26a00", "critical": "#d0342c"}
-_BUSY, _MEMORY = "#12a06c44", "#2f7fe044"  # see-through, so that they do on any background
+_BUSY, _MEMORY = "#12a06c44", "#2f7fe044"  # translucent, for any background
 _CELL = "padding:2px 10px 2px 4px;text-align:left;white-space:nowrap"
 
 
 def escape(text: str) -> str:
-    """Return text safe to stand in HTML: process names and paths come from anybody."""
+    """Return text escaped for HTML; control characters become visible. Names of processes are untrusted."""
     cleaned = clean(text)
     return cleaned.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 def snapshot_html(snapshot: Snapshot) -> str:
-    """Return a table with a row for each GPU, and what could not be read below it."""
+    """Return a table with one row per GPU, followed by problems."""
     if not snapshot.gpus:
         return _notes(["No GPU was found."], snapshot)
     heads = ("GPU", "Name", "Utilization", "SM", "Tensor", "Memory", "Power", "Temperature", "Used by")
@@ -36,7 +36,7 @@ def snapshot_html(snapshot: Snapshot) -> str:
 
 
 def summary_html(summary: Summary) -> str:
-    """Return a table with a row for each GPU over a window of time."""
+    """Return a table with one row per GPU over a window of time."""
     seconds = f"{summary.seconds:.1f} s" if summary.seconds < 600 else f"{summary.seconds / 60:.1f} min"
     head = [f"<b>{escape(summary.name)}</b>" if summary.name else "", seconds]
     if summary.steps_per_second is not None:
@@ -48,7 +48,7 @@ def summary_html(summary: Summary) -> str:
 
 
 def measurement_html(facts: Sequence[tuple[str, str]], gpus: Sequence[GpuSummary]) -> str:
-    """Return what a piece of code took: the facts in a line of small cells, and with several GPUs a row for each."""
+    """Return a table of the main figures of a measurement, and with several GPUs one row per GPU."""
     heads = [title for title, _ in facts]
     row = [_cell(escape(text)) for _, text in facts]
     return table(heads, ["".join(row)]) + (gpus_html(gpus) if len(gpus) > 1 else "")
@@ -75,7 +75,7 @@ def gpus_html(gpus: Iterable[GpuSummary]) -> str:
 
 
 def table(heads: Iterable[str], rows: Iterable[str]) -> str:
-    """Return a table of cells that are made already."""
+    """Return a table; `rows` are rows of finished cells."""
     head = "".join(f'<th style="{_CELL};opacity:.7">{escape(title)}</th>' for title in heads)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f'<table style="color:inherit;font-variant-numeric:tabular-nums"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

@@ -101,14 +101,14 @@ class Bus:
         subscription.close()
 
     def pace(self, interval: float | None) -> None:
-        """Sample at another interval from now on, without waiting for the old one to pass; None pauses."""
+        """Change the interval immediately; None pauses."""
         self._paused = interval is None
         if interval is not None:
             self.interval = interval
         self._paced.set()
 
     def hasten(self) -> None:
-        """Take the next sample now, also when paused."""
+        """Take the next sample now, even if paused."""
         self._due_now = True
         self._paced.set()
 
@@ -138,7 +138,7 @@ class Bus:
         self.close()
 
     def _wait(self, before: float) -> float:
-        """Wait until the next sample is due, by an interval that may change meanwhile; return when that was."""
+        """Wait until the next sample is due, by an interval that may change meanwhile; return its time."""
         clock = self._sampler.clock
         while True:
             self._paced.clear()

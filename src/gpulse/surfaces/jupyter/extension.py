@@ -1,4 +1,4 @@
-"""The extension: settings that Jupyter reads, the machines that are watched, and the paths under which they are served."""
+"""The Jupyter server extension: its configuration, the machines it samples, and the paths they are served under."""
 
 from __future__ import annotations
 
@@ -8,43 +8,45 @@ import pwd
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Bool, Float, Unicode
 
-from ...live.room import Room, RoomSettings
+from ...live.machine import LiveMachine, MachineSettings
 from .handlers import KernelsHandler, QuestionHandler, StreamHandler
-from .visits import Visits
+from .workers import Workers
 
 
 class GpulseExtension(ExtensionApp):  # type: ignore[misc]
-    """What your GPUs are really doing, beside your notebooks."""
+    """GPU monitoring beside notebooks."""
 
     name = "gpulse"
     extension_url = "/gpulse"
     load_other_extensions = True
 
     source = Unicode(
-        "", config=True, help="What to watch: auto, nvidia, demo or replay:FILE (default: GPULSE_SOURCE or auto)."
+        "",
+        config=True,
+        help="Source, as on the command line: auto, nvidia, demo, replay:FILE and so on (default: GPULSE_SOURCE or auto).",
     )
     interval = Float(
-        1.0, config=True, help="Seconds between two samples while a panel is open and asks for no other interval."
+        1.0,
+        config=True,
+        help="Seconds between samples while a panel is visible, unless the settings of the lab name another interval.",
     )
     idle_interval = Float(
-        10.0, config=True, help="Seconds between two samples for the history while no panel is open; 0 for none."
+        10.0, config=True, help="Seconds between samples for the history while no panel is visible; 0 disables them."
     )
-    history = Unicode(
-        "", config=True, help="The file of the history (default: this machine's); 'none' keeps and shows none."
-    )
+    history = Unicode("", config=True, help="File of the history (default: that of this machine); 'none' disables it.")
     watch_from_start = Bool(
-        False, config=True, help="Keep the history from the server's start, not from the first open panel."
+        False, config=True, help="Record the history from the start of the server instead of from the first open panel."
     )
-    show_commands = Bool(False, config=True, help="Show the command lines of other users' processes, too.")
+    show_commands = Bool(False, config=True, help="Show command lines of other users' processes.")
 
     def initialize_settings(self) -> None:
-        """Make the machines that can be watched: this one, and the simulated one for machines without a GPU."""
+        """Create the machines: this one, and the simulated one that is offered where there is no GPU."""
         source = self.source or os.environ.get("GPULSE_SOURCE") or "auto"
-        rooms = {"": Room(self._settings(source)), "demo/": Room(self._settings("demo", history=""))}
-        self.settings["gpulse_rooms"] = rooms
-        self.settings["gpulse_visits"] = Visits()
+        machines = {"": LiveMachine(self._settings(source)), "demo/": LiveMachine(self._settings("demo", history=""))}
+        self.settings["gpulse_machines"] = machines
+        self.settings["gpulse_workers"] = Workers()
         if self.watch_from_start:
-            self.settings["gpulse_visits"].begin(rooms[""].open)
+            self.settings["gpulse_workers"].begin(machines[""].open)
 
     def initialize_handlers(self) -> None:
         """Serve each machine under its own path."""
@@ -58,12 +60,12 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
 
     async def stop_extension(self) -> None:
         """Stop sampling."""
-        for room in self.settings["gpulse_rooms"].values():
-            room.close()
+        for machine in self.settings["gpulse_machines"].values():
+            machine.close()
 
-    def _settings(self, source: str, history: str | None = None) -> RoomSettings:
+    def _settings(self, source: str, history: str | None = None) -> MachineSettings:
         kept: str | None = self.history if history is None else history
-        return RoomSettings(
+        return MachineSettings(
             source,
             interval=self.interval,
             idle_interval=self.idle_interval or None,
@@ -74,7 +76,7 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
 
 
 def _user() -> str:
-    """Return the name of the user that the server runs as, as processes have it."""
+    """Return the name of the user that the server runs as, as in process lists."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

@@ -1,4 +1,4 @@
-"""Handlers: Jupyter's requests answered by gpulse.live, behind Jupyter's own authentication."""
+"""Request handlers: the API and the stream of gpulse.live, behind Jupyter's authentication."""
 
 from __future__ import annotations
 
@@ -23,43 +23,43 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...live.hub import Hub
-    from ...live.room import Room
-    from .visits import Visits
+    from ...live.machine import LiveMachine
+    from .workers import Workers
 
-_RESOURCE = "gpulse"  # what an authorizer of Jupyter knows this by
-_KEEP_ALIVE = 15.0  # seconds after which proxies are shown that somebody is still here
-_LAG = 64  # samples a client may be behind before its stream ends; it comes back and is given them again
+_RESOURCE = "gpulse"  # the name that Jupyter authorizers see
+_KEEP_ALIVE = 15.0  # seconds of silence after which a comment is sent, so that proxies keep the connection
+_LAG = 64  # samples a client may lag behind before its stream ends; it reconnects and gets them again
 _PATHS = {question.path.removeprefix("/api/"): question for question in QUESTIONS}
 
 
 class QuestionHandler(APIHandler):  # type: ignore[misc]
-    """Answers the questions of `gpulse serve`'s API, with the same JSON."""
+    """The requests of `gpulse serve`'s API, with the same JSON."""
 
     auth_resource = _RESOURCE
 
     @web.authenticated  # type: ignore[untyped-decorator]
     @authorized  # type: ignore[untyped-decorator]
     async def get(self, demo: str | None, name: str) -> None:
-        """Answer one question in a thread."""
+        """Answer one request in a worker thread."""
         question = _PATHS.get(name)
         try:
             if question is None:
                 raise Refusal(404, f"there is nothing called {name[:40]!r}.")
             given = read(question.parameters, _texts(self))
-            room = _room(self, demo)
+            machine = _machine(self, demo)
             answer = question.answer
-            self.finish_json(await _visits(self).work(lambda: answer(room.ask(), given)))
+            self.finish_json(await _workers(self).work(lambda: answer(machine.ask(), given)))
         except Refusal as refusal:
             self.refuse(refusal)
 
     def finish_json(self, data: bytes) -> None:
-        """Send JSON that is made already."""
+        """Send encoded JSON."""
         self.set_header("Content-Type", "application/json")
         self.set_header("Cache-Control", "no-store")
         self.finish(data, set_content_type="application/json")
 
     def refuse(self, refusal: Refusal) -> None:
-        """Send a problem as RFC 9457 has it, in the words of `gpulse serve`."""
+        """Send an error as problem details (RFC 9457), like `gpulse serve`."""
         title = HTTPStatus(refusal.status).phrase
         plain = {"type": "about:blank", "title": title, "status": refusal.status, "detail": refusal.detail}
         self.set_status(refusal.status)
@@ -69,16 +69,16 @@ class QuestionHandler(APIHandler):  # type: ignore[misc]
 
 
 class KernelsHandler(QuestionHandler):
-    """Tells which kernels of this server use which GPU."""
+    """The kernels of this server and the GPUs they use."""
 
     @web.authenticated  # type: ignore[untyped-decorator]
     @authorized  # type: ignore[untyped-decorator]
     async def get(self, demo: str | None, name: str = "") -> None:
-        """List kernels in the loop, which owns them, and match processes in a thread."""
+        """List the kernels in the event loop, which owns them, and match processes in a worker thread."""
         try:
             kernels = await self._kernels()
-            room = _room(self, demo)
-            self.finish_json(await _visits(self).work(lambda: compact(kernel_table(kernels, room.ask().latest()))))
+            machine = _machine(self, demo)
+            self.finish_json(await _workers(self).work(lambda: compact(kernel_table(kernels, machine.ask().latest()))))
         except Refusal as refusal:
             self.refuse(refusal)
 
@@ -90,7 +90,7 @@ class KernelsHandler(QuestionHandler):
         return [Kernel.of(kernel, sessions.get(kernel["id"]), self._pid(kernel["id"])) for kernel in kernels]
 
     def _pid(self, kernel_id: str) -> int | None:
-        """Return the process of a kernel; None where it runs on another machine or has just ended."""
+        """Return the PID of a kernel; None if it runs on another machine or has just ended."""
         try:
             provisioner = self.kernel_manager.get_kernel(kernel_id).provisioner
         except (KeyError, AttributeError, web.HTTPError):
@@ -100,16 +100,16 @@ class KernelsHandler(QuestionHandler):
 
 
 class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: ignore[misc]
-    """Sends the text of `gpulse serve`'s stream, a message for each sample, while the socket is open."""
+    """The stream of `gpulse serve` over a WebSocket: the same text, one message per sample."""
 
     auth_resource = _RESOURCE
 
     def get_compression_options(self) -> dict[str, Any]:
-        """Have messages packed: a sample of eight GPUs is 12 KB, and 1 KB packed."""
+        """Enable compression: a sample of eight GPUs shrinks from 12 KB to about 2 KB."""
         return {}
 
     async def get(self, *arguments: Any, **named: Any) -> Any:
-        """Refuse whoever has not logged in, without sending a socket to the login page."""
+        """Refuse unauthenticated and unauthorized users with 403; a WebSocket cannot be redirected to the login page."""
         if self.current_user is None:
             raise web.HTTPError(403)
         if not await ensure_async(self.authorizer.is_authorized(self, self.current_user, "read", _RESOURCE)):
@@ -117,9 +117,9 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
         return await super().get(*arguments, **named)
 
     def open(self, demo: str | None = None) -> None:
-        """Begin to send."""
+        """Start sending."""
         super().open()
-        self._room = _room(self, demo)
+        self._machine = _machine(self, demo)
         self._hub: Hub | None = None
         self._changed = asyncio.Event()
         self._gone = False
@@ -129,26 +129,26 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
         """Ignore what clients send."""
 
     def on_close(self) -> None:
-        """Stop, and have no more samples taken for this client."""
+        """Stop sampling for this client."""
         self._gone = True
         self._changed.set()
-        self._room.leave(self)
+        self._machine.leave(self)
 
     async def _serve(self) -> None:
         try:
-            hub = self._hub = (await _visits(self).work(self._room.open)).hub
+            hub = self._hub = (await _workers(self).work(self._machine.open)).hub
             if self._gone:
                 return
-            self._room.enter(self, _interval(self.get_argument("interval", "")))
-            self._changed = _visits(self).join(hub)
+            self._machine.enter(self, _interval(self.get_argument("interval", "")))
+            self._changed = _workers(self).join(hub)
             try:
                 await self._send(hub)
             finally:
-                _visits(self).part(hub, self._changed)
+                _workers(self).part(hub, self._changed)
         except (Refusal, WebSocketClosedError):
-            pass  # the questions that a page asks beside say what is wrong
+            pass  # the page learns the reason from its other requests
         finally:
-            self._room.leave(self)
+            self._machine.leave(self)
             self.close()
 
     async def _send(self, hub: Hub) -> None:
@@ -166,7 +166,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
                 await self._write(b": still here\n\n")
 
     def _beginning(self, hub: Hub) -> tuple[int, bytes]:
-        """Return where a client goes on, and what it is told first."""
+        """Return the number of the sample to continue after, and the first message."""
         last = self.get_argument("last", "")
         if not last:
             return hub.greeting()
@@ -178,18 +178,18 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
             await self.write_message(data.decode())
 
 
-def _room(handler: JupyterHandler, demo: str | None) -> Room:
-    room: Room = handler.settings["gpulse_rooms"][demo or ""]
-    return room
+def _machine(handler: JupyterHandler, demo: str | None) -> LiveMachine:
+    machine: LiveMachine = handler.settings["gpulse_machines"][demo or ""]
+    return machine
 
 
-def _visits(handler: JupyterHandler) -> Visits:
-    visits: Visits = handler.settings["gpulse_visits"]
-    return visits
+def _workers(handler: JupyterHandler) -> Workers:
+    workers: Workers = handler.settings["gpulse_workers"]
+    return workers
 
 
 def _texts(handler: JupyterHandler) -> dict[str, str]:
-    """Return the query; Jupyter's own token and the number that defeats caches are not ours."""
+    """Return the query parameters without those of Jupyter: the token and the number that defeats caches."""
     given = handler.request.query_arguments
     return {
         name: values[-1].decode("utf-8", "replace")
@@ -199,7 +199,7 @@ def _texts(handler: JupyterHandler) -> dict[str, str]:
 
 
 def _interval(text: str) -> float | None:
-    """Return the interval that a client asks for; None where that is no number of seconds."""
+    """Return the requested interval in seconds; None if it is not valid."""
     try:
         seconds = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Kernels: which notebook or console of this server uses which GPU, through its own process and those it has started."""
+"""Kernels: which notebook or console of this server uses which GPU, in its own process or in child processes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _DEEPEST = 64  # parents between a process and its kernel
 _FOREIGN = (
-    "The driver speaks of processes by the host's numbers, and Jupyter runs in a container with numbers of its own, "
-    "so that memory cannot be matched to notebooks. Start the container with --pid=host to see it."
+    "The driver reports the process IDs of the host, and Jupyter runs in a container with its own process IDs, "
+    "so memory cannot be matched to notebooks. Start the container with --pid=host."
 )
 
 
 class Kernel:
-    """A kernel as its server knows it; `pid` None where it runs elsewhere, `idle_since` None while it works."""
+    """A kernel of this server; `pid` is None if it runs on another machine, `idle_since` is None while it is busy."""
 
     def __init__(
         self, id: str, session: str | None, name: str, path: str, state: str, idle_since: float | None, pid: int | None
@@ -38,7 +38,7 @@ class Kernel:
 
     @classmethod
     def of(cls, kernel: Mapping[str, Any], session: Mapping[str, Any] | None, pid: int | None) -> Kernel:
-        """Return a kernel of Jupyter's lists, named by the notebook of its session."""
+        """Build it from Jupyter's lists of kernels and sessions; the name is that of the notebook."""
         state = str(kernel.get("execution_state") or "unknown")
         idle = _moment(kernel.get("last_activity")) if state == "idle" else None
         path = str((session or {}).get("path") or "")
@@ -46,14 +46,14 @@ class Kernel:
         return cls(kernel["id"], (session or {}).get("id"), name, path, state, idle, pid)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return everything by name."""
+        """Return it as plain data."""
         return dict(vars(self))
 
 
 def kernel_table(
     kernels: Sequence[Kernel], snapshot: Snapshot, parent: Callable[[int], int | None] | None = None
 ) -> dict[str, Any]:
-    """Return the kernels with what each uses of which GPU; `problem` says why nothing can be matched."""
+    """Return the kernels with their use of each GPU; `problem` says why nothing could be matched."""
     machine = LinuxMachine(os.environ.get("GPULSE_ROOT", ""))
     owners = {kernel.pid: kernel.id for kernel in kernels if kernel.pid is not None}
     uses: dict[str, dict[str, dict[str, Any]]] = {}
@@ -72,12 +72,12 @@ def _processes(snapshot: Snapshot) -> Iterator[tuple[str, Process]]:
 
 
 def _pid(process: Process, machine: LinuxMachine) -> int | None:
-    """Return the pid of a process as it is here; None where the driver's numbers are those of another PID namespace."""
+    """Return the PID of a process; None if the driver reports the PIDs of another namespace."""
     return None if process.pid is None or machine.foreign([int(process.pid)]) else int(process.pid)
 
 
 def _owner(pid: int | None, owners: Mapping[int, str], parent: Callable[[int], int | None]) -> str | None:
-    """Return the kernel that a process belongs to: its own, or that of the nearest parent that is one."""
+    """Return the kernel whose process this is, or the nearest ancestor of it."""
     for _ in range(_DEEPEST):
         if pid is None or pid <= 1:
             return None

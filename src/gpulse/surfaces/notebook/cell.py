@@ -1,4 +1,4 @@
-"""A cell that is measured: its samples as a small chart, and in words."""
+"""The measurement of a notebook cell: its samples as a small chart, and what limited it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from ...monitor.measurement import Measurement
 
 _KEYS = ("utilization", "sm_active", "memory_used")
-_MOST = 2000  # samples; of a longer cell every second one is kept, again and again
-_FEWEST = 3  # samples below which a line says nothing
+_MOST = 2000  # samples; for longer cells every second one is dropped, repeatedly
+_FEWEST = 3  # samples below which no chart is drawn
 _JUDGED = 5.0  # seconds a cell must last to be judged
 
 
 class CellTally(CallTally):
-    """The tally of a cell, with its samples."""
+    """The tally of a cell, which also keeps its samples."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Charts as images: SVG without script, style sheet or font, so that it stays in a saved notebook and shows wherever that is read."""
+"""Charts as SVG images without scripts, style sheets or fonts, so that every viewer of saved notebooks can show them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _COLORS = (
     "#d163a7",
     "#7aa836",
     "#7d8597",
-)  # seen on white and on black
+)  # visible on white and on black
 _INK = "#808890"
 _POINTS = 300  # of one line
 
 
 class ChartLine:
-    """One line: what it is called, its place in the palette, and a value for each time, None where there is none."""
+    """One line: label, position in the palette, and one value per time; None is a gap."""
 
     def __init__(self, label: str, place: int, values: Sequence[float | None]) -> None:
         self.label = label
@@ -35,7 +35,7 @@ class ChartLine:
 
     @property
     def color(self) -> str:
-        """The colour of the line; those of a GPU's number in all of gpulse's charts are alike."""
+        """The color of the line."""
         return _COLORS[self.place % len(_COLORS)]
 
 
@@ -106,7 +106,7 @@ def _key(at: int, line: ChartLine, count: int) -> str:
 
 
 def _runs(times: Sequence[float], values: Sequence[float | None]) -> list[list[tuple[float, float]]]:
-    """Return the stretches without a gap, thinned to what an image can show."""
+    """Return the runs of values between gaps, thinned out to what an image can show."""
     runs: list[list[tuple[float, float]]] = [[]]
     stride = max(1, len(times) // _POINTS)
     for at in range(0, len(times), stride):

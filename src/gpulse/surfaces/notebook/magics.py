@@ -21,7 +21,7 @@ _HANDLERS: dict[int, Any] = {}
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Add the magics to a shell, and watch for cells that run out of memory."""
+    """Add the magics to a shell, and explain out-of-memory errors of cells."""
     shell.register_magic_function(lambda line: status(line), "line", "gpulse")
     shell.register_magic_function(lambda line, cell: measure_cell(shell, line, cell), "cell", "gpulse")
     if id(shell) not in _HANDLERS:
@@ -30,7 +30,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Remove the magics again."""
+    """Remove the magics."""
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("gpulse", None)
     if (handler := _HANDLERS.pop(id(shell), None)) is not None:
@@ -38,7 +38,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def status(line: str) -> None:
-    """Show the GPUs as they are now: `%gpulse`, or `%gpulse --demo` for the simulated machine."""
+    """Show the current state of the GPUs: `%gpulse`, or `%gpulse --demo` for a simulated machine."""
     words = line.split()
     if unknown := [word for word in words if word != "--demo"]:
         _say(f"%gpulse: {unknown[0]!r} is not an option; there is only --demo.")
@@ -58,7 +58,7 @@ def status_text(taken: Snapshot) -> str:
 
 
 def measure_cell(shell: Any, line: str, cell: str) -> None:
-    """Run a cell and show what it took: `%%gpulse`, or `%%gpulse NAME`."""
+    """Run a cell and show its measurements: `%%gpulse`, or `%%gpulse NAME`."""
     name = line.strip() or "cell"
     measure = Measure(name, sync=True, show=False, reset_peak=True, tally=CellTally)
     with measure as measurement:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _STATIC = os.path.join(os.path.dirname(__file__), "static")
 _SHORTEST = 0.1  # seconds
-_KEPT = 600  # samples for a page that is loaded again
+_KEPT = 600  # samples for a page that is reloaded
 _CLASSES: list[Any] = []
 
 
@@ -45,7 +45,7 @@ def widget(
 
 
 class WidgetFeed:
-    """Samples in a thread and hands each on as plain data until stopped."""
+    """Samples in a thread and passes each sample on as plain data until it is closed."""
 
     def __init__(self, interval: float, gpus: Sequence[str] | None, source: str | None) -> None:
         from ...live import wire
@@ -73,13 +73,13 @@ class WidgetFeed:
         self._thread: threading.Thread | None = None
 
     def run(self, send: Any) -> None:
-        """Begin to call `send` with each sample."""
+        """Start calling `send` with each sample."""
 
         def pump() -> None:
             samples: list[Any] = self.start["samples"]
             for snapshot in self._subscription:
                 plain = self._sample(snapshot)
-                samples.append(plain)  # in place: what a page loaded later is given, without being sent again now
+                samples.append(plain)  # in place: a page that is reloaded gets it, and nothing is sent now
                 del samples[:-_KEPT]
                 send({"sample": plain})
 
@@ -97,7 +97,7 @@ class WidgetFeed:
 
 
 def _widget_class() -> Any:
-    """Return the class of the widget, made once: its base is in an extra."""
+    """Return the widget class, created on first use because its base class is in an extra."""
     if not _CLASSES:
         try:
             import anywidget
@@ -126,13 +126,13 @@ def _made(base: Any, traitlets: Any) -> Any:
             self._feed.run(self.send)
 
         def stop(self) -> None:
-            """Stop sampling; what is drawn stays."""
+            """Stop sampling; the chart stays."""
             feed, self._feed = self._feed, None
             if feed is not None:
                 self.send({"ended": feed.close()})
 
         def close(self) -> None:
-            """Stop sampling and remove it."""
+            """Stop sampling and remove the widget."""
             feed, self._feed = getattr(self, "_feed", None), None
             if feed is not None:
                 feed.close()

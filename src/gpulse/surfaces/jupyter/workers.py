@@ -1,4 +1,4 @@
-"""Visits: threads for what may block, and who is told when the hub has something new."""
+"""Worker threads for blocking calls, and wake-ups from the hub's thread into Jupyter's event loop."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_AT_ONCE = 4  # questions answered side by side, each in a thread of its own
+_AT_ONCE = 4  # requests answered concurrently, one thread each
 
 
-class Visits:
-    """The streams that are open, in Jupyter's event loop. A hub wakes the loop once for all of them."""
+class Workers:
+    """Runs blocking calls in threads and wakes the open streams; a hub wakes the event loop once for all of them."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_AT_ONCE, "gpulse-jupyter")
@@ -26,11 +26,11 @@ class Visits:
         self._waking: dict[int, set[asyncio.Event]] = {}
 
     def begin(self, job: Callable[[], object]) -> None:
-        """Run what may block in a thread, and do not wait for it."""
+        """Run a blocking call in a thread without waiting for it."""
         self._threads.submit(job)
 
     def work(self, job: Callable[[], T]) -> Awaitable[T]:
-        """Run what may block in a thread; await it for the result."""
+        """Run a blocking call in a thread; await the result."""
         return asyncio.wrap_future(self._threads.submit(job))
 
     def join(self, hub: Hub) -> asyncio.Event:
@@ -44,7 +44,7 @@ class Visits:
         return event
 
     def part(self, hub: Hub, event: asyncio.Event) -> None:
-        """Set the event no more."""
+        """Stop setting the event."""
         self._waking[id(hub)].discard(event)
 
     def _told(self, hub: Hub) -> None:

@@ -1,4 +1,4 @@
-"""A room: one machine watched for whoever is in it. Sampler, hub and history open with the first question and follow who is there."""
+"""A live machine: sampler, hub and history of one machine, opened by the first request and paced by the clients that are connected."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SHORTEST = 0.25  # seconds between two samples, however short a client asks for
+SHORTEST = 0.25  # seconds; the shortest interval that clients can ask for
 _FIRST = 3.0  # seconds to wait for the first sample
 _REAL = ("auto", "nvidia", "amd", "intel", "jetson")
 
 
-class RoomSettings:
-    """How a room is watched.
+class MachineSettings:
+    """Settings of a live machine.
 
-    `source` as on the command line; `interval` in seconds where no visitor asks for another. `idle_interval` is how often the
-    history gets a sample while nobody is there; None pauses. `history` is a file, "" the machine's own, None none. `user` is
-    whose command lines may be shown; None shows everybody's.
+    `source` as on the command line. `interval` in seconds applies unless a client asks for another one; `idle_interval` applies to
+    the history while no client is connected, None pauses. `history` is a file, "" the default one, None disables it. Only command
+    lines of `user` are shown; None shows all.
     """
 
     def __init__(
@@ -51,21 +51,21 @@ class RoomSettings:
 
     @property
     def real(self) -> bool:
-        """Whether the source is this machine, and not a simulation or a recording."""
+        """Whether the source is this machine rather than a simulation or a recording."""
         return self.source.partition(":")[0] in _REAL
 
 
-class Room:
-    """A machine that is sampled while somebody is there, and a little for its history while nobody is.
+class LiveMachine:
+    """A machine that is sampled while clients are connected, and at a slower pace for its history while none is.
 
-    `open` and questions block and belong into worker threads; `enter` and `leave` return at once.
+    `open` and `ask` block: call them in worker threads. `enter` and `leave` return immediately.
     """
 
-    def __init__(self, settings: RoomSettings) -> None:
+    def __init__(self, settings: MachineSettings) -> None:
         self.settings = settings
         self._lock = threading.Lock()
         self._asked: ApiRequest | None = None
-        self._visitors: dict[object, float] = {}
+        self._clients: dict[object, float] = {}
         self._sampler: Sampler | None = None
         self._recorder: Recorder | None = None
         self._temporary: str | None = None
@@ -73,11 +73,11 @@ class Room:
 
     @property
     def hub(self) -> Hub | None:
-        """The hub; None before the room has been opened."""
+        """The hub; None before the first request."""
         return None if self._asked is None else self._asked.hub
 
     def open(self) -> ApiRequest:
-        """Return what answers questions, opened where it is not yet; raise Refusal where there is no GPU to watch."""
+        """Open the machine unless it is open; raise Refusal if no GPU can be read."""
         with self._lock:
             if self._closed:
                 raise Refusal(503, "the server is stopping.")
@@ -89,24 +89,24 @@ class Room:
             return self._asked
 
     def ask(self) -> ApiRequest:
-        """Return what answers questions, with a sample that is not older than a visitor would see."""
+        """Like `open`, and take a sample first if the latest one is old."""
         asked = self.open()
         if not asked.hub.ready or asked.hub.latest is None:
             asked.hub.refresh(_FIRST)
         return asked
 
-    def enter(self, visitor: object, interval: float | None = None) -> None:
-        """Have the machine sampled for a visitor, at the shortest interval that any of them asks for."""
-        self._visitors[visitor] = max(SHORTEST, interval or self.settings.interval)
+    def enter(self, client: object, interval: float | None = None) -> None:
+        """Sample for a client; the shortest interval of all clients applies."""
+        self._clients[client] = max(SHORTEST, interval or self.settings.interval)
         self._pace()
 
-    def leave(self, visitor: object) -> None:
-        """Stop sampling for a visitor."""
-        if self._visitors.pop(visitor, None) is not None:
+    def leave(self, client: object) -> None:
+        """Stop sampling for a client."""
+        if self._clients.pop(client, None) is not None:
             self._pace()
 
     def close(self) -> None:
-        """End everything; returns soon even when the driver hangs. Safe to call twice."""
+        """Stop sampling and close everything; returns soon even if the driver hangs. Safe to call twice."""
         with self._lock:
             self._closed = True
             asked, self._asked = self._asked, None
@@ -126,13 +126,13 @@ class Room:
 
     def _pace(self) -> None:
         if (hub := self.hub) is not None:
-            if self._visitors:
-                hub.interval = min(self._visitors.values())
+            if self._clients:
+                hub.interval = min(self._clients.values())
             hub.pace(self._interval())
 
     def _interval(self) -> float | None:
-        if self._visitors:
-            return min(self._visitors.values())
+        if self._clients:
+            return min(self._clients.values())
         return self.settings.idle_interval if self._recorder is not None else None
 
     def _opened(self) -> ApiRequest:
@@ -156,7 +156,7 @@ class Room:
         return ApiRequest(hub, past)
 
     def _history(self) -> Past | None:
-        """Open the history; a machine that is not real gets one that is gone with the room."""
+        """Open the history; demo and replay use a temporary one."""
         settings = self.settings
         if settings.history is None:
             return None
@@ -170,7 +170,7 @@ class Room:
             self._recorder = Recorder(path)
             path = self._recorder.path
         except HistoryBusy:
-            pass  # another program writes it, and it is only read here
+            pass  # another program writes it; it is only read here
         except HistoryError as error:
             settings.failed(f"no history is kept: {error}")
             return None
