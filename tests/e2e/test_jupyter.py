@@ -262,7 +262,7 @@ def test_the_notebook_that_holds_the_memory_is_shown_and_shut_down(
     browser.until("document.querySelector('.jp-Dialog')?.innerText.includes('train.ipynb')")
     assert server.ask("api/kernels"), "nothing may end before it is confirmed"
     browser.click(".jp-Dialog button.jp-mod-warn")
-    browser.until("document.querySelector('#gpulse-kernels').innerText.includes('No kernel runs')")
+    browser.until("document.querySelector('#gpulse-kernels').innerText.includes('No kernels are running')")
     assert server.ask("api/kernels") == []
 
 

@@ -49,7 +49,7 @@ def test_nothing_is_opened_before_somebody_asks(machine: Callable[..., LiveMachi
     assert machine().hub is None
 
 
-def test_a_visitor_has_the_machine_sampled_and_the_last_one_ends_it(machine: Callable[..., LiveMachine]) -> None:
+def test_sampling_starts_with_a_client_and_stops_after_the_last(machine: Callable[..., LiveMachine]) -> None:
     watched = machine(history=None)
     watched.enter("one", 0.25)
     watched.enter("two", 60.0)
@@ -81,7 +81,7 @@ def test_while_nobody_is_there_the_history_still_gets_samples(
     assert json.loads(watched.ask().snapshot())["server"]["idle_interval"] == 0.25
 
 
-def test_a_question_to_a_paused_room_gets_a_fresh_sample(
+def test_a_request_to_a_paused_machine_gets_a_fresh_sample(
     machine: Callable[..., LiveMachine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched = machine(history=None)
@@ -114,7 +114,7 @@ def test_only_the_users_own_command_lines_are_shown(machine: Callable[..., LiveM
     assert [user for user, command in commands.items() if command] == ["ada"]
 
 
-def test_a_closed_room_answers_no_more(machine: Callable[..., LiveMachine]) -> None:
+def test_a_closed_machine_refuses_requests(machine: Callable[..., LiveMachine]) -> None:
     watched = machine(history="")
     watched.open()
     folder = Path(watched._temporary or "")

@@ -4,6 +4,7 @@ import { ServerConnection } from "@jupyterlab/services";
 import type { Api, Transport } from "../api.ts";
 import { serverApi } from "../api.ts";
 import type { KernelTable } from "./kernels.ts";
+import { socketResponse } from "./socket.ts";
 
 type Settings = ServerConnection.ISettings;
 
@@ -55,32 +56,4 @@ export class Connection {
     if (this.settings.appendToken && this.settings.token) query.set("token", this.settings.token);
     return socketResponse(new this.settings.WebSocket(`${String(address)}?${query}`), init?.signal ?? undefined);
   };
-}
-
-/** Return a response whose body is what a socket receives; it resolves when the socket is open. */
-export function socketResponse(socket: WebSocket, signal?: AbortSignal): Promise<Response> {
-  const encoder = new TextEncoder();
-  return new Promise((resolve, reject) => {
-    const body = new ReadableStream<Uint8Array>({
-      start(controller) {
-        const end = () => {
-          try {
-            controller.close();
-          } catch {
-            // closed or cancelled already
-          }
-          reject(new Error("The stream has ended."));
-        };
-        socket.onopen = () => resolve(new Response(body, { status: 200 }));
-        socket.onmessage = (event) => controller.enqueue(encoder.encode(String(event.data)));
-        socket.onclose = end;
-        socket.onerror = end;
-        signal?.addEventListener("abort", () => {
-          socket.close();
-          end();
-        });
-      },
-      cancel: () => socket.close(),
-    });
-  });
 }

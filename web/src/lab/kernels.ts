@@ -54,7 +54,7 @@ export function kernels(board: Board): View {
     setShown(note, lines.length === 0);
     setShown(problem, Boolean(board.session.kernelProblem));
     setText(problem, board.session.kernelProblem ?? "");
-    setText(note, rows ? "No kernel runs on this server." : "Loading…");
+    setText(note, rows ? "No kernels are running." : "Loading…");
     if (key === shown) return;
     shown = key;
     body.replaceChildren(...lines.map(([row, use]) => line(board, row, use)));

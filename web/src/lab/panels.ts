@@ -39,7 +39,7 @@ function charts(keys: string[], title: string): (page: Page) => View {
       shown.map((key) => acrossGpus(page.metrics, key, gpus)),
       title,
     );
-    const none = shown.length ? undefined : h("p", { class: "note" }, `${title}: the GPUs of this machine do not have this.`);
+    const none = shown.length ? undefined : h("p", { class: "note" }, `${title}: not available on these GPUs.`);
     return {
       element: h("div", { class: "view" }, none, panel.element),
       wanted: () => ({ metrics: shown, gpus: "all" }),

@@ -8,7 +8,7 @@ import { label } from "../words.ts";
 
 export function why(page: Page): View {
   const list = h("div", { class: "verdicts" });
-  const waiting = h("p", { class: "note" }, "Findings come from the last half minute. The first one is on its way.");
+  const waiting = h("p", { class: "note" }, "Waiting for the first diagnosis.");
   let shown = "";
   const update = () => {
     const found = page.chosen().map((gpu) => [gpu, diagnosisOf(page, gpu)] as const);
@@ -42,7 +42,7 @@ function verdictCard(page: Page, gpu: Gpu, at: number, diagnosis: Diagnosis | un
   const swatch = h("i", { class: "swatch" });
   swatch.style.background = page.look.line(place(gpu, at));
   const head = h("h3", {}, swatch, h("span", {}, gpuTitle(gpu)), diagnosis?.confidence !== undefined && confidence(diagnosis.confidence));
-  if (!diagnosis) return h("article", { class: "plain verdict" }, head, h("p", { class: "faint" }, "Nothing stands out."));
+  if (!diagnosis) return h("article", { class: "plain verdict" }, head, h("p", { class: "faint" }, "No finding."));
   return h(
     "article",
     { class: "plain verdict" },
