@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 PAGE := src/gpulse/surfaces/web/static
+BUILT := $(PAGE) src/gpulse/surfaces/jupyter/labextension src/gpulse/surfaces/notebook/static
 export PYTHONPATH := src:.
 
 .DEFAULT_GOAL := help
@@ -26,14 +27,14 @@ types: $(STAMP) ## check types with mypy (strict)
 imports: $(STAMP) ## check the import rules
 	$(BIN)/lint-imports --no-logo
 
-page: $(STAMP) node browser ## build the web page, compare it with the committed files, and test it in a browser
-	cd $(PAGE) && sha256sum * > $(abspath $(VENV))/page.sums
+page: $(STAMP) node browser ## build the web page, the JupyterLab extension and the widget, compare them with the committed files, and test the page in a browser
+	find $(BUILT) -type f | sort | xargs sha256sum > $(abspath $(VENV))/page.sums
 	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent check && npm test --silent
-	cd $(PAGE) && sha256sum --check --quiet $(abspath $(VENV))/page.sums
+	find $(BUILT) -type f | sort | xargs sha256sum | diff - $(abspath $(VENV))/page.sums
 	PYTHON=$(abspath $(BIN))/python sh web/test/real.sh
 	cd web && PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these tests need a server that misbehaves
 
-test: $(STAMP) $(VENV)/.frameworks compiler browser prometheus ## run all tests
+test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus ## run all tests
 	$(BIN)/python -m pytest
 
 docscheck: $(STAMP) ## check that generated documents are up to date
@@ -89,6 +90,13 @@ $(STAMP): pyproject.toml
 # TensorBoard, MLflow, W&B, torch, Lightning, Transformers, Keras, accelerate: the tests use the real packages.
 $(VENV)/.frameworks: $(STAMP)
 	$(BIN)/pip install --quiet --editable '.[frameworks,smi]'
+	@touch $@
+
+# JupyterLab, the newest and the oldest that the extension supports; hatchling builds the wheel that they are tested with.
+$(VENV)/.jupyter: $(STAMP)
+	$(BIN)/pip install --quiet --editable '.[jupyter,notebook]' 'notebook>=7' nbclient ipykernel hatchling
+	$(PYTHON) -m venv $(VENV)/jupyterlab-oldest
+	$(VENV)/jupyterlab-oldest/bin/pip install --quiet 'jupyterlab==4.0.*' ipykernel
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml $(shell find src -name '*.py')

@@ -117,10 +117,10 @@ def drained(streams: list[socket.socket], seconds: float) -> int:
 
 def soak(count: int, clients: int = 10) -> list[float]:
     """Send so many samples through a hub to clients that read; print and return the memory in MB at each tenth of the way."""
+    from gpulse.live.hub import Hub, wanted
     from gpulse.sampling.clock import ManualClock
     from gpulse.sampling.sampler import Sampler
     from gpulse.sources.simulated.source import SimulatedSource
-    from gpulse.surfaces.web.hub import Hub, wanted
 
     clock = ManualClock()
     sampler = Sampler(SimulatedSource(), wanted(), clock=clock).open()

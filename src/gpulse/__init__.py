@@ -38,8 +38,13 @@ if TYPE_CHECKING:
     from .monitor.monitor import Monitor as Monitor
     from .monitor.out_of_memory import explain_oom as explain_oom
     from .monitor.out_of_memory import oom_report as oom_report
+    from .present.html import snapshot_html as snapshot_html
+    from .present.html import summary_html as summary_html
     from .recordings.recording import Recording as Recording
     from .recordings.recording import open_recording as open_recording
+    from .surfaces.notebook.magics import load_ipython_extension as load_ipython_extension
+    from .surfaces.notebook.magics import unload_ipython_extension as unload_ipython_extension
+    from .surfaces.notebook.widget import widget as widget
 
 _HOMES = {
     "snapshot": "api",
@@ -56,6 +61,7 @@ _HOMES = {
     "print_utilization": "monitor.glance",
     "explain_oom": "monitor.out_of_memory",
     "oom_report": "monitor.out_of_memory",
+    "widget": "surfaces.notebook.widget",
     "Snapshot": "model.snapshot",
     "Gpu": "model.catalog",
     "Process": "model.catalog",
@@ -73,6 +79,12 @@ _HOMES = {
     "__version__": "_version",
 }
 __all__ = list(_HOMES)  # a single table of names
+_HOOKS = {  # looked up by IPython, and by values that render themselves in notebooks
+    "load_ipython_extension": "surfaces.notebook.magics",
+    "unload_ipython_extension": "surfaces.notebook.magics",
+    "snapshot_html": "present.html",
+    "summary_html": "present.html",
+}
 
 
 if not TYPE_CHECKING:  # else a misspelled name would be an object to type checkers
@@ -80,9 +92,10 @@ if not TYPE_CHECKING:  # else a misspelled name would be an object to type check
     def __getattr__(name: str) -> object:
         if name in ("sinks", "callbacks", "sources", "testing"):
             return __import__(f"gpulse.{name}", fromlist=[name])  # subpackages, available without importing them first
-        if name not in _HOMES:
+        home = _HOMES.get(name) or _HOOKS.get(name)
+        if home is None:
             raise AttributeError(f"module 'gpulse' has no attribute {name!r}")
-        found = getattr(__import__(f"gpulse.{_HOMES[name]}", fromlist=[name]), name)
+        found = getattr(__import__(f"gpulse.{home}", fromlist=[name]), name)
         globals()[name] = found
         return found
 

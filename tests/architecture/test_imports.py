@@ -24,6 +24,8 @@ EXTRAS = {  # room: what it may name, imported inside or for type checkers only
     "surfaces/exporter": {"opentelemetry"},
     "recordings": {"pandas", "polars"},
     "surfaces/mcp": {"mcp", "anyio"},
+    "surfaces/jupyter": {"jupyter_server", "tornado", "traitlets"},
+    "surfaces/notebook": {"IPython", "anywidget", "traitlets"},
 }
 
 

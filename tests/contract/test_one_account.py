@@ -10,6 +10,8 @@ import pytest
 
 from gpulse.delivery.alerts import Alerts
 from gpulse.delivery.webhook import payload
+from gpulse.live.hub import Hub
+from gpulse.live.past import Past
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.codec import to_line
 from gpulse.model.select import EVERYTHING
@@ -30,8 +32,6 @@ from gpulse.surfaces.top.app import App
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import State
-from gpulse.surfaces.web.hub import Hub
-from gpulse.surfaces.web.past import Past
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value

@@ -70,27 +70,28 @@ class Browser:
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Ask the browser and return its answer."""
         self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        number = self._number
+        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
         if self._session is not None:
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
         while True:
             answer = self._next()
-            if answer.get("id") == self._number:
+            if answer.get("id") == number:
                 assert "error" not in answer, answer
                 result: dict[str, Any] = answer["result"]
                 return result
             self._note(answer)
 
-    def open(self, path: Path, width: int = 1400, height: int = 900, dark: bool = False) -> None:
-        """Load a file and wait until all of it is there."""
+    def open(self, path: Path | str, width: int = 1400, height: int = 900, dark: bool = False) -> None:
+        """Load a file or an address and wait until all of it is there."""
         self.requests.clear()
         self.complaints.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self._loaded = False
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=path if isinstance(path, str) else path.resolve().as_uri())
         while not self._loaded:
             self._note(self._next())
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -100,6 +101,35 @@ class Browser:
         answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def until(self, expression: str, patience: float = 30.0) -> Any:
+        """Return what a piece of JavaScript comes to once that is true; asked again at every frame."""
+        code = f"""new Promise((done, fail) => {{
+            const end = performance.now() + {patience * 1000};
+            const look = () => {{
+                let found;
+                try {{ found = {expression}; }} catch {{ found = undefined; }}
+                if (found) done(found instanceof Node ? true : found);
+                else if (performance.now() > end) fail(new Error({json.dumps("not in time: " + expression)}));
+                else setTimeout(look, 30);
+            }};
+            look();
+        }})"""
+        return self.evaluate(code)
+
+    def click(self, selector: str, at: int = 0) -> None:
+        """Press the mouse on the middle of an element, once it can be seen."""
+        find = f"[...document.querySelectorAll({json.dumps(selector)})].filter(e => e.offsetParent !== null)[{at}]"
+        self.until(f"{find} && ({find}.scrollIntoView({{block: 'nearest'}}), true)")
+        box = self.until(f"{find} && (b => [b.x + b.width / 2, b.y + b.height / 2])({find}.getBoundingClientRect())")
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.point(
+                box[0],
+                box[1],
+                kind,
+                button="none" if kind == "mouseMoved" else "left",
+                clickCount=int(kind != "mouseMoved"),
+            )
 
     def point(self, x: float, y: float, kind: str = "mouseMoved", **more: Any) -> None:
         """Move the mouse, or press (mousePressed) and let go (mouseReleased)."""
@@ -145,4 +175,9 @@ class Browser:
         elif what == "Log.entryAdded":
             self.complaints.append(str(about["entry"]))
         elif what == "Page.javascriptDialogOpening":
-            self.complaints.append(f"dialog: {about['message']}")
+            if about["type"] != "beforeunload":
+                self.complaints.append(f"dialog: {about['message']}")
+                return
+            self._number += 1  # a page that would rather stay is left; its answer is skipped like any other news
+            leave = {"id": self._number, "method": "Page.handleJavaScriptDialog", "params": {"accept": True}}
+            os.write(self._out, json.dumps(leave | {"sessionId": self._session}).encode() + b"\0")

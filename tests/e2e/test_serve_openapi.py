@@ -14,8 +14,7 @@ pytest.importorskip("uvicorn")
 import schemathesis
 from hypothesis import HealthCheck, settings
 
-from gpulse.surfaces.web.api import QUESTIONS
-from gpulse.surfaces.web.openapi import document
+from gpulse.surfaces.web.openapi import QUESTIONS, document
 from tests.e2e.serving import Serving
 
 ASKED = [question.path for question in QUESTIONS] + ["/healthz", "/readyz", "/metrics"]  # a stream would never end

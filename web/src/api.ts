@@ -29,41 +29,53 @@ export interface HistoryQuery {
   points: number;
 }
 
-/** Ask the server the page came from; `root` is where the API lies, relative to the page. */
-export function serverApi(root = "api/"): Api {
+/** How a request is sent, and what to say when the server wants to know who asks. */
+export interface Transport {
+  fetch(address: string, init: RequestInit): Promise<Response>;
+  denied: string;
+}
+
+const OWN: Transport = {
+  fetch: (address, init) => fetch(address, { credentials: "same-origin", ...init }),
+  denied: "The server requires a token. Open the link that gpulse serve printed.",
+};
+
+/** Ask a server; `root` is where the API lies, relative to the page where it is the page's own. */
+export function serverApi(root = "api/", transport = OWN): Api {
+  const ask = <Answer>(address: string, signal?: AbortSignal) => asked<Answer>(transport, address, signal);
   return {
     catalog: () => ask(`${root}metrics-catalog`),
     snapshot: () => ask(`${root}snapshot`),
     history: ({ metrics, gpus, from, to, points }, signal) => {
-      const asked = {
+      const query = {
         metrics: metrics.join(","),
         gpus: gpus === "all" || !gpus.length ? "all" : gpus.join(","),
         from: String(from),
         to: String(to),
         points: String(points),
       };
-      return ask(`${root}history?${new URLSearchParams(asked)}`, signal);
+      return ask(`${root}history?${new URLSearchParams(query)}`, signal);
     },
     uses: async (from, to) => (await ask<{ uses?: Use[] }>(`${root}processes?from=${from}&to=${to}`)).uses ?? [],
     events: async (from, to) => (await ask<{ events: Happening[] }>(`${root}events?from=${from}&to=${to}`)).events,
   };
 }
 
-async function ask<Answer>(address: string, signal?: AbortSignal): Promise<Answer> {
+async function asked<Answer>(transport: Transport, address: string, signal?: AbortSignal): Promise<Answer> {
   let response: Response;
   try {
-    response = await fetch(address, { credentials: "same-origin", headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) });
+    response = await transport.fetch(address, { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Refusal(0, "The server does not respond.");
   }
-  if (!response.ok) throw new Refusal(response.status, await problem(response));
+  if (!response.ok) throw new Refusal(response.status, await problem(response, transport));
   return (await response.json()) as Answer;
 }
 
 /** Return what a problem+json answer says, else its status in words. */
-async function problem(response: Response): Promise<string> {
-  if (response.status === 401) return "The server requires a token. Open the link that gpulse serve printed.";
+async function problem(response: Response, transport: Transport): Promise<string> {
+  if (response.status === 401 || response.status === 403) return transport.denied;
   try {
     const told = (await response.json()) as { detail?: string; title?: string };
     return told.detail ?? told.title ?? `The server responded with status ${response.status}.`;

@@ -1,19 +1,19 @@
 // The page: puts the parts together and passes on what the server, the reader and the clock say.
 
 import { DEFAULT_RANGE, findGpu, readAddress, writeAddress, type Address } from "./address.ts";
-import { Refusal, serverApi } from "./api.ts";
+import { serverApi } from "./api.ts";
 import { Brush } from "./brush.ts";
-import type { Alert, Gpu, Happening, ProcessesMessage, Sample } from "./contract.ts";
+import type { Gpu } from "./contract.ts";
 import { seriesTable, type Table } from "./download.ts";
 import { h, setShown, setText } from "./elements.ts";
+import { Feed } from "./feed.ts";
 import { Look } from "./look.ts";
-import { Machine, Metrics } from "./machine.ts";
+import type { Machine, Metrics } from "./machine.ts";
 import { textOf } from "./numbers.ts";
 import type { Page, View } from "./page.ts";
 import { seriesId } from "./series.ts";
 import { Status } from "./status.ts";
-import { Stream, backoff, type Message, type StreamState } from "./stream.ts";
-import { Timeline } from "./timeline.ts";
+import type { Timeline } from "./timeline.ts";
 import { Toolbar } from "./toolbar.ts";
 import { events } from "./views/events.ts";
 import { gpuView } from "./views/gpu.ts";
@@ -24,44 +24,38 @@ import { processes } from "./views/processes.ts";
 import { timelines } from "./views/timelines.ts";
 import { label } from "./words.ts";
 
-const PAST = 43200; // seconds of the brush and of the events
-const SNAPSHOT_EVERY = 15_000; // ms; alerts come with the stream, findings and slow values with this
-const HIDDEN_FOR = 60_000; // ms after which a page that nobody sees lets its connection go
-const LEAP = 8_000; // ms by which a clock must jump to say that the computer slept
-const FIRST_GUESS = ["utilization", "sm_active", "memory_used", "power_draw"]; // asked for before anything is known
+const BRUSH_EVERY = 20_000; // ms
 
 class App implements Page {
   readonly api = serverApi();
-  readonly machine = new Machine();
+  readonly machine: Machine;
   readonly look: Look;
   readonly timeline: Timeline;
-  metrics = new Metrics({ gpu: [], host: [], process: [] });
   address: Address;
+  private readonly feed: Feed;
   private readonly kiosk = new URLSearchParams(location.search).has("kiosk");
-  private readonly past: Timeline;
   private readonly brush: Brush;
   private readonly status: Status;
   private readonly toolbar: Toolbar;
-  private readonly stream: Stream;
   private readonly main = document.querySelector("main") as HTMLElement;
   private view: View | undefined;
   private viewKey = "";
-  private streamState: StreamState = { is: "connecting" };
-  private failure = "";
   private range = DEFAULT_RANGE;
   private drawn = 0; // ms, when the charts were drawn last
   private brushed = -Infinity;
-  private asked = 0; // ms, when the snapshot was asked for last
   private pending = false;
-  private ticked = Date.now();
-  private hidden: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
     this.address = readAddress(location.hash);
     if ("seconds" in this.address.window) this.range = this.address.window.seconds;
-    const now = () => this.machine.now();
-    this.timeline = new Timeline(this.api, now, () => this.refresh(true), this.address.window, 1, innerWidth < 1800 ? 360 : 720);
-    this.past = new Timeline(this.api, now, () => ((this.brushed = -Infinity), this.refresh()), { seconds: PAST }, 120, 360);
+    const { window } = this.address;
+    const points = innerWidth < 1800 ? 360 : 720;
+    this.feed = new Feed(
+      { api: this.api, stream: { address: "api/stream" }, window, points },
+      { changed: (charts) => this.refresh(charts), followed: () => this.tell(), said: (text) => this.status.say(text) },
+    );
+    this.machine = this.feed.machine;
+    this.timeline = this.feed.timeline;
     this.look = new Look(document.documentElement, () => this.refresh(true));
     this.brush = new Brush(
       this.look,
@@ -74,37 +68,24 @@ class App implements Page {
       () => this.table(),
       (text) => this.status.say(text),
     );
-    this.stream = new Stream({ address: "api/stream", onMessage: (message) => this.hear(message), onState: (state) => this.follow(state) });
     this.furnish();
+  }
+
+  get metrics(): Metrics {
+    return this.feed.metrics;
   }
 
   /** Begin: ask for everything at once, and show it as it comes. */
   async start(): Promise<void> {
-    this.timeline.want({ metrics: FIRST_GUESS, gpus: "all" });
-    for (let failures = 1; ; failures++) {
-      try {
-        const [catalog, snapshot] = await Promise.all([this.api.catalog(), this.api.snapshot()]);
-        this.metrics = new Metrics(catalog);
-        this.machine.takeSnapshot(snapshot);
-        break;
-      } catch (error) {
-        this.failure = error instanceof Error ? error.message : String(error);
-        this.status.update(this.streamState, this.failure);
-        setText(this.main, this.failure);
-        if (error instanceof Refusal && error.status === 401) return this.follow({ is: "denied" });
-        await new Promise((resolve) => setTimeout(resolve, backoff(failures)));
-      }
-    }
-    this.failure = "";
-    this.asked = Date.now();
+    if (!(await this.feed.start())) return;
     this.main.replaceChildren();
-    this.timeline.recorded = this.past.recorded = this.machine.server.history !== false;
-    this.timeline.pace(this.machine.interval);
     this.rebuild();
-    this.stream.restart();
-    setInterval(() => this.tick(), 1000);
-    this.askEvents();
-    this.past.want({ metrics: ["utilization"], gpus: "all" });
+  }
+
+  /** Say how the connection is. */
+  private tell(): void {
+    this.status.update(this.feed.state, this.feed.failure);
+    if (this.feed.failure && !this.feed.known) setText(this.main, this.feed.failure);
   }
 
   chosen(): Gpu[] {
@@ -190,9 +171,7 @@ class App implements Page {
     document.querySelector(".skip")?.addEventListener("click", (event) => (event.preventDefault(), this.main.focus())); // its # is no address of ours
     addEventListener("hashchange", () => this.arrive());
     addEventListener("popstate", () => this.arrive());
-    addEventListener("online", () => this.wake());
-    addEventListener("pageshow", (event) => event.persisted && this.wake());
-    document.addEventListener("visibilitychange", () => this.seen());
+    this.feed.heed();
   }
 
   private nav(): void {
@@ -221,94 +200,6 @@ class App implements Page {
     this.toolbar.element.classList.toggle("timeless", timeless);
   }
 
-  private follow(state: StreamState): void {
-    const was = this.streamState.is;
-    this.streamState = state;
-    this.status.update(state, this.failure);
-    // A server that comes back may be another one, with other GPUs.
-    if (state.is === "open" && was !== "open" && this.machine.time && this.machine.late()) void this.askSnapshot();
-  }
-
-  private hear(message: Message): void {
-    const data: unknown = JSON.parse(message.data);
-    switch (message.event) {
-      case "sample":
-        this.machine.takeSample(data as Sample);
-        this.timeline.add(data as Sample);
-        this.past.add(data as Sample);
-        break;
-      case "processes":
-        this.machine.takeProcesses(data as ProcessesMessage);
-        break;
-      case "event":
-        this.machine.takeEvent(data as Happening);
-        break;
-      case "alert":
-        this.machine.takeAlert(data as Alert);
-        this.status.say((data as Alert).text);
-        break;
-      case "hole":
-        // The first sample after it shows how wide the hole is; what else was missed is asked for here.
-        void this.askSnapshot();
-        this.askEvents();
-        break;
-    }
-    this.refresh();
-  }
-
-  private async askSnapshot(): Promise<void> {
-    this.asked = Date.now();
-    try {
-      this.machine.takeSnapshot(await this.api.snapshot());
-      this.timeline.pace(this.machine.interval);
-      this.refresh();
-    } catch (error) {
-      if (error instanceof Refusal && error.status === 401) {
-        this.stream.stop();
-        this.follow({ is: "denied" });
-      }
-    }
-  }
-
-  private askEvents(): void {
-    const now = this.machine.now();
-    this.api.events(now - PAST, now + 60).then(
-      (found) => (this.machine.takeEvents(found), this.refresh()),
-      () => {},
-    );
-  }
-
-  /** Once a second, also when nothing comes: ages grow, clocks jump, findings change. */
-  private tick(): void {
-    const now = Date.now();
-    const leapt = Math.abs(now - this.ticked - 1000) > LEAP;
-    this.ticked = now;
-    if (document.hidden) return; // browsers let hidden pages tick once a minute, which is no sleep
-    if (leapt) this.wake();
-    this.status.update(this.streamState, this.failure);
-    if (this.streamState.is === "open" && now - this.asked > SNAPSHOT_EVERY) void this.askSnapshot();
-    if (this.machine.late()) this.refresh();
-  }
-
-  /** After a sleep the clocks may differ, and the connection is dead without knowing it. */
-  private wake(): void {
-    if (this.streamState.is === "denied" || !this.machine.time) return;
-    this.machine.resetClock();
-    this.stream.restart();
-    void this.askSnapshot();
-    this.askEvents();
-  }
-
-  private seen(): void {
-    clearTimeout(this.hidden);
-    if (document.hidden) this.hidden = setTimeout(() => this.stream.stop(), HIDDEN_FOR);
-    else {
-      this.ticked = Date.now();
-      if (this.streamState.is === "stopped" || this.machine.late()) this.wake();
-      this.refresh(true);
-    }
-  }
-
   /** Show what is new at the next frame; `charts` says that they cannot wait for their turn. */
   private refresh(charts = false): void {
     if (charts) this.drawn = 0;
@@ -324,7 +215,7 @@ class App implements Page {
     if (!this.view) return;
     const gpus = JSON.stringify(this.machine.gpus.map((one) => one.uuid));
     if (!this.viewKey.includes(gpus)) return this.rebuild();
-    this.status.update(this.streamState, this.failure);
+    this.status.update(this.feed.state, this.feed.failure);
     this.toolbar.update();
     this.view.update();
     const span = this.timeline.span();
@@ -337,11 +228,13 @@ class App implements Page {
       this.view.draw(everything);
       this.brush.show(span);
     }
-    if (now - this.brushed > 20_000) {
+    if (this.feed.pastChanged || now - this.brushed > BRUSH_EVERY) {
+      this.feed.pastChanged = false;
       this.brushed = now;
-      const whole = this.past.span();
+      const { past } = this.feed;
+      const whole = past.span();
       this.brush.set(
-        this.past.sheet.frame(
+        past.sheet.frame(
           this.machine.gpus.map((gpu) => seriesId(gpu.uuid, "utilization")),
           ...whole,
         ),

@@ -3,7 +3,7 @@
 // Knows nothing of the page: it is given a place, a spec, colours and frames, and tells what the reader does with it.
 
 import uPlot from "uplot";
-import { h, setText } from "./elements.ts";
+import { h, setText, textSize } from "./elements.ts";
 import { MISSING, axisText, momentText, numberText } from "./numbers.ts";
 import { faded, lineDash } from "./palette.ts";
 import type { Cell, Frame, Line } from "./series.ts";
@@ -45,7 +45,7 @@ export interface ChartEvents {
   reset(): void;
 }
 
-const AXIS = 5; // rem of the value axis, the same for all so that charts stand under each other
+const AXIS = 5; // text sizes of the value axis, the same for all so that charts stand under each other
 const BINARY = Array.from({ length: 61 }, (_, power) => 2 ** power);
 const DECIMAL = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000];
@@ -66,6 +66,7 @@ export class Chart {
   private span: [number, number] = [0, 1];
   private seen = true;
   private due = false;
+  private readonly unit = textSize();
 
   constructor(
     readonly spec: ChartSpec,
@@ -147,7 +148,7 @@ export class Chart {
     return {
       width: 300,
       height: 120,
-      padding: [rem() / 2, 1.4 * rem(), 0, 0],
+      padding: [this.unit / 2, 1.4 * this.unit, 0, 0],
       legend: { show: false },
       focus: { alpha: 0.2 },
       cursor: {
@@ -180,10 +181,10 @@ export class Chart {
     const values = (_: uPlot, splits: number[], __: number, ___: number, step: number) => splits.map((at) => axisText(at, step));
     return {
       stroke: () => this.colors.color("faint"),
-      font: axisFont(),
-      size: 2 * rem(),
-      gap: 0.5 * rem(),
-      space: 5.5 * rem(),
+      font: axisFont(this.unit),
+      size: 2 * this.unit,
+      gap: 0.5 * this.unit,
+      space: 5.5 * this.unit,
       incrs: STEPS,
       grid,
       ticks: { show: false },
@@ -198,10 +199,10 @@ export class Chart {
     const incrs = this.spec.symbol.startsWith("B") ? BINARY : this.spec.symbol === "%" ? [25, 50, 100, 200] : DECIMAL;
     return {
       stroke: () => this.colors.color("faint"),
-      font: axisFont(),
-      size: AXIS * rem(),
+      font: axisFont(this.unit),
+      size: AXIS * this.unit,
       gap: 6,
-      space: 2 * rem(),
+      space: 2 * this.unit,
       incrs,
       grid,
       ticks: { show: false },
@@ -328,13 +329,8 @@ export class Chart {
   }
 }
 
-/** Return the size of the page's text in px: a wall screen has a larger one, and canvases do not inherit it. */
-function rem(): number {
-  return parseFloat(getComputedStyle(document.documentElement).fontSize) || 13;
-}
-
-function axisFont(): string {
-  return `${Math.round(rem() * 0.85)}px system-ui, sans-serif`;
+function axisFont(unit: number): string {
+  return `${Math.round(unit * 0.85)}px system-ui, sans-serif`;
 }
 
 function stroke(ctx: CanvasRenderingContext2D, color: string, dash: number[], ...[x0, y0, x1, y1]: [number, number, number, number]): void {

@@ -57,6 +57,7 @@ export interface Alert {
   text: string;
 }
 
+/** What limits one GPU: a sentence, how sure it is (high, medium, low), the numbers in words, what else was found and what to try. */
 export interface Verdict {
   uuid: string;
   text: string;
@@ -65,8 +66,8 @@ export interface Verdict {
   level?: Level;
   short?: string;
   evidence?: string[];
-  advice?: string[];
   also?: string[];
+  advice?: string[];
 }
 
 /** Something that happened; `text` is the server's sentence, `until` when it was over, `uuids` every GPU it is about. */
@@ -90,7 +91,7 @@ export interface Snapshot {
   errors?: { source?: string; message: string; remedy?: string }[];
   alerts?: Alert[];
   verdicts?: Verdict[];
-  server?: { version?: string; started?: number; interval?: number; commands?: boolean; history?: boolean };
+  server?: { version?: string; started?: number; interval?: number; commands?: boolean; history?: boolean; idle_interval?: number };
 }
 
 /** One tick of the stream; `time` in seconds since 1970, by the server's clock. */

@@ -39,10 +39,15 @@ export function evenColumns(count: number, most: number): number {
   return Math.ceil(count / Math.ceil(count / Math.max(1, most)));
 }
 
-/** Keep the columns of a grid even as its width changes; no column is narrower than so many rem. */
+/** Return the text size in px that all measures follow: the page's own, or that of the part of another page that gpulse is in. */
+export function textSize(): number {
+  return parseFloat(getComputedStyle(document.querySelector(".gpulse") ?? document.documentElement).fontSize) || 13;
+}
+
+/** Keep the columns of a grid even as its width changes; no column is narrower than this many text sizes. */
 export function spread(grid: HTMLElement, count: number, narrowest: number): ResizeObserver {
   const size = new ResizeObserver(() => {
-    const least = narrowest * parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const least = narrowest * textSize();
     grid.style.setProperty("--columns", String(evenColumns(count, Math.floor((grid.clientWidth + 10) / (least + 10)))));
   });
   size.observe(grid);

@@ -2,17 +2,22 @@
 
 import type { Address } from "./address.ts";
 import type { Api } from "./api.ts";
+import type { ChartColors } from "./charts.ts";
 import type { Gpu } from "./contract.ts";
 import type { Table } from "./download.ts";
-import type { Look } from "./look.ts";
 import type { Machine, Metrics } from "./machine.ts";
 import type { Timeline, Wanted } from "./timeline.ts";
+
+/** Colours for canvases, and whether they are those of a dark theme. */
+export interface Colors extends ChartColors {
+  readonly dark: boolean;
+}
 
 export interface Page {
   readonly machine: Machine;
   readonly metrics: Metrics;
   readonly timeline: Timeline;
-  readonly look: Look;
+  readonly look: Colors;
   readonly api: Api;
   readonly address: Address;
   /** Change a part of the address, and with it what is shown. */

@@ -91,6 +91,11 @@ export class Sheet {
     this.step = Math.max(width, interval);
   }
 
+  /** Take samples that are this many seconds apart for no gap. */
+  bridge(seconds: number): void {
+    this.step = Math.max(this.step, seconds);
+  }
+
   get rows(): number {
     return this.times.length;
   }

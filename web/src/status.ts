@@ -12,7 +12,12 @@ export class Status {
   private readonly spoken = h("span", { class: "unseen", role: "status", "aria-live": "polite" });
   private said = "";
 
-  constructor(private readonly machine: Machine) {
+  /** `root` gets the class `late` while the numbers are old; `denied` is said when the server no longer lets us in. */
+  constructor(
+    private readonly machine: Machine,
+    private readonly root: HTMLElement = document.documentElement,
+    private readonly denied = "The token is no longer accepted. Open the link that gpulse serve printed",
+  ) {
     this.element = h("div", { class: "status" }, this.dot, this.text, this.spoken);
   }
 
@@ -29,7 +34,7 @@ export class Status {
     setClass(this.element, `status ${kind}`);
     setText(this.text, late && machine.time ? `${text}, ${age}` : kind === "live" ? `${text} ${momentText(machine.time)}` : text);
     this.element.title = machine.time ? `Last sample ${momentText(machine.time)}, one every ${machine.interval} s` : "";
-    document.documentElement.classList.toggle("late", late);
+    this.root.classList.toggle("late", late);
     // Only a change is said aloud: the age grows every second.
     const said = `${text}${late ? " values are old" : ""}`;
     if (said !== this.said && this.said !== "") this.say(late ? `${text}, ${age}` : text);
@@ -37,7 +42,7 @@ export class Status {
   }
 
   private words(stream: StreamState, failure: string, late: boolean): [string, string] {
-    if (stream.is === "denied") return ["bad", "The token is no longer accepted. Open the link that gpulse serve printed"];
+    if (stream.is === "denied") return ["bad", this.denied];
     if (stream.is === "waiting")
       return ["bad", stream.status ? `The server responded with status ${stream.status}, reconnecting` : "No connection to the server, reconnecting"];
     if (failure && !this.machine.time) return ["bad", failure];

@@ -21,6 +21,7 @@ export class Timeline {
   sheet: Sheet;
   loading = 0;
   recorded = true; // whether there is a history to ask
+  private slowest = 0; // seconds between two samples while nobody watches, which are no gap
   problem = "";
   private wanted: Wanted = NOTHING;
   private asked = new Set<string>(); // series asked for since the sheet began
@@ -55,6 +56,12 @@ export class Timeline {
   show(window: Window): void {
     this.window = window;
     this.begin();
+  }
+
+  /** Say how far samples may lie apart while nobody watches. */
+  bridge(seconds: number): void {
+    this.slowest = seconds;
+    this.sheet.bridge(seconds);
   }
 
   /** Say how often samples come; begins anew when that changes the buckets. */
@@ -112,7 +119,9 @@ export class Timeline {
 
   private blank(): Sheet {
     const [from, to] = this.span();
-    return new Sheet(bucketWidth(to - from, this.interval, this.points), this.interval);
+    const sheet = new Sheet(bucketWidth(to - from, this.interval, this.points), this.interval);
+    sheet.bridge(this.slowest);
+    return sheet;
   }
 
   private begin(): void {

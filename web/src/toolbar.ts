@@ -20,11 +20,12 @@ export class Toolbar {
   private readonly custom: HTMLElement;
   private gpuKey = "";
 
-  /** `table` gives what is shown, for downloads; `say` tells a reader what has happened. */
+  /** `table` gives what is shown, for downloads; `say` tells a reader what has happened; `linked`: the address says what is shown. */
   constructor(
     private readonly page: Page,
     table: () => Table,
     private readonly say: (text: string) => void,
+    linked = true,
   ) {
     const group = h("div", { class: "ranges", role: "group", "aria-label": "Range" });
     for (const [name, seconds] of RANGES) {
@@ -68,7 +69,7 @@ export class Toolbar {
       this.stretch,
       h("span", { class: "spring" }),
       this.gpuMenu,
-      link,
+      linked && link,
       download,
     );
     closeTogether();
@@ -173,8 +174,12 @@ export class Toolbar {
   }
 }
 
-/** Let a menu close at Escape, and at a click elsewhere. */
+let closing = false;
+
+/** Let menus close at Escape, and at a click elsewhere. */
 export function closeTogether(): void {
+  if (closing) return;
+  closing = true;
   const menus = () => [...document.querySelectorAll<HTMLDetailsElement>("details.menu")];
   document.addEventListener("click", (event) => {
     for (const menu of menus()) if (!menu.contains(event.target as Node) && document.contains(event.target as Node)) menu.open = false;

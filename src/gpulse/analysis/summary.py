@@ -169,6 +169,12 @@ class Summary:
         steps = f", {self.steps} step{'' if self.steps == 1 else 's'}" if self.steps else ""
         return f"<Summary {name}{duration_text(self.seconds)}, {gpus}{steps}>"
 
+    def _repr_html_(self) -> str:
+        """Return an HTML table for notebooks; the renderer is in a higher layer, so it is looked up through the package."""
+        import gpulse
+
+        return gpulse.summary_html(self)
+
     def phase(self, name: str) -> Summary | None:
         """Return the phase of this name, None when there was none."""
         return next((phase for phase in self.phases if phase.name == name), None)

@@ -82,3 +82,9 @@ class Snapshot:
         from .brief import snapshot_brief
 
         return snapshot_brief(self)
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table for notebooks; the renderer is in a higher layer, so it is looked up through the package."""
+        import gpulse
+
+        return gpulse.snapshot_html(self)

@@ -47,11 +47,12 @@ def measurements() -> Measurements:
 class Measure:
     """Measures the code inside a `with`, and may be used repeatedly; see `measure`. Nested and concurrent uses are independent."""
 
-    def __init__(self, name: str, sync: bool, show: bool, reset_peak: bool) -> None:
+    def __init__(self, name: str, sync: bool, show: bool, reset_peak: bool, tally: type[CallTally] = CallTally) -> None:
         self.name = name
         self._sync = sync
         self._show = show
         self._reset_peak = reset_peak
+        self._tally = tally
 
     def __enter__(self) -> Measurement:
         timing = self.timing().__enter__()
@@ -73,14 +74,15 @@ class Measure:
 
     def timing(self) -> Timing:
         """Return a new measurement to start, for wrappers whose calls overlap."""
-        return Timing(self.name, self._sync, self._show, self._reset_peak)
+        return Timing(self.name, self._sync, self._show, self._reset_peak, self._tally)
 
 
 class Timing:
     """A measurement in progress; a context manager. A generator that is closed early has not failed."""
 
-    def __init__(self, name: str, sync: bool, show: bool, reset_peak: bool) -> None:
+    def __init__(self, name: str, sync: bool, show: bool, reset_peak: bool, tally: type[CallTally] = CallTally) -> None:
         self.measurement = Measurement(name)
+        self._tally = tally
         self._sync = sync
         self._show = show
         self._reset = reset_peak
@@ -103,7 +105,7 @@ class Timing:
         self._monitor, self._ledger = _background()
         if self._ledger is not None and self._monitor is not None:
             self._monitor.hasten()
-            self._window = self._ledger.open(CallTally, self.measurement.complete)
+            self._window = self._ledger.open(self._tally, self.measurement.complete)
         self._cpu = time.process_time()
         self._start = time.perf_counter()
         self._entered = self._start

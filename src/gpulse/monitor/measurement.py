@@ -199,6 +199,29 @@ class Measurement:
         failed = ", failed" if self.failed else ""
         return f"<Measurement {clean(self.name)[:_LONGEST]}: {seconds_text(self.seconds)}{failed}>"
 
+    def _repr_html_(self) -> str:
+        """Return the table that notebooks show."""
+        from ..present.html import measurement_html
+
+        return measurement_html(self.facts(), self.gpus)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what a person wants to know first, as title and text; what is not known is left out."""
+        facts = [("Time", seconds_text(self.seconds)), ("CPU time", seconds_text(self.cpu_seconds))]
+        for title, size in (
+            ("Peak GPU memory", self.memory_peak),
+            ("Peak memory of this process", self.process_memory_peak),
+            ("Peak of torch's tensors", self.torch_peak),
+        ):
+            if size is not None:
+                facts.append((title, size_text(size)))
+        for title, share in (("Utilization", self.utilization), ("SM activity", self.sm_active)):
+            if share is not None:
+                facts.append((title, f"{share.mean:.0f} % (p95 {share.p95:.0f})"))
+        if self.energy is not None:
+            facts.append(("Energy", energy_text(self.energy)))
+        return facts + ([("Result", "failed")] if self.failed else [])
+
     def _summed(self) -> tuple[GpuSummary, ...]:
         tally = self.tally
         if tally is None or self.elapsed < SEEN:

@@ -69,6 +69,9 @@ class Bus:
         self._lock = threading.Lock()
         self._subscriptions: list[Subscription] = []
         self._stop = threading.Event()
+        self._paced = threading.Event()
+        self._paused = False
+        self._due_now = False
         self._thread = threading.Thread(target=self._run, name="gpulse-bus", daemon=True)
         self.latest: Snapshot | None = None
         self.took: float | None = None  # duration of the latest sample in seconds
@@ -79,7 +82,7 @@ class Bus:
         return self._stop.is_set()
 
     def start(self) -> None:
-        """Start sampling. `interval` may be changed at any time and takes effect with the next sample."""
+        """Start sampling. `interval` may be changed at any time and takes effect with the next sample; see also `pace`."""
         self._thread.start()
 
     def subscribe(self, size: int = 8, notify: Callable[[], None] | None = None) -> Subscription:
@@ -97,9 +100,22 @@ class Bus:
             self._subscriptions = [other for other in self._subscriptions if other is not subscription]
         subscription.close()
 
+    def pace(self, interval: float | None) -> None:
+        """Change the interval immediately; None pauses."""
+        self._paused = interval is None
+        if interval is not None:
+            self.interval = interval
+        self._paced.set()
+
+    def hasten(self) -> None:
+        """Take the next sample now, even if paused."""
+        self._due_now = True
+        self._paced.set()
+
     def close(self) -> None:
         """Stop sampling and end every reader; returns immediately even if the driver hangs. The sampler stays open."""
         self._stop.set()
+        self._paced.set()
         with self._lock:
             for subscription in self._subscriptions:
                 subscription.close()
@@ -118,9 +134,23 @@ class Bus:
                 break
             except Exception as error:  # noqa: BLE001  # one failed sample must not stop the following ones
                 self._tell(error)
-            due = max(due + self.interval, clock.monotonic())
-            self._stop.wait(due - clock.monotonic())
+            due = self._wait(due)
         self.close()
+
+    def _wait(self, before: float) -> float:
+        """Wait until the next sample is due, by an interval that may change meanwhile; return its time."""
+        clock = self._sampler.clock
+        while True:
+            self._paced.clear()
+            due = max(before + self.interval, clock.monotonic())
+            left = due - clock.monotonic()
+            if self._due_now:
+                self._due_now = False
+                return clock.monotonic()
+            if self._stop.is_set() or (left <= 0 and not self._paused):
+                return due
+            if not self._paced.wait(None if self._paused else left):
+                return due
 
     def _publish(self, snapshot: Snapshot) -> None:
         self.latest = snapshot

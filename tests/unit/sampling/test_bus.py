@@ -211,17 +211,18 @@ def test_it_is_over_when_a_recording_has_ended_and_its_readers_are_told() -> Non
 class _Waits(threading.Event):
     """The event a bus waits for between samples, noting how long; it never waits itself."""
 
-    def __init__(self, waited: list[float], enough: threading.Event) -> None:
+    def __init__(self, waited: list[float], bus: Bus, enough: threading.Event) -> None:
         super().__init__()
         self._waited = waited
+        self._bus = bus
         self._enough = enough
 
     def wait(self, timeout: float | None = None) -> bool:
         self._waited.append(timeout or 0.0)
         if len(self._waited) >= 4:
+            self._bus.close()
             self._enough.set()
-            self.set()
-        return self.is_set()
+        return False
 
 
 def test_an_interval_that_is_changed_holds_from_the_next_sample_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +237,7 @@ def test_an_interval_that_is_changed_holds_from_the_next_sample_on(monkeypatch: 
     sampler = _Samples(script)
     monkeypatch.setattr(sampler, "clock", _Standing())
     bus = Bus(sampler, 10.0)
-    monkeypatch.setattr(bus, "_stop", _Waits(waited, enough))
+    monkeypatch.setattr(bus, "_paced", _Waits(waited, bus, enough))
     bus.start()
     assert enough.wait(5)
     steps = [later - earlier for earlier, later in zip([0.0, *waited], waited, strict=False)]
@@ -262,3 +263,28 @@ def test_the_source_is_told_that_samples_will_follow_samples(gate: _Gate) -> Non
     assert _next(reader) == 1.0
     bus.close()
     assert stayed.is_set()
+
+
+def test_a_new_pace_does_not_wait_for_the_old_interval() -> None:
+    bus = Bus(_Samples(), 1000.0)
+    reader = bus.subscribe()
+    bus.start()
+    assert _next(reader) == 1.0
+    bus.pace(0.01)
+    assert _next(reader) >= 2.0
+    bus.close()
+
+
+def test_a_paused_bus_takes_a_sample_only_when_hastened() -> None:
+    bus = Bus(_Samples(), 0.001)
+    bus.pace(None)
+    reader = bus.subscribe()
+    bus.start()
+    assert _next(reader) == 1.0
+    assert reader.get(0.05) is None
+    bus.hasten()
+    assert _next(reader) == 2.0
+    assert reader.get(0.05) is None
+    bus.pace(0.01)
+    assert _next(reader) >= 3.0
+    bus.close()

@@ -19,6 +19,18 @@ export function links(page: Page): View {
     keys.map((key) => acrossGpus(page.metrics, key, gpus)),
     "Throughput",
   );
+  const table = linkTable(page, keys, true);
+  return {
+    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "PCIe and NVLink")), panel.element, table.element),
+    wanted: () => ({ metrics: keys, gpus: "all" }),
+    update: () => table.set(page.chosen(), page.address.sort || "index"),
+    draw: () => panel.draw(),
+    destroy: () => panel.destroy(),
+  };
+}
+
+/** Return a table of the throughput of each GPU now, with `pcie` also how its PCIe link runs. */
+export function linkTable(page: Page, keys: string[], pcie: boolean): SortedTable<Gpu> {
   const rate = (key: string): ColumnSpec<Gpu> => ({
     key,
     title: page.metrics.of(key).title,
@@ -27,33 +39,27 @@ export function links(page: Page): View {
     text: (gpu) => (numberOf(gpu, key) === undefined ? MISSING : numberText(page.metrics.of(key), numberOf(gpu, key) as number)),
     rank: (gpu) => numberOf(gpu, key),
   });
+  const link: ColumnSpec<Gpu> = {
+    key: "link",
+    title: "PCIe link",
+    help: "Current generation and lanes, and the maximum that GPU and slot support; idle links use a lower generation.",
+    text: linkText,
+    level: (gpu) => (narrow(gpu) ? "warn" : ""),
+  };
   const columns: ColumnSpec<Gpu>[] = [
     { key: "index", title: "GPU", text: label, rank: (gpu) => gpu.index },
     { key: "name", title: "Name", text: shortName },
-    {
-      key: "link",
-      title: "PCIe link",
-      help: "Current generation and lanes, and the maximum that GPU and slot support; idle links use a lower generation.",
-      text: linkText,
-      level: (gpu) => (narrow(gpu) ? "warn" : ""),
-    },
+    ...(pcie ? [link] : []),
     ...keys.map(rate),
-    rate("pcie_replays"),
+    ...(pcie ? [rate("pcie_replays")] : []),
   ];
-  const table = new SortedTable(
+  return new SortedTable(
     "Links of each GPU",
     columns,
     page.address.sort || "index",
     (sort) => page.go({ sort }),
     "No GPUs selected.",
   );
-  return {
-    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "PCIe and NVLink")), panel.element, table.element),
-    wanted: () => ({ metrics: keys, gpus: "all" }),
-    update: () => table.set(page.chosen(), page.address.sort || "index"),
-    draw: () => panel.draw(),
-    destroy: () => panel.destroy(),
-  };
 }
 
 function linkText(gpu: Gpu): string {

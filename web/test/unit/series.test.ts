@@ -141,3 +141,12 @@ test("a column that nobody has filled is all gaps", () => {
   sheet.add(START, [[ID, 1]]);
   assert.deepEqual(sheet.frame([OTHER], START, START + 1).lines[0]?.mean, [null]);
 });
+
+test("samples that come slowly while nobody watches are joined by a line", () => {
+  const sheet = new Sheet(1);
+  for (const time of [100, 110, 120]) sheet.add(time, [["a/x", 1]]);
+  const gaps = () => sheet.frame(["a/x"], 90, 130).lines[0]?.mean.filter((value) => value === null).length;
+  assert.equal(gaps(), 2);
+  sheet.bridge(10);
+  assert.equal(gaps(), 0);
+});

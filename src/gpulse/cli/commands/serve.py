@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
+    from ...live.past import Past
     from ...model.snapshot import Snapshot
     from ...store.history import Recorder
-    from ...surfaces.web.past import Past
     from ..options import Arguments
 
 # a setting of the file or the environment gives way to any of these options
@@ -139,10 +139,10 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
     from contextlib import ExitStack
 
     from ...delivery.alerts import Alerts
+    from ...live.hub import Hub, wanted
     from ...surfaces.exporter.exporter import Exporter
     from ...surfaces.exporter.exporter import wanted as exported
     from ...surfaces.exporter.tenants import Tenants
-    from ...surfaces.web.hub import Hub, wanted
     from ...surfaces.web.running import Running
     from ...surfaces.web.server import make_app
 
@@ -216,8 +216,8 @@ def _token(arguments: Arguments) -> str | None:
 
 def _history(arguments: Arguments, ends: Any) -> tuple[Recorder | None, Past | None]:
     """Return the history's recorder and reader; demo and replay use a temporary history."""
+    from ...live.past import Past
     from ...store.history import HistoryBusy, HistoryError, Recorder
-    from ...surfaces.web.past import Past
 
     if arguments.no_history:
         return None, None

@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from .wire import compact
+from ...live.wire import compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,16 +30,6 @@ CSP = (
 _PAGE_CSP = (
     f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-
-
-class Refusal(Exception):
-    """A question that gets an error for an answer: `status` of HTTP, `detail` in a sentence."""
-
-    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.headers = headers
 
 
 def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -8,8 +8,9 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import Response
 
+from ...live.refusal import Refusal
 from . import auth
-from .answers import CSP, Refusal, page, problem
+from .answers import CSP, page, problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

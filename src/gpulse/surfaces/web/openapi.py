@@ -5,14 +5,14 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from ..._version import __version__
-from .wire import catalog
+from ...live import api
+from ...live.wire import catalog, compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
-    from .api import Question
 
 _ALWAYS = (400, 401, 405, 413)
 _NUMBER = {"type": "number"}
@@ -22,7 +22,7 @@ _VALUES = {"type": "array", "items": {"type": ["number", "null"]}}
 _TIMES = {"type": "array", "items": _NUMBER}
 
 
-def document(questions: Sequence[Question]) -> dict[str, Any]:
+def document(questions: Sequence[api.Question]) -> dict[str, Any]:
     """Return the document as plain data."""
     paths = {question.path: _path(question) for question in questions}
     return {
@@ -45,7 +45,7 @@ def document(questions: Sequence[Question]) -> dict[str, Any]:
     }
 
 
-def _path(question: Question) -> dict[str, Any]:
+def _path(question: api.Question) -> dict[str, Any]:
     return _get(
         question.summary,
         {"application/json": {"schema": {"$ref": f"#/components/schemas/{question.shape}"}}},
@@ -144,3 +144,10 @@ _OTHERS = {
     "/healthz": _get("200 while the server is running.", _LINES, _ALWAYS),
     "/readyz": _get("200 while samples are fresh.", _LINES, (*_ALWAYS, 503)),
 }  # fmt: skip
+
+
+def _answer(asked: api.ApiRequest, given: Mapping[str, Any]) -> bytes:
+    return compact(document(QUESTIONS))
+
+
+QUESTIONS = (*api.QUESTIONS, api.Question("/api/openapi.json", "This document.", _answer, "OpenAPI"))

@@ -7,12 +7,13 @@ from anyio import CapacityLimiter
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, Router
 
+from ...live.api import ApiRequest
+from ...live.parameters import read
 from ...present.exposition import exposition
 from .answers import packed, page, problem
-from .api import QUESTIONS, ApiRequest
 from .assets import read_assets
 from .gate import Gate
-from .parameters import read
+from .openapi import QUESTIONS
 from .streams import Streams
 
 TYPE_CHECKING = False
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from .api import Question
+    from ...live.api import Question
+    from ...live.hub import Hub
+    from ...live.past import Past
     from .auth import Hosts
-    from .hub import Hub
-    from .past import Past
 
     # The text for Prometheus and its content type, for an Accept header; called in a worker thread.
     Metrics = Callable[[str], tuple[bytes, str]]

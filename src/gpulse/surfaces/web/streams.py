@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+from ...live.wire import message
 from .answers import problem
-from .wire import message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
-    from .hub import Hub
+    from ...live.hub import Hub
 
 MOST = 512  # clients at once
 LAG = 64  # samples a client may be behind before its stream ends; it comes back with Last-Event-ID and is given them again

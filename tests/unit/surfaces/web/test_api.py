@@ -13,14 +13,15 @@ pytest.importorskip("starlette")
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from gpulse.live.api import POINTS
+from gpulse.live.hub import Hub
+from gpulse.live.past import Past
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, Gpu, Process
 from gpulse.model.codec import from_plain
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryWriter
-from gpulse.surfaces.web.api import POINTS, QUESTIONS
-from gpulse.surfaces.web.hub import Hub
-from gpulse.surfaces.web.past import Past
+from gpulse.surfaces.web.openapi import QUESTIONS
 from tests.unit.surfaces.web.asking import START, UUIDS, app_of, ask, hub_of, sample
 
 EVIL = "</script><img src=x onerror=alert(1)>\x1b[31m"
@@ -148,7 +149,7 @@ def test_reasons_can_be_asked_for_one_by_one(past: Past) -> None:
 
 
 def test_points_are_kept_within_what_fits(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpulse.surfaces.web.past._MOST_VALUES", 40)
+    monkeypatch.setattr("gpulse.live.past._MOST_VALUES", 40)
     plain = ask(
         app_of(past=past), f"/api/history?metrics=utilization,temperature&from={START}&to={START + 100}&points=100"
     ).json

@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("starlette")
 
+from gpulse.live.hub import Hub
 from gpulse.surfaces.web import streams as streaming
-from gpulse.surfaces.web.hub import Hub
 from gpulse.surfaces.web.streams import LAG, MOST, Streams
+from tests.unit.live.test_hub import events_of
 from tests.unit.surfaces.web.asking import START, app_of, ask, hub_of, sample, scope_of
-from tests.unit.surfaces.web.test_hub import events_of
 
 
 class Listener:

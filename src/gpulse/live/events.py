@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 
-from ...analysis.clock import ClockWatch
-from ...analysis.events import EventDetector
+from ..analysis.clock import ClockWatch
+from ..analysis.events import EventDetector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...model.event import Event
-    from ...model.snapshot import Snapshot
+    from ..model.event import Event
+    from ..model.snapshot import Snapshot
 
 _KEPT = 500  # events in memory
 

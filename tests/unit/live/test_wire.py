@@ -6,8 +6,8 @@ import json
 
 from hypothesis import HealthCheck, given, settings
 
+from gpulse.live import wire
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.web import wire
 from tests.unit.snapshots import snapshots
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 
-from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu
-from ...model.snapshot import Snapshot
-from ...present.events import event_style, event_text
+from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu, Process
+from ..model.snapshot import Snapshot
+from ..present.events import event_style, event_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from ...model.event import Event
-    from ...model.metric import Metric, Reading, Value
+    from ..model.event import Event
+    from ..model.metric import Metric, Reading, Value
 
 _ENDLESS = 1e300  # the catalog's word for no upper bound
 # What never changes is in /api/snapshot; a stream repeats only what a client finds a GPU by.
@@ -93,8 +93,11 @@ def catalog() -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def without_commands(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot without the command lines of its processes."""
+def without_commands(snapshot: Snapshot, of: str | None = None) -> Snapshot:
+    """Return a snapshot without the command lines of its processes; those of the user `of` stay."""
+
+    def hidden(process: Process) -> bool:
+        return process.command is not None and (of is None or process.user != of)
 
     def bare(gpu: Gpu) -> Gpu:
         return Gpu(
@@ -102,11 +105,11 @@ def without_commands(snapshot: Snapshot) -> Snapshot:
             gpu.gaps,
             state=gpu.state,
             since=gpu.since,
-            processes=tuple(process.replace(command=None) for process in gpu.processes),
+            processes=tuple(process.replace(command=None) if hidden(process) else process for process in gpu.processes),
             instances=tuple(bare(part) for part in gpu.instances),
         )
 
-    if not any(process.command is not None for gpu in snapshot.gpus for process in gpu.all_processes()):
+    if not any(hidden(process) for gpu in snapshot.gpus for process in gpu.all_processes()):
         return snapshot
     return Snapshot(snapshot.time, tuple(map(bare, snapshot.gpus)), snapshot.host, snapshot.driver, snapshot.problems)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from .answers import Refusal
+from .refusal import Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ import pytest
 pytest.importorskip("starlette")
 
 from gpulse.delivery.alerts import Alerts
+from gpulse.live import wire
+from gpulse.live.hub import KEPT, REPLAYED, Hub, wanted
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.events import event_text
-from gpulse.surfaces.web import wire
-from gpulse.surfaces.web.hub import KEPT, REPLAYED, Hub, wanted
 from tests.unit.analysis.diagnosis.machines import QUIET, samples
 from tests.unit.analysis.diagnosis.machines import START as MACHINE_START
 from tests.unit.scripted import ScriptedDevice, sampler_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 
-from ...store.history import HistoryError, HistoryReader
+from ..store.history import HistoryError, HistoryReader
 from . import wire
-from .answers import Refusal
+from .refusal import Refusal
 from .wire import compact
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from ...store.history import HistorySeries
+    from ..store.history import HistorySeries
 
 HOST = "host."  # before the metrics of the machine
 _MOST_VALUES = 300_000  # points of all series of one answer: 10 MB of text

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ...analysis.diagnosis.live import LiveDiagnosis
-from ...present.verdicts import QUIET, verdict_event, verdict_row
+from ..analysis.diagnosis.live import LiveDiagnosis
+from ..present.verdicts import QUIET, verdict_event, verdict_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ...model.event import Event
-    from ...model.snapshot import Snapshot
-    from ...model.verdict import Diagnosis
+    from ..model.event import Event
+    from ..model.snapshot import Snapshot
+    from ..model.verdict import Diagnosis
 
 
 class Verdicts:

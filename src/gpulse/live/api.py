@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import time
 
-from ..._version import __version__
-from ...model.catalog import GPU_METRICS, HOST_METRICS
-from ...model.codec import to_plain
-from ...present.alerts import alert_plain
+from .._version import __version__
+from ..model.catalog import GPU_METRICS, HOST_METRICS
+from ..model.codec import to_plain
+from ..present.alerts import alert_plain
 from . import wire
-from .answers import Refusal
 from .parameters import count, moment, words
 from .past import HOST
+from .refusal import Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from ...model.snapshot import Snapshot
+    from ..model.snapshot import Snapshot
     from .hub import Hub
     from .parameters import Parameter
     from .past import Past
@@ -76,6 +76,8 @@ class ApiRequest:
                 "commands": hub.commands,
                 "history": self.past is not None,
             }
+            if hub.idle_interval is not None:
+                server["idle_interval"] = hub.idle_interval
             alerts = [] if hub.alerts is None else [alert_plain(alert) for alert in hub.alerts.active]
             plain = {**to_plain(snapshot), "alerts": alerts, "verdicts": hub.verdicts.found, "server": server}
             self._snapshot = (number, wire.compact(plain))
@@ -131,12 +133,6 @@ def _catalog(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     return _CATALOG[0]
 
 
-def _openapi(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
-    from .openapi import document
-
-    return wire.compact(document(QUESTIONS))
-
-
 _NAME = {"type": "string", "pattern": "^[A-Za-z0-9/:._-]{1,100}$"}
 _METRIC = {"anyOf": [{"enum": list(_METRICS)}, {"type": "string", "pattern": "^throttle_reasons:[a-z_]{1,40}$"}]}
 _FROM = moment("from", "Start time in seconds since 1970 (default: one hour before `to`).")
@@ -162,5 +158,4 @@ QUESTIONS = (
     Question("/api/events", "Events: faults, throttling, alerts, processes that started and ended.", _events, "Events",
              (_FROM, _TO, words("kinds", "Kinds of events to return (default: all).", _NAME, _is_name)), (422, 503)),
     Question("/api/metrics-catalog", "All metrics with unit and meaning.", _catalog, "Catalog"),
-    Question("/api/openapi.json", "This document.", _openapi, "OpenAPI"),
 )  # fmt: skip

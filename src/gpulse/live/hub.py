@@ -7,9 +7,9 @@ import threading
 import time
 from collections import deque
 
-from ...model.select import EVERYTHING, Wanted
-from ...present.alerts import alert_plain
-from ...sampling.bus import Bus
+from ..model.select import EVERYTHING, Wanted
+from ..present.alerts import alert_plain
+from ..sampling.bus import Bus
 from . import wire
 from .events import EventLog
 from .verdicts import Verdicts
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from ...delivery.alerts import Alerts
-    from ...model.event import Event
-    from ...model.snapshot import Snapshot
-    from ...sampling.sampler import Sampler
+    from ..delivery.alerts import Alerts
+    from ..model.event import Event
+    from ..model.snapshot import Snapshot
+    from ..sampling.sampler import Sampler
 
 
 REPLAYED = 120  # samples that a client which comes back is given again
@@ -53,6 +53,7 @@ class StreamEntry:
 class Hub:
     """One sampler for all clients. Started and closed by whoever made it, who also closes the sampler.
 
+    `conceal` maps each snapshot to what clients may see; without it, `commands` says whether command lines are kept.
     `watchers` are called with every snapshot in the hub's own thread, `keep` with every snapshot and what happened at it; one that
     raises is told to `failed`, once for each message.
     `latest`, `after` and `greeting` may be called by any thread and never wait for a driver or a disk.
@@ -68,11 +69,13 @@ class Hub:
         alerts: Alerts | None = None,
         keep: Callable[[Snapshot, Sequence[Event]], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
+        conceal: Callable[[Snapshot], Snapshot] | None = None,
     ) -> None:
         self.run = secrets.token_hex(4)
         self.started = time.time()
         self.interval = interval
         self.commands = commands
+        self._conceal = conceal or (None if commands else wire.without_commands)
         self.alerts = alerts
         self._keep = keep
         self.events = EventLog()
@@ -80,12 +83,14 @@ class Hub:
         self.latest: Snapshot | None = None
         self.number = 0
         self.over = False
+        self.idle_interval: float | None = None  # seconds between samples while no client is connected, if different
         self._seen = float("-inf")  # when the latest came, on the clock that cannot be set
         self._watchers = [*watchers]
         self._failed = failed
         self._told: set[str] = set()
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
+        self._arrived = threading.Condition(self._lock)
         self._entries: deque[StreamEntry] = deque(maxlen=KEPT)
         self._processes = b""
         self._processes_at = float("-inf")
@@ -108,6 +113,19 @@ class Hub:
             self._thread.join(1.0)
         self._tell()
 
+    def pace(self, interval: float | None) -> None:
+        """Sample at another interval from now on; None pauses. `interval`, which clients are told, is set by whoever has clients."""
+        if self._bus is not None:
+            self._bus.pace(interval)
+
+    def refresh(self, patience: float) -> None:
+        """Take a sample now, even if sampling is paused, and wait at most `patience` seconds for it."""
+        number = self.number
+        if self._bus is not None:
+            self._bus.hasten()
+        with self._arrived:
+            self._arrived.wait_for(lambda: self.number != number or self.over, patience)
+
     def listen(self, listener: Callable[[], None]) -> None:
         """Have a function called, in the hub's thread, whenever there is something new."""
         self._listeners.append(listener)
@@ -129,8 +147,8 @@ class Hub:
 
     def add(self, snapshot: Snapshot) -> None:
         """Take a snapshot: hand it to the watchers, make its text, wake those who listen."""
-        if not self.commands:
-            snapshot = wire.without_commands(snapshot)
+        if self._conceal is not None:
+            snapshot = self._conceal(snapshot)
         for watcher in self._watchers:
             self._guarded(watcher, snapshot)
         events = self.events.observe(snapshot)
@@ -154,6 +172,7 @@ class Hub:
         with self._lock:
             self.latest, self.number, self._seen = snapshot, number, time.monotonic()
             self._entries.append(entry)
+            self._arrived.notify_all()
         self._tell()
 
     def after(self, number: int) -> list[StreamEntry]:

@@ -1,0 +1,177 @@
+"""A live machine: sampler, hub and history of one machine, opened by the first request and paced by the clients that are connected."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from ..errors import GpulseError
+from ..sampling.sampler import Sampler
+from ..sources.registry import make_source
+from ..store.history import HistoryBusy, HistoryError, Recorder
+from . import wire
+from .api import ApiRequest
+from .hub import Hub, wanted
+from .past import Past
+from .refusal import Refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SHORTEST = 0.25  # seconds; the shortest interval that clients can ask for
+_FIRST = 3.0  # seconds to wait for the first sample
+_REAL = ("auto", "nvidia", "amd", "intel", "jetson")
+
+
+class MachineSettings:
+    """Settings of a live machine.
+
+    `source` as on the command line. `interval` in seconds applies unless a client asks for another one; `idle_interval` applies to
+    the history while no client is connected, None pauses. `history` is a file, "" the default one, None disables it. Only command
+    lines of `user` are shown; None shows all.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        *,
+        interval: float = 1.0,
+        idle_interval: float | None = 10.0,
+        history: str | None = "",
+        user: str | None = None,
+        failed: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.source = source
+        self.interval = interval
+        self.idle_interval = idle_interval
+        self.history = history
+        self.user = user
+        self.failed = failed
+
+    @property
+    def real(self) -> bool:
+        """Whether the source is this machine rather than a simulation or a recording."""
+        return self.source.partition(":")[0] in _REAL
+
+
+class LiveMachine:
+    """A machine that is sampled while clients are connected, and at a slower pace for its history while none is.
+
+    `open` and `ask` block: call them in worker threads. `enter` and `leave` return immediately.
+    """
+
+    def __init__(self, settings: MachineSettings) -> None:
+        self.settings = settings
+        self._lock = threading.Lock()
+        self._asked: ApiRequest | None = None
+        self._clients: dict[object, float] = {}
+        self._sampler: Sampler | None = None
+        self._recorder: Recorder | None = None
+        self._temporary: str | None = None
+        self._closed = False
+
+    @property
+    def hub(self) -> Hub | None:
+        """The hub; None before the first request."""
+        return None if self._asked is None else self._asked.hub
+
+    def open(self) -> ApiRequest:
+        """Open the machine unless it is open; raise Refusal if no GPU can be read."""
+        with self._lock:
+            if self._closed:
+                raise Refusal(503, "the server is stopping.")
+            if self._asked is None:
+                try:
+                    self._asked = self._opened()
+                except GpulseError as error:
+                    raise Refusal(503, str(error), {"retry-after": "10"}) from None
+            return self._asked
+
+    def ask(self) -> ApiRequest:
+        """Like `open`, and take a sample first if the latest one is old."""
+        asked = self.open()
+        if not asked.hub.ready or asked.hub.latest is None:
+            asked.hub.refresh(_FIRST)
+        return asked
+
+    def enter(self, client: object, interval: float | None = None) -> None:
+        """Sample for a client; the shortest interval of all clients applies."""
+        self._clients[client] = max(SHORTEST, interval or self.settings.interval)
+        self._pace()
+
+    def leave(self, client: object) -> None:
+        """Stop sampling for a client."""
+        if self._clients.pop(client, None) is not None:
+            self._pace()
+
+    def close(self) -> None:
+        """Stop sampling and close everything; returns soon even if the driver hangs. Safe to call twice."""
+        with self._lock:
+            self._closed = True
+            asked, self._asked = self._asked, None
+        if asked is None:
+            return
+        asked.hub.close()
+        if self._recorder is not None:
+            self._recorder.close(1.0)
+        if asked.past is not None:
+            asked.past.close()
+        if self._sampler is not None:
+            self._sampler.close()
+        if self._temporary is not None:
+            import shutil
+
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _pace(self) -> None:
+        if (hub := self.hub) is not None:
+            if self._clients:
+                hub.interval = min(self._clients.values())
+            hub.pace(self._interval())
+
+    def _interval(self) -> float | None:
+        if self._clients:
+            return min(self._clients.values())
+        return self.settings.idle_interval if self._recorder is not None else None
+
+    def _opened(self) -> ApiRequest:
+        settings = self.settings
+        sampler = Sampler(make_source(settings.source), wanted()).open()
+        self._sampler = sampler
+        past = self._history()
+        user = settings.user
+        hub = Hub(
+            sampler,
+            settings.interval,
+            commands=user is None,
+            conceal=None if user is None else lambda snapshot: wire.without_commands(snapshot, user),
+            keep=self._recorder.put if self._recorder else None,
+            failed=lambda error: settings.failed(f"a sample failed: {error!r}"),
+        )
+        hub.idle_interval = settings.idle_interval if self._recorder else None
+        sampler.settle()
+        hub.start()
+        hub.pace(self._interval())
+        return ApiRequest(hub, past)
+
+    def _history(self) -> Past | None:
+        """Open the history; demo and replay use a temporary one."""
+        settings = self.settings
+        if settings.history is None:
+            return None
+        path = settings.history or None
+        if path is None and not settings.real:
+            import tempfile
+
+            self._temporary = tempfile.mkdtemp(prefix="gpulse-")
+            path = os.path.join(self._temporary, "history.db")
+        try:
+            self._recorder = Recorder(path)
+            path = self._recorder.path
+        except HistoryBusy:
+            pass  # another program writes it; it is only read here
+        except HistoryError as error:
+            settings.failed(f"no history is kept: {error}")
+            return None
+        return Past(path)

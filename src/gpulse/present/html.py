@@ -1,0 +1,131 @@
+"""Values as HTML tables for notebooks, with inline styles that work in light and dark themes."""
+
+from __future__ import annotations
+
+from ..model.catalog import Gpu
+from ..units import size_text
+from .cells import severity, value_text
+from .text import clean
+from .words import label, of, owners, short_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..analysis.summary import GpuSummary, Summary
+    from ..model.snapshot import Snapshot
+
+_COLORS = {"warn": "#b26a00", "critical": "#d0342c"}
+_BUSY, _MEMORY = "#12a06c44", "#2f7fe044"  # translucent, for any background
+_CELL = "padding:2px 10px 2px 4px;text-align:left;white-space:nowrap"
+
+
+def escape(text: str) -> str:
+    """Return text escaped for HTML; control characters become visible. Names of processes are untrusted."""
+    cleaned = clean(text)
+    return cleaned.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def snapshot_html(snapshot: Snapshot) -> str:
+    """Return a table with one row per GPU, followed by problems."""
+    if not snapshot.gpus:
+        return _notes(["No GPU was found."], snapshot)
+    heads = ("GPU", "Name", "Utilization", "SM", "Tensor", "Memory", "Power", "Temperature", "Used by")
+    rows = [_gpu_row(gpu) for gpu in snapshot.gpus]
+    return table(heads, rows) + _notes([], snapshot)
+
+
+def summary_html(summary: Summary) -> str:
+    """Return a table with one row per GPU over a window of time."""
+    seconds = f"{summary.seconds:.1f} s" if summary.seconds < 600 else f"{summary.seconds / 60:.1f} min"
+    head = [f"<b>{escape(summary.name)}</b>" if summary.name else "", seconds]
+    if summary.steps_per_second is not None:
+        head.append(f"{summary.steps} steps, {summary.steps_per_second:.3g}/s")
+    if summary.energy is not None:
+        head.append(f"{summary.energy / 1000:.2f} kJ")
+    phases = "".join(summary_html(phase) for phase in summary.phases)
+    return f"<div>{' · '.join(filter(None, head))}</div>{gpus_html(summary.gpus)}{phases}"
+
+
+def measurement_html(facts: Sequence[tuple[str, str]], gpus: Sequence[GpuSummary]) -> str:
+    """Return a table of the main figures of a measurement, and with several GPUs one row per GPU."""
+    heads = [title for title, _ in facts]
+    row = [_cell(escape(text)) for _, text in facts]
+    return table(heads, ["".join(row)]) + (gpus_html(gpus) if len(gpus) > 1 else "")
+
+
+def gpus_html(gpus: Iterable[GpuSummary]) -> str:
+    """Return a table of GPUs over a window of time: means, with the 95th percentile for shares."""
+    rows = []
+    for gpu in gpus:
+        shares = [_stat(gpu, key) for key in ("utilization", "sm_active", "tensor_active")]
+        total = "" if gpu.memory_total is None else f" of {size_text(gpu.memory_total)}"
+        memory = "" if gpu.peak_memory is None else f"{size_text(gpu.peak_memory)}{total}"
+        power = gpu.stats.get("power_draw")
+        cells = [
+            escape("?" if gpu.index is None else str(gpu.index)),
+            escape((gpu.name or "GPU").removeprefix("NVIDIA ")),
+            *shares,
+            memory,
+            "" if power is None else f"{power.mean:.0f} W",
+            "" if gpu.energy is None else f"{gpu.energy:.0f} J",
+        ]
+        rows.append("".join(map(_cell, cells)))
+    return table(("GPU", "Name", "Utilization", "SM", "Tensor", "Peak memory", "Power", "Energy"), rows)
+
+
+def table(heads: Iterable[str], rows: Iterable[str]) -> str:
+    """Return a table; `rows` are rows of finished cells."""
+    head = "".join(f'<th style="{_CELL};opacity:.7">{escape(title)}</th>' for title in heads)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<table style="color:inherit;font-variant-numeric:tabular-nums"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _gpu_row(gpu: Gpu) -> str:
+    if gpu.state != "ok":
+        return (
+            _cell(escape(label(gpu)))
+            + _cell(escape(short_name(gpu)))
+            + _cell(escape(gpu.state), color=_COLORS["critical"])
+        )
+    memory = None if not gpu.memory_total or gpu.memory_used is None else 100 * gpu.memory_used / gpu.memory_total
+    heat = severity(Gpu.temperature, gpu)
+    users = ", ".join(f"{user} {name}".strip() for user, name, _, _ in owners(gpu.all_processes()))
+    return "".join(
+        (
+            _cell(escape(label(gpu))),
+            _cell(escape(short_name(gpu))),
+            _cell(_share(gpu.utilization), gpu.utilization, _BUSY),
+            _cell(_share(gpu.sm_active), gpu.sm_active, _BUSY),
+            _cell(_share(gpu.tensor_active), gpu.tensor_active, _BUSY),
+            _cell(escape(of(gpu.memory_used, gpu.memory_total)), memory, _MEMORY),
+            _cell(escape(value_text(Gpu.power_draw, gpu.power_draw))),
+            _cell(escape(value_text(Gpu.temperature, gpu.temperature)), color=_COLORS.get(heat, "")),
+            _cell(escape(users)),
+        )
+    )
+
+
+def _cell(text: str, share: float | None = None, fill: str = "", color: str = "") -> str:
+    """Return a cell; `share` in per cent is a bar behind its text."""
+    style = _CELL
+    if share is not None:
+        end = max(0.0, min(100.0, share))
+        style += f";background:linear-gradient(90deg,{fill} {end:.0f}%,transparent {end:.0f}%)"
+    if color:
+        style += f";color:{color};font-weight:600"
+    return f'<td style="{style}">{text}</td>'
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f} %"
+
+
+def _stat(gpu: GpuSummary, key: str) -> str:
+    stats = gpu.stats.get(key)
+    return "–" if stats is None else f"{stats.mean:.0f} % (p95 {stats.p95:.0f})"
+
+
+def _notes(said: Sequence[str], snapshot: Snapshot) -> str:
+    notes = [*said, *(f"{problem.message} {problem.remedy}".strip() for problem in snapshot.problems)]
+    return "".join(f'<div style="opacity:.8">{escape(note)}</div>' for note in notes)

@@ -1,0 +1,207 @@
+"""Request handlers: the API and the stream of gpulse.live, behind Jupyter's authentication."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+
+import tornado.web as web
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from jupyter_server.utils import ensure_async
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from ...live.api import QUESTIONS
+from ...live.parameters import read
+from ...live.refusal import Refusal
+from ...live.wire import compact, message
+from .kernels import Kernel, kernel_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ...live.hub import Hub
+    from ...live.machine import LiveMachine
+    from .workers import Workers
+
+_RESOURCE = "gpulse"  # the name that Jupyter authorizers see
+_KEEP_ALIVE = 15.0  # seconds of silence after which a comment is sent, so that proxies keep the connection
+_LAG = 64  # samples a client may lag behind before its stream ends; it reconnects and gets them again
+_PATHS = {question.path.removeprefix("/api/"): question for question in QUESTIONS}
+
+
+class QuestionHandler(APIHandler):  # type: ignore[misc]
+    """The requests of `gpulse serve`'s API, with the same JSON."""
+
+    auth_resource = _RESOURCE
+
+    @web.authenticated  # type: ignore[untyped-decorator]
+    @authorized  # type: ignore[untyped-decorator]
+    async def get(self, demo: str | None, name: str) -> None:
+        """Answer one request in a worker thread."""
+        question = _PATHS.get(name)
+        try:
+            if question is None:
+                raise Refusal(404, f"there is nothing called {name[:40]!r}.")
+            given = read(question.parameters, _texts(self))
+            machine = _machine(self, demo)
+            answer = question.answer
+            self.finish_json(await _workers(self).work(lambda: answer(machine.ask(), given)))
+        except Refusal as refusal:
+            self.refuse(refusal)
+
+    def finish_json(self, data: bytes) -> None:
+        """Send encoded JSON."""
+        self.set_header("Content-Type", "application/json")
+        self.set_header("Cache-Control", "no-store")
+        self.finish(data, set_content_type="application/json")
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Send an error as problem details (RFC 9457), like `gpulse serve`."""
+        title = HTTPStatus(refusal.status).phrase
+        plain = {"type": "about:blank", "title": title, "status": refusal.status, "detail": refusal.detail}
+        self.set_status(refusal.status)
+        for header, value in (refusal.headers or {}).items():
+            self.set_header(header, value)
+        self.finish(compact(plain), set_content_type="application/problem+json")
+
+
+class KernelsHandler(QuestionHandler):
+    """The kernels of this server and the GPUs they use."""
+
+    @web.authenticated  # type: ignore[untyped-decorator]
+    @authorized  # type: ignore[untyped-decorator]
+    async def get(self, demo: str | None, name: str = "") -> None:
+        """List the kernels in the event loop, which owns them, and match processes in a worker thread."""
+        try:
+            kernels = await self._kernels()
+            machine = _machine(self, demo)
+            self.finish_json(await _workers(self).work(lambda: compact(kernel_table(kernels, machine.ask().latest()))))
+        except Refusal as refusal:
+            self.refuse(refusal)
+
+    async def _kernels(self) -> list[Kernel]:
+        sessions: dict[str, Any] = {}
+        for session in await ensure_async(self.session_manager.list_sessions()):
+            sessions.setdefault((session.get("kernel") or {}).get("id", ""), session)
+        kernels = await ensure_async(self.kernel_manager.list_kernels())
+        return [Kernel.of(kernel, sessions.get(kernel["id"]), self._pid(kernel["id"])) for kernel in kernels]
+
+    def _pid(self, kernel_id: str) -> int | None:
+        """Return the PID of a kernel; None if it runs on another machine or has just ended."""
+        try:
+            provisioner = self.kernel_manager.get_kernel(kernel_id).provisioner
+        except (KeyError, AttributeError, web.HTTPError):
+            return None
+        pid = getattr(provisioner, "pid", None)
+        return pid if isinstance(pid, int) and pid > 0 else None
+
+
+class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: ignore[misc]
+    """The stream of `gpulse serve` over a WebSocket: the same text, one message per sample."""
+
+    auth_resource = _RESOURCE
+
+    def get_compression_options(self) -> dict[str, Any]:
+        """Enable compression: a sample of eight GPUs shrinks from 12 KB to about 2 KB."""
+        return {}
+
+    async def get(self, *arguments: Any, **named: Any) -> Any:
+        """Refuse unauthenticated and unauthorized users with 403; a WebSocket cannot be redirected to the login page."""
+        if self.current_user is None:
+            raise web.HTTPError(403)
+        if not await ensure_async(self.authorizer.is_authorized(self, self.current_user, "read", _RESOURCE)):
+            raise web.HTTPError(403)
+        return await super().get(*arguments, **named)
+
+    def open(self, demo: str | None = None) -> None:
+        """Start sending."""
+        super().open()
+        self._machine = _machine(self, demo)
+        self._hub: Hub | None = None
+        self._changed = asyncio.Event()
+        self._gone = False
+        self._serving = asyncio.ensure_future(self._serve())
+
+    def on_message(self, message: str | bytes) -> None:
+        """Ignore what clients send."""
+
+    def on_close(self) -> None:
+        """Stop sampling for this client."""
+        self._gone = True
+        self._changed.set()
+        self._machine.leave(self)
+
+    async def _serve(self) -> None:
+        try:
+            hub = self._hub = (await _workers(self).work(self._machine.open)).hub
+            if self._gone:
+                return
+            self._machine.enter(self, _interval(self.get_argument("interval", "")))
+            self._changed = _workers(self).join(hub)
+            try:
+                await self._send(hub)
+            finally:
+                _workers(self).part(hub, self._changed)
+        except (Refusal, WebSocketClosedError):
+            pass  # the page learns the reason from its other requests
+        finally:
+            self._machine.leave(self)
+            self.close()
+
+    async def _send(self, hub: Hub) -> None:
+        at, text = self._beginning(hub)
+        await self._write(text)
+        allowed = max(_LAG, hub.number - at)
+        while not (self._gone or hub.over or hub.number - at > allowed):
+            self._changed.clear()
+            for entry in hub.after(at):
+                await self._write(entry.data)  # waits while the client does not read
+                at = entry.number
+            try:
+                await asyncio.wait_for(self._changed.wait(), _KEEP_ALIVE)
+            except asyncio.TimeoutError:
+                await self._write(b": still here\n\n")
+
+    def _beginning(self, hub: Hub) -> tuple[int, bytes]:
+        """Return the number of the sample to continue after, and the first message."""
+        last = self.get_argument("last", "")
+        if not last:
+            return hub.greeting()
+        at, hole = hub.resume(last)
+        return at, b"" if hole is None else message("hole", {"from": round(hole, 3)})
+
+    async def _write(self, data: bytes) -> None:
+        if data and not self._gone:
+            await self.write_message(data.decode())
+
+
+def _machine(handler: JupyterHandler, demo: str | None) -> LiveMachine:
+    machine: LiveMachine = handler.settings["gpulse_machines"][demo or ""]
+    return machine
+
+
+def _workers(handler: JupyterHandler) -> Workers:
+    workers: Workers = handler.settings["gpulse_workers"]
+    return workers
+
+
+def _texts(handler: JupyterHandler) -> dict[str, str]:
+    """Return the query parameters without those of Jupyter: the token and the number that defeats caches."""
+    given = handler.request.query_arguments
+    return {
+        name: values[-1].decode("utf-8", "replace")
+        for name, values in given.items()
+        if name != "token" and not name.isdecimal()
+    }
+
+
+def _interval(text: str) -> float | None:
+    """Return the requested interval in seconds; None if it is not valid."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if 0 < seconds <= 3600 else None

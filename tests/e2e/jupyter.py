@@ -1,0 +1,150 @@
+"""A real JupyterLab with the installed wheel of this checkout, started and stopped by tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.e2e.lab import PERSONAL, ROOT
+
+OLDEST = Path(sys.prefix) / "jupyterlab-oldest"
+TOKEN = "a-token-for-tests"
+BASE = "/user/ada/"  # as behind a JupyterHub
+_PATIENCE = 60.0
+
+
+def install(folder: Path) -> Path:
+    """Install this checkout as users do, without its dependencies, and return the prefix."""
+    prefix = folder / "prefix"
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--ignore-installed",
+    ]
+    done = subprocess.run(
+        [*command, "--no-warn-script-location", f"--prefix={prefix}", str(ROOT)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return prefix
+
+
+def surroundings(prefix: Path, folder: Path, **more: str) -> dict[str, str]:
+    """Return the environment in which Jupyter finds what was installed, and nothing of whoever runs the tests."""
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith((*PERSONAL, "JUPYTER", "FAKE_NVML", "XDG_"))
+    }
+    packages = next(prefix.glob("lib/python*/site-packages"))
+    return kept | {
+        "HOME": str(folder),
+        "JUPYTER_PATH": str(prefix / "share/jupyter"),
+        "JUPYTER_CONFIG_DIR": str(prefix / "etc/jupyter"),
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        "JUPYTER_PLATFORM_DIRS": "0",
+        "PYTHONPATH": str(packages),
+        **more,
+    }
+
+
+class JupyterServer:
+    """A JupyterLab on a free port, behind a prefix and a token; `executables` is the bin of its environment."""
+
+    def __init__(self, folder: Path, environ: dict[str, str], executables: Path, *words: str) -> None:
+        self.root = folder / "notebooks"
+        self.root.mkdir(exist_ok=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}{BASE}"
+        self._log = (folder / "jupyter.log").open("w+b")
+        self._process = subprocess.Popen(
+            [
+                *(str(executables / "jupyter"), "lab", "--no-browser", "--allow-root", f"--ServerApp.port={self.port}"),
+                *("--ServerApp.port_retries=0", f"--ServerApp.base_url={BASE}", f"--IdentityProvider.token={TOKEN}"),
+                *("--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", *words),
+            ],
+            cwd=self.root,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> JupyterServer:
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            assert self._process.poll() is None, self.log
+            try:
+                self.ask("api/status")
+                return self
+            except OSError:
+                time.sleep(0.1)
+        self.__exit__(None, None, None)
+        raise AssertionError(f"Jupyter does not answer\n{self.log}")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                pass
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)  # kernels, where it has left any
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+        self._log.close()
+
+    @property
+    def log(self) -> str:
+        """What it wrote."""
+        self._log.flush()
+        return Path(self._log.name).read_text(errors="replace")
+
+    def page(self, rest: str = "lab", more: str = "") -> str:
+        """Return the address of a page, with the token."""
+        return f"{self.address}{rest}?token={TOKEN}{more}"
+
+    def ask(self, path: str, plain: Any = None, method: str | None = None, token: str = TOKEN) -> Any:
+        """Return what the server answers to a question, or to plain data sent there."""
+        request = urllib.request.Request(
+            f"{self.address}{path}",
+            None if plain is None else json.dumps(plain).encode(),
+            {"Authorization": f"token {token}"} if token else {},
+            method=method,
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
+
+    def refusal(self, path: str, token: str = TOKEN) -> int:
+        """Return the status of a question that is refused."""
+        try:
+            self.ask(path, token=token)
+        except urllib.error.HTTPError as error:
+            return error.code
+        raise AssertionError(f"{path} was answered")

@@ -1,0 +1,320 @@
+"""gpulse in a real JupyterLab, the oldest and the newest that it supports, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.e2e.browser import Browser, chromium
+from tests.e2e.jupyter import OLDEST, JupyterServer, install, surroundings
+from tests.e2e.lab import environment
+from tests.fake_nvml import Scenario
+
+pytest.importorskip("jupyterlab")
+pytestmark = pytest.mark.skipif(chromium() is None, reason="no browser")
+
+NEWEST = Path(sys.prefix)
+SIDE = ".lm-TabBar-tab[data-id=gpulse-side]"
+LABS = [
+    pytest.param(NEWEST, id="newest"),
+    pytest.param(OLDEST, id="oldest", marks=pytest.mark.skipif(not OLDEST.exists(), reason="no old JupyterLab")),
+]
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module", params=LABS)
+def server(
+    request: pytest.FixtureRequest, prefix: Path, browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[JupyterServer]:
+    folder = tmp_path_factory.mktemp("lab")
+    environ = surroundings(prefix, folder, GPULSE_SOURCE="demo")
+    with JupyterServer(folder, environ, request.param / "bin") as server:
+        yield server
+        browser.open("about:blank")  # a page whose server is gone complains
+
+
+def open_lab(browser: Browser, server: JupyterServer, more: str = "&reset", width: int = 1400) -> None:
+    browser.open(server.page("lab", more), width, 900)
+    browser.until(f"document.querySelector('{SIDE}')", 60)
+    browser.until("!document.querySelector('#jupyterlab-splash')")
+    if "reset" in more:
+        browser.until("document.querySelector('.jp-Launcher')")  # comes after all else, into a lab that is empty
+
+
+def open_panel(browser: Browser, name: str) -> None:
+    if not browser.evaluate("document.querySelector('#gpulse-side')?.offsetParent != null"):
+        browser.click(SIDE)
+    browser.click(f"#gpulse-side [data-panel={name}]")
+    browser.until(f"document.querySelector('#gpulse-{name} .gpulse .view')")
+
+
+def command(browser: Browser, text: str) -> None:
+    """Run a command from the palette."""
+    browser.evaluate("(document.activeElement?.blur(), true)")
+    keys = {"key": "C", "code": "KeyC", "windowsVirtualKeyCode": 67, "modifiers": 10}  # ctrl and shift
+    browser.call("Input.dispatchKeyEvent", type="keyDown", **keys)
+    browser.call("Input.dispatchKeyEvent", type="keyUp", **keys)
+    browser.until("document.querySelector('.lm-CommandPalette-input')?.offsetParent")
+    browser.call("Input.insertText", text=text)
+    item = "document.querySelector('.lm-CommandPalette-item.lm-mod-active')?.textContent"
+    browser.until(f"{item}?.includes({json.dumps(text)})")
+    enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+    browser.call("Input.dispatchKeyEvent", type="keyDown", text="\r", **enter)
+    browser.call("Input.dispatchKeyEvent", type="keyUp", **enter)
+    browser.until("!document.querySelector('.lm-CommandPalette-input')?.offsetParent")
+
+
+def moves(browser: Browser, panel: str) -> None:
+    """Wait until a live chart has drawn two more samples: its clock in the status line has moved on twice."""
+    clock = f"document.querySelector('#{panel} .status .text').textContent"
+    for _ in range(2):
+        before = browser.until(f"{clock}.startsWith('Live') && {clock}")
+        browser.until(f"{clock}.startsWith('Live') && {clock} !== {json.dumps(before)}")
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_installing_enables_it(prefix: Path, tmp_path: Path, lab: Path) -> None:
+    environ = surroundings(prefix, tmp_path)
+    for words in (("labextension", "list"), ("server", "extension", "list")):
+        done = subprocess.run(
+            [str(lab / "bin" / "jupyter"), *words], env=environ, capture_output=True, text=True, timeout=60, check=True
+        )
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if "gpulse" in line]
+        assert any("enabled" in line for line in lines), done.stdout + done.stderr
+        assert any("OK" in line for line in (done.stdout + done.stderr).splitlines())
+
+
+def test_the_icon_opens_cards_and_a_panel_whose_chart_moves(browser: Browser, server: JupyterServer) -> None:
+    open_lab(browser, server)
+    browser.click(SIDE)
+    assert browser.until("document.querySelectorAll('#gpulse-side .card').length") == 8
+    open_panel(browser, "utilization")
+    moves(browser, "gpulse-utilization")
+    titles = browser.evaluate("[...document.querySelectorAll('#gpulse-utilization h3')].map(e => e.textContent)")
+    assert titles[:2] == ["Utilization", "SM active"]
+    painted = """(() => {
+        const canvas = document.querySelector('#gpulse-utilization canvas');
+        const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+        const seen = new Set();
+        for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200) seen.add(data.slice(at, at + 3).join());
+        return seen.size;
+    })()"""
+    assert browser.evaluate(painted) > 5
+    asked = {urlsplit(address).hostname for address in browser.requests if address.startswith("http")}
+    assert asked == {"127.0.0.1"}
+    assert not [said for said in browser.complaints if "gpulse" in said.lower()]
+
+
+def test_a_panel_docked_elsewhere_is_there_after_a_reload(browser: Browser, server: JupyterServer) -> None:
+    open_lab(browser, server)
+    open_panel(browser, "memory")
+    open_panel(browser, "power")
+    box = "(b => [b.x, b.y, b.width, b.height])(document.querySelector(%s).getBoundingClientRect())"
+    tab = browser.until(box % "'.lm-DockPanel-tabBar .lm-TabBar-tab.lm-mod-current'")
+    before = browser.evaluate(box % "'#gpulse-power'")
+    browser.point(tab[0] + 30, tab[1] + 10, "mousePressed", button="left", buttons=1, clickCount=1)
+    end = (before[0] + before[2] - 40, before[1] + before[3] / 2)
+    for step in range(1, 11):
+        x, y = (start + (to - start) * step / 10 for start, to in zip((tab[0] + 30, tab[1] + 10), end, strict=True))
+        browser.point(x, y, "mouseMoved", button="left", buttons=1)
+    browser.until("document.querySelector('.lm-DockPanel-overlay:not(.lm-mod-hidden)')")
+    browser.point(*end, "mouseReleased", button="left", clickCount=1)
+    browser.until(f"{box % json.dumps('#gpulse-power')}[0] > {before[0] + 100}")
+    saved = sum("workspaces/default" in address for address in browser.requests)
+    for _ in range(50):  # the lab saves its layout once nothing has moved for a while
+        browser.evaluate("new Promise(done => setTimeout(done, 100))")
+        if sum("workspaces/default" in address for address in browser.requests) > saved:
+            break
+    open_lab(browser, server, "")
+    browser.until("document.querySelector('#gpulse-power .gpulse .view')")
+    browser.until(f"{box % json.dumps('#gpulse-power')}[0] > {before[0] + 100}")
+    moves(browser, "gpulse-power")
+
+
+def test_it_follows_the_theme_of_the_lab(browser: Browser, server: JupyterServer) -> None:
+    open_lab(browser, server)
+    open_panel(browser, "memory")
+    find = "document.querySelector('#gpulse-memory .gpulse')"
+    color = f"getComputedStyle({find}).getPropertyValue('--surface').trim()"
+    assert browser.until(f"{find}.dataset.theme") == "light"
+    light = browser.evaluate(color)
+    command(browser, "Theme: JupyterLab Dark")
+    browser.until(f"{find}.dataset.theme === 'dark'")
+    browser.until(f"{color} !== {json.dumps(light)}")
+    command(browser, "Theme: JupyterLab Light")
+    browser.until(f"{find}.dataset.theme === 'light'")
+
+
+def test_ranges_pause_and_the_palette(browser: Browser, server: JupyterServer) -> None:
+    open_lab(browser, server)
+    open_panel(browser, "resources")
+    moves(browser, "gpulse-resources")
+    browser.click("#gpulse-resources .ranges button:nth-child(6)")
+    browser.until("document.querySelector('#gpulse-resources .ranges button:nth-child(6)').ariaPressed === 'true'")
+    browser.click("#gpulse-resources .pause")
+    browser.until("document.querySelector('#gpulse-resources .pause').textContent === 'Back to live'")
+    command(browser, "Why is my GPU slow")
+    browser.until("document.querySelector('#gpulse-why .verdicts')")
+
+
+def test_notebook_7_shows_a_panel_beside_the_notebook(browser: Browser, server: JupyterServer) -> None:
+    pytest.importorskip("notebook")
+    if "oldest" in server.log:
+        pytest.skip("Notebook 7 is in the newest environment only")
+    plain = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (server.root / "beside.ipynb").write_text(json.dumps(plain))
+    browser.open(server.page("notebooks/beside.ipynb"))
+    browser.until("document.querySelector('#gpulse-side')", 60)
+    browser.until("document.querySelector('.jp-Notebook')")
+    command(browser, "Open GPU utilization")
+    browser.until("document.querySelector('#gpulse-utilization .gpulse .view')?.offsetParent")
+    moves(browser, "gpulse-utilization")
+
+
+def test_the_server_lets_nobody_in_without_its_token(server: JupyterServer) -> None:
+    for path in ("snapshot", "kernels", "history", "demo/snapshot", "stream"):
+        assert server.refusal(f"gpulse/api/{path}", token="") in (401, 403)
+        assert server.refusal(f"gpulse/api/{path}", token="wrong") in (401, 403)
+    assert server.refusal("gpulse/api/history?points=none") == 422
+    assert server.refusal("gpulse/api/nonsense") == 404
+
+
+_HOLDS_A_GPU = "exec {python} -m ipykernel_launcher -f {{connection_file}} 9<{device}"
+
+
+@pytest.fixture
+def scripted(prefix: Path, tmp_path: Path) -> Iterator[tuple[JupyterServer, Path]]:
+    """A lab on a scripted driver whose scenario is written later, with a kernel that holds what looks like a GPU's device file."""
+    device = tmp_path / "dev" / "nvidia0"
+    device.parent.mkdir()
+    device.touch()
+    machine = environment(Scenario.load("h200-busy"), tmp_path / "driver")
+    environ = surroundings(
+        prefix, tmp_path, **{key: machine[key] for key in machine if key.startswith(("FAKE_NVML", "LD_"))}
+    )
+    spec = prefix / "share/jupyter/kernels/gpu"
+    spec.mkdir(parents=True, exist_ok=True)
+    argv = ["sh", "-c", _HOLDS_A_GPU.format(python=sys.executable, device=device)]
+    (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "GPU", "language": "python"}))
+    with JupyterServer(tmp_path, environ, NEWEST / "bin") as server:
+        yield server, tmp_path / "driver"
+
+
+def kernel_pid(server: JupyterServer) -> int:
+    """Return the process of the one kernel: the child of the server's process that has its connection file on its command line."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            if b"ipykernel_launcher" in words and os.readlink(folder / "cwd").startswith(str(server.root)):
+                return int(folder.name)
+        except OSError:
+            continue
+    raise AssertionError("no kernel runs")
+
+
+def test_the_notebook_that_holds_the_memory_is_shown_and_shut_down(
+    browser: Browser, scripted: tuple[JupyterServer, Path]
+) -> None:
+    server, folder = scripted
+    cells = {
+        "cells": [],
+        "metadata": {"kernelspec": {"name": "gpu", "display_name": "GPU"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    (server.root / "train.ipynb").write_text(json.dumps(cells))
+    session = server.ask(
+        "api/sessions",
+        {"path": "train.ipynb", "name": "train.ipynb", "type": "notebook", "kernel": {"name": "gpu"}},
+    )
+    scenario = Scenario.load("h200-busy").process(gpu=0, pid=kernel_pid(server), memory="7 GiB", sm=41)
+    (folder / "scenario.ini").write_text(scenario.text())
+
+    [row] = server.ask("gpulse/api/kernels")["kernels"]
+    assert (row["name"], row["session"], row["id"]) == ("train.ipynb", session["id"], session["kernel"]["id"])
+    assert [use["memory_used"] for use in row["gpus"]] == [7 * 2**30]
+    open_lab(browser, server)
+    open_panel(browser, "kernels")
+    browser.until("document.querySelector('#gpulse-kernels tr[data-kernel]')")
+    text = browser.evaluate("document.querySelector('#gpulse-kernels tr[data-kernel]').innerText")
+    assert "train.ipynb" in text
+    assert "7.0 GiB" in text
+    browser.click("#gpulse-kernels button.stop")
+    browser.until("document.querySelector('.jp-Dialog')?.innerText.includes('train.ipynb')")
+    assert server.ask("api/kernels"), "nothing may end before it is confirmed"
+    browser.click(".jp-Dialog button.jp-mod-warn")
+    browser.until("document.querySelector('#gpulse-kernels').innerText.includes('No kernels are running')")
+    assert server.ask("api/kernels") == []
+
+
+def test_without_a_gpu_it_says_so_and_offers_the_demo(browser: Browser, prefix: Path, tmp_path: Path) -> None:
+    machine = environment(Scenario.load("not-loaded"), tmp_path / "driver")
+    environ = surroundings(
+        prefix, tmp_path, LD_LIBRARY_PATH=machine["LD_LIBRARY_PATH"], FAKE_NVML_SCENARIO=machine["FAKE_NVML_SCENARIO"]
+    )
+    with JupyterServer(tmp_path, environ, NEWEST / "bin") as server:
+        assert server.refusal("gpulse/api/snapshot") == 503
+        open_lab(browser, server)
+        browser.click(SIDE)
+        browser.until("document.querySelector('#gpulse-side .nothing button')")
+        told = browser.evaluate("document.querySelector('#gpulse-side .nothing').innerText")
+        assert "driver" in told.lower()
+        browser.click("#gpulse-side .nothing button")
+        assert browser.until("document.querySelectorAll('#gpulse-side .card').length") == 8
+        assert browser.until("document.querySelector('#gpulse-side .demo').offsetParent && true")
+
+
+def test_the_widget_moves_while_its_cell_runs(browser: Browser, prefix: Path, tmp_path: Path) -> None:
+    pytest.importorskip("anywidget")
+    busy = "import time\nend = time.monotonic() + 100\nwhile time.monotonic() < end:\n    pass\nprint('the cell has ended')"
+    code = f"import gpulse\nfrom IPython.display import display\nw = gpulse.widget(interval=0.2)\ndisplay(w)\n{busy}"
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "id": "a",
+        "metadata": {},
+        "source": code,
+        "outputs": [],
+        "execution_count": None,
+    }
+    spec = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "live.ipynb").write_text(
+        json.dumps({"cells": [cell], "metadata": spec, "nbformat": 4, "nbformat_minor": 5})
+    )
+    environ = surroundings(prefix, tmp_path, GPULSE_SOURCE="demo")
+    with JupyterServer(tmp_path, environ, NEWEST / "bin") as server:
+        browser.open(server.page("lab/tree/live.ipynb", "&reset"))
+        browser.until("document.querySelector('.jp-Notebook .jp-CodeCell')", 60)
+        browser.until("document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'", 60)
+        running = "/\\[(\\*|1)\\]/.test(document.querySelector('.jp-InputPrompt')?.innerText)"
+        for _ in range(60):  # a lab that has just opened a notebook loses the first clicks
+            browser.click('.jp-NotebookPanel-toolbar [data-command="notebook:run-cell-and-select-next"]')
+            if browser.evaluate(f"new Promise(done => setTimeout(() => done({running}), 1000))"):
+                break
+        ticks = "Number(document.querySelector('.gpulse.widget')?.dataset.ticks ?? 0)"
+        first = browser.until(f"{ticks} > 2 && {ticks}", 60)
+        browser.until(f"{ticks} > {first + 3}")
+        ended = (
+            "[...document.querySelectorAll('.jp-OutputArea-output pre')].some(e => e.innerText.includes('has ended'))"
+        )
+        assert not browser.evaluate(ended), "it must move while the cell runs"
+        browser.open("about:blank")

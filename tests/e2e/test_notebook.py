@@ -1,0 +1,101 @@
+"""gpulse in a notebook that a real kernel runs: what is saved holds text and image."""
+
+from __future__ import annotations
+
+import json
+import os
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.lab import PERSONAL, ROOT, environment
+from tests.fake_nvml import Scenario
+
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
+
+
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], *cells: str) -> list[list[Any]]:
+    """Run cells in a kernel, save the notebook, and return the outputs of each from the file."""
+    for key in [key for key in os.environ if key.startswith(PERSONAL)]:
+        monkeypatch.delenv(key)
+    for key, value in {"HOME": str(tmp_path), "PYTHONPATH": f"{ROOT / 'src'}", **environ}.items():
+        monkeypatch.setenv(key, value)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(notebook, timeout=60, allow_errors=True, kernel_name="python3").execute()
+    nbformat.write(notebook, tmp_path / "saved.ipynb")
+    saved = json.loads((tmp_path / "saved.ipynb").read_text())
+    return [cell["outputs"] for cell in saved["cells"]]
+
+
+def text_of(outputs: list[Any]) -> str:
+    return "".join("".join(output.get("text", [])) for output in outputs)
+
+
+def test_the_magics_leave_text_tables_and_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = (
+        "%load_ext gpulse",
+        "%gpulse",
+        "%%gpulse training step\nimport time\ntime.sleep(2.5)\nprint('inside')",
+        "import gpulse\ngpulse.snapshot()",
+        "%%gpulse\nraise ValueError('of the cell')",
+        "%gpulse --nonsense",
+    )
+    _, status, cell, snapshot, failed, wrong = run(tmp_path, monkeypatch, {"GPULSE_SOURCE": "demo"}, *cells)
+    [shown] = status
+    assert "".join(shown["data"]["text/plain"]).count("GPU ") == 8
+    assert "<table" in "".join(shown["data"]["text/html"])
+    assert "inside" in text_of(cell)
+    tables = [output["data"] for output in cell if "text/html" in output.get("data", {})]
+    images = [output["data"] for output in cell if "image/svg+xml" in output.get("data", {})]
+    assert "time 2.5" in "".join(tables[0]["text/plain"])
+    assert "Energy" in "".join(tables[0]["text/html"])
+    assert ET.fromstring("".join(images[0]["image/svg+xml"])).tag.endswith("svg")
+    assert "<table" in "".join(snapshot[0]["data"]["text/html"])
+    assert any(output.get("ename") == "ValueError" for output in failed)
+    assert "failed" in "".join("".join(output.get("data", {}).get("text/plain", [])) for output in failed)
+    assert "--demo" in text_of(wrong)
+
+
+def test_without_a_gpu_the_magic_says_so_without_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = environment(Scenario.load("not-loaded"), tmp_path / "driver")
+    given = {key: machine[key] for key in machine if key.startswith(("FAKE_NVML", "LD_"))}
+    _, status, cell = run(tmp_path, monkeypatch, given, "%load_ext gpulse", "%gpulse", "%%gpulse\nx = 1")
+    assert "driver" in text_of(status).lower()
+    assert "--demo" in text_of(status)
+    assert not any(output["output_type"] == "error" for output in (*status, *cell))
+
+
+def test_out_of_memory_is_explained_under_the_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = (
+        "%load_ext gpulse",
+        "raise RuntimeError('CUDA out of memory. Tried to allocate 20.00 GiB')",
+        "raise RuntimeError('other')",
+    )
+    _, memory, other = run(tmp_path, monkeypatch, {"GPULSE_SOURCE": "demo"}, *cells)
+    assert memory[0]["output_type"] == "error"
+    assert "20" in text_of(memory), memory
+    assert "memory" in text_of(memory).lower()
+    assert [output["output_type"] for output in other] == ["error"]
+
+
+def test_the_widget_samples_until_it_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("anywidget")
+    code = """
+import gpulse, threading, time
+with gpulse.widget(["utilization"], interval=0.1) as shown:
+    end = time.monotonic() + 10
+    while len(shown.start["samples"]) < 4 and time.monotonic() < end:
+        pass
+threads = lambda: [thread.name for thread in threading.enumerate() if thread.name.startswith("gpulse")]
+while threads() and time.monotonic() < end:
+    time.sleep(0.01)
+print(len(shown.start["samples"]) >= 4, threads())
+"""
+    wrong = "gpulse.widget(interval=0)"
+    shown, refused = run(tmp_path, monkeypatch, {"GPULSE_SOURCE": "demo"}, code, wrong)
+    assert any("application/vnd.jupyter.widget-view+json" in output.get("data", {}) for output in shown)
+    assert "True []" in text_of(shown)
+    assert refused[0]["ename"] == "UsageError"

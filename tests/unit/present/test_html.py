@@ -1,0 +1,48 @@
+"""Values as HTML: text from anybody is only ever text, and what is missing is a dash."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpulse
+from gpulse.model.catalog import Gpu, Process
+from gpulse.model.snapshot import Problem, Snapshot
+from gpulse.present.html import escape, snapshot_html, table
+
+
+@given(st.text())
+def test_no_text_becomes_markup(text: str) -> None:
+    written = escape(text)
+    assert not re.search(r"[<>\"\x00-\x08]", written)
+
+
+def test_names_of_processes_are_text() -> None:
+    evil = Process({"pid": 7, "name": "<script>alert(1)</script>", "user": "<b>", "memory_used": 1.0})
+    page = snapshot_html(Snapshot(1.0, (Gpu({"index": 0, "uuid": "a", "name": "<img src=x>"}, processes=(evil,)),)))
+    assert not re.search(r"<(script|img|b)\b", page)
+
+
+def test_what_is_missing_is_a_dash_and_never_a_zero() -> None:
+    row = snapshot_html(Snapshot(1.0, (Gpu({"index": 3, "uuid": "a"}),)))
+    assert "–" in row
+    assert "0 %" not in row
+
+
+def test_a_snapshot_shows_itself() -> None:
+    lost = Gpu({"index": 1, "uuid": "b"}, state="lost")
+    taken = Snapshot(
+        1.0, (Gpu({"index": 0, "uuid": "a", "utilization": 97.0}), lost), problems=(Problem("nvidia", "odd & ill"),)
+    )
+    page = taken._repr_html_()
+    assert "97 %" in page
+    assert "lost" in page
+    assert "odd &amp; ill" in page
+    assert gpulse.snapshot_html(taken) == page
+    assert "No GPU" in snapshot_html(Snapshot(1.0))
+
+
+def test_a_table_has_its_heads_and_rows() -> None:
+    assert table(["a<"], ["<td>1</td>"]).count("<tr>") == 2

@@ -1,0 +1,216 @@
+// The feed: everything the server says, by question and by stream, kept as the machine now and its timeline. Whoever shows it is told of changes.
+
+import { Refusal, type Api } from "./api.ts";
+import type { Alert, Happening, ProcessesMessage, Sample } from "./contract.ts";
+import { Machine, Metrics } from "./machine.ts";
+import { Stream, backoff, type Message, type StreamState } from "./stream.ts";
+import { Timeline, type Window } from "./timeline.ts";
+
+const PAST = 43200; // seconds of the brush and of the events
+const SNAPSHOT_EVERY = 15_000; // ms; alerts come with the stream, findings and slow values with this
+const HIDDEN_FOR = 60_000; // ms after which a page that nobody sees lets its connection go
+const LEAP = 8_000; // ms by which a clock must jump to say that the computer slept
+const FIRST_GUESS = ["utilization", "sm_active", "memory_used", "power_draw"]; // asked for before anything is known
+
+/** What whoever shows the feed does with it. */
+export interface FeedEvents {
+  /** Something is new; `charts` says that the charts cannot wait for their turn. */
+  changed(charts: boolean): void;
+  /** The connection, or what went wrong with it, has changed. */
+  followed(): void;
+  /** There is something to say aloud. */
+  said(text: string): void;
+}
+
+export interface FeedOptions {
+  api: Api;
+  stream: { address: string; fetch?: typeof fetch };
+  window: Window;
+  points: number;
+}
+
+export class Feed {
+  readonly api: Api;
+  readonly machine = new Machine();
+  readonly timeline: Timeline;
+  readonly past: Timeline;
+  metrics = new Metrics({ gpu: [], host: [], process: [] });
+  state: StreamState = { is: "connecting" };
+  failure = "";
+  pastChanged = true; // since the brush was drawn last
+  private readonly stream: Stream;
+  private asked = 0; // ms, when the snapshot was asked for last
+  private ticked = Date.now();
+  private hidden: ReturnType<typeof setTimeout> | undefined;
+  private ticking: ReturnType<typeof setInterval> | undefined;
+  private resting = false;
+  private over = false;
+
+  constructor(
+    options: FeedOptions,
+    private readonly events: FeedEvents,
+  ) {
+    this.api = options.api;
+    const now = () => this.machine.now();
+    this.timeline = new Timeline(this.api, now, () => events.changed(true), options.window, 1, options.points);
+    this.past = new Timeline(this.api, now, () => ((this.pastChanged = true), events.changed(false)), { seconds: PAST }, 120, 360);
+    this.stream = new Stream({
+      ...options.stream,
+      onMessage: (message) => this.hear(message),
+      onState: (state) => this.follow(state),
+    });
+  }
+
+  /** Whether the catalog and a first snapshot are there. */
+  get known(): boolean {
+    return this.metrics.catalog.gpu.length > 0 && this.machine.time > 0;
+  }
+
+  /** Ask for everything at once until it is there, then follow the stream; false when the server refuses to. */
+  async start(): Promise<boolean> {
+    this.timeline.want({ metrics: FIRST_GUESS, gpus: "all" });
+    for (let failures = 1; !this.over; failures++) {
+      try {
+        const [catalog, snapshot] = await Promise.all([this.api.catalog(), this.api.snapshot()]);
+        this.metrics = new Metrics(catalog);
+        this.machine.takeSnapshot(snapshot);
+        break;
+      } catch (error) {
+        this.failure = error instanceof Error ? error.message : String(error);
+        this.events.followed();
+        if (refused(error)) return this.follow({ is: "denied" }), false;
+        await new Promise((resolve) => setTimeout(resolve, backoff(failures)));
+      }
+    }
+    if (this.over) return false;
+    this.failure = "";
+    this.asked = Date.now();
+    this.timeline.recorded = this.past.recorded = this.machine.server.history !== false;
+    this.timeline.bridge(this.machine.server.idle_interval ?? 0);
+    this.timeline.pace(this.machine.interval);
+    if (!this.resting) this.stream.restart();
+    this.ticking = setInterval(() => this.tick(), 1000);
+    this.askEvents();
+    this.past.want({ metrics: ["utilization"], gpus: "all" });
+    return true;
+  }
+
+  /** Listen to the page around: sleep, sight and network. */
+  heed(): void {
+    addEventListener("online", () => this.wake());
+    addEventListener("pageshow", (event) => event.persisted && this.wake());
+    document.addEventListener("visibilitychange", () => this.seen());
+  }
+
+  /** Let the connection go while nothing is shown; `resume` takes it up again. */
+  rest(): void {
+    this.resting = true;
+    if (this.state.is !== "denied") this.stream.stop();
+  }
+
+  resume(): void {
+    if (!this.resting) return;
+    this.resting = false;
+    if (this.known) this.wake();
+  }
+
+  /** Stop for good. */
+  close(): void {
+    this.over = true;
+    clearInterval(this.ticking);
+    clearTimeout(this.hidden);
+    this.stream.stop();
+  }
+
+  private follow(state: StreamState): void {
+    const was = this.state.is;
+    this.state = state;
+    this.events.followed();
+    // A server that comes back may be another one, with other GPUs.
+    if (state.is === "open" && was !== "open" && this.machine.time && this.machine.late()) void this.askSnapshot();
+  }
+
+  private hear(message: Message): void {
+    const data: unknown = JSON.parse(message.data);
+    switch (message.event) {
+      case "sample":
+        this.machine.takeSample(data as Sample);
+        this.timeline.add(data as Sample);
+        this.past.add(data as Sample);
+        break;
+      case "processes":
+        this.machine.takeProcesses(data as ProcessesMessage);
+        break;
+      case "event":
+        this.machine.takeEvent(data as Happening);
+        break;
+      case "alert":
+        this.machine.takeAlert(data as Alert);
+        this.events.said((data as Alert).text);
+        break;
+      case "hole":
+        // The first sample after it shows how wide the hole is; what else was missed is asked for here.
+        void this.askSnapshot();
+        this.askEvents();
+        break;
+    }
+    this.events.changed(false);
+  }
+
+  private async askSnapshot(): Promise<void> {
+    this.asked = Date.now();
+    try {
+      this.machine.takeSnapshot(await this.api.snapshot());
+      this.timeline.pace(this.machine.interval);
+      this.events.changed(false);
+    } catch (error) {
+      if (!refused(error)) return;
+      this.stream.stop();
+      this.follow({ is: "denied" });
+    }
+  }
+
+  private askEvents(): void {
+    const now = this.machine.now();
+    this.api.events(now - PAST, now + 60).then(
+      (found) => (this.machine.takeEvents(found), this.events.changed(false)),
+      () => {},
+    );
+  }
+
+  /** Once a second, also when nothing comes: ages grow, clocks jump, findings change. */
+  private tick(): void {
+    const now = Date.now();
+    const leapt = Math.abs(now - this.ticked - 1000) > LEAP;
+    this.ticked = now;
+    if (document.hidden || this.resting) return; // browsers let hidden pages tick once a minute, which is no sleep
+    if (leapt) this.wake();
+    this.events.followed();
+    if (this.state.is === "open" && now - this.asked > SNAPSHOT_EVERY) void this.askSnapshot();
+    if (this.machine.late()) this.events.changed(false);
+  }
+
+  /** After a sleep the clocks may differ, and the connection is dead without knowing it. */
+  private wake(): void {
+    if (this.state.is === "denied" || !this.machine.time || this.resting || this.over) return;
+    this.machine.resetClock();
+    this.stream.restart();
+    void this.askSnapshot();
+    this.askEvents();
+  }
+
+  private seen(): void {
+    clearTimeout(this.hidden);
+    if (this.over || this.resting) return;
+    if (document.hidden) this.hidden = setTimeout(() => this.stream.stop(), HIDDEN_FOR);
+    else {
+      this.ticked = Date.now();
+      if (this.state.is === "stopped" || this.machine.late()) this.wake();
+      this.events.changed(true);
+    }
+  }
+}
+
+function refused(error: unknown): boolean {
+  return error instanceof Refusal && (error.status === 401 || error.status === 403);
+}

@@ -1,0 +1,181 @@
+// The session: one feed for all panels of a lab, running while one of them can be seen.
+
+import type { ServerConnection } from "@jupyterlab/services";
+import type { ISettingRegistry } from "@jupyterlab/settingregistry";
+import { DEFAULT_RANGE, type Address } from "../address.ts";
+import { Feed } from "../feed.ts";
+import type { Window } from "../timeline.ts";
+import { Connection } from "./connection.ts";
+import type { KernelRow } from "./kernels.ts";
+
+/** What the settings editor holds. */
+export interface LabSettings {
+  interval: number;
+  metrics: string[];
+  gpus: string[];
+  statusBar: boolean;
+}
+
+/** Something that shows the feed: a panel, the sidebar, the status bar item. */
+export interface Watcher {
+  /** Show what is new; `charts` says that the charts cannot wait for their turn. */
+  refresh(charts: boolean): void;
+  /** The feed is another one: forget everything made from the old. */
+  restarted(): void;
+  /** Keys of the metrics whose history it shows. */
+  wantedMetrics(): string[];
+  readonly needsKernels: boolean;
+}
+
+/** What the session asks of the lab around it. */
+export interface Lab {
+  open(kind: string, args?: Record<string, unknown>): void;
+  shutDown(row: KernelRow): Promise<void>;
+}
+
+const REST_AFTER = 5000; // ms without anything to be seen after which the connection is let go
+const KERNELS_EVERY = 5000; // ms
+const DEFAULTS: LabSettings = { interval: 1, metrics: [], gpus: [], statusBar: true };
+
+export class Session {
+  feed!: Feed;
+  settings: LabSettings = DEFAULTS;
+  kernels: KernelRow[] | undefined;
+  kernelProblem: string | null = null;
+  kernelsTime = 0;
+  range = DEFAULT_RANGE;
+  demo = false;
+  private connection!: Connection;
+  private registry: ISettingRegistry.ISettings | undefined;
+  private readonly watchers = new Set<Watcher>();
+  private resting: ReturnType<typeof setTimeout> | undefined;
+  private pending = false;
+  private charts = false;
+  private started = false;
+  private kernelsAsked = -Infinity;
+
+  constructor(
+    private readonly server: ServerConnection.ISettings,
+    readonly lab: Lab,
+  ) {
+    this.connect();
+    document.addEventListener("visibilitychange", () => !document.hidden && this.refresh(true));
+  }
+
+  /** Follow the settings of the lab. */
+  follow(registry: ISettingRegistry.ISettings): void {
+    this.registry = registry;
+    const take = () => {
+      const before = this.settings;
+      this.settings = { ...DEFAULTS, ...(registry.composite as unknown as Partial<LabSettings>) };
+      if (before.interval !== this.settings.interval) this.restart();
+      this.refresh(true);
+    };
+    registry.changed.connect(take);
+    take();
+  }
+
+  /** Show the simulated machine, or the real one again. */
+  showDemo(demo: boolean): void {
+    this.demo = demo;
+    this.restart();
+  }
+
+  /** Choose the GPUs that all panels show; none means all. */
+  choose(gpus: string[]): void {
+    this.settings = { ...this.settings, gpus };
+    void this.registry?.set("gpus", gpus);
+    this.refresh(true);
+  }
+
+  look(window: Window): void {
+    if ("seconds" in window) this.range = window.seconds;
+    this.feed.timeline.show(window);
+  }
+
+  /** Begin to show something. */
+  enter(watcher: Watcher): void {
+    clearTimeout(this.resting);
+    this.watchers.add(watcher);
+    if (this.started) this.feed.resume();
+    else {
+      this.started = true;
+      void this.feed.start().then(() => this.refresh(true));
+    }
+    this.want();
+    this.refresh(true);
+  }
+
+  /** Stop showing it; the last to leave lets the connection go. */
+  leave(watcher: Watcher): void {
+    this.watchers.delete(watcher);
+    if (this.watchers.size) return;
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.feed.rest(), REST_AFTER);
+  }
+
+  /** Ask for what the watchers together show. */
+  want(): void {
+    const metrics = new Set([...this.watchers].flatMap((watcher) => watcher.wantedMetrics()));
+    this.feed.timeline.want({ metrics: [...metrics], gpus: "all" });
+  }
+
+  /** Show what is new at the next frame. */
+  refresh(charts = false): void {
+    this.charts ||= charts;
+    if (this.pending || document.hidden) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      const all = this.charts;
+      this.charts = false;
+      for (const watcher of this.watchers) watcher.refresh(all);
+      this.askKernels();
+    });
+  }
+
+  /** Ask again which kernels use what, now. */
+  refreshKernels(): void {
+    this.kernelsAsked = -Infinity;
+    this.askKernels();
+  }
+
+  private askKernels(): void {
+    if (performance.now() - this.kernelsAsked < KERNELS_EVERY || ![...this.watchers].some((watcher) => watcher.needsKernels)) return;
+    this.kernelsAsked = performance.now();
+    this.connection.kernels().then(
+      (table) => {
+        this.kernels = table.kernels;
+        this.kernelProblem = table.problem;
+        this.kernelsTime = table.time;
+        this.refresh();
+      },
+      () => {},
+    );
+  }
+
+  private restart(): void {
+    const { window } = this.feed.timeline;
+    this.feed.close();
+    this.connect(window);
+    for (const watcher of this.watchers) watcher.restarted();
+    this.started = this.watchers.size > 0;
+    if (this.started) void this.feed.start().then(() => this.refresh(true));
+    this.want();
+  }
+
+  private connect(window: Window = { seconds: DEFAULT_RANGE }): void {
+    this.connection = new Connection(this.server, { demo: this.demo, interval: this.settings.interval });
+    const { api, address, fetch } = this.connection;
+    this.feed = new Feed(
+      { api, stream: { address, fetch: fetch as typeof globalThis.fetch }, window, points: 360 },
+      { changed: (charts) => this.refresh(charts), followed: () => this.refresh(), said: () => {} },
+    );
+    this.feed.heed();
+  }
+}
+
+/** Return the address of a panel that has just been opened. */
+export function freshAddress(change: Partial<Address>): Address {
+  return { view: "overview", gpu: "", window: { seconds: DEFAULT_RANGE }, gpus: [], metrics: [], sort: "", filter: "", ...change };
+}
