@@ -42,18 +42,18 @@ BY_SHAPE = {
     "clocks.current.video": r"\d+( MHz)?",
 }
 ASK = """
-from gpulse.surfaces.query.field import Row
+from gpulse.surfaces.query.field import QueryRow
 from gpulse.surfaces.query.fields import COMPUTE_APP_FIELDS, FIELDS
 keys = [key for field in FIELDS.values() for key in field.keys]
 over = sampler(Wanted(keys, ["pid", "command", "name", "memory_used"]))
 snapshot = over.read()
 gpu = snapshot.gpus[0]
-row = Row(snapshot, gpu)
+row = QueryRow(snapshot, gpu)
 def texts(fields, row):
     return {name: [field.header(), field.text(row), field.text(row, False)] for name, field in fields.items()}
 say({
     "fields": texts(FIELDS, row),
-    "apps": [texts(COMPUTE_APP_FIELDS, Row(snapshot, gpu, process)) for process in gpu.processes],
+    "apps": [texts(COMPUTE_APP_FIELDS, QueryRow(snapshot, gpu, process)) for process in gpu.processes],
     "problems": [str(problem) for problem in snapshot.problems],
     "dropped": over.dropped,
 })
@@ -141,12 +141,12 @@ def test_compute_processes_are_nvidia_smis(lab: Lab) -> None:
 
 
 SAY = """
-from gpulse.surfaces.query.field import Row
+from gpulse.surfaces.query.field import QueryRow
 from gpulse.surfaces.query.fields import field_named
 fields = [field_named(name) for name in {names!r}]
 over = sampler(Wanted([key for field in fields for key in field.keys]))
 snapshot = over.read()
-say([field.text(Row(snapshot, snapshot.gpus[0])) for field in fields])
+say([field.text(QueryRow(snapshot, snapshot.gpus[0])) for field in fields])
 over.close()
 """
 

@@ -173,6 +173,21 @@ def test_dmon_writes_csv(lab: Lab) -> None:
     assert smi(lab, BUSY, "dmon -s p -c 1 --format csv,noheader,nounit").out.splitlines() == lines[2:]
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("dmon -c 0", "Invalid value for number of samples to be displayed"),
+        ("dmon -d 0", "Collection delay/interval should be between 1 second and 600 seconds"),
+        ("dmon --foo", 'Option "--foo" is not recognized.'),
+        ("pmon --foo", 'Option "--foo" is not recognized.'),
+    ],
+)
+def test_a_wrong_option_of_dmon_gets_the_usage_and_nvidia_smis_exit_code(lab: Lab, line: str, says: str) -> None:
+    answer = smi(lab, BUSY, line)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith(f"{says}\n\n    Usage: nvidia-smi {line[:4]} [options]\n")
+
+
 def test_pmon_counts_the_processes_of_each_gpu(lab: Lab) -> None:
     here = Scenario.load("boards/h100").driver(gpus=2).process(gpu=0, pid=os.getpid(), memory="4 GiB", sm=83, mem=18)
     lines = smi(lab, here, "pmon -c 1").out.splitlines()[2:]
@@ -203,6 +218,13 @@ def test_pmon_counts_the_processes_of_each_gpu(lab: Lab) -> None:
         ("-lms 0", 2, "Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be greater than 0.\n\n"),
         ("-f /nonexistent/x", 255, "Failed to create the log file /nonexistent/x\n\n"),
         ("dmon -s x", 255, "Failed to find any metric to display\nFailed to process command line \n\n"),
+        ("--query-gpu=name --query-compute-apps=pid --format=csv", 2, "Only one --query-* switch can be used at a time.\n"),
+        ("topo --foo", 2, 'Option "--foo" is not recognized.\n'),
+        ("nvlink --foo", 2, 'Option "--foo" is not recognized.\n'),
+        ("nvlink -s -i 9", 6, "No devices were found\n"),
+        ("topo -p2p x", 2, "Invalid p2p capability index specified at the command-line\n"),
+        ("topo -p", 2, "Path command line flag must be used in conjection with the -i argument"
+         " which must be two GPU identifiers.\n\n"),
         ("-B", 0, "No excluded devices found.\n"),
         ("vgpu -q", 0, "No supported devices in vGPU mode\n"),
         ("-i 0,1 --query-gpu=index --format=csv", 0, "index\n0\n"),
@@ -327,6 +349,9 @@ def test_the_matrix_has_every_pair_and_the_network_devices(lab: Lab, tmp_path: P
     assert lines[2][:4] == ["GPU1", "NV17", " X ", "NODE"]
     assert lines[3][:4] == ["NIC0", "PIX", "NODE", " X "]
     assert "  NIC0: mlx5_0" in answer.out.splitlines()
+    plain = smi(lab, machine, "topo -mp", GPULSE_ROOT=str(tmp_path)).out
+    assert plain.splitlines()[1].split("\t")[:4] == ["GPU0", " X ", "NODE", "PIX"]
+    assert "NV#" not in plain
 
 
 def test_links_that_are_down_and_errors_are_said_by_link(lab: Lab) -> None:

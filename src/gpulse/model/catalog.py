@@ -377,7 +377,7 @@ class Gpu(Reading):
     retired_pages = Words("Retired pages", "Memory pages no longer used, as cause:address:time.", kind="state", cost="slow", group="details")
     accounting_apps = Words("Accounted processes", "Processes that accounting knows, as pid:utilization:memory utilization:most memory:milliseconds:running.", kind="state", cost="slow", group="details")
     mig_profiles = Words("MIG profiles", "Profiles of GPU instances, as id:name:free:total:MiB:p2p:SMs:copy:decoders:encoders:JPEG:OFA.", kind="state", cost="slow", group="details")
-    p2p = Words("Peer access", "Peer-to-peer status to each other GPU for read, write, NVLink, atomics and PCIe, as GPU1:OK,OK,OK,OK,OK.", kind="state", cost="static", group="details")
+    p2p = Words("Peer access", "Peer-to-peer status to each other GPU for read, write, NVLink, atomics and PCIe, and the way over PCIe, as GPU1:OK,OK,OK,OK,OK,SYS.", kind="state", cost="static", group="details")
     nvlink_states = Numbers("NVLink states", "Whether each NVLink is up.", kind="state", cost="slow", group="details")
     nvlink_speeds = Numbers("NVLink speeds", "Speed of each NVLink in one direction; 0 for one that is down.", unit=BYTES_PER_SECOND, kind="state", cost="slow", group="details")
     nvlink_rx_links = Numbers("NVLink in per link", "Bytes received over each NVLink since the driver was loaded.", unit=BYTES, kind="counter", cost="slow", group="details")

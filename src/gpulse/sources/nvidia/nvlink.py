@@ -152,7 +152,7 @@ def _bind_topology(nvml: Nvml, handle: Any) -> Bound:
         ways, peers = [], []
         for index, other in _others(nvml, handle):
             ways.append(f"GPU{index}:{_way(nvml, handle, other)}")
-            peers.append(f"GPU{index}:{','.join(_peer(nvml, handle, other))}")
+            peers.append(f"GPU{index}:{','.join(_peer(nvml, handle, other))},{_ancestor(nvml, handle, other)}")
         folder = _folder(_bus_id(nvml, handle))
         ways += [f"{name}:{_way_by_path(folder, nic)}" for name, nic in _network_devices()]
         settle(facts, "topology", SUCCESS, tuple(ways))
@@ -193,6 +193,10 @@ def _way(nvml: Nvml, handle: Any, other: Any) -> str:
         direct = min(switched, _states(nvml, other)[1].count(1))
     if direct:
         return f"NV{direct}"
+    return _ancestor(nvml, handle, other)
+
+
+def _ancestor(nvml: Nvml, handle: Any, other: Any) -> str:
     code, ancestor = nvml.number("nvmlDeviceGetTopologyCommonAncestor", handle, other)
     return _ANCESTORS.get(ancestor, "SYS") if code == SUCCESS else "N/A"
 

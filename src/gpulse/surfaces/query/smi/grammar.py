@@ -116,6 +116,8 @@ def _check(request: Request) -> None:
     """Raise SmiExit for options that do not go together."""
     if "--help" in request or "--version" in request:
         return
+    if sum(name in request for name in QUERIES) > 1:
+        raise failure.SmiExit("Only one --query-* switch can be used at a time.", failure.INVALID)
     if "--list-gpus" in request and "--id" in request:
         raise failure.misplaced("-i")
     if "--query" in request or request.query or "--list-gpus" in request:

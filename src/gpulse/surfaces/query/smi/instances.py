@@ -60,7 +60,7 @@ class MigLists(View):
             raise changes_state(["mig", *words])
         if flags & _MISSING:
             raise unknown_command(["mig", *words])
-        self._options = options = Options("mig", _FLAGS, words, _LISTS)
+        self._options = options = Options("mig", _FLAGS, words, _LISTS, strict=True)
         self.ids = options.ids
         if not any(name in options for name in _LISTS):
             raise SmiExit(options.usage(), 0)

@@ -41,7 +41,7 @@ class Links(View):
         """Read the options; raise SmiExit as nvidia-smi would end."""
         if any(word.partition("=")[0] in NVLINK_CHANGES for word in words):
             raise changes_state(["nvlink", *words])
-        self._options = options = Options("nvlink", _FLAGS, words, _SWITCHES)
+        self._options = options = Options("nvlink", _FLAGS, words, _SWITCHES, strict=True)
         self.ids = options.ids
         if not any(name in options for name in (*_SWITCHES, "--getthroughput")):
             raise SmiExit(options.usage(), 0)

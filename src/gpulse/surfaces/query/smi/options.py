@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .failure import SmiExit
+from .failure import INVALID, SmiExit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +20,15 @@ class Options:
         flags: Mapping[str, str],
         words: Sequence[str],
         switches: frozenset[str] = _SWITCHES,
+        *,
+        strict: bool = False,
     ) -> None:
         """Read the words; `flags` takes short names to long ones, `switches` are those without a value.
 
-        Raises SmiExit with the usage for a word that is no option, and for -h.
+        Raises SmiExit for -h and for a word that is no option: with the usage and exit code 0, or with `strict`, as
+        topo, nvlink and mig do, with exit code 2.
         """
+        self._strict = strict
         self._command = command
         self._flags = flags
         self._switches = switches | _SWITCHES
@@ -62,6 +66,8 @@ class Options:
         flag, equals, value = words[at].partition("=")
         name = self._flags.get(flag, flag)
         if name not in self._flags.values():
+            if self._strict:
+                raise SmiExit(f'Option "{words[at]}" is not recognized.', INVALID)
             raise self.complain(f'Option "{words[at]}" is not recognized.')
         if name not in self._switches and not equals:
             if at + 1 == len(words):

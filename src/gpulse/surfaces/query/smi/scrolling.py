@@ -39,7 +39,9 @@ class ScrollRequest:
         usual = "puc" if command == "dmon" else "u"
         self.ids = options.ids
         self.filename = options.get("--filename")
-        self.interval = _number(options, "--delay", 1, "Invalid value for the delay")
+        self.interval = _number(
+            options, "--delay", 1, "Collection delay/interval should be between 1 second and 600 seconds"
+        )
         asked = options.get("--count")
         self.count = (
             None

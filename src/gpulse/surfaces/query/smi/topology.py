@@ -11,7 +11,7 @@ from .options import Options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ....model.catalog import Gpu
     from ....model.snapshot import Snapshot
@@ -52,7 +52,7 @@ class Topology(View):
 
     def __init__(self, words: Sequence[str]) -> None:
         """Read the options; raise SmiExit as nvidia-smi would end."""
-        self._options = options = Options("topo", _FLAGS, words, _SWITCHES)
+        self._options = options = Options("topo", _FLAGS, words, _SWITCHES, strict=True)
         kind = options.get("--p2pstatus")
         if kind is not None and (len(kind) != 1 or kind not in _P2P_LETTERS):
             raise SmiExit("Invalid p2p capability index specified at the command-line", INVALID)
@@ -61,6 +61,9 @@ class Topology(View):
             if name in options and len(options.ids or ()) != 1:
                 text = f"NUMA ID of nearest {what} must be used in conjunction with the -i argument which must be a single identifier.\n"
                 raise SmiExit(text, INVALID)
+        if "--gpu_path" in options and len(options.ids or ()) != 2:
+            text = "Path command line flag must be used in conjection with the -i argument which must be two GPU identifiers.\n"
+            raise SmiExit(text, INVALID)
         if not words:
             raise SmiExit(options.usage(), 0)
         self._asked = options.ids or []
@@ -72,7 +75,7 @@ class Topology(View):
         if self._kind >= 0:
             return _p2p(gpus, self._kind)
         if "--matrix" in options or "--matrix_pci" in options:
-            return _matrix(gpus)
+            return _matrix(gpus, _pci_ways if "--matrix_pci" in options else _ways)
         if (cpu := options.get("--cpu")) is not None:
             near = [gpu_index(gpu) for gpu in gpus if _holds(gpu.cpu_affinity or "", cpu)]
             return [f"The GPUs that have an affinity with CPU {clean(cpu)} are:", ", ".join(near), ""]
@@ -104,9 +107,15 @@ def _ways(gpu: Gpu) -> dict[str, str]:
     return {name: way for name, _, way in (word.partition(":") for word in gpu.topology or ())}
 
 
-def _matrix(gpus: Sequence[Gpu]) -> list[str]:
+def _pci_ways(gpu: Gpu) -> dict[str, str]:
+    """Return the ways to others without NVLink: the last word of what two GPUs can do with each other."""
+    peers = (word.partition(":") for word in gpu.p2p or ())
+    return {**_ways(gpu), **{name: rest.rpartition(",")[2] for name, _, rest in peers}}
+
+
+def _matrix(gpus: Sequence[Gpu], ways_of: Callable[[Gpu], dict[str, str]]) -> list[str]:
     names = [f"GPU{gpu_index(gpu)}" for gpu in gpus]
-    ways = {f"GPU{gpu_index(gpu)}": _ways(gpu) for gpu in gpus}
+    ways = {f"GPU{gpu_index(gpu)}": ways_of(gpu) for gpu in gpus}
     devices = [name for name in (ways[names[0]] if names else {}) if not name.startswith("GPU")]
     nics = [f"NIC{at}" for at in range(len(devices))]
     head = "\t".join([*names, *nics, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])
@@ -119,7 +128,8 @@ def _matrix(gpus: Sequence[Gpu]) -> list[str]:
         cells = [ways[name].get(device, "N/A") for name in names]
         lines.append("\t".join([nic, *cells, *(" X " if other == nic else "-" for other in nics), "", "", "", ""]))
     legend = [f"  {nic}: {clean(device)}" for nic, device in zip(nics, devices, strict=True)]
-    return [*lines, *_LEGEND, *(["", "NIC Legend:", "", *legend, ""] if legend else [])]
+    meaning = _LEGEND if ways_of is _ways else _LEGEND[:-1]
+    return [*lines, *meaning, *(["", "NIC Legend:", "", *legend, ""] if legend else [])]
 
 
 def _p2p(gpus: Sequence[Gpu], kind: int) -> list[str]:
