@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..model.catalog import Process
-    from ..model.metric import Number
+    from ..model.metric import Metric, Number
     from .theme import Theme
 
 _UNATTRIBUTED = 512 << 20  # bytes below which the difference is the driver's own bookkeeping
@@ -166,3 +166,12 @@ def notes_and_owners(
         else:
             return [*found, (more, "label")] if len(more) <= room else found
     return found
+
+
+_CORES = {"amd": "CU", "intel": "EU"}  # what others call an SM
+
+
+def heading(metric: Metric, gpus: Iterable[Gpu]) -> str:
+    """Return the column heading of a metric, in the vendor's own word if all GPUs are of one vendor: SM, CU or EU."""
+    vendors = {gpu.vendor or "nvidia" for gpu in gpus}
+    return metric.short.replace("SM", _CORES.get(vendors.pop(), "SM") if len(vendors) == 1 else "SM")

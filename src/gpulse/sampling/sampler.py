@@ -67,7 +67,9 @@ class Sampler:
 
     def open(self) -> Sampler:
         """Open the source; raise SourceUnavailable, or DriverTimeout if the driver does not respond."""
+        usual, self._lanes.patience = self._lanes.patience, max(self._lanes.patience, self.source.patience)
         results = self._lanes.run([("source", self.source.open)])
+        self._lanes.patience = usual
         if "source" not in results:
             raise DriverTimeout(
                 f"{self.source.name}: the driver does not respond.",

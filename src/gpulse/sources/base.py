@@ -120,6 +120,7 @@ class Source:
     driver: Mapping[str, str] = {}
     devices: Sequence[Device] = ()
     problems: Sequence[Problem] = ()
+    patience: float = 0.0  # seconds that `open` may take, if more than the sampler's own
     machine: Machine
 
     def open(self) -> None:

@@ -61,8 +61,8 @@ def query_memory(card: Card, root: str = "") -> Memory | None:
 def may_see_usage(root: str = "") -> bool:
     """Return whether this process has CAP_PERFMON, or CAP_SYS_ADMIN which includes it."""
     for line in (read_text(f"{root}/proc/self/status") or "").splitlines():
-        if line.startswith("CapEff:"):
-            capabilities = int(line.split()[1], 16)
+        if line.startswith("CapEff:") and (digits := line[7:].strip()) and not digits.strip("0123456789abcdef"):
+            capabilities = int(digits, 16)
             return bool(capabilities >> _CAP_PERFMON & 1 or capabilities >> _CAP_SYS_ADMIN & 1)
     return False
 

@@ -43,9 +43,11 @@ class SmiSource(Source):
     """The GPUs of `nvidia-smi -q -x`: of a file where one is named, else of this machine, by running the program."""
 
     name = "smi"
+    patience = 30.0  # without persistence mode nvidia-smi loads the driver first
 
     def __init__(self, place: str = "") -> None:
         self._file = place
+        self._run: Run | None = None
         self._stamp: tuple[int, int] | None = None
         self._ran = float("-inf")
         self.machine = ElsewhereMachine() if place else LinuxMachine()
@@ -83,6 +85,9 @@ class SmiSource(Source):
                 device.update(gpus.get(str(device.identity.get("pci_bus_id"))) if own is None else own)
 
     def close(self) -> None:
+        if self._run is not None:
+            self._run.end()
+            self._run = None
         self.devices = []
 
     def _next(self) -> Element | None:
@@ -93,11 +98,21 @@ class SmiSource(Source):
                 return None
             self._stamp = stamp
             return parse_log(decode(self._read()))
-        now = time.monotonic()
-        if now - self._ran < _EVERY:
+        return self._next_run()
+
+    def _next_run(self) -> Element | None:
+        """Return the log of a run that has ended, and start the next one; the first run is waited for."""
+        if not self.devices:
+            return parse_log(decode(Run().wait()))
+        if self._run is None:
+            if time.monotonic() - self._ran >= _EVERY:
+                self._ran = time.monotonic()
+                self._run = Run()
             return None
-        self._ran = now
-        return parse_log(decode(run_smi()))
+        if not self._run.ended():
+            return None
+        run, self._run = self._run, None
+        return parse_log(decode(run.wait()))
 
     def _stat(self) -> tuple[int, int] | None:
         try:
@@ -117,21 +132,58 @@ class SmiSource(Source):
             ) from None
 
 
-def run_smi() -> bytes:
-    """Return the output of nvidia-smi; raise SourceUnavailable when it cannot be run or fails."""
-    import subprocess  # only this source pays for it
+class Run:
+    """One run of nvidia-smi, whose output goes to a file so that nobody has to wait for it; raises SourceUnavailable."""
 
-    try:
-        done = subprocess.run(["nvidia-smi", "-q", "-x"], capture_output=True, timeout=_PATIENCE, check=False)
-    except FileNotFoundError:
-        raise SourceUnavailable(
-            "nvidia-smi: the program was not found.", "Install the NVIDIA driver, or name a file: smi:FILE.xml."
-        ) from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SourceUnavailable(
-            f"nvidia-smi: it cannot be run ({type(error).__name__}).", "Try `nvidia-smi` by hand."
-        ) from None
-    if done.returncode and b"<nvidia_smi_log" not in done.stdout:
-        said = (done.stdout or done.stderr).decode("utf-8", "replace").strip().splitlines()
-        raise SourceUnavailable(f"nvidia-smi: {said[0] if said else f'it ended with code {done.returncode}'}", "")
-    return done.stdout
+    def __init__(self) -> None:
+        import subprocess  # only this source pays for these
+        import tempfile
+
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `wait` or `end`
+        self._until = time.monotonic() + _PATIENCE
+        try:
+            self._process = subprocess.Popen(
+                ["nvidia-smi", "-q", "-x"], stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT
+            )
+        except OSError as error:
+            self._output.close()
+            why = (
+                "the program was not found"
+                if isinstance(error, FileNotFoundError)
+                else f"cannot be run ({error.strerror})"
+            )
+            raise SourceUnavailable(
+                f"nvidia-smi: {why}.", "Install the NVIDIA driver, or name a file: smi:FILE.xml."
+            ) from None
+
+    def ended(self) -> bool:
+        """Return whether the run is over; one that takes too long is killed."""
+        if self._process.poll() is None and time.monotonic() > self._until:
+            self._process.kill()
+            self._process.wait()
+        return self._process.poll() is not None
+
+    def wait(self) -> bytes:
+        """Return the output, waiting for the end."""
+        while not self.ended():
+            time.sleep(0.005)
+        self._output.seek(0)
+        output = self._output.read(_MOST)
+        self._output.close()
+        if self._process.returncode and b"<nvidia_smi_log" not in output:
+            lines = output.decode("utf-8", "replace").strip().splitlines()
+            code = self._process.returncode
+            raise SourceUnavailable(f"nvidia-smi: {lines[0] if lines else f'it ended with code {code}'}", "")
+        return output
+
+    def end(self) -> None:
+        """Kill a run that is still going on."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._output.close()
+
+
+def run_smi() -> bytes:
+    """Return the output of one run; raise SourceUnavailable if it cannot be run or fails."""
+    return Run().wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...model.catalog import Process
 from ...present.cells import value_text
 from ...present.line import Line, table_lines
-from ...present.words import label
+from ...present.words import heading, label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def process_table(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
         ]
         for place, process in rows
     ]
-    titles = ["GPU", *(metric.short.upper() for metric in shown), "COMMAND"]
+    titles = ["GPU", *(heading(metric, snapshot.gpus).upper() for metric in shown), "COMMAND"]
     return table_lines(titles, rows_of_cells, [False, *(metric.key in _RIGHT for metric in shown), False])
 
 

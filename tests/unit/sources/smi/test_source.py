@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpulse.errors import SourceUnavailable
+from gpulse.model.select import Wanted
+from gpulse.sampling.sampler import Sampler
 from gpulse.sources.base import DeviceSample
 from gpulse.sources.smi.log import decode, parse_log
 from gpulse.sources.smi.source import SmiSource
@@ -212,10 +215,45 @@ def test_without_a_file_the_program_is_run(tmp_path: Path, monkeypatch: pytest.M
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{log()}\nEND\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert read_one(SmiSource()).values["utilization"] == 97
+    source = SmiSource()
+    assert read_one(source).values["utilization"] == 97
+    source.close()
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     with pytest.raises(SourceUnavailable, match="not found"):
         SmiSource().open()
+
+
+def test_a_slow_program_is_waited_for_once_and_not_by_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run takes longer than a sampler waits for a GPU; later ones go on while samples are taken."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\nsleep 1.2\ncat <<'END'\n{log()}\nEND\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    source = SmiSource()
+    sampler = Sampler(source, Wanted(["utilization"])).open()
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    assert [sampler.read().gpus[0].utilization for _ in range(3)] == [97, 97, 97]
+    assert source._run is not None  # it is still going on
+    sampler.close()
+    assert source._run is None
+
+
+def test_a_failing_program_leaves_the_last_log_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{log()}\nEND\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    source = SmiSource()
+    source.open()
+    program.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed'\nexit 9\n")
+    source._ran = float("-inf")
+    end = time.monotonic() + 20
+    while not source.problems and time.monotonic() < end:
+        source.refresh()
+        time.sleep(0.01)
+    assert "has failed" in source.problems[0].message
+    assert read_one(source).values["utilization"] == 97
+    source.close()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)

@@ -6,6 +6,7 @@ from ....model.catalog import PROCESS_METRICS
 from ....model.metric import Number
 from ....present.cells import MISSING, value_text
 from ....present.text import clean, fit, pad, width
+from ....present.words import heading
 from ....units import BYTES, SECOND
 from ..find import Find
 from ..processes import filter_text, rows
@@ -188,7 +189,9 @@ def _titles(grid: Grid, area: Area, state: State, columns: list[ProcessColumn]) 
     for column in columns:
         chosen = column.key == state.sort
         cells = min(column.cells + (0 if column.right else _GAP), area.columns - column.start)
-        title = pad(fit(column.title + (mark if chosen else ""), cells, ""), cells, column.right)
+        metric = PROCESS_METRICS.get(column.key)
+        word = column.title if metric is None or state.shown is None else heading(metric, state.shown.gpus).upper()
+        title = pad(fit(word + (mark if chosen else ""), cells, ""), cells, column.right)
         grid.put(area.row, area.column + column.start, title, "accent" if chosen else "label", cells)
 
 
