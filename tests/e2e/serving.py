@@ -38,7 +38,12 @@ class Serving:
     """The server; its token is read from what it prints, or from the file it names."""
 
     def __init__(
-        self, folder: Path, *options: str, environ: dict[str, str] | None = None, source: str = "--demo"
+        self,
+        folder: Path,
+        *options: str,
+        environ: dict[str, str] | None = None,
+        source: str = "--demo",
+        files: int | None = None,
     ) -> None:
         self._err = folder / "err"
         self._folder = folder
@@ -47,9 +52,10 @@ class Serving:
                 "[alerts]\nlog = false\n"
             )  # the demo machine has some, at its own times
         place = () if any(option in ("--unix-socket", "--port", "--bind") for option in options) else ("--port", "0")
+        limit = [] if files is None else ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"]
         with self._err.open("wb") as err:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "gpulse", "serve", *([source] if source else []), *place, *options],
+                [*limit, sys.executable, "-m", "gpulse", "serve", *([source] if source else []), *place, *options],
                 env=environ or plain_environment(folder),
                 stdout=subprocess.PIPE,
                 stderr=err,

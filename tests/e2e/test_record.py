@@ -272,3 +272,13 @@ def test_a_history_is_kept_and_read_back(tmp_path: Path) -> None:
 def test_another_machines_samples_do_not_go_into_this_machines_history() -> None:
     refused = gpulse("record", "--history", "--demo", "--count", "1")
     assert (refused.returncode, "--history FILE" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("options", "mode"), [(("-p",), 0o600), ((), 0o644)])
+def test_only_its_owner_reads_a_recording_with_command_lines(
+    tmp_path: Path, options: tuple[str, ...], mode: int
+) -> None:
+    path = tmp_path / "run.ndjson"
+    command = [sys.executable, "-m", "gpulse", "record", "--demo", "-o", str(path), "--count", "1", *options]
+    subprocess.run(command, check=True, timeout=60, capture_output=True, umask=0o022)
+    assert path.stat().st_mode & 0o777 == mode

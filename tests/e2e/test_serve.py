@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import ssl
@@ -434,3 +435,26 @@ def test_a_gpu_that_hangs_holds_up_nobody(tmp_path: Path) -> None:
         assert code == 0
         assert "Traceback" not in server.err
         assert seconds < 8
+
+
+def test_two_thousand_idle_connections_at_a_limit_of_1024_files_keep_nobody_out(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4096:
+        pytest.skip("this test opens 2,000 connections itself")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
+    crowd: list[socket.socket] = []
+    try:
+        with Serving(tmp_path, "--interval", "0.2", files=1024) as server:
+            crowd.extend(server.connect() for _ in range(2000))
+            assert server.get("/healthz")[0] == 200
+            assert server.get("/readyz")[0] == 200
+            stream = server.stream()
+            samples = stream.events(3, "sample")
+            stream.close()
+            assert all(not data.get("errors") for _, _, data in samples)
+            assert server.err.count("too many connections") == 1
+            assert "Traceback" not in server.err
+    finally:
+        for client in crowd:
+            client.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -124,7 +124,6 @@ HANGS = {  # the call that does not come back on GPU 1, and the command that mee
     "nvmlDeviceGetUtilizationRates": ("--json", "--gpu", "0-2"),
     "nvmlGpmSampleGet": ("--json",),
     "nvmlGpmQueryDeviceSupport": ("--json",),
-    "nvmlDeviceGetComputeRunningProcesses_v3": ("--json",),
     "nvmlDeviceGetName": ("--json",),
     "nvmlDeviceGetHandleByIndex_v2": ("--json",),
     "nvmlDeviceGetMigMode": ("--json", "--gpu", "0-2"),
@@ -160,6 +159,22 @@ def test_a_shutdown_that_hangs_does_not_keep_the_answer_back(hung: dict[str, tup
     code, out, err = hung["nvmlShutdown"]
     assert (code, err) == (0, "")
     assert len(json.loads(out)["gpus"]) == 3
+
+
+@pytest.mark.parametrize("function", ["nvmlDevice*", "nvmlDeviceGetPowerUsage"])
+def test_a_driver_in_which_every_gpu_hangs_is_answered_soon(tmp_path: Path, function: str) -> None:
+    code, out, err = end(*start(machine(32).fault(function=function, gpu="all", hang="60s"), tmp_path, "--json"))
+    assert (code, err) == (0, "")
+    assert states(json.loads(out)) == ["timeout"] * 32
+
+
+def test_a_process_list_that_hangs_costs_the_processes_of_its_gpu_only(lab: Lab) -> None:
+    scenario = machine().fault(function="nvmlDeviceGetComputeRunningProcesses*", gpu=1, hang="60s")
+    seen = lab.see(scenario, "over = sampler(patience=0.3)\nsay([look(over) for _ in range(3)])")
+    for snapshot in seen:
+        assert states(snapshot) == ["ok", "ok", "ok"]
+        assert [gpu["gaps"].get("processes") for gpu in snapshot["gpus"]] == [None, "timeout", None]
+        assert all(gpu["power_draw"] is not None for gpu in snapshot["gpus"])
 
 
 def test_a_driver_whose_start_hangs_is_one_sentence_and_exit_124(tmp_path: Path) -> None:

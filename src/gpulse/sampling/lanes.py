@@ -1,14 +1,16 @@
 """Lanes: threads for driver calls, so that a call that hangs never blocks the caller.
 
-All jobs of a sample run one after another in one thread, which is kept and cheap. If a job makes no progress for `patience`
-seconds, its lane is abandoned, and the remaining jobs continue, each in its own lane. The owner of an abandoned job is not
-asked again until its lane returns.
+All jobs of a sample run one after another in one thread, which is kept and cheap. If the jobs are not done after `patience`
+seconds, the remaining ones continue in parallel, each in its own lane, for another `patience` seconds in all: however many
+jobs hang, a run takes at most twice `patience`. A job that is not done by then is abandoned, and its owner is not asked
+again until its lane returns.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from queue import Empty, SimpleQueue
 
 TYPE_CHECKING = False
@@ -20,37 +22,50 @@ if TYPE_CHECKING:
 
 
 class Batch:
-    """Jobs that run in order; `results` holds what each owner's job returned or raised, `done` counts the finished ones."""
+    """Jobs that run in order; `results` holds what each owner's job returned or raised, `since` is when the last one started."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.jobs = jobs
-        self.done = 0
+        self.started = 0
+        self.since = time.monotonic()
+        self._lock = threading.Lock()
         self.results: dict[Hashable, Any] = {}
         self.finished: SimpleQueue[None] = SimpleQueue()
         self.over = False
 
     def run(self) -> None:
-        """Run the jobs; `jobs` may be truncated from outside while one of them hangs."""
-        while self.done < len(self.jobs):
-            owner, job = self.jobs[self.done]
+        """Run the jobs that `cut` has not taken away."""
+        while (job := self._next()) is not None:
+            owner, call = job
             try:
-                self.results[owner] = job()
+                self.results[owner] = call()
             except Exception as error:  # noqa: BLE001  # whatever a source raises is passed on as its result
                 self.results[owner] = error
-            self.done += 1
         self.over = True
         self.finished.put(None)
 
-    def progress(self, patience: float) -> bool:
-        """Wait until all jobs are done; return False as soon as one takes longer than `patience`."""
-        while True:
-            before = self.done
-            try:
-                self.finished.get(timeout=patience)
-                return True
-            except Empty:
-                if self.done == before:
-                    return False
+    def wait(self, until: float) -> bool:
+        """Wait until all jobs are done or `time.monotonic` reaches `until`; return whether they are done."""
+        try:
+            self.finished.get(timeout=max(0.0, until - time.monotonic()))
+        except Empty:
+            return False
+        return True
+
+    def cut(self) -> Sequence[Job]:
+        """Take away and return the jobs that have not started."""
+        with self._lock:
+            rest = self.jobs[self.started :]
+            self.jobs = self.jobs[: self.started]
+            return rest
+
+    def _next(self) -> Job | None:
+        with self._lock:
+            if self.started >= len(self.jobs):
+                return None
+            self.started += 1
+            self.since = time.monotonic()
+            return self.jobs[self.started - 1]
 
 
 class Lane:
@@ -91,15 +106,19 @@ class Lanes:
             self._stuck = {owner: batch for owner, batch in self._stuck.items() if not batch.over}
         return bool(self._stuck)
 
+    def waits_for(self, owner: Hashable) -> bool:
+        """Return whether this owner has an abandoned job that has not returned."""
+        return self.hanging and owner in self._stuck
+
     def run(self, jobs: Sequence[Job]) -> dict[Hashable, Any]:
         """Return results by owner; a missing owner did not respond in time. A raised exception is a result."""
         free = [job for job in jobs if job[0] not in self._stuck] if self.hanging else jobs
         if self._lane is None or self._lane.pid != os.getpid():
             self._lane = Lane()
         batch = self._lane.start(Batch(free))
-        if batch.progress(self.patience):
+        if batch.wait(time.monotonic() + self.patience):
             return batch.results
-        return self._leave_behind(batch)
+        return self._spread(batch)
 
     def close(self) -> None:
         """End the main lane's thread."""
@@ -107,23 +126,18 @@ class Lanes:
             self._lane.end()
             self._lane = None
 
-    def _leave_behind(self, batch: Batch) -> dict[Hashable, Any]:
-        """Continue without the hanging job: each remaining job gets its own lane."""
+    def _spread(self, batch: Batch) -> dict[Hashable, Any]:
+        """Run the jobs that have not started in parallel, and abandon what is not done after another `patience`."""
         self.close()
-        at, jobs = batch.done, batch.jobs
-        results = dict(batch.results)
-        if at >= len(jobs):
-            return results  # it has returned in the meantime
-        batch.jobs = jobs[: at + 1]  # when it returns, it must not run jobs that other lanes have run
-        self._stuck[jobs[at][0]] = batch
-        own = []
-        for job in jobs[at + 1 :]:
+        batches = [batch]
+        for job in batch.cut():
             lane = Lane()
-            own.append(lane.start(Batch([job])))
+            batches.append(lane.start(Batch([job])))
             lane.end()
-        for each in own:
-            if each.progress(self.patience):
-                results.update(each.results)
-            else:
-                self._stuck[each.jobs[0][0]] = each
+        until = time.monotonic() + self.patience
+        results: dict[Hashable, Any] = {}
+        for each in batches:
+            if not each.wait(min(until, each.since + self.patience)) and each.jobs:
+                self._stuck[each.jobs[-1][0]] = each
+            results.update(each.results.copy())
         return results

@@ -17,15 +17,16 @@ from .track import Track
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..model.select import Wanted
-    from ..sources.base import Device, DeviceSample, Facts, Machine, Source
+    from ..sources.base import Device, DeviceSample, Facts, Listing, Machine, Source
     from .lanes import Job
 
 _SUSPENDED = 1.0  # seconds of suspend between two samples after which counts cannot be compared
 _POLL = 0.01
+_NOT_LISTED = object()  # the process list did not respond
 _SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
 _FOREIGN = Problem(
     "processes",
@@ -136,7 +137,7 @@ class Sampler:
         now, slow = self.clock.now(), self._turn_slow()
         process_keys = self._plan.process(slow) if self._plan.lists else None
         before = self.source.devices
-        seen: dict[Hashable, DeviceSample] = {}
+        seen: dict[Hashable, Collection[int]] = {}
         ask = _asking(self.source.machine, self._plan, slow, seen)
         jobs = self._read_jobs(slow, process_keys, seen)
         results = self._lanes.run([("source", self.source.refresh), *jobs, ("machine", ask)])
@@ -154,6 +155,7 @@ class Sampler:
             if answer is None or isinstance(answer, Exception):
                 gpus.append(track.silent(device, now, "timeout" if answer is None else "failed"))
             else:
+                _add_processes(answer, results.get((position, "processes"), _NOT_LISTED), process_keys)
                 gpus.append(track.gpu(device, answer, now, known))
         host = self._host(facts)
         self._rates.next_sample()
@@ -183,12 +185,15 @@ class Sampler:
         self._lanes.close()
 
     def _read_jobs(
-        self, slow: bool, process_keys: frozenset[str] | None, seen: dict[Hashable, DeviceSample]
+        self, slow: bool, process_keys: frozenset[str] | None, seen: dict[Hashable, Collection[int]]
     ) -> list[Job]:
-        return [
-            (position, _read_job(device, self._track(position).due(slow), process_keys, seen, position))
-            for position, device in self._devices()
-        ]
+        jobs: list[Job] = []
+        for position, device in self._devices():
+            due = self._track(position).due(slow)
+            jobs.append((position, _read_job(device, due, process_keys, seen, position)))
+            if process_keys is not None and not self._lanes.waits_for(position):
+                jobs.append(((position, "processes"), _list_job(device, process_keys, seen, (position, "processes"))))
+        return jobs
 
     def _troubles(self) -> list[Problem]:
         return [Problem(self.source.name, device.trouble) for _, device in self._devices() if device.trouble]
@@ -262,12 +267,14 @@ class SourceAnswer:
         self.foreign = False
 
 
-def _asking(machine: Machine, plan: Plan, slow: bool, seen: dict[Hashable, DeviceSample]) -> Callable[[], SourceAnswer]:
+def _asking(
+    machine: Machine, plan: Plan, slow: bool, seen: dict[Hashable, Collection[int]]
+) -> Callable[[], SourceAnswer]:
     """Return the job that reads the host. It runs in a lane like the GPUs: reading a stuck process can hang, too."""
 
     def ask() -> SourceAnswer:
         answer = SourceAnswer()
-        pids = {pid for sample in _samples([*seen.values()]) for pid in sample.processes}
+        pids = {pid for listed in [*seen.values()] for pid in listed}
         if pids and plan.describes:
             answer.foreign = machine.foreign(pids)
             answer.processes = {} if answer.foreign else machine.processes(pids, plan.process(slow))
@@ -286,27 +293,46 @@ def _read_job(
     device: Device,
     keys: frozenset[str],
     process_keys: frozenset[str] | None,
-    seen: dict[Hashable, DeviceSample],
+    seen: dict[Hashable, Collection[int]],
     position: Hashable,
 ) -> Callable[[], DeviceSample]:
     def read() -> DeviceSample:
         device.prime(keys)
-        sample = device.read(keys, process_keys)
-        seen[position] = sample
+        sample = device.read(keys, None if device.lists_apart else process_keys)
+        seen[position] = [pid for each in (sample, *sample.instances) for pid in each.processes]
         return sample
 
     return read
 
 
+def _list_job(
+    device: Device, process_keys: frozenset[str], seen: dict[Hashable, Collection[int]], owner: Hashable
+) -> Callable[[], Listing | None]:
+    """Return the job that reads the processes; it has an owner of its own, so that the metrics outlast a list that hangs."""
+
+    def read() -> Listing | None:
+        if not device.lists_apart:
+            return None
+        listing = device.list_processes(process_keys)
+        seen[owner] = [pid for each in (listing.processes, *listing.of_instances) for pid in each]
+        return listing
+
+    return read
+
+
+def _add_processes(sample: DeviceSample, listing: Any, process_keys: frozenset[str] | None) -> None:
+    if process_keys is None or listing is None or sample.state != "ok":
+        return  # not asked for, or read together with the metrics
+    if isinstance(listing, Exception):
+        sample.gaps["processes"] = "failed"
+    elif listing is _NOT_LISTED:
+        sample.gaps["processes"] = "timeout"
+    else:
+        listing.add_to(sample)
+
+
 def _listed(answer: Any) -> list[Any]:
     return answer if isinstance(answer, list) else []
-
-
-def _samples(answers: Iterable[DeviceSample]) -> Iterator[DeviceSample]:
-    for sample in answers:
-        if not isinstance(sample, Exception):
-            yield sample
-            yield from sample.instances
 
 
 def _raised(answers: Iterable[object]) -> list[Problem]:

@@ -57,13 +57,34 @@ class DeviceSample(Facts):
         self.instances: list[DeviceSample] = []
 
 
+class Listing:
+    """The processes of one GPU: those outside MIG instances, those of each instance in order, and why the list is missing."""
+
+    __slots__ = ("gap", "of_instances", "processes")
+
+    def __init__(self) -> None:
+        self.gap: Gap | None = None
+        self.processes: dict[int, Facts] = {}
+        self.of_instances: list[dict[int, Facts]] = []
+
+    def add_to(self, sample: DeviceSample) -> None:
+        """Store the processes in a sample of the same GPU."""
+        if self.gap is not None:
+            sample.gaps["processes"] = self.gap
+        sample.processes = self.processes
+        for instance, processes in zip(sample.instances, self.of_instances, strict=False):
+            instance.processes = processes
+
+
 class Device:
     """One GPU of a source. `identity` holds values that never change.
 
-    One device is read by one thread at a time; different devices may be read in parallel.
+    One device is read by one thread at a time; different devices may be read in parallel. If `lists_apart`, another thread may
+    call `list_processes` during a read, so that a process list that hangs does not cost the metrics of its GPU.
     """
 
     identity: Mapping[str, Value]
+    lists_apart: bool = False
     trouble: str = ""  # why this GPU cannot be read at all, as a sentence
 
     def attach(self) -> None:
@@ -82,6 +103,10 @@ class Device:
 
     def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
         """Read these metrics, and the processes unless `process_keys` is None; never raises for a missing value."""
+        raise NotImplementedError
+
+    def list_processes(self, process_keys: Key) -> Listing:
+        """Read only the processes; called only if `lists_apart`."""
         raise NotImplementedError
 
 

@@ -16,9 +16,13 @@ class AppendedFile:
 
     error: type[GpulseError] = GpulseError
 
-    def __init__(self, path: str, mode: int = 0) -> None:
-        """Open or create the file; raise `error` when it is a symbolic link or cannot be opened."""
+    def __init__(self, path: str, mode: int = 0, *, private: bool = False) -> None:
+        """Open or create the file; raise `error` when it is a symbolic link or cannot be opened.
+
+        Only its owner may read a `private` file.
+        """
         self.path = path
+        self._private = private
         self._handle = self._open(mode)
 
     def close(self) -> None:
@@ -58,12 +62,16 @@ class AppendedFile:
     def _open(self, mode: int = 0) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_APPEND | os.O_CLOEXEC | mode
         try:
-            return os.open(self.path, flags, 0o644)
+            handle = os.open(self.path, flags, 0o600 if self._private else 0o644)
         except OSError as error:
             if error.errno == errno.ELOOP:
                 message = f"{self.path} is a symbolic link, which is not allowed."
                 raise self.error(message, "Name the file itself.") from None
             raise self.error(f"{self.path} cannot be opened: {error.strerror}.") from None
+        status = os.fstat(handle)
+        if self._private and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077 and status.st_uid == os.geteuid():
+            os.fchmod(handle, 0o600)  # it was there before
+        return handle
 
 
 class LineFile(AppendedFile):

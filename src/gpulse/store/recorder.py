@@ -20,9 +20,12 @@ class RecordingFile(AppendedFile):
 
     error = RecordingError
 
-    def __init__(self, path: str, *, append: bool = False, force: bool = False) -> None:
-        """Make a file; one that holds something is refused unless it is to be continued or replaced."""
-        super().__init__(path)
+    def __init__(self, path: str, *, append: bool = False, force: bool = False, private: bool = True) -> None:
+        """Make a file; one that holds something is refused unless it is to be continued or replaced.
+
+        `private`: it holds processes, whose command lines only the owner of the file may read.
+        """
+        super().__init__(path, private=private)
         self.size = 0
         self._packer: Packer | None = None
         try:

@@ -31,8 +31,10 @@ class Rotation:
         most: float | None = None,
         append: bool = False,
         force: bool = False,
+        private: bool = True,
     ) -> None:
         self._path = path
+        self._private = private
         self._size, self._span, self._keep, self._most = size, span, keep, most
         self._turns = size is not None or span is not None
         self._full: dict[str, int] = {}  # files that are done, oldest first, and their bytes
@@ -42,9 +44,9 @@ class Rotation:
         self.written = 0
         if self._turns:
             self._number = self._take_stock(append, force)
-            self._file = RecordingFile(_numbered(path, self._number), force=force)
+            self._file = RecordingFile(_numbered(path, self._number), force=force, private=private)
         else:
-            self._file = RecordingFile(path, append=append, force=force)
+            self._file = RecordingFile(path, append=append, force=force, private=private)
 
     @property
     def path(self) -> str:
@@ -84,7 +86,7 @@ class Rotation:
         self._file.close()
         self._full[self._file.path] = os.path.getsize(self._file.path)
         self._number += 1
-        self._file = RecordingFile(_numbered(self._path, self._number))
+        self._file = RecordingFile(_numbered(self._path, self._number), private=self._private)
         self._since = now
         while self._keep is not None and len(self._full) >= self._keep:
             self._drop()

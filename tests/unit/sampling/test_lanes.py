@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -117,10 +118,27 @@ def test_leaving_the_program_does_not_wait_for_a_lane(release: threading.Event) 
 
 def test_one_that_returns_just_as_patience_ends_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch is over by the time it would be left behind."""
-    patient = Batch.progress
+    patient = Batch.wait
+    answers: list[bool] = []
 
-    def too_late(self: Batch, patience: float) -> bool:
-        return not patient(self, 5.0)
+    def too_late(self: Batch, until: float) -> bool:
+        answers.append(patient(self, until + 5.0))
+        return False
 
-    monkeypatch.setattr(Batch, "progress", too_late)
+    monkeypatch.setattr(Batch, "wait", too_late)
     assert Lanes().run([("a", lambda: 1), ("b", lambda: 2)]) == {"a": 1, "b": 2}
+
+
+def test_any_number_of_hanging_jobs_costs_the_patience_of_two(release: threading.Event) -> None:
+    lanes = Lanes(0.3)
+    begin = time.monotonic()
+    results = lanes.run([*((at, release.wait) for at in range(64)), ("last", lambda: "answer")])
+    assert results == {"last": "answer"}
+    assert time.monotonic() - begin < 8  # one after another they would take 20 s
+
+
+def test_slow_jobs_that_do_not_hang_all_answer() -> None:
+    lanes = Lanes(0.4)
+    results = lanes.run([(at, lambda: time.sleep(0.15)) for at in range(8)])
+    assert len(results) == 8
+    assert not lanes.hanging

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.errors import GpulseError
-from gpulse.store.lines import LineFile
+from gpulse.store.lines import AppendedFile, LineFile
 
 
 @pytest.fixture
@@ -146,3 +146,14 @@ def test_any_text_can_be_written(tmp_path_factory: pytest.TempPathFactory, lines
     file.close()
     written = path.read_bytes().decode().split("\n")
     assert written == [*(line.encode("utf-8", "backslashreplace").decode() for line in lines), ""]
+
+
+def test_a_private_file_is_for_its_owner_only_also_if_it_was_there_before(tmp_path: Path) -> None:
+    fresh, old = tmp_path / "fresh", tmp_path / "old"
+    old.write_text("", encoding="utf-8")
+    old.chmod(0o644)
+    for path in (fresh, old):
+        AppendedFile(str(path), private=True).close()
+        assert path.stat().st_mode & 0o777 == 0o600
+    AppendedFile(str(tmp_path / "open")).close()
+    assert (tmp_path / "open").stat().st_mode & 0o600 == 0o600

@@ -38,6 +38,8 @@ def run(arguments: Arguments) -> int:
     )
     with HistoryReader(arguments.file) as reader:
         answer = questions.HistoryAnswer(reader, question)
+    if not arguments.file:
+        _say_which(reader.path)
     if arguments.format == "parquet":
         return _parquet(answer, arguments.output)
     if arguments.format == "plot":
@@ -50,6 +52,14 @@ def run(arguments: Arguments) -> int:
         lines = _text(answer, arguments, tariff)
     _write(lines, arguments.output)
     return 0
+
+
+def _say_which(path: str) -> None:
+    """Name the file that was read, and the other one if there are two: of the machine and of this user."""
+    from ...store.history import other_path
+
+    other = other_path(path)
+    sys.stderr.write(f"gpulse: read from {path}{f' (there is also {other}: --file {other})' if other else ''}.\n")
 
 
 def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> list[str]:

@@ -156,6 +156,7 @@ def _to_files(sampler: Sampler, arguments: Arguments) -> None:
         most=arguments.max_size,
         append=arguments.append,
         force=arguments.force,
+        private=bool(arguments.processes),
     )
     begun = sampler.clock.monotonic()
     progress = _Progress(begun)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import byref, c_void_p
 
 from ...model.catalog import GPU_METRICS
-from ..base import Device, DeviceSample
+from ..base import Device, DeviceSample, Listing
 from ..once import once
 from . import gpm, mig
 from .identity import IDENTITY_KEYS, identify
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...model.metric import Gap, Value
-    from ..base import Facts, Key
+    from ..base import Key
     from .calls import Bound, Reader
     from .events import XidWatch
     from .nvml import Nvml
@@ -124,13 +124,17 @@ class NvidiaDevice(Device):
         sample.gaps.update(self._identity_gaps)
         codes = [read(sample) for read in self._plan(keys)]
         self._read_activity(sample, keys)
-        processes, shared = self._read_processes(sample, keys, process_keys, codes)
-        if self._integrated and keys & mig.KEYS and not self._instances:
-            share_memory(sample, None if "processes" in sample.gaps else processes, self._root)
+        sample.instances = [self._instance(instance.read(keys, {})) for instance in self._instances]
+        if process_keys is not None or self._integrated:
+            code, listing = self._list(process_keys or frozenset())
+            codes.append(code)
+            if process_keys is not None or code:
+                listing.add_to(sample)
+            if self._integrated and keys & mig.KEYS and not self._instances:
+                share_memory(sample, None if code else listing.processes, self._root)
         if self._jetson:
             fill_from_kernel(sample, self._root)
         sample.values.setdefault("memory_unified", False)
-        sample.processes = {} if process_keys is None else shared
         for key in keys:
             if key not in sample.values and key not in sample.gaps and key not in sample.counters:
                 sample.gaps[key] = "unsupported"
@@ -170,25 +174,26 @@ class NvidiaDevice(Device):
         elif asked & gpm.LINK_KEYS:
             self._links.read(sample, asked)
 
-    def _read_processes(
-        self, sample: DeviceSample, keys: Key, process_keys: Key | None, codes: list[int]
-    ) -> tuple[dict[int, Facts], dict[int, Facts]]:
-        """Read the process list if wanted; return all processes, and those outside MIG instances."""
-        if process_keys is None and not self._integrated:
-            if self._instances:
-                sample.instances = [self._instance(instance.read(keys, {})) for instance in self._instances]
-            return {}, {}
+    @property
+    def lists_apart(self) -> bool:  # type: ignore[override]
+        """Whether metrics and processes are independent; an integrated GPU computes its memory from the processes."""
+        return not self._closed and not self._integrated
+
+    def list_processes(self, process_keys: Key) -> Listing:
+        return self._list(process_keys)[1]
+
+    def _list(self, process_keys: Key) -> tuple[int, Listing]:
+        listing = Listing()
         code, processes, placed = self._lists.read()
-        codes.append(code)
         if code:
-            sample.gaps["processes"] = gap_of(code)
-        if process_keys is not None and processes and process_keys & SHARES.keys():
+            listing.gap = gap_of(code)
+        if processes and process_keys & SHARES.keys():
             self._lists.read_shares(processes, process_keys)
-        for instance in self._instances:
-            own = {pid: facts for pid, facts in processes.items() if placed.get(pid) == instance.key}
-            sample.instances.append(self._instance(instance.read(keys, own)))
-        own_keys = {instance.key for instance in self._instances}
-        return processes, {pid: facts for pid, facts in processes.items() if placed.get(pid) not in own_keys}
+        keys = [instance.key for instance in self._instances]
+        listing.processes = {pid: facts for pid, facts in processes.items() if placed.get(pid) not in keys}
+        for key in keys:
+            listing.of_instances.append({pid: facts for pid, facts in processes.items() if placed.get(pid) == key})
+        return code, listing
 
     def _instance(self, sample: DeviceSample) -> DeviceSample:
         for key in ("pci_bus_id", "architecture"):

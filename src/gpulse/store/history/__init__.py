@@ -9,12 +9,12 @@ from __future__ import annotations
 from .answers import GpuIdentity, HistorySeries, ProcessUse, Usage
 from .failure import HistoryBusy, HistoryError
 from .lock import holder
-from .place import default_path, existing_path
+from .place import default_path, existing_path, other_path
 from .reader import HistoryReader
 from .recorder import Recorder
 from .writer import HistoryWriter
 
 __all__ = [
     "Recorder", "HistoryWriter", "HistoryReader", "HistorySeries", "GpuIdentity", "Usage", "ProcessUse",
-    "default_path", "existing_path", "holder", "HistoryError", "HistoryBusy",
+    "default_path", "existing_path", "other_path", "holder", "HistoryError", "HistoryBusy",
 ]  # fmt: skip

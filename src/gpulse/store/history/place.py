@@ -28,6 +28,11 @@ def default_path(environ: Mapping[str, str] = os.environ, system: str = SYSTEM, 
     return user_path(environ, mounts)
 
 
+def system_path(system: str = SYSTEM) -> str:
+    """Return where the machine's history is, whether or not it exists."""
+    return os.path.join(system, _FILE)
+
+
 def user_path(environ: Mapping[str, str] = os.environ, mounts: str = _MOUNTS) -> str:
     """Return the user's own place: the state folder, or /var/tmp/gpulse-UID when that is on a network file system."""
     folder = _state_folder(environ)
@@ -37,15 +42,50 @@ def user_path(environ: Mapping[str, str] = os.environ, mounts: str = _MOUNTS) ->
 
 
 def existing_path(environ: Mapping[str, str] = os.environ, system: str = SYSTEM, mounts: str = _MOUNTS) -> str | None:
-    """Return the history to read: the machine's or the user's, whichever was written last; None where there is none."""
-    own = user_path(environ, mounts)
-    there = [path for path in (os.path.join(system, _FILE), own) if os.access(path, os.R_OK)]
-    return max(there, key=_written, default=None)
+    """Return the history to read: the machine's if this user may read it, else the user's own; None if there is neither."""
+    for path in (os.path.join(system, _FILE), user_path(environ, mounts)):
+        if os.access(path, os.R_OK):
+            return path
+    return None
+
+
+def other_path(
+    read: str, environ: Mapping[str, str] = os.environ, system: str = SYSTEM, mounts: str = _MOUNTS
+) -> str | None:
+    """Return the machine's or the user's history if it exists and is not the one that was read."""
+    paths = (os.path.join(system, _FILE), user_path(environ, mounts))
+    return next((path for path in paths if path != read and os.path.exists(path)), None) if read in paths else None
+
+
+def check_access(path: str) -> None:
+    """Raise HistoryError, saying who may read it, if a history exists that this user may not read."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return  # not there, which is said by whoever opens it
+    if os.access(path, os.R_OK):
+        return
+    owner = _name_of(status.st_uid, "pwd", "getpwuid")
+    group = _name_of(status.st_gid, "grp", "getgrgid")
+    remedy = f"run this as {owner}"
+    if status.st_mode & 0o040 and status.st_gid != 0:
+        remedy += f", or ask an administrator to add you to the group {group} (`usermod -aG {group} USER`)"
+    raise HistoryError(f"{path} exists, but you are not allowed to read it;", f"{remedy}.")
+
+
+def _name_of(number: int, module: str, function: str) -> str:
+    import importlib
+
+    try:
+        return str(getattr(importlib.import_module(module), function)(number)[0])
+    except (ImportError, KeyError):
+        return str(number)
 
 
 def prepare(path: str, system: str = SYSTEM, mounts: str = _MOUNTS) -> int:
-    """Make the folder of a history and return the mode its files get: for everybody to read in the machine's place only.
+    """Make the folder of a history and return the mode of its files: the group may read the machine's, nobody a user's own.
 
+    A history holds the command lines of all users, so it is never readable by everybody.
     Raises HistoryError when the folder is on the network, is not ours, or cannot be made or written.
     """
     folder = os.path.dirname(os.path.abspath(path))
@@ -69,7 +109,7 @@ def prepare(path: str, system: str = SYSTEM, mounts: str = _MOUNTS) -> int:
         raise HistoryError(f"{folder} is accessible to other users;", "remove it, or name another file.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise HistoryError(f"{folder} is not writable;", "name a file in a folder you can write to.")
-    return 0o644 if shared else 0o600
+    return 0o640 if shared else 0o600
 
 
 def network_type(folder: str, mounts: str = _MOUNTS) -> str | None:
@@ -93,12 +133,6 @@ def _state_folder(environ: Mapping[str, str]) -> str:
     if not os.path.isabs(state):  # a relative one is to be ignored, says the XDG specification
         state = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local", "state")
     return os.path.join(state, "gpulse")
-
-
-def _written(path: str) -> float:
-    """Return when a database was last written; in a busy one that is seen in the log beside it."""
-    times = [os.stat(name).st_mtime for name in (path, f"{path}-wal") if os.path.exists(name)]
-    return max(times, default=0.0)
 
 
 def _unescaped(point: str) -> str:

@@ -13,7 +13,7 @@ from .database import open_to_read
 from .event_rows import read_events
 from .failure import HistoryError
 from .fetching import TimeGrid, fetch
-from .place import default_path, existing_path
+from .place import check_access, default_path, existing_path, system_path
 from .slots import HOST
 
 TYPE_CHECKING = False
@@ -42,6 +42,7 @@ class HistoryReader:
 
     def __init__(self, path: str | None = None) -> None:
         self.path = path or existing_path() or default_path()
+        check_access(self.path if path or os.path.exists(self.path) else system_path())
         self._lock = threading.Lock()
         self._inode = -1
         self._connection: sqlite3.Connection | None = None

@@ -29,7 +29,7 @@ def new_token() -> str:
 def token_of(path: str) -> str:
     """Return the token in a file, which is created, readable by its owner only, if it does not exist.
 
-    Raises GpulseError if others can read the file or if it does not contain a token.
+    Raises GpulseError if it belongs to another user, if others can read it, or if it does not contain a token.
     """
     try:
         try:
@@ -45,10 +45,13 @@ def token_of(path: str) -> str:
 
 
 def _read(path: str) -> str:
-    with open(path, encoding="ascii", errors="replace") as file:
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not block
+    with open(handle, encoding="ascii", errors="replace") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise GpulseError(f"the token file {path} is not a regular file;", "name another one.")
+        if status.st_uid not in (0, os.geteuid()):  # its owner knows the token, or chooses it
+            raise GpulseError(f"the token file {path} belongs to another user;", "name a file of your own.")
         if status.st_mode & 0o077:
             raise GpulseError(
                 f"the token file {path} is readable by other users;", f"run chmod 600 {path}, and change the token."

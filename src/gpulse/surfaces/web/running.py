@@ -10,6 +10,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ...errors import GpulseError
+from .crowd import Crowd, Door, reserve_descriptors
 from .notify import notify, watchdog_seconds
 
 TYPE_CHECKING = False
@@ -22,19 +23,34 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _HEADERS = 10.0  # seconds before an idle connection is closed
-_MOST = 900  # simultaneous connections; most systems allow a process to open 1024 files
+_BACKLOG = 128  # connections that asyncio accepts at once, before any of them can be closed
 _GRACE = 1  # seconds for responses to finish when the server stops
 _SLACK = 2.0
 
 
 class Patient(H11Protocol):
-    """HTTP with timeouts: idle connections and very slow requests are closed."""
+    """HTTP with timeouts and limits: idle connections, very slow requests and connections beyond the limit are closed."""
 
+    crowd: Crowd
     _timer: asyncio.TimerHandle | None = None
+    _peer = ""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._wait()
+        self._peer = str((transport.get_extra_info("peername") or ("",))[0])
+        if self.crowd.enter(self, self._peer):
+            self._wait()
+        else:
+            transport.abort()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is in progress."""
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def drop(self) -> None:
+        """Close the connection at once."""
+        self.transport.abort()
 
     def on_response_complete(self) -> None:
         self._wait()
@@ -43,6 +59,7 @@ class Patient(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self.crowd.leave(self, self._peer)
         super().connection_lost(exc)
 
     def _wait(self) -> None:
@@ -51,8 +68,8 @@ class Patient(H11Protocol):
         self._timer = self.loop.call_later(_HEADERS, self._enough)
 
     def _enough(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.abort()
+        if self.idle:
+            self.drop()
 
 
 class Quiet:
@@ -82,13 +99,15 @@ class Running:
     """An app on a socket. `wait` blocks the main thread until SIGINT, SIGTERM or SIGHUP; `stop` ends within about two seconds."""
 
     def __init__(self, app: ASGIApp, listening: socket.socket, cert: str | None = None, key: str | None = None) -> None:
-        self._socket = listening
+        limit = reserve_descriptors()
+        crowd = Crowd(min(900, max(1, limit - _BACKLOG)))
+        self._socket = Door.of(listening, limit, crowd)
         self._said = False
         self._ready: Callable[[], None] = lambda: None
         self._watched = watchdog_seconds()
         config = uvicorn.Config(
             app,
-            http=Patient,
+            http=type("Patient", (Patient,), {"crowd": crowd}),
             loop="asyncio",
             ws="none",
             lifespan="off",
@@ -98,7 +117,7 @@ class Running:
             server_header=False,
             ssl_certfile=cert,
             ssl_keyfile=key,
-            limit_concurrency=_MOST,
+            backlog=_BACKLOG,
             timeout_keep_alive=int(_HEADERS),
             timeout_graceful_shutdown=_GRACE,
             callback_notify=self._tick,

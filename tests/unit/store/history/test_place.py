@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from gpulse.store.history.failure import HistoryError
-from gpulse.store.history.place import default_path, existing_path, network_type, prepare, user_path
+from gpulse.store.history.place import (
+    check_access,
+    default_path,
+    existing_path,
+    network_type,
+    other_path,
+    prepare,
+    user_path,
+)
 
 _LINE = "36 35 98:0 / {point} rw,noatime shared:1 - {kind} server:/x rw\n"
 
@@ -40,17 +48,17 @@ def test_the_state_folder_of_the_user_is_used(tmp_path: Path) -> None:
     assert user_path({**home, "XDG_STATE_HOME": "not/absolute"}, table).startswith(f"{tmp_path}/home")
 
 
-def test_the_place_of_the_machine_is_used_when_it_may_be_written_and_is_for_all_to_read(tmp_path: Path) -> None:
+def test_the_place_of_the_machine_is_used_when_it_may_be_written_and_is_for_its_group_to_read(tmp_path: Path) -> None:
     system = tmp_path / "lib"
     system.mkdir()
     path = default_path({"HOME": str(tmp_path)}, str(system), mounts(tmp_path))
     assert path == f"{system}/history.db"
-    assert prepare(path, str(system), mounts(tmp_path)) == 0o644
+    assert prepare(path, str(system), mounts(tmp_path)) == 0o640
     assert prepare(f"{tmp_path}/own/h.db", str(system), mounts(tmp_path)) == 0o600
     assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_reader_takes_what_was_written_last(tmp_path: Path) -> None:
+def test_a_reader_takes_the_history_of_the_machine_whichever_was_written_last(tmp_path: Path) -> None:
     system, table = tmp_path / "lib", mounts(tmp_path)
     environ = {"XDG_STATE_HOME": str(tmp_path)}
     assert existing_path(environ, str(system), table) is None
@@ -61,7 +69,42 @@ def test_a_reader_takes_what_was_written_last(tmp_path: Path) -> None:
     own = str(tmp_path / "gpulse" / "history.db")
     assert existing_path(environ, str(system), table) == str(system / "history.db")
     Path(f"{own}-wal").write_bytes(b"")
+    assert existing_path(environ, str(system), table) == str(system / "history.db")
+    assert other_path(str(system / "history.db"), environ, str(system), table) == own
+    assert other_path("/elsewhere/h.db", environ, str(system), table) is None
+    (system / "history.db").unlink()
     assert existing_path(environ, str(system), table) == own
+    assert other_path(own, environ, str(system), table) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize(("group", "words"), [(0, "run this as root."), (12345, "add you to the group 12345")])
+def test_who_may_not_read_a_history_is_told_that_it_exists_and_how_to_get_in(group: int, words: str) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        path = Path(folder, "history.db")
+        os.chmod(folder, 0o755)
+        path.write_bytes(b"")
+        path.chmod(0o640)
+        os.chown(path, 0, group)
+        check_access(str(path))
+        reader, writer = os.pipe()
+        if (child := os.fork()) == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            try:
+                check_access(str(path))
+            except HistoryError as error:
+                os.write(writer, f"{error.message} {error.remedy}".encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.close(writer)
+        with open(reader, encoding="utf-8") as said:
+            text = said.read()
+    assert "exists, but you are not allowed to read it" in text
+    assert words in text
 
 
 def test_the_innermost_mount_counts_and_names_may_have_spaces(tmp_path: Path) -> None:

@@ -332,19 +332,21 @@ def test_a_finished_history_is_read_where_nothing_can_be_written(tmp_path: Path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_another_user_reads_the_history_of_the_machine_but_not_that_of_a_user(tmp_path: Path) -> None:
+def test_another_user_reads_a_history_only_if_its_mode_allows_it(tmp_path: Path) -> None:
     import tempfile
 
     from gpulse.store.history.database import open_to_read, open_to_write
 
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         os.chmod(folder, 0o755)
-        for mode, expected in ((0o644, 0), (0o600, 1)):
+        for mode, expected in ((0o644, 0), (0o640, 1), (0o600, 1)):
             path = f"{folder}/{mode}.db"
             connection = open_to_write(path, mode)
             connection.execute("INSERT INTO meta VALUES('a', 'b')")
             child = os.fork()
             if child == 0:
+                os.setgroups([])
+                os.setgid(65534)
                 os.setuid(65534)
                 try:
                     row = open_to_read(path).execute("SELECT value FROM meta").fetchone()

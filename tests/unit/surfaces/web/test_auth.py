@@ -158,3 +158,22 @@ def test_beyond_loopback_any_address_will_do_but_no_name() -> None:
 )
 def test_what_only_this_machine_can_reach(name: str, is_one: bool) -> None:
     assert is_loopback(name) is is_one
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_token_file_of_another_user_is_not_accepted_and_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(f"{new_token()}\n", encoding="ascii")
+    path.chmod(0o600)
+    before = path.read_bytes()
+    os.chown(path, 65534, 65534)
+    with pytest.raises(GpulseError, match="belongs to another user"):
+        token_of(str(path))
+    assert path.read_bytes() == before
+
+
+def test_a_fifo_in_the_place_of_the_token_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    os.mkfifo(path, 0o600)
+    with pytest.raises(GpulseError, match="not a regular file"):
+        token_of(str(path))
