@@ -68,7 +68,7 @@ def test_a_summary_and_a_measurement_describe_themselves() -> None:
     measurement = Measurement("load\x1b[0m")
     measurement.failed = True
     assert repr(measurement).isprintable()
-    assert repr(measurement).endswith("0.00 µs, failed>")
+    assert repr(measurement).endswith("0 µs, failed>")
 
 
 def test_a_monitor_says_whether_it_runs() -> None:
