@@ -60,7 +60,7 @@ def _link(text: str) -> tuple[int | None, int | None]:
             rate = _leading(word)
             speed = None if rate is None else generation(rate)
         elif word.startswith("x") and word[1:].isdecimal():
-            lanes = int(word[1:]) if word[1:].isascii() and int(word[1:]) in LANES else None
+            lanes = int(word[1:]) if word[1:].isascii() and len(word) < 5 and int(word[1:]) in LANES else None
     return speed, lanes
 
 

@@ -16,6 +16,7 @@ _FACTORS = {
     "": 1, "%": 1, "C": 1, "W": 1, "MHz": 1, "x": 1, "MiB": 1 << 20, "KiB": 1 << 10, "GiB": 1 << 30, "B": 1, "mJ": 1e-3, "J": 1,
     "KB/s": 1e3, "MB/s": 1e6, "us": 1, "RPM": 1,
 }  # fmt: skip
+_LONGEST = 25  # digits; int() refuses thousands of them with an exception
 _SWITCHES = {"Enabled": True, "Disabled": False, "Yes": True, "No": False, "On": True, "Off": False}
 
 
@@ -44,7 +45,7 @@ def number(text: str) -> Reading:
     """Read a number with its unit into ours: bytes, W, °C, MHz, per cent, bytes per second."""
     word = text[: len(text) - len(text.lstrip("0123456789."))] if text[:1] != "-" else ""
     factor = _FACTORS.get(text[len(word) :].strip())
-    if not word or factor is None or word.count(".") > 1 or word == ".":
+    if not word or factor is None or word.count(".") > 1 or word == "." or len(word) > _LONGEST:
         return None, gap_of(text) if not word else "failed"
     plain = float(word) if "." in word else int(word)
     value = plain * factor
@@ -56,7 +57,7 @@ def state(text: str) -> Reading:
     digits = text.removeprefix("P")
     return (
         (int(digits), "unsupported")
-        if digits.isascii() and digits.isdecimal() and digits != text
+        if digits.isascii() and digits.isdecimal() and digits != text and len(digits) < 3
         else (None, gap_of(text))
     )
 
