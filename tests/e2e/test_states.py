@@ -11,6 +11,10 @@ from typing import Any
 
 import pytest
 
+from gpulse.analysis.alerts import RuleBook, rules_from
+from gpulse.analysis.events import EventDetector
+from gpulse.model.codec import from_line
+from gpulse.model.snapshot import Snapshot
 from tests.e2e.lab import Lab, environment
 from tests.fake_nvml import Scenario
 
@@ -84,6 +88,33 @@ def test_a_driver_that_stops_answering_is_started_anew(lab: Lab, word: str) -> N
     assert told["remedy"]
     assert seen[-1]["errors"] == []
     assert all(gpu[key] is not None for gpu in seen[-1]["gpus"] for key in VALUES)
+
+
+@pytest.mark.parametrize("word", ["UNKNOWN", "UNINITIALIZED", "DRIVER_NOT_LOADED", "LIB_RM_VERSION_MISMATCH"])
+@pytest.mark.parametrize("function", ["*", "nvmlDevice*"])
+def test_a_driver_that_fails_for_a_while_is_one_alert_and_one_clear(lab: Lab, word: str, function: str) -> None:
+    moments = [*range(0, 40, 2)]
+    seen = samples(lab, machine(2).fault(function=function, code=word, since="5s", until="25s"), *moments)
+    book, detector = RuleBook(rules_from({})), EventDetector()
+    turned, events = [], []
+    for moment, plain in zip(moments, seen, strict=True):
+        failing = 5 < moment < 25
+        assert len({gpu["uuid"] for gpu in plain["gpus"]}) == 2
+        assert all((gpu["state"] != "ok") is failing for gpu in plain["gpus"])
+        one = from_line(json.dumps(plain))
+        snapshot = Snapshot(1e9 + moment, one.gpus, one.host, one.driver, one.problems)
+        turned += [(turn.event.rule, turn.event.alert, turn.event.gpus) for turn in book.observe(snapshot)]
+        events += [event.kind for event in detector.observe(snapshot)]
+    lost = [turn for turn in turned if turn[0] == "lost"]
+    assert sorted(lost) == sorted(("lost", word, (gpu,)) for word in ("fire", "clear") for gpu in "01")
+    assert not {"removed", "added"} & set(events)
+    assert events.count("back") == 2
+
+
+def test_a_gpu_whose_handle_fails_has_a_state_and_gaps(lab: Lab) -> None:
+    (seen,) = samples(lab, machine(2).gpu(1, handle="error UNKNOWN"), 1)
+    assert states(seen) == ["ok", "timeout"]
+    assert {seen["gpus"][1]["gaps"][key] for key in (*VALUES, "processes")} == {"failed"}
 
 
 def test_a_gpu_that_was_closed_at_the_start_does_not_hide_that_all_others_fell_silent(lab: Lab) -> None:

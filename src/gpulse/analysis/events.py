@@ -40,6 +40,8 @@ class EventDetector:
         for position, gpu in enumerate(snapshot.gpus):
             name = gpu.uuid or f"at {position}"
             present.add(name)
+            if gpu.uuid and name not in self._gpus and f"at {position}" in self._gpus:  # its identity can be read now
+                self._gpus[name] = self._gpus.pop(f"at {position}").named(gpu.uuid)
             if name not in self._gpus:
                 self._gpus[name] = _WatchedGpu(_label(gpu, position), gpu.uuid or "")
                 if self._began:
@@ -151,6 +153,11 @@ class _WatchedGpu:
         if gpu.state == "ok" and "processes" not in gpu.gaps:
             found += self._compare_processes(gpu, time, ended)
         return found
+
+    def named(self, uuid: str) -> _WatchedGpu:
+        """Return itself, from now on with a UUID."""
+        self._uuid = uuid
+        return self
 
     def finish(self) -> Event | None:
         event = self._throttling

@@ -9,6 +9,7 @@ from collections import deque
 
 from ..model.select import EVERYTHING, Wanted
 from ..present.alerts import alert_plain
+from ..present.exposition import DOWN
 from ..sampling.bus import Bus
 from . import wire
 from .events import EventLog
@@ -142,8 +143,14 @@ class Hub:
 
     @property
     def ready(self) -> bool:
-        """Whether the latest snapshot is fresh."""
-        return self.age < 3 * self.interval + 5
+        """Whether the latest snapshot is fresh and at least one GPU responds."""
+        return self.age < 3 * self.interval + 5 and not self.silent
+
+    @property
+    def silent(self) -> bool:
+        """Whether the latest snapshot has GPUs and none of them responds."""
+        gpus = () if self.latest is None else self.latest.gpus
+        return bool(gpus) and all(gpu.state in DOWN for gpu in gpus)
 
     def add(self, snapshot: Snapshot) -> None:
         """Take a snapshot: hand it to the watchers, make its text, wake those who listen."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Message = Greeting | AgentSample | Trouble
 
 _TRIES = 3  # restarts before giving up
+_HEALTHY = 300.0  # seconds that an agent must live for earlier restarts to be forgotten
 _SILENCE = 10.0  # seconds beyond the interval without a message after which an agent counts as hanging
 _FAREWELL = 2.0  # seconds that an agent has for its last sample
 
@@ -38,16 +39,19 @@ class Link:
         self.restarts = 0
 
     def __iter__(self) -> Iterator[Message]:
+        tries = 0
         while True:
+            began = time.monotonic()
             yield from self._hear()
             self._agent.end()
             if self._stopping or self._agent.program_ended:
                 return
             self.restarts += 1
-            if self.restarts > _TRIES:
+            tries = 1 if time.monotonic() - began >= _HEALTHY else tries + 1
+            if tries > _TRIES:
                 self._say("the sampling process died repeatedly; this program continues without monitoring.")
                 return
-            time.sleep(min(5.0, 0.2 * 4 ** (self.restarts - 1)))
+            time.sleep(min(5.0, 0.2 * 4 ** (tries - 1)))
             if self._stopping:
                 return
             self._agent = self._start(self._request)

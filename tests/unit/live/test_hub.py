@@ -14,6 +14,7 @@ pytest.importorskip("starlette")
 from gpulse.delivery.alerts import Alerts
 from gpulse.live import wire
 from gpulse.live.hub import KEPT, REPLAYED, Hub, wanted
+from gpulse.model.catalog import Gpu, Host
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.events import event_text
@@ -236,3 +237,11 @@ def test_memory_does_not_grow_with_time() -> None:
     finally:
         tracemalloc.stop()
     assert after - before < 200_000
+
+
+@pytest.mark.parametrize(("states", "ready"), [(("ok", "lost"), True), (("timeout", "lost"), False), ((), True)])
+def test_a_hub_is_ready_while_one_gpu_responds(states: tuple[Any, ...], ready: bool) -> None:
+    hub = Hub(None, 1.0)
+    gpus = tuple(Gpu({"index": at}, state=state) for at, state in enumerate(states))
+    hub.add(Snapshot(START, gpus, Host({}), {}, ()))
+    assert hub.ready is ready

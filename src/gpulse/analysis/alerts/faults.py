@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...model.catalog import Gpu
 from ...model.event import Event
 from ...model.select import Wanted
-from .rule import Finding, Lasting, duration, number, number_of
+from .rule import PLACE, Finding, Lasting, duration, number, number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,9 +37,17 @@ class Lost(Lasting):
             event = sample.event(kind, uuid, gpu, value=gpu.xid_last if lost else None, values=values)
             # a driver may be slow for a moment, but lost is lost
             yield Finding(uuid, lost or kind == "timeout", event=event, patience=0.0 if lost else None)
+        self._forget_places(sample)
         for uuid in self._known.keys() - sample.gpus.keys():
             event = Event(sample.snapshot.time, "removed", (self._known[uuid] or "?",), uuids=(uuid,))
             yield Finding(uuid, True, event=event)
+
+    def _forget_places(self, sample: RuleInput) -> None:
+        """Forget a GPU without UUID, known by its place only, if the GPU with its number has a UUID now."""
+        numbers = {number_of(gpu) for gpu in sample.gpus.values()}
+        for uuid in [uuid for uuid in self._known.keys() - sample.gpus.keys() if uuid.startswith(PLACE)]:
+            if self._known[uuid] in numbers:
+                del self._known[uuid]
 
 
 class Xid(Lasting):

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     Setting: TypeAlias = "tuple[Callable[[Any], float], float | None]"
 
 
+PLACE = "at "  # the key of a GPU without UUID begins with this and ends with its position
+
+
 def number(value: Any) -> float:
     """Read a number of a configuration; raise ValueError saying what it should be."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
@@ -53,7 +56,7 @@ class RuleInput:
         self.gpus: dict[str, Gpu] = {}
         self.instances: dict[str, tuple[str, Gpu]] = {}  # with the UUID of the whole GPU
         for at, gpu in enumerate(snapshot.gpus):
-            uuid = gpu.uuid or f"at {at}"
+            uuid = gpu.uuid or f"{PLACE}{at}"
             self.gpus.setdefault(uuid, gpu)
             for part, instance in enumerate(gpu.instances):
                 self.instances.setdefault(instance.uuid or f"{uuid}/{part}", (uuid, instance))

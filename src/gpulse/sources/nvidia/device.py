@@ -40,6 +40,8 @@ _NVLINK = frozenset({"nvlink_rx", "nvlink_tx"})
 _BY_INDEX = ("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")
 _BY_SLOT = ("nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId")
 _LOST = (GPU_IS_LOST, RESET_REQUIRED)
+_PASSING = ("failed", "lost", "timeout")  # gaps of an identity that may be read later
+_FEW = 3  # calls; if no more were made and all failed, the driver may still answer others
 
 
 class NvidiaDevice(Device):
@@ -94,7 +96,12 @@ class NvidiaDevice(Device):
             values["driver_version"] = self._driver
         else:
             self._identity_gaps["driver_version"] = "unsupported"
-        self.identity = values
+        missing = [key for key, gap in self._identity_gaps.items() if gap in _PASSING]
+        self.identity = {**{key: self.identity[key] for key in missing if key in self.identity}, **values}
+
+    def resemble(self, before: Device) -> None:
+        """Take over the identity that the GPU of this index had before the driver was reopened, until it can be read again."""
+        self.identity = {**before.identity, **self.identity}
 
     def prime(self, keys: Key) -> None:
         if self._closed or not keys & gpm.KEYS:
@@ -119,7 +126,7 @@ class NvidiaDevice(Device):
             self.attach()
         if self._closed:
             return _closed(sample, keys - self.identity.keys(), self._closed)
-        if any(gap in ("failed", "lost", "timeout") for gap in self._identity_gaps.values()):
+        if any(gap in _PASSING for gap in self._identity_gaps.values()):
             self._identify()
         sample.gaps.update(self._identity_gaps)
         codes = [read(sample) for read in self._plan(keys)]
@@ -142,8 +149,16 @@ class NvidiaDevice(Device):
         self.lost = not self.answered and any(code in _LOST for code in codes)
         if self.lost:
             _lose(sample, keys)
+        elif not self.answered and self._is_silent(codes):
+            sample.state = "timeout"
         self._read_xid(sample, keys)
         return sample
+
+    def _is_silent(self, codes: list[int]) -> bool:
+        """Return whether the driver answers nothing at all; a few calls may fail or be denied on a GPU that is well."""
+        if all(gap_of(code) in ("unsupported", "denied") for code in codes):
+            return False
+        return len(codes) > _FEW or self._nvml.text("nvmlDeviceGetUUID", self.handle)[0] != SUCCESS
 
     def parts(self) -> list[Mapping[str, Value]]:
         return [] if self._closed else [instance.identity for instance in self._instances]
@@ -261,8 +276,8 @@ class NvidiaDevice(Device):
 def _closed(sample: DeviceSample, keys: Key, code: int) -> DeviceSample:
     """Return the reading of a GPU that the driver lists but cannot open: it stays in the list, with the reason."""
     gap = gap_of(code)
-    sample.state = "lost" if gap == "lost" else "ok"
-    sample.gaps.update(dict.fromkeys(keys, gap))
+    sample.state = "lost" if gap == "lost" else "ok" if gap == "denied" else "timeout"
+    sample.gaps.update(dict.fromkeys((*keys, "processes"), "failed" if gap == "unsupported" else gap))
     return sample
 
 

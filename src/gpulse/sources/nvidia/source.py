@@ -135,6 +135,9 @@ class NvidiaSource(Source):
         self.close()
         try:
             self.open()
+            for device, same in zip(self.devices, before, strict=False):
+                if isinstance(device, NvidiaDevice):
+                    device.resemble(same)
         except SourceUnavailable as error:
             self.devices = before
             self.problems = (Problem(self.name, error.message, error.remedy),)

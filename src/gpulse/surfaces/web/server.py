@@ -95,9 +95,9 @@ def make_app(
     async def readyz(request: Request) -> Response:
         if hub.ready:
             return PlainTextResponse("ok\n")
-        return problem(
-            503, "no sample has been taken yet." if hub.latest is None else f"the last sample is {hub.age:.0f} s old."
-        )
+        if hub.latest is None:
+            return problem(503, "no sample has been taken yet.")
+        return problem(503, "no GPU responds." if hub.silent else f"the last sample is {hub.age:.0f} s old.")
 
     routes = [
         Route("/", index),
