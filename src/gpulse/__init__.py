@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .monitor.monitor import Monitor as Monitor
     from .monitor.out_of_memory import explain_oom as explain_oom
     from .monitor.out_of_memory import oom_report as oom_report
+    from .present.html import diagnosis_html as diagnosis_html
     from .present.html import snapshot_html as snapshot_html
     from .present.html import summary_html as summary_html
     from .recordings.recording import Recording as Recording
@@ -82,6 +83,7 @@ __all__ = list(_HOMES)  # a single table of names
 _HOOKS = {  # looked up by IPython, and by values that render themselves in notebooks
     "load_ipython_extension": "surfaces.notebook.magics",
     "unload_ipython_extension": "surfaces.notebook.magics",
+    "diagnosis_html": "present.html",
     "snapshot_html": "present.html",
     "summary_html": "present.html",
 }

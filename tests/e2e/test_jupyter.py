@@ -176,6 +176,20 @@ def test_ranges_pause_and_the_palette(browser: Browser, server: JupyterServer) -
     browser.until("document.querySelector('#gpulse-why .verdicts')")
 
 
+def test_settings_choose_the_gpus_and_the_interval(browser: Browser, server: JupyterServer) -> None:
+    path = "lab/api/settings/gpulse:plugin"
+    server.ask(path, {"raw": '{"interval": 0.5, "gpus": ["1", "3"]}'}, method="PUT")
+    try:
+        open_lab(browser, server)
+        browser.click(SIDE)
+        browser.until("document.querySelectorAll('#gpulse-side .card').length === 2")
+        open_panel(browser, "memory")
+        moves(browser, "gpulse-memory")
+        assert server.ask("gpulse/api/snapshot")["server"]["interval"] == 0.5
+    finally:
+        server.ask(path, {"raw": "{}"}, method="PUT")
+
+
 def test_notebook_7_shows_a_panel_beside_the_notebook(browser: Browser, server: JupyterServer) -> None:
     pytest.importorskip("notebook")
     if "oldest" in server.log:
@@ -252,7 +266,9 @@ def test_the_notebook_that_holds_the_memory_is_shown_and_shut_down(
     [row] = server.ask("gpulse/api/kernels")["kernels"]
     assert (row["name"], row["session"], row["id"]) == ("train.ipynb", session["id"], session["kernel"]["id"])
     assert [use["memory_used"] for use in row["gpus"]] == [7 * 2**30]
-    open_lab(browser, server)
+    browser.open(server.page("lab/tree/train.ipynb", "&reset"))
+    browser.until(f"document.querySelector('{SIDE}')", 60)
+    browser.until("document.querySelector('.gpulse-status')?.innerText.includes('7.0 GiB')", 60)  # in the status bar
     open_panel(browser, "kernels")
     browser.until("document.querySelector('#gpulse-kernels tr[data-kernel]')")
     text = browser.evaluate("document.querySelector('#gpulse-kernels tr[data-kernel]').innerText")

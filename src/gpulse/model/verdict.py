@@ -197,6 +197,12 @@ class Verdict(_Value):
         assign(self, "share", share)
         assign(self, "values", MappingProxyType(dict(values)))
 
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks; the renderer is in a higher layer, so it is looked up through the package."""
+        import gpulse
+
+        return gpulse.diagnosis_html([self])
+
     def replace(self, **changes: Any) -> Verdict:
         """Return a copy with some fields changed."""
         fields = {name: getattr(self, name) for name in self.__slots__} | changes
@@ -262,6 +268,12 @@ class Diagnosis(_Value):
         assign(self, "start", start)
         assign(self, "end", end)
         assign(self, "samples", samples)
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks; the renderer is in a higher layer, so it is looked up through the package."""
+        import gpulse
+
+        return gpulse.diagnosis_html(self)
 
     def __iter__(self) -> Iterator[Verdict]:
         return iter(self.verdicts)

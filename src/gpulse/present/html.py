@@ -6,6 +6,7 @@ from ..model.catalog import Gpu
 from ..units import size_text
 from .cells import severity, value_text
 from .text import clean
+from .verdicts import advice, evidence, line
 from .words import label, of, owners, short_name
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..analysis.summary import GpuSummary, Summary
     from ..model.snapshot import Snapshot
+    from ..model.verdict import Verdict
 
 _COLORS = {"warn": "#b26a00", "critical": "#d0342c"}
 _BUSY, _MEMORY = "#12a06c44", "#2f7fe044"  # translucent, for any background
@@ -72,6 +74,20 @@ def gpus_html(gpus: Iterable[GpuSummary]) -> str:
         ]
         rows.append("".join(map(_cell, cells)))
     return table(("GPU", "Name", "Utilization", "SM", "Tensor", "Peak memory", "Power", "Energy"), rows)
+
+
+def diagnosis_html(diagnosis: Iterable[Verdict]) -> str:
+    """Return the verdict of each GPU with its evidence and advice."""
+    return "".join(map(_verdict, diagnosis)) or "<div>No GPU was judged.</div>"
+
+
+def _verdict(verdict: Verdict) -> str:
+    shown = [f"<div><b>{escape(line(verdict))}</b> ({escape(verdict.confidence)} confidence)</div>"]
+    for title, texts in (("Evidence", evidence(verdict)), ("Try", advice(verdict))):
+        if texts:
+            items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+            shown.append(f'<div style="opacity:.7">{title}</div><ul style="margin:0">{items}</ul>')
+    return f'<div style="margin-bottom:8px">{"".join(shown)}</div>'
 
 
 def table(heads: Iterable[str], rows: Iterable[str]) -> str:

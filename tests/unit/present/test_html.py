@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import gpulse
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Problem, Snapshot
+from gpulse.model.verdict import Diagnosis, Verdict
 from gpulse.present.html import escape, snapshot_html, table
 
 
@@ -46,3 +47,12 @@ def test_a_snapshot_shows_itself() -> None:
 
 def test_a_table_has_its_heads_and_rows() -> None:
     assert table(["a<"], ["<td>1</td>"]).count("<tr>") == 2
+
+
+def test_a_diagnosis_shows_its_sentences() -> None:
+    diagnosis = gpulse.diagnose([gpulse.snapshot(source="demo") for _ in range(3)])
+    page = diagnosis._repr_html_()
+    assert page.count("<b>GPU ") == 8
+    assert diagnosis.verdicts[0]._repr_html_() in page
+    assert "<script" not in Verdict("<script>", index=0)._repr_html_()
+    assert Diagnosis()._repr_html_()
