@@ -79,7 +79,7 @@ def trim(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> tuple[
     head, tail = places[0], places[-1]
     inner = _longest_gap(gpu, places)
     if _starts(gpu, first):
-        head = _steady(gpu, head, tail + 1, active)
+        head = _first_kernel(gpu, _steady(gpu, head, tail + 1, active), tail)
         head = _later(gpu, head, min(_WARM_UP, 0.1 * (gpu.times[tail] - gpu.times[head])), tail)
     elif gpu.times[head] - gpu.times[first] <= max(_LONG, 2.0 * inner):
         head = first
@@ -101,6 +101,13 @@ def _starts(gpu: GpuWindow, first: int) -> bool:
         return True
     ages = [process.running_time for process, _ in gpu.rows[first].processes or ()]
     return any(age is not None and age < _YOUNG for age in ages)
+
+
+def _first_kernel(gpu: GpuWindow, head: int, tail: int) -> int:
+    """Return where kernels begin after a start: copies before them load weights. Unchanged where copies are most of the work."""
+    sm = gpu.columns["sm_active"]
+    found = next((at for at in range(head, tail + 1) if (sm[at] or 0.0) >= 2 * BUSY_SM), head)
+    return found if gpu.times[found] - gpu.times[head] <= 0.5 * (gpu.times[tail] - gpu.times[head]) else head
 
 
 def _steady(gpu: GpuWindow, head: int, end: int, active: Sequence[bool]) -> int:

@@ -31,6 +31,14 @@ def test_each_story_gets_its_verdict(seconds: float, interval: float) -> None:
     assert [verdict.key for verdict in diagnose(watched(seconds, interval))] == STORIES
 
 
+def test_a_job_that_starts_again_after_its_end_is_judged_without_its_start() -> None:
+    seen = watched(150.0, 1.0)
+    first = diagnose(seen[20:80])[5]
+    assert first.key == "out_of_memory"
+    again = diagnose(seen[90:150])[5]
+    assert again.key == "memory_leak"
+
+
 def test_an_idle_machine_is_silent() -> None:
     empty = QUIET | {
         "processes": (),

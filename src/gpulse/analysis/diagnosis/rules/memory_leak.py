@@ -64,7 +64,9 @@ def _grows(case: Case, track: Track | None, points: Sequence[tuple[float, float]
     pause, longest = _pauses(points, steps, case.load.interval)
     if fallen or longest > EVEN * pause or max(size for _, size in steps) > LARGEST * grown:
         return None
-    rate = grown / seconds
+    rate = sum(size for _, size in steps[1:]) / max(
+        steps[-1][0] - steps[0][0], 1e-9
+    )  # from step to step: edges are chance
     if _is_loading(case, rate):
         return None
     free = _free(case)
@@ -109,7 +111,7 @@ def _range(steps: Sequence[tuple[float, float]], seconds: float, rate: float) ->
     middle = steps[0][0] + (steps[-1][0] - steps[0][0]) / 2
     first = sum(size for time, size in steps if time <= middle)
     halves = sorted((2 * first / seconds, 2 * (sum(size for _, size in steps) - first) / seconds))
-    return max(0.5 * rate, min(halves[0], 0.9 * rate)), max(halves[1], 1.1 * rate)
+    return max(0.5 * rate, min(halves[0], 0.9 * rate)), min(2.0 * rate, max(halves[1], 1.1 * rate))
 
 
 def _is_loading(case: Case, rate: float) -> bool:

@@ -94,6 +94,9 @@ def _rates(load: Load, gaps: list[tuple[int, int]]) -> tuple[float, float]:
 def _writes(load: Load) -> dict[int, float]:
     main = load.main
     disk = load.gpu.host["disk_write"]
+    own = [] if main is None else main.known("tree_write")
+    if own and max(own) < 1e6:
+        return {}  # what the machine writes is not the program's
     rates = {at: disk[at] or 0.0 for at in range(load.first, load.end)}
     if main is not None:
         for at, value in zip(main.at, main.values["tree_write"], strict=True):
