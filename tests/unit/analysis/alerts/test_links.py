@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gpulse.model.catalog import Gpu
@@ -13,7 +15,8 @@ FULL = {"pcie_gen": 5, "pcie_gen_max": 5, "pcie_width": 16, "pcie_width_max": 16
 
 
 def link(**changes: float) -> Gpu:
-    return gpu(1, **{"utilization": 90, **FULL, **changes})
+    values: dict[str, Any] = {"utilization": 90, **FULL, **changes}
+    return gpu(1, **values)
 
 
 def test_a_narrow_link_under_load_fires_once_and_clears_when_it_is_wide_again() -> None:
