@@ -201,7 +201,7 @@ def test_a_driver_in_which_every_gpu_hangs_is_answered_soon(tmp_path: Path, func
 
 def test_a_process_list_that_hangs_costs_the_processes_of_its_gpu_only(lab: Lab) -> None:
     scenario = machine().fault(function="nvmlDeviceGetComputeRunningProcesses*", gpu=1, hang="60s")
-    seen = lab.see(scenario, "over = sampler(patience=0.3)\nsay([look(over) for _ in range(3)])")
+    seen = lab.see(scenario, "over = sampler(patience=0.3)\nsay([sample(over) for _ in range(3)])")
     for snapshot in seen:
         assert states(snapshot) == ["ok", "ok", "ok"]
         assert [gpu["gaps"].get("processes") for gpu in snapshot["gpus"]] == [None, "timeout", None]
@@ -298,3 +298,32 @@ def test_no_library_is_exit_3_and_says_what_is_there(tmp_path: Path, files: dict
     assert (done.returncode, done.stdout) == (3, "")
     assert cause in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_mig_instance_is_chosen_by_its_uuid_and_by_what_is_visible(lab: Lab, tmp_path: Path) -> None:
+    scenario = Scenario.load("h100-mig")
+    whole = lab.see(scenario, "say(sample(sampler()))")
+    instances = [part for gpu in whole["gpus"] for part in gpu.get("instances", ())]
+    wanted = instances[1]["uuid"]
+    for number, (words, more) in enumerate((([wanted], {}), (["visible"], {"CUDA_VISIBLE_DEVICES": wanted}))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-m", "gpulse", "--json", "--gpu", *words],
+            env=environment(scenario, folder) | more,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        (gpu,) = json.loads(done.stdout)["gpus"]
+        assert (gpu["uuid"], gpu["memory_total"]) == (wanted, instances[1]["memory_total"])
+    done = subprocess.run(
+        [sys.executable, "-m", "gpulse", "--gpu", "MIG-no-such"],
+        env=environment(scenario, tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, wanted in done.stderr) == (2, True), done.stderr

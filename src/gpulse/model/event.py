@@ -19,6 +19,7 @@ SEVERITY = {
     "out-of-memory": "warn",
     "throttled": "warn",
     "hot": "warn",
+    "pcie-degraded": "warn",
     "memory-nearly-full": "warn",
     "memory-growth": "warn",
     "idle-allocation": "warn",

@@ -17,6 +17,7 @@ SCREEN = (
         "throttle_reasons",
         "ecc_uncorrected",
     ),
+    *("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"),
 )
 # What is worth a curve over time.
 CURVES = (*ACTIVITY, "memory_used", "power_draw", "temperature", "clock_sm", *LINKS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import UnknownGpu, UnknownMetric
 from .catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from .visible import short_bus_id as short_bus_id
+from .visible import visible_parts
 from .visible import visible_positions as visible_positions
 
 TYPE_CHECKING = False
@@ -81,19 +82,39 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 def choose_gpus(gpus: Sequence[Gpu], words: Sequence[str], environ: Mapping[str, str]) -> list[int]:
     """Return the positions of the GPUs named by index, range (0-3), UUID prefix, bus id or `visible`, in the order named.
 
-    Raises UnknownGpu for a name that matches none. A GPU named twice is returned once.
+    Raises UnknownGpu for a name that matches none. A GPU named twice is returned once; a MIG instance counts as its GPU.
     """
-    chosen: list[int] = []
-    for word in words:
-        for position in _positions(gpus, word.strip(), environ):
-            if position not in chosen:
-                chosen.append(position)
-    return chosen
+    return list(dict.fromkeys(position for position, _ in choose_parts(gpus, words, environ)))
 
 
-def _positions(gpus: Sequence[Gpu], word: str, environ: Mapping[str, str]) -> list[int]:
-    if word.lower() == "visible":
-        return visible_positions(gpus, environ)
+def choose_parts(gpus: Sequence[Gpu], words: Sequence[str], environ: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Return what these names mean, as `choose_gpus` does: the position of a GPU and the UUID of one MIG instance of it, or ""."""
+    chosen: list[tuple[int, str]] = []
+    for word in map(str.strip, words):
+        if word.lower() == "visible":
+            chosen += visible_parts(gpus, environ)
+        elif word.lower().startswith("mig-"):
+            chosen.append(_instance(gpus, word))
+        else:
+            chosen += [(position, "") for position in _positions(gpus, word)]
+    return list(dict.fromkeys(chosen))
+
+
+def _instance(gpus: Sequence[Gpu], word: str) -> tuple[int, str]:
+    parts = [(at, str(part.uuid)) for at, gpu in enumerate(gpus) for part in gpu.instances if part.uuid]
+    found = [(at, uuid) for at, uuid in parts if uuid.lower().startswith(word.lower())]
+    exact = [one for one in found if one[1].lower() == word.lower()] or found
+    if len(exact) == 1:
+        return exact[0]
+    if exact:
+        raise UnknownGpu(f"{word!r} matches {len(exact)} MIG instances;", "give more of the UUID.")
+    have = ", ".join(uuid for _, uuid in parts) or "none"
+    raise UnknownGpu(
+        f"unknown MIG instance {word!r}{did_you_mean(word, [uuid for _, uuid in parts])}", f"this machine has {have}."
+    )
+
+
+def _positions(gpus: Sequence[Gpu], word: str) -> list[int]:
     first, dash, last = word.partition("-")
     if first.isdecimal() and (not dash or last.isdecimal()):
         low, high = int(first), int(last if dash else first)

@@ -39,6 +39,13 @@ def visible_positions(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[i
     return list(dict.fromkeys(holder[id(gpu)] for gpu in granted(gpus, environ)))
 
 
+def visible_parts(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Return what the variables name, in that order: the position of a GPU and the UUID of one MIG instance of it, or ""."""
+    holder = {id(gpu): (at, "") for at, gpu in enumerate(gpus)}
+    holder |= {id(part): (at, str(part.uuid or "")) for at, gpu in enumerate(gpus) for part in gpu.instances}
+    return list(dict.fromkeys(holder[id(gpu)] for gpu in granted(gpus, environ)))
+
+
 def order_is_certain(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> bool:
     """Return whether CUDA's order is certainly that of `visible`, by PCI bus.
 

@@ -6,7 +6,7 @@ from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..units import duration_text, size_text
 from .cells import throttle_words, value_text
 from .text import Untrusted, clean
-from .words import gpus_text
+from .words import gpus_text, link_text
 from .xid import xid_remedy, xid_text
 
 TYPE_CHECKING = False
@@ -195,6 +195,10 @@ def _dropped(event: Event) -> Parts:
     return (f"{_number(event):.0f} samples were lost while the disk was full",)
 
 
+def _degraded(event: Event) -> Parts:
+    return (f"{gpus_text(event.gpus)}: the link is below its maximum under load: {link_text(event.values)}",)
+
+
 _SENTENCES: dict[str, Callable[[Event], Parts]] = {
     "lost": _lost,
     "timeout": _of_gpu("is not responding"),
@@ -203,6 +207,7 @@ _SENTENCES: dict[str, Callable[[Event], Parts]] = {
     "out-of-memory": _out_of_memory,
     "throttled": _throttled,
     "hot": _hot,
+    "pcie-degraded": _degraded,
     "memory-nearly-full": _nearly_full,
     "memory-growth": _growing,
     "idle-allocation": _idle,
@@ -232,6 +237,7 @@ _CLEARED: dict[str, Callable[[Event], Parts]] = {
     "memory-errors": _of_gpu("has no new memory errors"),
     "throttled": _of_gpu("is no longer throttled"),
     "hot": _cooled,
+    "pcie-degraded": _of_gpu("PCIe link is at its maximum again"),
     "memory-nearly-full": _has_room,
     "memory-growth": _no_longer_growing,
     "idle-allocation": _no_longer_idle,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..analysis.links import below_maximum, in_use
 from ..model.catalog import Gpu
 from ..units import duration_text, size_text
 from .cells import MISSING, severity, throttle_text
@@ -9,7 +10,7 @@ from .text import clean, fit, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..model.catalog import Process
     from ..model.metric import Metric, Number
@@ -107,7 +108,7 @@ def silence(gpu: Gpu, now: float) -> tuple[str, str]:
 
 
 def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False, *, throttling: bool = True) -> list[tuple[str, str]]:
-    """Return what the numbers do not say, with styles: throttling (and the clock it leaves), errors, unattributed memory."""
+    """Return what the numbers do not say, with styles: throttling (and the clock it leaves), errors, a slow link, unattributed memory."""
     found: list[tuple[str, str]] = []
     if throttling and (why := throttle_text(gpu)):
         alarming = severity(Gpu.throttle_reasons, gpu) == "critical"
@@ -117,11 +118,27 @@ def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False, *, throttling: 
         found.append((f"{gpu.ecc_uncorrected:.0f} memory errors", "critical"))
     if gpu.xid_last is not None:
         found.append((f"XID {gpu.xid_last:.0f}", "critical"))
+    if in_use(gpu) and (link := below_maximum(gpu)):
+        found.append((link_text(link), "warn"))
     if gpu.memory_unattributed and gpu.memory_unattributed >= _UNATTRIBUTED:
         found.append((f"unattributed {size_text(gpu.memory_unattributed, decimal=decimal)}", "warn"))
     if gpu.memory_unified:
         found.append(("unified memory", "label"))
     return found
+
+
+def link_text(values: Mapping[str, object]) -> str:
+    """Return how far a PCIe link is below its maximum: PCIe x4 of x16, PCIe Gen 1 x4 of Gen 5 x16."""
+
+    def side(end: str) -> str:
+        words = [
+            f"{word}{values[key + end]:.0f}"
+            for word, key in (("Gen ", "pcie_gen"), ("x", "pcie_width"))
+            if key in values
+        ]
+        return " ".join(words)
+
+    return f"PCIe {side('')} of {side('_max')}"
 
 
 def owners(processes: Iterable[Process]) -> list[tuple[str, str, float, int]]:

@@ -1,9 +1,9 @@
 """Lanes: threads for driver calls, so that a call that hangs never blocks the caller.
 
-All jobs of a sample run one after another in one thread, which is kept and cheap. If the jobs are not done after `patience`
-seconds, the remaining ones continue in parallel, each in its own lane, for another `patience` seconds in all: however many
-jobs hang, a run takes at most twice `patience`. A job that is not done by then is abandoned, and its owner is not asked
-again until its lane returns.
+All jobs of a sample run one after another in one thread, which is kept and cheap. If a job takes longer than `patience`
+seconds, or all together take longer than a little more, the remaining ones continue in parallel, each in its own lane, with
+one deadline for all: however many jobs hang, a run takes at most 2.5 times `patience`. A job that is not done by then is
+abandoned, and its owner is not asked again until its lane returns.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     Job: TypeAlias = tuple[Hashable, Callable[[], Any]]
+
+
+_LONGEST = (
+    1.25  # patiences that all jobs together have, first in one lane and then side by side, while they make progress
+)
 
 
 class Batch:
@@ -116,9 +121,12 @@ class Lanes:
         if self._lane is None or self._lane.pid != os.getpid():
             self._lane = Lane()
         batch = self._lane.start(Batch(free))
-        if batch.wait(time.monotonic() + self.patience):
-            return batch.results
-        return self._spread(batch)
+        end = time.monotonic() + _LONGEST * self.patience
+        while not batch.wait(min(end, batch.since + self.patience)):
+            now = time.monotonic()
+            if now >= end or now >= batch.since + self.patience:
+                return self._spread(batch)
+        return batch.results
 
     def close(self) -> None:
         """End the main lane's thread."""
@@ -127,14 +135,14 @@ class Lanes:
             self._lane = None
 
     def _spread(self, batch: Batch) -> dict[Hashable, Any]:
-        """Run the jobs that have not started in parallel, and abandon what is not done after another `patience`."""
+        """Run the jobs that have not started in parallel, and abandon what is not done in time."""
         self.close()
         batches = [batch]
         for job in batch.cut():
             lane = Lane()
             batches.append(lane.start(Batch([job])))
             lane.end()
-        until = time.monotonic() + self.patience
+        until = time.monotonic() + _LONGEST * self.patience
         results: dict[Hashable, Any] = {}
         for each in batches:
             if not each.wait(min(until, each.since + self.patience)) and each.jobs:

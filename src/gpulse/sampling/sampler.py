@@ -6,7 +6,7 @@ import os
 
 from ..errors import DriverTimeout
 from ..model.catalog import HOST_METRICS, PROCESS_METRICS, Gpu, Host
-from ..model.select import choose_gpus
+from ..model.select import choose_parts
 from ..model.snapshot import Problem, Snapshot
 from .assemble import check, settle_rates
 from .clock import SystemClock
@@ -63,7 +63,7 @@ class Sampler:
         self._lanes = Lanes(patience)
         self._rates = Rates()
         self._tracks: dict[int, Track] = {}
-        self._chosen: list[int] | None = None
+        self._chosen: list[tuple[int, str]] | None = None  # positions, and UUIDs of MIG instances
         self._asleep = self.clock.asleep()
 
     def open(self) -> Sampler:
@@ -82,8 +82,8 @@ class Sampler:
         return self
 
     def choose(self, words: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
-        """Read only the GPUs with these names from now on; raise UnknownGpu if one matches none."""
-        self._chosen = choose_gpus(self.identities(), words, environ)
+        """Read only the GPUs and MIG instances with these names from now on; raise UnknownGpu if one matches none."""
+        self._chosen = choose_parts(self.identities(), words, environ)
 
     def identities(self) -> list[Gpu]:
         """Return the identities of all GPUs and their MIG instances, without reading values."""
@@ -149,17 +149,17 @@ class Sampler:
         problems = [*self.source.problems, *self._troubles(), *_raised(results.values())]
         known, facts = self._know(results.pop("machine", None), problems)
         results.pop("source", None)
-        gpus = []
+        gpus: dict[int, Gpu] = {}
         for position, device in self._devices():
             track, answer = self._track(position), results.get(position)
             if answer is None or isinstance(answer, Exception):
-                gpus.append(track.silent(device, now, "timeout" if answer is None else "failed"))
+                gpus[position] = track.silent(device, now, "timeout" if answer is None else "failed")
             else:
                 _add_processes(answer, results.get((position, "processes"), _NOT_LISTED), process_keys)
-                gpus.append(track.gpu(device, answer, now, known))
+                gpus[position] = track.gpu(device, answer, now, known)
         host = self._host(facts)
         self._rates.next_sample()
-        return Snapshot(now, tuple(gpus), host, self.source.driver, tuple(problems))
+        return Snapshot(now, self._parts(gpus), host, self.source.driver, tuple(problems))
 
     def stream(self, interval: float) -> Iterator[Snapshot]:
         """Yield a snapshot every `interval` seconds at a steady rate: a late sample does not delay the following ones."""
@@ -200,7 +200,9 @@ class Sampler:
 
     def _devices(self) -> list[tuple[int, Device]]:
         devices = list(enumerate(self.source.devices))
-        return devices if self._chosen is None else [devices[at] for at in self._chosen if at < len(devices)]
+        if self._chosen is None:
+            return devices
+        return [devices[at] for at in dict.fromkeys(at for at, _ in self._chosen) if at < len(devices)]
 
     def _track(self, position: int) -> Track:
         if position not in self._tracks:
@@ -224,8 +226,14 @@ class Sampler:
     def _only_chosen(self, snapshot: Snapshot) -> Snapshot:
         if self._chosen is None:
             return snapshot
-        gpus = tuple(snapshot.gpus[at] for at in self._chosen if at < len(snapshot.gpus))
+        gpus = self._parts(dict(enumerate(snapshot.gpus)))
         return Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+
+    def _parts(self, gpus: dict[int, Gpu]) -> tuple[Gpu, ...]:
+        """Return the chosen GPUs, in the order chosen, and for a chosen MIG instance the instance instead of its GPU."""
+        if self._chosen is None:
+            return tuple(gpus.values())
+        return tuple(_part(gpus[at], uuid) if uuid else gpus[at] for at, uuid in self._chosen if at in gpus)
 
     def _notice_suspend(self) -> None:
         asleep = self.clock.asleep()
@@ -329,6 +337,15 @@ def _add_processes(sample: DeviceSample, listing: Any, process_keys: frozenset[s
         sample.gaps["processes"] = "timeout"
     else:
         listing.add_to(sample)
+
+
+def _part(gpu: Gpu, uuid: str) -> Gpu:
+    """Return a MIG instance of a GPU; if the GPU does not respond, only the UUID of the instance and the GPU's state."""
+    for instance in gpu.instances:
+        if instance.uuid == uuid:
+            return instance
+    gaps = {key: gap for key, gap in gpu.gaps.items() if key != "uuid"}
+    return Gpu({"uuid": uuid, "vendor": "nvidia"}, gaps, state=gpu.state, since=gpu.since)
 
 
 def _listed(answer: Any) -> list[Any]:

@@ -8,13 +8,14 @@ import re
 import sys
 
 from .._version import __version__
+from ..analysis.links import below_maximum, in_use
 from ..errors import GpulseError
 from ..model.check import Check
 from ..model.select import EVERYTHING
 from ..present.line import Line
 from ..present.text import clean
 from ..present.theme import Theme
-from ..present.words import label, ranges
+from ..present.words import label, link_text, ranges
 from ..sampling.sampler import Sampler
 
 TYPE_CHECKING = False
@@ -169,6 +170,15 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
         yield Check(
             "note" if gap == "unsupported" else "warn", about, f"{gap}: {', '.join(keys)}.", _REMEDIES.get(gap, "")
         )
+    if low := below_maximum(gpu):
+        busy = in_use(gpu)
+        if busy or "pcie_width" in low:
+            yield Check(
+                "warn" if busy else "note",
+                about,
+                f"{link_text(low)}{' under load' if busy else ''}.",
+                "Reseat the card, and check the slot, its risers and the BIOS settings for the slot.",
+            )
     if gpu.persistence_mode is False:
         yield Check(
             "note",

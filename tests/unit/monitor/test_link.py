@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,7 +31,7 @@ class _Dying(Link):
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr(link.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     return []
 
 
@@ -41,8 +42,8 @@ def test_agents_that_die_at_once_are_given_up(said: list[str]) -> None:
 
 def test_restarts_are_forgotten_after_healthy_minutes(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1_000_000, 1000))
-    monkeypatch.setattr(link.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     connected = _Dying(None, said.append)  # type: ignore[arg-type]
-    messages = iter(connected)
+    messages: Iterator[Any] = iter(connected)
     assert [next(messages) for _ in range(20)] == ["sample"] * 20
     assert (connected.restarts, said) == (19, [])

@@ -41,6 +41,16 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("hot", {"value": 91.0, "values": {"above": 89.0}}, "GPU 3 is at 91 °C (limit 89 °C)"),
     ("hot", {"value": 101.0, "values": {"above": 100.0}, "note": "memory"}, "GPU 3 memory is at 101 °C (limit 100 °C)"),
+    (
+        "pcie-degraded",
+        {"values": {"pcie_width": 4.0, "pcie_width_max": 16.0}},
+        "GPU 3: the link is below its maximum under load: PCIe x4 of x16",
+    ),
+    (
+        "pcie-degraded",
+        {"values": {"pcie_gen": 1.0, "pcie_gen_max": 5.0, "pcie_width": 4.0, "pcie_width_max": 16.0}},
+        "GPU 3: the link is below its maximum under load: PCIe Gen 1 x4 of Gen 5 x16",
+    ),
     ("memory-nearly-full", {"value": 96.4}, "GPU 3 memory is 96 % full"),
     (
         "memory-nearly-full",
@@ -110,6 +120,7 @@ CLEARED: list[tuple[str, dict[str, Any], str]] = [
     ("memory-errors", {}, "GPU 3 has no new memory errors"),
     ("throttled", {}, "GPU 3 is no longer throttled"),
     ("hot", {"value": 80.0}, "GPU 3 has cooled down to 80 °C"),
+    ("pcie-degraded", {}, "GPU 3 PCIe link is at its maximum again"),
     ("memory-nearly-full", {"value": 80.0}, "GPU 3 memory is down to 80 %"),
     ("memory-growth", {"process": ADA}, "ada's python (pid 42) on GPU 3 no longer grows"),
     ("idle-allocation", {"process": ADA}, "ada's python (pid 42) on GPU 3 is no longer idle"),

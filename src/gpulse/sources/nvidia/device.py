@@ -14,7 +14,7 @@ from .nvlink import NVLINK_TOTALS, PLACE
 from .nvml import FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, SUCCESS, UNINITIALIZED, error_name, gap_of
 from .processes import SHARES, ProcessLists
 from .readers import READERS
-from .unified import fill_from_kernel, is_integrated, is_jetson, share_memory
+from .unified import drop_placeholder_link, fill_from_kernel, is_integrated, is_jetson, share_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,6 +139,8 @@ class NvidiaDevice(Device):
                 listing.add_to(sample)
             if self._integrated and keys & mig.KEYS and not self._instances:
                 share_memory(sample, None if code else listing.processes, self._root)
+        if self._integrated:
+            drop_placeholder_link(sample)
         if self._jetson:
             fill_from_kernel(sample, self._root)
         sample.values.setdefault("memory_unified", False)

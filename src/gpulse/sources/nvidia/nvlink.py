@@ -130,16 +130,16 @@ def _bind_affinity(nvml: Nvml, handle: Any) -> Bound:
     cpus, nodes = (c_ulong * (_MOST_CPUS // width))(), (c_ulong * 16)()
 
     def read(facts: Facts) -> int:
-        code = nvml.call("nvmlDeviceGetCpuAffinity", handle, len(cpus), cpus)
+        codes = [code := nvml.call("nvmlDeviceGetCpuAffinity", handle, len(cpus), cpus)]
         folder = _folder(_bus_id(nvml, handle))
         near = _ranges(_bits(cpus)) if code == SUCCESS else read_text(f"{folder}/local_cpulist") or ""
         settle(facts, "cpu_affinity", SUCCESS if near else code, near or None)
-        code = nvml.call("nvmlDeviceGetMemoryAffinity", handle, len(nodes), nodes, 0)
+        codes.append(code := nvml.call("nvmlDeviceGetMemoryAffinity", handle, len(nodes), nodes, 0))
         node = next(_bits(nodes), None) if code == SUCCESS else _number(read_text(f"{folder}/numa_node"))
         settle(facts, "numa_affinity", SUCCESS if node is not None else code, node)
         code, own = nvml.number("nvmlDeviceGetNumaNodeId", handle)
         settle(facts, "own_numa_node", code, own)
-        return SUCCESS
+        return min(*codes, code)  # what comes from sysfs does not show that the driver answers
 
     return read
 
@@ -148,7 +148,7 @@ def _bind_topology(nvml: Nvml, handle: Any) -> Bound:
     def read(facts: Facts) -> int:
         if any(power_states(_root()).values()):  # looking at a GPU that sleeps would wake it
             facts.gaps.update({"topology": "asleep", "p2p": "asleep"})
-            return SUCCESS
+            return NOT_SUPPORTED
         ways, peers = [], []
         for index, other in _others(nvml, handle):
             ways.append(f"GPU{index}:{_way(nvml, handle, other)}")
@@ -157,7 +157,7 @@ def _bind_topology(nvml: Nvml, handle: Any) -> Bound:
         ways += [f"{name}:{_way_by_path(folder, nic)}" for name, nic in _network_devices()]
         settle(facts, "topology", SUCCESS, tuple(ways))
         settle(facts, "p2p", SUCCESS, tuple(peers))
-        return SUCCESS
+        return nvml.number("nvmlDeviceGetIndex", handle)[0]
 
     return read
 

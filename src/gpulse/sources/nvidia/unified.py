@@ -40,6 +40,14 @@ def is_jetson(name: str) -> bool:
     return any(word in name.lower() for word in _JETSON)
 
 
+def drop_placeholder_link(sample: DeviceSample) -> None:
+    """Drop the PCIe link of a GPU that is on the chip of its CPU: GB10 reports Gen 1 x1, which is not a real link."""
+    if (sample.values.get("pcie_gen"), sample.values.get("pcie_width")) == (1, 1):
+        for key in ("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"):
+            if sample.values.pop(key, None) is not None:
+                sample.gaps[key] = "unsupported"
+
+
 def share_memory(sample: DeviceSample, processes: dict[int, Facts] | None, root: str = "") -> None:
     """Use the host's memory for a GPU without its own: total is MemTotal, used is the sum over its processes if known."""
     if sample.values.get("memory_total"):

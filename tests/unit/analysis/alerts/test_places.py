@@ -16,8 +16,8 @@ def test_a_gpu_whose_uuid_was_missing_at_first_is_not_said_to_be_gone() -> None:
     book, detector = RuleBook(rules_from({})), EventDetector()
     turned, events = [], []
     for second in range(60):
-        values = {"index": 0} if second < 5 else {"index": 0, "uuid": "GPU-a"}
-        snapshot = _snapshot(1e9 + second, Gpu(values))
+        gpu = Gpu({"index": 0} if second < 5 else {"index": 0, "uuid": "GPU-a"})
+        snapshot = _snapshot(1e9 + second, gpu)
         turned += book.observe(snapshot)
         events += detector.observe(snapshot)
     assert not turned
