@@ -56,6 +56,7 @@ def surroundings(prefix: Path, folder: Path, **more: str) -> dict[str, str]:
     packages = next(prefix.glob("lib/python*/site-packages"))
     return kept | {
         "HOME": str(folder),
+        "GPULSE_HISTORY": str(folder / "history.db"),
         "JUPYTER_PATH": str(prefix / "share/jupyter"),
         "JUPYTER_CONFIG_DIR": str(prefix / "etc/jupyter"),
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),

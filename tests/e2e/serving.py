@@ -29,7 +29,12 @@ def plain_environment(folder: Path, **more: str) -> dict[str, str]:
     }
     return (
         own
-        | {"PYTHONPATH": f"{ROOT / 'src'}", "GPULSE_CONFIG": str(folder / "config.toml"), "HOME": str(folder)}
+        | {
+            "PYTHONPATH": f"{ROOT / 'src'}",
+            "GPULSE_CONFIG": str(folder / "config.toml"),
+            "HOME": str(folder),
+            "GPULSE_HISTORY": str(folder / "history.db"),
+        }
         | more
     )
 

@@ -15,7 +15,6 @@ import pytest
 from gpulse.model.snapshot import Snapshot
 from gpulse.sinks.base import Mark, Sample
 from gpulse.sinks.jsonl import JsonlSink
-from gpulse.store.history.place import user_path
 from tests.e2e.browser import Browser, chromium
 from tests.unit.store.history.ticks import write as write_history
 from tests.unit.surfaces.report.runs import HOSTILE, START, gpu, process, sample, samples, write
@@ -104,9 +103,9 @@ def test_what_cannot_be(words: tuple[str, ...], says: str, code: int) -> None:
 
 def test_the_history_of_this_machine(tmp_path: Path) -> None:
     now = time.time()
-    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    environ = {"GPULSE_HISTORY": str(tmp_path / "history.db")}
     snapshots = (Snapshot(now - 120 + at, (gpu(power_draw=250.0),)) for at in range(120))
-    write_history(user_path(environ), snapshots)
+    write_history(environ["GPULSE_HISTORY"], snapshots)
     plain = json.loads(gpulse("--since", "1m", "--format", "json", environ=environ).stdout)
     assert plain["name"] == "the last 1m"
     assert 40 <= plain["summary"]["seconds"] <= 60

@@ -14,7 +14,6 @@ import pytest
 
 import gpulse as library
 from gpulse.model.snapshot import Snapshot
-from gpulse.store.history.place import user_path
 from tests.e2e.test_terminal import Terminal
 from tests.unit.analysis.diagnosis.machines import samples
 from tests.unit.recordings import text_of, write
@@ -118,9 +117,9 @@ def test_an_interrupt_judges_what_was_seen() -> None:
 
 def history(tmp_path: Path, taken: list[Snapshot]) -> dict[str, str]:
     """Write samples into a history as if they had ended just now, and return the environment that finds it."""
-    environ = {"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    environ = {"GPULSE_HISTORY": str(tmp_path / "history.db"), "HOME": str(tmp_path)}
     shift = time.time() - 5 - taken[-1].time
-    write_history(user_path(environ), [Snapshot(one.time + shift, one.gpus, one.host) for one in taken])
+    write_history(environ["GPULSE_HISTORY"], [Snapshot(one.time + shift, one.gpus, one.host) for one in taken])
     return environ
 
 

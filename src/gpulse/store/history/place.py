@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SYSTEM = "/var/lib/gpulse"
+VARIABLE = "GPULSE_HISTORY"  # names the file in place of both
 _FILE = "history.db"
 _MOUNTS = "/proc/self/mountinfo"
 # Readers and writer share memory through a mapped file beside the database, which these do not offer.
@@ -22,7 +23,9 @@ _NETWORK = {
 
 
 def default_path(environ: Mapping[str, str] = os.environ, system: str = SYSTEM, mounts: str = _MOUNTS) -> str:
-    """Return where a writer keeps the history: the machine's place when it may be written, else the user's own."""
+    """Return where a writer keeps the history: $GPULSE_HISTORY, else the machine's place if it may be written, else the user's own."""
+    if own := environ.get(VARIABLE):
+        return own
     if os.access(system, os.W_OK | os.X_OK) or (os.geteuid() == 0 and not os.path.exists(system)):
         return os.path.join(system, _FILE)
     return user_path(environ, mounts)
@@ -42,7 +45,9 @@ def user_path(environ: Mapping[str, str] = os.environ, mounts: str = _MOUNTS) ->
 
 
 def existing_path(environ: Mapping[str, str] = os.environ, system: str = SYSTEM, mounts: str = _MOUNTS) -> str | None:
-    """Return the history to read: the machine's if this user may read it, else the user's own; None if there is neither."""
+    """Return the history to read: $GPULSE_HISTORY, else the machine's if this user may read it, else the user's own; None if there is none."""
+    if own := environ.get(VARIABLE):
+        return own if os.access(own, os.R_OK) else None
     for path in (os.path.join(system, _FILE), user_path(environ, mounts)):
         if os.access(path, os.R_OK):
             return path
