@@ -45,7 +45,7 @@ def user_path(environ: Mapping[str, str] = os.environ, mounts: str = _MOUNTS) ->
 
 
 def existing_path(environ: Mapping[str, str] = os.environ, system: str = SYSTEM, mounts: str = _MOUNTS) -> str | None:
-    """Return the history to read: $GPULSE_HISTORY, else the machine's if this user may read it, else the user's own; None if there is none."""
+    """Return the history to read: $GPULSE_HISTORY, the machine's if this user may read it, or the user's own; None if there is none."""
     if own := environ.get(VARIABLE):
         return own if os.access(own, os.R_OK) else None
     for path in (os.path.join(system, _FILE), user_path(environ, mounts)):
