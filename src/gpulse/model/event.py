@@ -20,6 +20,7 @@ SEVERITY = {
     "throttled": "warn",
     "hot": "warn",
     "pcie-degraded": "warn",
+    "link-errors": "warn",
     "memory-nearly-full": "warn",
     "memory-growth": "warn",
     "idle-allocation": "warn",

@@ -170,6 +170,12 @@ def _threshold(event: Event, cleared: bool = False) -> Parts:
     return now if cleared else (*now, f", {side} {value_text(metric, _number(event, side))}")
 
 
+def _link_errors(event: Event) -> Parts:
+    metric = GPU_METRICS.get(str(event.values.get("metric", "")))
+    title = "link errors" if metric is None else metric.title
+    return (f"{gpus_text(event.gpus)}: {_number(event):.0f} new {title}; check slot, riser and bridge",)
+
+
 def _gap(event: Event) -> Parts:
     lasted = 0.0 if event.until is None else event.until - event.time
     return (f"no samples for {duration_text(max(1.0, lasted))}",)
@@ -208,6 +214,7 @@ _SENTENCES: dict[str, Callable[[Event], Parts]] = {
     "throttled": _throttled,
     "hot": _hot,
     "pcie-degraded": _degraded,
+    "link-errors": _link_errors,
     "memory-nearly-full": _nearly_full,
     "memory-growth": _growing,
     "idle-allocation": _idle,
@@ -238,6 +245,7 @@ _CLEARED: dict[str, Callable[[Event], Parts]] = {
     "throttled": _of_gpu("is no longer throttled"),
     "hot": _cooled,
     "pcie-degraded": _of_gpu("PCIe link is at its maximum again"),
+    "link-errors": _of_gpu("has no new link errors"),
     "memory-nearly-full": _has_room,
     "memory-growth": _no_longer_growing,
     "idle-allocation": _no_longer_idle,

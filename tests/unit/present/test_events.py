@@ -82,6 +82,11 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {"value": 4.0, "values": {"metric": "utilization", "below": 5.0}},
         "GPU 3: Utilization is 4 %, below 5 %",
     ),
+    (
+        "link-errors",
+        {"value": 4.0, "values": {"metric": "nvlink_crc_errors"}},
+        "GPU 3: 4 new NVLink CRC errors; check slot, riser and bridge",
+    ),
     ("removed", {}, "GPU 3 disappeared"),
     ("added", {}, "GPU 3 appeared"),
     ("back", {}, "GPU 3 is responding again"),
@@ -125,6 +130,7 @@ CLEARED: list[tuple[str, dict[str, Any], str]] = [
     ("memory-growth", {"process": ADA}, "ada's python (pid 42) on GPU 3 no longer grows"),
     ("idle-allocation", {"process": ADA}, "ada's python (pid 42) on GPU 3 is no longer idle"),
     ("threshold", {"value": 80.0, "values": {"metric": "temperature", "above": 85.0}}, "GPU 3: Temperature is 80 °C"),
+    ("link-errors", {}, "GPU 3 has no new link errors"),
 ]
 
 

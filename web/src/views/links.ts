@@ -1,7 +1,7 @@
 // Links: PCIe and NVLink throughput over time, and how each link runs now.
 
-import type { Gpu } from "../contract.ts";
-import { h } from "../elements.ts";
+import type { Gpu, Reading } from "../contract.ts";
+import { h, setShown } from "../elements.ts";
 import { MISSING, numberOf, numberText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
 import { Panel } from "../panel.ts";
@@ -20,10 +20,17 @@ export function links(page: Page): View {
     "Throughput",
   );
   const table = linkTable(page, keys, true);
+  const ports = portTable(page);
+  const network = h("section", { class: "view" }, h("h2", {}, "Network ports"), ports.element);
   return {
-    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "PCIe and NVLink")), panel.element, table.element),
+    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "PCIe and NVLink")), panel.element, table.element, network),
     wanted: () => ({ metrics: keys, gpus: "all" }),
-    update: () => table.set(page.chosen(), page.address.sort || "index"),
+    update: () => {
+      table.set(page.chosen(), page.address.sort || "index");
+      const found = portsOf(page.machine.host);
+      setShown(network, found.length > 0);
+      ports.set(found, "name");
+    },
     draw: () => panel.draw(),
     destroy: () => panel.destroy(),
   };
@@ -60,6 +67,50 @@ export function linkTable(page: Page, keys: string[], pcie: boolean): SortedTabl
     (sort) => page.go({ sort }),
     "No GPUs selected.",
   );
+}
+
+/** An InfiniBand, RoCE or Ethernet port of the machine. */
+interface Port {
+  name: string;
+  state: string;
+  speed?: number;
+  rx?: number;
+  tx?: number;
+  errors?: number;
+}
+
+function portsOf(host: Reading): Port[] {
+  const list = (key: string) => (Array.isArray(host[key]) ? (host[key] as unknown[]) : []);
+  const number = (key: string, at: number) => (typeof list(key)[at] === "number" ? { value: list(key)[at] as number } : undefined);
+  return list("port_names").map((name, at) => {
+    const port: Port = { name: String(name), state: String(list("port_states")[at] ?? "") };
+    const [speed, rx, tx, errors] = ["port_speeds", "port_rx", "port_tx", "port_errors"].map((key) => number(key, at));
+    if (speed) port.speed = speed.value;
+    if (rx) port.rx = rx.value;
+    if (tx) port.tx = tx.value;
+    if (errors) port.errors = errors.value;
+    return port;
+  });
+}
+
+function portTable(page: Page): SortedTable<Port> {
+  const column = (key: "speed" | "rx" | "tx" | "errors", metric: string): ColumnSpec<Port> => ({
+    key,
+    title: page.metrics.of(`host.${metric}`).title,
+    help: page.metrics.of(`host.${metric}`).help,
+    number: true,
+    text: (port) => (port[key] === undefined ? MISSING : numberText(page.metrics.of(`host.${metric}`), port[key])),
+    rank: (port) => port[key],
+  });
+  const columns: ColumnSpec<Port>[] = [
+    { key: "name", title: "Port", text: (port) => port.name },
+    { key: "state", title: "State", text: (port) => port.state, level: (port) => (port.state === "active" ? "" : "label") },
+    column("speed", "port_speeds"),
+    column("rx", "port_rx"),
+    column("tx", "port_tx"),
+    column("errors", "port_errors"),
+  ];
+  return new SortedTable("Network ports of the machine", columns, "name", () => {}, "No ports.");
 }
 
 function linkText(gpu: Gpu): string {

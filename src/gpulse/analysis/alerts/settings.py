@@ -9,7 +9,7 @@ from ...model.select import did_you_mean, metric_named
 from ...units import BYTES, BYTES_PER_SECOND
 from .diagnosed import Diagnosed
 from .faults import Ecc, Hot, Lost, Throttled, Xid
-from .links import PcieDegraded
+from .links import LinkErrors, PcieDegraded
 from .memory import Leak, MemoryNearlyFull
 from .rule import duration, number, size
 from .threshold import Threshold
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .rule import Rule
 
 _CLASSES: tuple[type[Rule], ...] = (
-    Lost, Xid, Ecc, Throttled, Hot, PcieDegraded, MemoryNearlyFull, Leak, IdleAllocation, JobFinished, GpuFree, Diagnosed,
+    Lost, Xid, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, MemoryNearlyFull, Leak, IdleAllocation, JobFinished, GpuFree, Diagnosed,
 )  # fmt: skip
 BUILT_IN: dict[str, type[Rule]] = {rule.name: rule for rule in _CLASSES}
 ON_REQUEST = frozenset({Diagnosed.name})  # only with a table of their own or in `enable`

@@ -9,7 +9,7 @@ import pytest
 from gpulse.model.catalog import Gpu
 from gpulse.present.alerts import alert_text
 from gpulse.present.words import remarks
-from tests.unit.analysis.alerts.machines import book, gpu, turns, watch
+from tests.unit.analysis.alerts.machines import START, book, gpu, turns, watch
 
 FULL = {"pcie_gen": 5, "pcie_gen_max": 5, "pcie_width": 16, "pcie_width_max": 16}
 
@@ -46,3 +46,17 @@ def test_a_pause_does_not_clear() -> None:
 )
 def test_a_glance_says_it(changes: dict[str, float], words: list[str]) -> None:
     assert [text for text, _ in remarks(link(**changes))] == words
+
+
+def test_link_errors_that_grow_fire_once_by_kind_and_clear_after_a_while() -> None:
+    def errors(at: float) -> Gpu:
+        return link(pcie_replays=7 if at < 10 else 9, nvlink_crc_errors=0 if at < 20 else 5)
+
+    found = watch(book("link_errors"), errors, 900)
+    assert [(one.what, one.state, one.time - START) for one in found] == [
+        ("pcie_replays", "fire", 10.0),
+        ("nvlink_crc_errors", "fire", 20.0),
+        ("pcie_replays", "clear", 611.0),
+        ("nvlink_crc_errors", "clear", 621.0),
+    ]
+    assert alert_text(found[0]) == "GPU 1: 2 new PCIe replays; check slot, riser and bridge"

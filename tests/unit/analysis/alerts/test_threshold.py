@@ -100,7 +100,7 @@ class TestSettings:
         names = [rule.name for rule in rules_from({})]
         assert names == [name for name in BUILT_IN if name != "diagnosis"]
         assert set(names) == {
-            *("lost", "xid", "ecc", "throttled", "hot", "pcie_degraded", "memory", "leak"),
+            *("lost", "xid", "ecc", "throttled", "hot", "pcie_degraded", "link_errors", "memory", "leak"),
             *("idle_allocation", "job_finished", "gpu_free"),
         }
 
