@@ -9,7 +9,8 @@ import threading
 import time
 from contextvars import ContextVar
 
-from ..analysis.energy import TELLING, EnergyCounter
+from ..analysis.energy import TELLING
+from ..model.growth import Growth
 from ..sinks.base import Mark
 from .memory_trail import MemoryTrail
 
@@ -137,7 +138,7 @@ class Ledger:
         self._phases: dict[str, Phase] = {}
         self._marks: list[Mark] = []
         self._told = 0
-        self._counters: dict[str, EnergyCounter] = {}
+        self._counters: dict[str, Growth] = {}
         self._diagnosis: RunningDiagnosis | None = None
         self._judging = threading.Lock()  # judging takes milliseconds, for which no phase of the program waits
         self.charge: Callable[[float], None] | None = None
@@ -316,7 +317,7 @@ class Ledger:
         for gpu in snap.snapshot.gpus:
             if gpu.uuid is None:
                 continue
-            counter = self._counters.setdefault(gpu.uuid, EnergyCounter())
+            counter = self._counters.setdefault(gpu.uuid, Growth())
             growth = counter.grown(gpu.energy, snap.at)
             if counter.at is not None:
                 points[gpu.uuid] = counter.at

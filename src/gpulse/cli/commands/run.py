@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _RECORDED = (
     *("name", "user", "command", "type", "container", "pod", "job"),
-    *("memory_used", "sm_utilization", "cpu_percent"),
+    *("memory_used", "sm_utilization", "sm_time", "cpu_percent"),
 )
 _JUDGED = (
     "name",

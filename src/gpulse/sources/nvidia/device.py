@@ -12,8 +12,9 @@ from .identity import IDENTITY_KEYS, identify
 from .links import Links, has_nvlink
 from .nvlink import NVLINK_TOTALS, PLACE
 from .nvml import FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, SUCCESS, UNINITIALIZED, error_name, gap_of
-from .processes import SHARES, ProcessLists
+from .processes import ProcessLists
 from .readers import READERS
+from .shares import SHARE_KEYS, ProcessShares
 from .unified import drop_placeholder_link, fill_from_kernel, is_integrated, is_jetson, share_memory
 
 TYPE_CHECKING = False
@@ -204,8 +205,8 @@ class NvidiaDevice(Device):
         code, processes, placed = self._lists.read()
         if code:
             listing.gap = gap_of(code)
-        if processes and process_keys & SHARES.keys():
-            self._lists.read_shares(processes, process_keys)
+        if processes and process_keys & SHARE_KEYS:
+            self._shares.read(processes, process_keys)
         keys = [instance.key for instance in self._instances]
         listing.processes = {pid: facts for pid, facts in processes.items() if placed.get(pid) not in keys}
         for key in keys:
@@ -253,6 +254,10 @@ class NvidiaDevice(Device):
     @once
     def _lists(self) -> ProcessLists:
         return ProcessLists(self._nvml, self.handle)
+
+    @once
+    def _shares(self) -> ProcessShares:
+        return ProcessShares(self._nvml, self.handle)
 
     @property
     def _instances(self) -> list[mig.MigInstance]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...model.cadence import Cadence
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.metric import Number
 from ...units import BYTES_PER_SECOND
@@ -20,9 +21,6 @@ GPU_RATES = tuple(
 )
 HOST_RATES = tuple(
     metric for metric in HOST_METRICS.values() if metric.unit is BYTES_PER_SECOND and isinstance(metric, Number)
-)
-_LONGEST = (
-    60.0  # with more seconds between samples, the machine slept or its clock was set, and the interval is unknown
 )
 _NOT_MISSING = "xid_last"  # a GPU without errors has no XID
 
@@ -52,15 +50,12 @@ class Counters:
         self.gaps: dict[tuple[str, str], int] = {}
         self.throttlings: dict[str, dict[str, int]] = {}  # how often each reason began
         self._reasons: dict[str, frozenset[str]] = {}
-        self._time: float | None = None
-        self._before = 0.0
+        self._cadence = Cadence(first=60.0)
         self._last_xid: dict[str, float] = {}
 
     def add(self, snapshot: Snapshot) -> None:
         """Add the next sample."""
-        elapsed = snapshot.time - self._time if self._time is not None else 0.0
-        seconds = elapsed if 0.0 < elapsed <= max(_LONGEST, 2 * self._before) else 0.0
-        self._time, self._before = snapshot.time, elapsed
+        seconds, _ = self._cadence.next(snapshot.time)
         self.samples += 1
         for name, gpu, _ in owners(snapshot):
             self._add_bytes(name, gpu, seconds)

@@ -52,6 +52,7 @@ def to_plain(answer: HistoryAnswer, tariff: Tariff | None = None) -> dict[str, A
             {
                 answer.asked.by: use.owner,
                 "gpu_hours": use.gpu_hours,
+                "instance_hours": use.instance_hours,
                 "busy_hours": use.busy_hours,
                 "memory_gib_hours": use.memory_hours,
                 "memory_most": use.memory_most,

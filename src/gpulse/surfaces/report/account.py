@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...analysis.cadence import Cadence
 from ...analysis.diagnosis.running import RunningDiagnosis
 from ...analysis.diagnosis.waiting import with_wait
 from ...analysis.energy import Meter
 from ...analysis.events import EventDetector
 from ...analysis.tally import Tally
 from ...errors import RecordingError
+from ...model.cadence import Cadence
 from ...model.event import Event
 from ...model.presets import CURVES, HOST_CURVES
 from .plausibility import believed
@@ -74,8 +74,10 @@ class _Account:
     def add(self, moment: RecordedSample) -> None:
         moment.snapshot = snapshot = believed(moment.snapshot)
         seconds, late = self._cadence.next(snapshot.time)
+        unseen = 0.0
         if late and self.last is not None:
-            self.missing += snapshot.time - self.last.time - seconds
+            unseen = snapshot.time - self.last.time - seconds
+            self.missing += unseen
             self._note([Event(self.last.time, "gap", until=snapshot.time)])
         gpus = [(self._label(at, gpu), gpu) for at, gpu in enumerate(snapshot.gpus)]
         self._draw(moment, gpus, late)
@@ -87,7 +89,7 @@ class _Account:
         for tally in self._tallies(moment.phase):
             tally.add(snapshot, moment.program, max(seconds, 1e-6))
         self._count(moment, seconds)
-        self._charge(snapshot, seconds, moment.phase)
+        self._charge(snapshot, seconds, moment.phase, unseen > 0)
         self.marks += moment.marks[: _MOST_MARKS - len(self.marks)]
         for problem in snapshot.problems[:20]:
             if len(self.problems) < 20:
@@ -189,11 +191,11 @@ class _Account:
         if moment.phase:
             self._phases[moment.phase].seconds += seconds
 
-    def _charge(self, snapshot: Snapshot, seconds: float, phase: str) -> None:
+    def _charge(self, snapshot: Snapshot, seconds: float, phase: str, unseen: bool) -> None:
         for at, gpu in enumerate(snapshot.gpus):
             uuid = gpu.uuid or f"at {at}"
             if uuid not in self._meters:
                 self._meters[uuid] = Meter()
-            for name, joules in self._meters[uuid].add(gpu, seconds, phase):
+            for name, joules in self._meters[uuid].add(gpu, seconds, phase, unseen):
                 for tally in self._tallies(name):
                     tally.add_energy(uuid, joules)

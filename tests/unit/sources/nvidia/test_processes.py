@@ -136,15 +136,13 @@ def shares(lab: Lab, **process: Any) -> Any:
     return row
 
 
-def test_no_sample_of_a_process_is_a_gap_and_not_0(lab: Lab) -> None:
-    row = shares(lab)
-    assert [row[key] for key in SHARES] == [None] * 4
-    assert {row["gaps"][key] for key in SHARES} == {"pending"}
+def test_a_listed_process_without_a_sample_ran_nothing(lab: Lab) -> None:
+    assert [shares(lab)[key] for key in SHARES] == [0] * 4
 
 
-def test_a_stale_sample_is_not_shown(lab: Lab) -> None:
-    assert shares(lab, sm=90, age="12s")["sm_utilization"] is None
-    assert shares(lab, sm=90, age="2s")["sm_utilization"] == 90
+def test_a_sample_from_before_the_window_is_not_shown(lab: Lab) -> None:
+    assert shares(lab, sm=90, age="3s")["sm_utilization"] == 0
+    assert shares(lab, sm=90, age="1s")["sm_utilization"] == 90
 
 
 def test_a_share_above_100_is_dropped_alone(lab: Lab) -> None:
