@@ -12,6 +12,13 @@ class Growth:
         self.at = at
         self.value = value
 
+    def since(self, value: float | None, at: float) -> tuple[float, float] | None:
+        """Return the growth like `grown`, but for a value that has just been read: no growth is 0."""
+        if value is not None and self.at is not None and value == self.value and at > self.at:
+            since, self.at = self.at, at
+            return 0.0, since
+        return self.grown(value, at)
+
     def grown(self, value: float | None, at: float) -> tuple[float, float] | None:
         """Return the growth since the last reading and the time of that one; None if there is no new growth.
 

@@ -118,7 +118,7 @@ def _tell(
     from ...sources.secrets import mask
     from ...supervision.run_summary import ending, headline
 
-    summary = watch.stop()
+    summary = watch.stop(child.cpu, child.seconds)
     if recording is not None:
         recording.close()
     lines = [headline(mask(arguments.command), status, child.seconds)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...analysis.cpu import CpuMeter
 from ...analysis.diagnosis.running import RunningDiagnosis
 from ...analysis.diagnosis.waiting import with_wait
 from ...analysis.energy import Meter
@@ -67,6 +68,7 @@ class _Account:
         self._phases: dict[str, _Phase] = {}
         self._phase = ""
         self._meters: dict[str, Meter] = {}
+        self._cpu = CpuMeter()
         self._labels: dict[str, str] = {}
         self._step: float | None = None
         self._tags: set[str] = set()
@@ -88,6 +90,9 @@ class _Account:
         self._enter(moment, late)
         for tally in self._tallies(moment.phase):
             tally.add(snapshot, moment.program, max(seconds, 1e-6))
+        for key, used, since in self._cpu.add(moment.program, snapshot.time):
+            for tally in self._tallies(moment.phase):
+                tally.add_cpu(key, used, snapshot.time - since)
         self._count(moment, seconds)
         self._charge(snapshot, seconds, moment.phase, unseen > 0)
         self.marks += moment.marks[: _MOST_MARKS - len(self.marks)]
