@@ -29,15 +29,18 @@ class Meter:
     def add(self, gpu: Gpu, seconds: float, phase: str, unseen: bool = False) -> Iterator[tuple[str, float]]:
         """Yield phases with the joules that are now known to belong to them.
 
-        `unseen`: a hole precedes the sample. The counter grew in it, too, so the watched time before it is charged from power.
+        `unseen`: a hole precedes the sample. The counter grew in it, too, so the watched time since its last reading is charged
+        from power.
         """
+        if gpu.power_draw is not None:
+            for sums in (self._drawn, self._since):
+                sums[phase] = sums.get(phase, 0.0) + gpu.power_draw * seconds
         if unseen and self._counter.at is not None:
             yield from self._since.items()
+            self._passed += seconds
             self._counter = Growth(self._counter.value if gpu.energy is None else gpu.energy, self._passed)
             self._pending, self._since = {}, {}
-        if gpu.power_draw is not None:
-            self._drawn[phase] = self._drawn.get(phase, 0.0) + gpu.power_draw * seconds
-            self._since[phase] = self._since.get(phase, 0.0) + gpu.power_draw * seconds
+            return
         if self._counter.at is not None:
             self._pending[phase] = self._pending.get(phase, 0.0) + seconds
         self._passed += seconds
@@ -49,6 +52,10 @@ class Meter:
         if growth is not None:
             whole = sum(pending.values()) or 1.0
             yield from ((name, growth[0] * share / whole) for name, share in pending.items())
+
+    def rest(self) -> dict[str, float]:
+        """Return joules by phase since the last reading of the counter, from power alone."""
+        return {} if self._counter.at is None else self._since
 
     def estimate(self) -> dict[str, float] | None:
         """Return joules by phase from power alone, for a GPU that never had a counter; None for one that has."""

@@ -73,6 +73,12 @@ class Tally:
             tally = self.gpus[uuid]
             tally.energy = (tally.energy or 0.0) + joules
 
+    def raise_peaks(self, key: str, peaks: Mapping[str, float]) -> None:
+        """Take the highest value of a metric by UUID from a source that knows it better: samples may be means."""
+        for uuid, peak in peaks.items():
+            if uuid in self.gpus and key in (series := self.gpus[uuid].series):
+                series[key].highest = max(series[key].highest, peak)
+
     def add_cpu(self, key: str, used: float, seconds: float) -> None:
         """Add CPU time that the program used in a number of seconds of this window; `key` is the metric it is the mean of."""
         before, watched = self._cpu.get(key, (0.0, 0.0))

@@ -18,7 +18,7 @@ def total(times: list[float], energies: list[float], watts: float = 100.0) -> tu
         joules += sum(part for _, part in meter.add(Gpu({"energy": energy, "power_draw": watts}), seconds, "", unseen))
         watched += seconds
         last = time
-    return joules, watched
+    return joules + sum(meter.rest().values()), watched
 
 
 def test_energy_of_a_hole_is_left_out_as_its_time_is() -> None:
@@ -26,7 +26,13 @@ def test_energy_of_a_hole_is_left_out_as_its_time_is() -> None:
     energies = [100.0 * (at // 5 * 5) for at in range(21)] + [1e6 + 100.0 * (at // 5 * 5) for at in range(20)]
     joules, watched = total(times, energies)
     assert watched == 40.0
-    assert joules == 100.0 * 35  # the last four seconds and the first after the hole are not read yet
+    assert joules == 100.0 * 40
+
+
+def test_what_the_counter_has_not_told_yet_at_the_end_is_estimated_from_power() -> None:
+    times = [float(at) for at in range(8)]
+    joules, _ = total(times, [0.0] * 5 + [500.0] * 3)
+    assert joules == 700.0
 
 
 def test_a_slower_interval_is_no_hole() -> None:

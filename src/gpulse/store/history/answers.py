@@ -16,17 +16,24 @@ TEXTS = ("user", "name", "command", "job", "container", "pod")
 class HistorySeries:
     """One metric of one GPU, or of the host with uuid "": least, mean and most at each of `times`, NaN where there is none.
 
-    `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; series of one call share the list.
+    `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; `seconds` is how much recorded time
+    each holds, the weight of its mean. Series of one call share both lists.
     """
 
-    __slots__ = ("key", "max", "mean", "min", "times", "uuid")
+    __slots__ = ("key", "max", "mean", "min", "seconds", "times", "uuid")
 
     def __init__(
-        self, uuid: str, key: str, times: list[float], values: tuple[list[float], list[float], list[float]]
+        self,
+        uuid: str,
+        key: str,
+        times: list[float],
+        seconds: list[float],
+        values: tuple[list[float], list[float], list[float]],
     ) -> None:
         self.uuid = uuid
         self.key = key
         self.times = times
+        self.seconds = seconds
         self.min, self.mean, self.max = values
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...model.catalog import Gpu
     from ...model.snapshot import Snapshot
     from ...sinks.base import Mark
-    from .recorded_samples import RecordedSample
+    from .recorded_samples import Peaks, RecordedSample
 
 _MOST_EVENTS = 5000
 _MOST_MARKS = 2000
@@ -69,6 +69,7 @@ class _Account:
         self._phase = ""
         self._meters: dict[str, Meter] = {}
         self._cpu = CpuMeter()
+        self._peaks: Peaks | None = None
         self._labels: dict[str, str] = {}
         self._step: float | None = None
         self._tags: set[str] = set()
@@ -94,6 +95,8 @@ class _Account:
             for tally in self._tallies(moment.phase):
                 tally.add_cpu(key, used, snapshot.time - since)
         self._count(moment, seconds)
+        if moment.peaks is not None:
+            self._peaks = moment.peaks
         self._charge(snapshot, seconds, moment.phase, unseen > 0)
         self.marks += moment.marks[: _MOST_MARKS - len(self.marks)]
         for problem in snapshot.problems[:20]:
@@ -109,7 +112,14 @@ class _Account:
                 f"{name} contains no samples in this time range.", "Choose another time range or file."
             )
         start, end = self.first.time, self.last.time
+        if self._peaks is not None:
+            self._whole.raise_peaks("memory_used", self._peaks.gpus)
+            self.uses.raise_peaks(self._peaks.processes)
         self._note(self._detector.finish())
+        for uuid, meter in self._meters.items():
+            for phase, joules in meter.rest().items():
+                for tally in self._tallies(phase):
+                    tally.add_energy(uuid, joules)
         summary = self._summary()
         return Run(
             name,

@@ -7,7 +7,7 @@ from ...model.growth import Growth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from ...model.catalog import Gpu, Process
@@ -93,6 +93,12 @@ class Uses:
             if key not in self._uses:
                 self._uses[key] = Use(process, time)
             self._uses[key].add(process, label, time, seconds, share / len(there))
+
+    def raise_peaks(self, peaks: Mapping[tuple[float, str], float]) -> None:
+        """Take peaks, by PID and name, that are higher than those seen."""
+        for key, use in self._uses.items():
+            if key in peaks:
+                use.peak = max(use.peak or 0.0, peaks[key])
 
     def sorted(self) -> Sequence[Use]:
         """Return them, the most GPU-hours first."""
