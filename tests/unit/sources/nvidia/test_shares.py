@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from gpulse.sources.base import Facts
-from gpulse.sources.nvidia import shares
 from gpulse.sources.nvidia.nvml import NOT_FOUND, SUCCESS
 from gpulse.sources.nvidia.shares import ProcessShares
 
@@ -39,7 +38,7 @@ class Driver:
 
 
 def read_every(seconds: float, driver: Driver, until: float, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    monkeypatch.setattr(shares.time, "time", lambda: driver.now)
+    monkeypatch.setattr("gpulse.sources.nvidia.shares.time.time", lambda: driver.now)
     reader = ProcessShares(driver, None)  # type: ignore[arg-type]
     found = []
     while driver.now <= until:
