@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .rates import Rates
 
-_OUTLASTING = ("xid_last",)  # what is still shown of a lost GPU: why it was lost
+_OUTLASTING = ("xid_last", "xids")  # what is still shown of a lost GPU: why it was lost
 
 
 class Track:

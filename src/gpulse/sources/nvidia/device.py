@@ -35,8 +35,9 @@ KEYS = (
     | gpm.KEYS
     | IDENTITY_KEYS
     | _DETAILS
-    | {"memory_unified", "xid_last", "gpu_instance", "compute_instance"}
+    | {"memory_unified", "xid_last", "xids", "gpu_instance", "compute_instance"}
 )
+_XIDS = frozenset({"xid_last", "xids"})
 _NVLINK = frozenset({"nvlink_rx", "nvlink_tx"})
 _BY_INDEX = ("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")
 _BY_SLOT = ("nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId")
@@ -220,12 +221,16 @@ class NvidiaDevice(Device):
         return sample
 
     def _read_xid(self, sample: DeviceSample, keys: Key) -> None:
-        if "xid_last" in keys:
-            code = None if self._watch is None else self._watch.last(self.handle)
-            sample.gaps["xid_last"] = "pending"
-            if code is not None:
-                sample.values["xid_last"] = code
-                del sample.gaps["xid_last"]
+        asked = keys & _XIDS
+        if not asked:
+            return
+        last, new = (None, None) if self._watch is None else self._watch.read(self.handle)
+        for key, value in (("xid_last", last), ("xids", new)):
+            if key in asked:
+                sample.gaps[key] = "pending"
+                if value is not None:
+                    sample.values[key] = value
+                    del sample.gaps[key]
 
     def close(self) -> None:
         """Free the GPM samples."""
