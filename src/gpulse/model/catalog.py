@@ -153,7 +153,7 @@ class Gpu(Reading):
     fan_speed = Number("Fan speed", "Target speed of the fastest fan relative to its maximum; can exceed 100.", unit=PERCENT, group="thermal", short="FAN", smi=("fan.speed",), dcgm="DCGM_FI_DEV_FAN_SPEED", otel="hw.fan.speed_ratio", high=200)
     fan_rpm = Number("Fan speed in rpm", "Measured speed of the fastest fan.", unit=RPM, group="thermal", short="RPM", high=100_000)
     power_draw = Number("Power draw", "Power of the whole board; averaged over one second on most GPUs since Ampere.", unit=WATT, group="power", short="POWER", smi=("power.draw",), dcgm="DCGM_FI_DEV_POWER_USAGE", otel="hw.power", high=100_000)
-    power_limit = Number("Power limit", "Power limit in effect: the lowest of all that apply.", unit=WATT, group="power", short="CAP", smi=("enforced.power.limit", "power.limit"), dcgm="DCGM_FI_DEV_ENFORCED_POWER_LIMIT", otel="hw.power_limit", high=100_000)
+    power_limit = Number("Power limit", "Power limit in effect: the lowest of all that apply.", unit=WATT, group="power", short="CAP", smi=("enforced.power.limit",), dcgm="DCGM_FI_DEV_ENFORCED_POWER_LIMIT", otel="hw.power_limit", high=100_000)
     power_default_limit = Number("Power default limit", "Default power limit of the board.", unit=WATT, cost="static", group="power", short="DEFAULT", smi=("power.default_limit",), dcgm="DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", high=100_000)
     energy = Number("Energy", "Energy consumed since the driver was loaded.", unit=JOULE, kind="counter", cost="slow", group="power", short="ENERGY", dcgm="DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", otel="hw.energy", high=1e15)
 
@@ -168,7 +168,7 @@ class Gpu(Reading):
     throttle_reasons = Words("Throttle reasons", "Reasons why clocks are below their maximum.", kind="state", group="clocks", short="THROTTLE", smi=("clocks_event_reasons.active", "clocks_throttle_reasons.active"), dcgm="DCGM_FI_DEV_CLOCK_THROTTLE_REASONS")
 
     # links
-    pcie_rx = Number("PCIe in", "Data received by the GPU over PCIe.", unit=BYTES_PER_SECOND, group="links", short="PCIE RX", dcgm="DCGM_FI_PROF_PCIE_RX_BYTES", high=2**42)
+    pcie_rx = Number("PCIe in", "Data received by the GPU over PCIe since the previous sample (NVIDIA without GPM: in the millisecond before the sample).", unit=BYTES_PER_SECOND, group="links", short="PCIE RX", dcgm="DCGM_FI_PROF_PCIE_RX_BYTES", high=2**42)
     pcie_tx = Number("PCIe out", "Data sent by the GPU over PCIe.", unit=BYTES_PER_SECOND, group="links", short="PCIE TX", dcgm="DCGM_FI_PROF_PCIE_TX_BYTES", high=2**42)
     pcie_gen = Number("PCIe generation", "Current generation of the PCIe link; idle links use a lower one.", kind="state", cost="slow", group="links", short="GEN", smi=("pcie.link.gen.current", "pcie.link.gen.gpucurrent"), low=1, high=16)
     pcie_width = Number("PCIe width", "Current number of PCIe lanes.", kind="state", cost="slow", group="links", short="WIDTH", smi=("pcie.link.width.current",), low=1, high=64)
@@ -191,7 +191,7 @@ class Gpu(Reading):
     # health and modes
     ecc_corrected = Number("ECC corrected", "Corrected memory errors since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="health", short="ECC CORR", smi=("ecc.errors.corrected.volatile.total",), dcgm="DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", high=2**63)
     ecc_uncorrected = Number("ECC uncorrected", "Uncorrected memory errors since the driver was loaded.", unit=COUNT, kind="counter", cost="slow", group="health", short="ECC UNCORR", smi=("ecc.errors.uncorrected.volatile.total",), dcgm="DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", high=2**63, critical=1)
-    remapped_rows = Number("Remapped rows", "Memory rows permanently replaced by spare rows.", unit=COUNT, kind="counter", cost="slow", group="health", short="ROWS", dcgm="DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", high=2**32)
+    remapped_rows = Number("Remapped rows", "Memory rows permanently replaced by spare rows, for corrected and uncorrected errors together.", unit=COUNT, kind="counter", cost="slow", group="health", short="ROWS", high=2**32)
     xids = Numbers("New XIDs", "Codes of all XID errors that the driver reported since the previous sample.", kind="state", group="health", short="NEW XIDS", low=1, high=10_000)
     xid_last = Number("Last XID", "Last XID error code reported by the driver while gpulse was running.", kind="state", group="health", short="XID", dcgm="DCGM_FI_DEV_XID_ERRORS", low=1, high=10_000)
     compute_mode = Text("Compute mode", "Which processes may create a context: default, exclusive_process or prohibited.", kind="state", cost="slow", group="modes", short="COMPUTE", smi=("compute_mode",))
@@ -265,7 +265,7 @@ class Gpu(Reading):
     power_management = Flag("Power management", "The driver manages the power of the board.", kind="state", cost="slow", group="details", smi=("power.management",))
     power_draw_average = Number("Power draw average", "Power of the whole board, averaged over the last second.", unit=WATT, group="details", smi=("power.draw.average", "gpu.power.draw.average"), high=100_000)
     power_draw_instant = Number("Power draw instant", "Instantaneous power of the whole board.", unit=WATT, group="details", smi=("power.draw.instant", "gpu.power.draw.instant"), high=100_000)
-    power_limit_requested = Number("Power limit requested", "Power limit set by software.", unit=WATT, cost="slow", group="details", smi=("gpu.power.requested_limit",), high=100_000)
+    power_limit_requested = Number("Power limit requested", "Power limit set by software.", unit=WATT, cost="slow", group="details", smi=("power.limit", "gpu.power.requested_limit"), high=100_000)
     power_limit_min = Number("Power limit minimum", "Lowest power limit that can be set.", unit=WATT, cost="static", group="details", smi=("power.min_limit", "gpu.power.min_limit"), high=100_000)
     power_limit_max = Number("Power limit maximum", "Highest power limit that can be set.", unit=WATT, cost="static", group="details", smi=("power.max_limit", "gpu.power.max_limit"), high=100_000)
     memory_power_draw = Number("Memory power draw", "Power of the memory, averaged over the last second.", unit=WATT, group="details", high=100_000)

@@ -47,9 +47,7 @@ class ProcessShares:
 
     def read(self, processes: Mapping[int, Facts], keys: Key) -> None:
         """Store each process's shares since the previous read, and `sm_time`, the seconds its kernels ran since the first."""
-        now = int(time.time() * 1e6)
-        if self._seen is None or not self._seen <= now < self._seen + _APART:
-            self._update(now)
+        self._update(int(time.time() * 1e6))
         self._busy = {pid: self._busy.get(pid, 0.0) for pid in processes}
         for pid, facts in processes.items():
             shares = self._shares.get(pid, {})
@@ -64,6 +62,8 @@ class ProcessShares:
         first = self._seen is None or not self._seen <= now  # the second: the clock has been set back
         since = now - _FIRST if self._seen is None or first else max(self._seen, now - _LONGEST)
         samples = self._fetch(since)
+        if not samples and self._code in (SUCCESS, NOT_FOUND) and not first and now - since < _APART:
+            return  # too soon for a new sample: the previous answer stands
         self._shares = {pid: {key: getattr(row, name) for key, name in SHARES.items()} for pid, row in samples.items()}
         newest = max((row.timeStamp for row in samples.values()), default=now)
         self._seen = newest if since < newest <= now else now

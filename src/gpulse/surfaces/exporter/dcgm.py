@@ -14,7 +14,7 @@ from .tenants import tenant_labels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ...model.catalog import Gpu
     from ...model.metric import Metric
@@ -41,7 +41,7 @@ FIELDS = {
     for key, metric in GPU_METRICS.items()
     if key not in _APART and (key in _ALSO or metric.dcgm) and isinstance(metric, (Number, Flag))
 }
-# Nanoseconds, as NVML counts them; by the throttle reasons that make up each.
+# Nanoseconds: the driver's counters that make up each, and the throttle reasons whose time is summed without them.
 _VIOLATIONS = {
     "DCGM_FI_DEV_POWER_VIOLATION": (("throttle_time_power_cap",), ("sw_power_cap", "hw_power_brake_slowdown")),
     "DCGM_FI_DEV_THERMAL_VIOLATION": (

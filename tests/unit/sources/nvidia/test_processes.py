@@ -85,7 +85,7 @@ def test_a_list_that_never_fits_is_given_up(lab: Lab) -> None:
     answer = lab.run(scenario, "--json")
     assert answer.gpus[0]["processes"] == []
     assert answer.gpus[0]["gaps"]["processes"] == "failed"
-    assert answer.calls["nvmlDeviceGetComputeRunningProcesses_v3"] <= 10
+    assert answer.calls["nvmlDeviceGetComputeRunningProcesses_v3"] <= 20  # two lists, one for the rates
     assert answer.gpus[0]["utilization"] == 0
 
 
@@ -172,3 +172,11 @@ def test_pids_of_another_namespace_are_shown_without_names_that_would_be_somebod
     assert [error["source"] for error in answer.json["errors"]] == ["processes"]
     assert "--pid=host" in answer.json["errors"][0]["remedy"]
     assert "innocent" not in lab.run(scenario, "-p", GPULSE_ROOT=str(tmp_path)).out
+
+
+def test_one_sample_has_the_cpu_usage_of_host_and_processes_where_it_waits_for_activity(lab: Lab) -> None:
+    answer = lab.run(Scenario.load("h200-busy").process(gpu=0, pid="parent", memory="1 MiB"), "--json")
+    rows = [row for gpu in answer.gpus for row in gpu["processes"] if row.get("name")]
+    assert rows
+    assert all(row["cpu_percent"] is not None for row in rows)
+    assert answer.json["host"]["cpu_percent"] is not None
