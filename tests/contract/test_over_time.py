@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -53,7 +53,7 @@ STEPS = st.lists(
 class SteppedMachine:
     """A machine whose values are constant within each step; time in which it is suspended does not exist for it."""
 
-    def __init__(self, steps: list[dict[str, object]], interval: float) -> None:
+    def __init__(self, steps: list[dict[str, Any]], interval: float) -> None:
         steps[0]["suspend"] = 0  # nobody knows the interval of a recorder after one sample
         self.steps = steps
         self.interval = interval
@@ -62,7 +62,7 @@ class SteppedMachine:
         self.known = ScriptedMachine({pid: {"name": "python", "user": user} for pid, user in USERS.items()})
         self._read = 0.0
 
-    def integral(self, of: Callable[[dict[str, object]], float], start: float, end: float) -> float:
+    def integral(self, of: Callable[[dict[str, Any]], float], start: float, end: float) -> float:
         """Return the exact integral over time."""
         total = begun = 0.0
         for step in self.steps:
@@ -71,10 +71,10 @@ class SteppedMachine:
             begun = ended
         return total
 
-    def lasts(self, step: dict[str, object]) -> float:
-        return step["samples"] * step["slower"] * self.interval  # type: ignore[operator]
+    def lasts(self, step: dict[str, Any]) -> float:
+        return float(step["samples"] * step["slower"] * self.interval)
 
-    def now(self) -> dict[str, object]:
+    def now(self) -> dict[str, Any]:
         """Return the step that has just passed: a sample at the border of two belongs to the first."""
         left = self.clock.monotonic()
         for step in self.steps:
@@ -86,28 +86,28 @@ class SteppedMachine:
     def answer(self, number: int, keys: frozenset[str]) -> DeviceSample:
         """Answer as a driver does: means since the previous read, and counters."""
         at, step = self.clock.monotonic(), self.now()
-        passed = self.integral(lambda one: one["utilization"], self._read, at)  # type: ignore[arg-type, return-value]
+        passed = self.integral(lambda one: one["utilization"], self._read, at)
         values = {
             "utilization": passed / (at - self._read) if at > self._read else step["utilization"],
             "power_draw": step["watts"],
-            "energy": self.integral(lambda one: one["watts"], 0.0, at),  # type: ignore[arg-type, return-value]
+            "energy": self.integral(lambda one: one["watts"], 0.0, at),
             "memory_used": 10 << 30,
             "memory_total": 80 << 30,
         }
         self._read = at
-        count = self.integral(lambda one: one["rate"], 0.0, at)  # type: ignore[arg-type, return-value]
-        found = sample({key: value for key, value in values.items() if key in keys}, {"nvlink_rx": Counter(count, at)})  # type: ignore[misc]
+        count = self.integral(lambda one: one["rate"], 0.0, at)
+        found = sample({key: value for key, value in values.items() if key in keys}, {"nvlink_rx": Counter(count, at)})
         due = self.device.asked_of_processes[-1] or frozenset()
-        for pid, share in step["shares"].items():  # type: ignore[attr-defined]
+        for pid, share in step["shares"].items():
             found.processes[pid] = process(pid=pid, memory_used=1 << 30)
             if "sm_time" in due:
-                ran = self.integral(lambda one, pid=pid: one["shares"].get(pid, 0) / 100, 0.0, at)  # type: ignore[attr-defined, misc]
+                ran = self.integral(lambda one, pid=pid: one["shares"].get(pid, 0) / 100, 0.0, at)
                 found.processes[pid].values.update(sm_time=ran, sm_utilization=share)
         return found
 
     def program(self, slow: bool) -> Process:
         """Return what is known of the program; its tree is read now and then."""
-        used = self.integral(lambda one: one["cpu"], 0.0, self.clock.monotonic())  # type: ignore[arg-type, return-value]
+        used = self.integral(lambda one: one["cpu"], 0.0, self.clock.monotonic())
         return Process({"pid": 1, "cpu_time": used, **({"tree_cpu_time": used} if slow else {})})
 
     def run(self) -> list[tuple[float, Snapshot, Process]]:
@@ -115,9 +115,9 @@ class SteppedMachine:
         sampler = sampler_of(self.device, wanted=WANTED, machine=self.known, clock=self.clock)
         found = [(0.0, sampler.read(), self.program(True))]
         for step in self.steps:
-            self.clock.suspend(float(step["suspend"]))  # type: ignore[arg-type]
-            for number in range(step["samples"]):  # type: ignore[call-overload]
-                self.clock.sleep(step["slower"] * self.interval)  # type: ignore[operator]
+            self.clock.suspend(float(step["suspend"]))
+            for number in range(step["samples"]):
+                self.clock.sleep(step["slower"] * self.interval)
                 if step is self.steps[-1] and number + 1 == step["samples"]:
                     sampler.hurry()
                 slow = sampler.slow_is_due
@@ -130,21 +130,21 @@ class SteppedMachine:
 @given(steps=STEPS)
 def test_every_surface_has_the_exact_integral(
     interval: float,
-    steps: list[dict[str, object]],
+    steps: list[dict[str, Any]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     machine = SteppedMachine(steps, interval)
     samples = machine.run()
     end = samples[-1][0]
 
-    def exact(of: Callable[[dict[str, object]], float]) -> float:
+    def exact(of: Callable[[dict[str, Any]], float]) -> float:
         return machine.integral(of, 0.0, end)
 
     holes = sum(1 for step in steps if step["suspend"])
     slowest = max(5.0, 4 * interval)  # seconds between two readings of slow counters
-    mean = exact(lambda step: step["utilization"]) / end  # type: ignore[arg-type, return-value]
+    mean = exact(lambda step: step["utilization"]) / end
     near_mean = pytest.approx(mean, rel=0.01, abs=0.1 + 100 * holes * 4 * interval / end)
-    joules = exact(lambda step: step["watts"])  # type: ignore[arg-type, return-value]
+    joules = exact(lambda step: step["watts"])
     near_joules = pytest.approx(joules, rel=0.01, abs=700 * slowest * (1 + holes))
 
     # the summary of Monitor and run
@@ -157,7 +157,7 @@ def test_every_surface_has_the_exact_integral(
     summary = diary.summary()
     assert summary.gpus[0].stats["utilization"].mean == near_mean
     assert summary.gpus[0].energy == near_joules or end < 1
-    cpu = 100 * exact(lambda step: step["cpu"]) / end  # type: ignore[arg-type, return-value]
+    cpu = 100 * exact(lambda step: step["cpu"]) / end
     assert summary.program["cpu_percent"].mean == pytest.approx(cpu, rel=0.01, abs=0.1)
     assert summary.program["tree_cpu_percent"].mean == pytest.approx(cpu, rel=0.01, abs=650 * slowest / end)
 
@@ -171,7 +171,7 @@ def test_every_surface_has_the_exact_integral(
     counters = Counters()
     for _, snapshot, _ in samples:
         counters.add(snapshot)
-    passed = exact(lambda step: step["rate"])  # type: ignore[arg-type, return-value]
+    passed = exact(lambda step: step["rate"])
     assert counters.bytes.get((UUID, "nvlink_rx"), 0.0) == pytest.approx(
         passed, rel=0.01, abs=1e10 * 4 * interval * (1 + holes)
     )
@@ -195,8 +195,8 @@ def test_every_surface_has_the_exact_integral(
     assert again.gpus[0].stats["utilization"].mean == near_mean
     assert sum(use.energy or 0.0 for use in usage.values()) == near_joules
     for pid, user in USERS.items():
-        held = exact(lambda step, pid=pid: (pid in step["shares"]) / max(1, len(step["shares"])))  # type: ignore[arg-type, misc, operator]
-        ran = exact(lambda step, pid=pid: step["shares"].get(pid, 0) / 100)  # type: ignore[attr-defined, misc]
+        held = exact(lambda step, pid=pid: (pid in step["shares"]) / max(1, len(step["shares"])))
+        ran = exact(lambda step, pid=pid: step["shares"].get(pid, 0) / 100)
         one = usage.get(user)
         slack = 4 * interval * (1 + len(steps))
         assert (one.gpu_hours * 3600 if one else 0.0) == pytest.approx(held, abs=slack)

@@ -117,10 +117,11 @@ class Sampler:
         """Count for the rates of the host and of processes, so that a sample after `settle` has their values at no extra wait."""
         if not self.source.machine.real:
             return
-        seen: dict[Hashable, DeviceSample] = {}
-        nothing: frozenset[str] = frozenset()
-        lists = nothing if self._plan.lists else None
-        jobs: list[Job] = [(at, _read_job(device, nothing, lists, seen, at)) for at, device in self._devices()]
+        seen: dict[Hashable, Collection[int]] = {}
+        jobs: list[Job] = []
+        for position, device in self._devices() if self._plan.lists else []:
+            where = (position, "processes")
+            jobs.append((where, _list_job(device, frozenset(), seen, where)))
         ask = _asking(self.source.machine, self._plan, True, seen)
         answer = self._lanes.run([*jobs, ("machine", ask)]).get("machine")
         self._host(self._know(answer, [])[1])

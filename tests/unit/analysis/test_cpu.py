@@ -35,7 +35,8 @@ def test_a_program_busy_for_half_of_its_life_reads_50_percent(
 
 def test_cpu_time_is_shared_among_phases_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     diary = Diary(monkeypatch)
-    end: Callable[[float], None] = [].append
+    ends: list[float] = []
+    end: Callable[[float], None] = ends.append
     for at in range(21):
         if at in (0, 10):
             end(at)

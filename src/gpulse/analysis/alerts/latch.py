@@ -97,4 +97,5 @@ class Latch:
     def _calm_for(self, calm_for: float) -> float:
         if self._repeats <= _REPEATS:
             return calm_for
-        return min(max(calm_for, _OFTEN), max(calm_for, _LEAST_CALM) * 2 ** (self._repeats - _REPEATS))
+        doubled: float = max(calm_for, _LEAST_CALM) * 2.0 ** (self._repeats - _REPEATS)
+        return min(max(calm_for, _OFTEN), doubled)

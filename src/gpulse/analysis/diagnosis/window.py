@@ -8,7 +8,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ...model.catalog import Process
-
 from .backfill import backfilled
 
 TYPE_CHECKING = False

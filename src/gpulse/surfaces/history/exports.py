@@ -90,7 +90,7 @@ def usage_csv(answer: HistoryAnswer, tariff: Tariff | None = None) -> Iterator[s
     import io
 
     rows = _usage_rows(answer, tariff)
-    for cells in [rows[0].keys(), *(row.values() for row in rows)] if rows else []:
+    for cells in [[*rows[0]], *([*row.values()] for row in rows)] if rows else []:
         line = io.StringIO()
         written = ["" if cell is None else _digits(cell) if isinstance(cell, float) else cell for cell in cells]
         csv.writer(line, lineterminator="").writerow(written)
