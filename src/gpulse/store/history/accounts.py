@@ -95,7 +95,7 @@ class Accounts:
         self._last = connection.execute("SELECT ifnull(max(id), 0) FROM process").fetchone()[0]
         self._seen: float | None = None
         self._cadence = Cadence(first=60.0)
-        self._splits: dict[str, EnergySplit[Account]] = {}
+        self._splits: dict[str, EnergySplit] = {}
         self._nobody: dict[str, Account] = {}
 
     def add(self, snapshot: Snapshot) -> None:

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
-
 from ...model.growth import Growth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...model.catalog import Gpu
+    from .accounts import Account
 
-Holder = TypeVar("Holder")
 _SLOW = 4.9  # seconds after which the times that kernels ran have been read again, whether they grew or not
 
 
-class EnergySplit(Generic[Holder]):
+class EnergySplit:
     """One GPU. Counters are read every few seconds, so energy waits until it is known who ran kernels meanwhile."""
 
     def __init__(self) -> None:
         self._counter = Growth()
         self._joules = 0.0
         self._seconds = 0.0
-        self._held: dict[Holder, tuple[float, float | None]] = {}
+        self._held: dict[Account, tuple[float, float | None]] = {}
         self._waits = False
         self._grew = False
 
-    def hold(self, holder: Holder, seconds: float, ran: float | None, counted: bool) -> None:
+    def hold(self, holder: Account, seconds: float, ran: float | None, counted: bool) -> None:
         """Note who holds the GPU and for how many seconds its kernels ran; `counted`: by a counter, which is read now and then."""
         before, busy = self._held.get(holder, (0.0, 0.0))
         self._held[holder] = (before + seconds, None if ran is None or busy is None else busy + ran)
         self._waits |= counted
         self._grew |= bool(ran)
 
-    def settle(self, gpu: Gpu, time: float, seconds: float) -> tuple[list[tuple[Holder, float]], float]:
+    def settle(self, gpu: Gpu, time: float, seconds: float) -> tuple[list[tuple[Account, float]], float]:
         """Return the joules of each holder that are known now, and those of none."""
         self._seconds += seconds
         if gpu.energy is not None:
@@ -59,7 +57,7 @@ class EnergySplit(Generic[Holder]):
         self._clear()
         return charged, left if left > 1e-6 else 0.0
 
-    def _shares(self) -> dict[Holder, float]:
+    def _shares(self) -> dict[Account, float]:
         """Return the part of each holder: of one that is alone, its time; of several, by the time their kernels ran."""
         if len(self._held) == 1:
             ((holder, (seconds, _)),) = self._held.items()
