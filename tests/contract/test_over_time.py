@@ -50,6 +50,16 @@ STEPS = st.lists(
 )
 
 
+def ran_by(pid: int) -> Callable[[dict[str, Any]], float]:
+    """Return what gives the part of a step in which a process ran kernels."""
+    return lambda step: float(step["shares"].get(pid, 0) / 100)
+
+
+def held_by(pid: int) -> Callable[[dict[str, Any]], float]:
+    """Return what gives the part of the GPU that a process held in a step."""
+    return lambda step: (pid in step["shares"]) / max(1, len(step["shares"]))
+
+
 class SteppedMachine:
     """A machine whose values are constant within each step; time in which it is suspended does not exist for it."""
 
@@ -101,7 +111,7 @@ class SteppedMachine:
         for pid, share in step["shares"].items():
             found.processes[pid] = process(pid=pid, memory_used=1 << 30)
             if "sm_time" in due:
-                ran = self.integral(lambda one, pid=pid: one["shares"].get(pid, 0) / 100, 0.0, at)
+                ran = self.integral(ran_by(pid), 0.0, at)
                 found.processes[pid].values.update(sm_time=ran, sm_utilization=share)
         return found
 
@@ -195,8 +205,8 @@ def test_every_surface_has_the_exact_integral(
     assert again.gpus[0].stats["utilization"].mean == near_mean
     assert sum(use.energy or 0.0 for use in usage.values()) == near_joules
     for pid, user in USERS.items():
-        held = exact(lambda step, pid=pid: (pid in step["shares"]) / max(1, len(step["shares"])))
-        ran = exact(lambda step, pid=pid: step["shares"].get(pid, 0) / 100)
+        held = exact(held_by(pid))
+        ran = exact(ran_by(pid))
         one = usage.get(user)
         slack = 4 * interval * (1 + len(steps))
         assert (one.gpu_hours * 3600 if one else 0.0) == pytest.approx(held, abs=slack)

@@ -104,7 +104,7 @@ over.source.stay()
 seen = []
 for moment in (0, 2, 3, 5):
     at(moment)
-    seen.append(look(over)["gpus"][0]["xids"])
+    seen.append(sample(over)["gpus"][0]["xids"])
 say(seen)
 """
     assert lab.see(scenario, code) == [[], [94, 94, 94, 31], [], [94]]
