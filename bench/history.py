@@ -182,7 +182,7 @@ def stretch(path: str) -> None:
 
 def moved(rows: Rows, times: int) -> Rows:
     """Return rows a number of half days earlier."""
-    return Rows([time - times * _HALF_DAY for time in rows.times], rows.counts, rows.parts)
+    return Rows([time - times * _HALF_DAY for time in rows.times], rows.seconds, rows.parts)
 
 
 _CHILD = """

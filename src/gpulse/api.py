@@ -32,6 +32,7 @@ def snapshot(
     """
     sampler = _open(metrics, gpus, source)
     try:
+        sampler.begin_rates()
         sampler.settle()
         return sampler.read()
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..model.event import SEVERITY, Event
 from .tally import HARMLESS
+from .xids import XidNews
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,14 +114,14 @@ class _Held:
 class _WatchedGpu:
     """State of one GPU as of the previous snapshot."""
 
-    __slots__ = ("_errors", "_fault", "_held", "_label", "_reasons_seen", "_state", "_throttling", "_uuid", "_xid")
+    __slots__ = ("_errors", "_fault", "_held", "_label", "_reasons_seen", "_state", "_throttling", "_uuid", "_xids")
 
     def __init__(self, label: str, uuid: str) -> None:
         self._label = label
         self._uuid = uuid
         self._state = "ok"
         self._fault: Event | None = None
-        self._xid: float | None = None
+        self._xids = XidNews()
         self._errors: float | None = None
         self._throttling: Event | None = None
         self._reasons_seen = 0.0
@@ -141,9 +142,7 @@ class _WatchedGpu:
 
     def compare(self, gpu: Gpu, time: float, ended: dict[float, _Ended]) -> list[Event]:
         found = self._compare_state(gpu, time)
-        if gpu.xid_last is not None and gpu.xid_last != self._xid:
-            self._xid = gpu.xid_last
-            found.append(self.event(time, "xid", value=gpu.xid_last))
+        found += [self.event(time, "xid", value=float(code)) for code in dict.fromkeys(self._xids.codes(gpu))]
         if (errors := gpu.ecc_uncorrected) is not None:
             if self._errors is not None and errors > self._errors:
                 found.append(self.event(time, "memory-errors", value=errors - self._errors))

@@ -34,6 +34,10 @@ class Stats:
         assert p95 is not None
         return cls(mean, p50, p95, series.highest, series.lowest)
 
+    def with_mean(self, mean: float) -> Stats:
+        """Return these figures with a mean that is known better."""
+        return Stats(mean, self.p50, self.p95, max(self.max, mean), min(self.min, mean))
+
     def to_plain(self) -> dict[str, float]:
         """Return the figures by name."""
         return {name: getattr(self, name) for name in ("mean", "p50", "p95", "max", "min")}

@@ -50,6 +50,7 @@ class Tally:
         self.gpus: dict[str, GpuTally] = {}
         self._host: dict[str, WeightedSeries] = {}
         self._program: dict[str, WeightedSeries] = {}
+        self._cpu: dict[str, tuple[float, float]] = {}
 
     def begin(self, snapshot: Snapshot) -> None:
         """Take a sample from just before the window; nothing is made of it here."""
@@ -72,6 +73,17 @@ class Tally:
             tally = self.gpus[uuid]
             tally.energy = (tally.energy or 0.0) + joules
 
+    def raise_peaks(self, key: str, peaks: Mapping[str, float]) -> None:
+        """Take the highest value of a metric by UUID from a source that knows it better: samples may be means."""
+        for uuid, peak in peaks.items():
+            if uuid in self.gpus and key in (series := self.gpus[uuid].series):
+                series[key].highest = max(series[key].highest, peak)
+
+    def add_cpu(self, key: str, used: float, seconds: float) -> None:
+        """Add CPU time that the program used in a number of seconds of this window; `key` is the metric it is the mean of."""
+        before, watched = self._cpu.get(key, (0.0, 0.0))
+        self._cpu[key] = (before + used, watched + seconds)
+
     def summary(self, name: str, seconds: float) -> Summary:
         """Return the figures of the window, which lasted so many seconds, as a value."""
         return Summary(
@@ -83,8 +95,17 @@ class Tally:
             waited=self.waited,
             gpus=[tally.summary(seconds >= TELLING) for tally in self.gpus.values()],
             host=_stats(self._host),
-            program=_stats(self._program),
+            program=self._program_stats(),
         )
+
+    def _program_stats(self) -> dict[str, Stats]:
+        """Return the statistics of the program; the mean of its CPU usage is its CPU time divided by the time."""
+        found = _stats(self._program)
+        for key, (used, watched) in self._cpu.items():
+            if watched > 0:
+                mean = 100.0 * used / watched
+                found[key] = found[key].with_mean(mean) if key in found else Stats(mean, mean, mean, mean, mean)
+        return found
 
 
 class GpuTally:

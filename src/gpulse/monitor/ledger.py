@@ -9,7 +9,9 @@ import threading
 import time
 from contextvars import ContextVar
 
-from ..analysis.energy import TELLING, EnergyCounter
+from ..analysis.cpu import CpuMeter
+from ..analysis.energy import TELLING
+from ..model.growth import Growth
 from ..sinks.base import Mark
 from .memory_trail import MemoryTrail
 
@@ -137,9 +139,10 @@ class Ledger:
         self._phases: dict[str, Phase] = {}
         self._marks: list[Mark] = []
         self._told = 0
-        self._counters: dict[str, EnergyCounter] = {}
+        self._counters: dict[str, Growth] = {}
         self._diagnosis: RunningDiagnosis | None = None
         self._judging = threading.Lock()  # judging takes milliseconds, for which no phase of the program waits
+        self._cpu = CpuMeter()
         self.charge: Callable[[float], None] | None = None
         self.ordinals: dict[str, int] = {}
         self.trail = MemoryTrail()
@@ -247,6 +250,7 @@ class Ledger:
                 if seconds > 0 or (window.start <= snap.at and window.tally.samples == 0):
                     within = window.end is None or snap.at < window.end
                     window.tally.add(snap.snapshot, snap.program, max(seconds, 1e-6), within)
+            self._spread_cpu(snap)
             points, watts = self._spread_energy(snap)
             finished = [window for window in self._windows if self._is_finished(window, snap.at, points)]
             self._windows = [window for window in self._windows if window not in finished]
@@ -309,6 +313,13 @@ class Ledger:
     def _stack(self) -> list[Phase]:
         return [phase for phase in _inside.get() if phase.ledger is self]
 
+    def _spread_cpu(self, snap: AgentSample) -> None:
+        """Share the growth of the program's CPU time among the windows."""
+        for key, used, since in self._cpu.add(snap.program, snap.at):
+            for window in self._windows:
+                if (seconds := window.overlap(since, snap.at)) > 0:
+                    window.tally.add_cpu(key, used * seconds / (snap.at - since), seconds)
+
     def _spread_energy(self, snap: AgentSample) -> tuple[dict[str, float], float | None]:
         """Share the growth of the energy counters among the windows; return when each was last read, and the power since then."""
         watts: float | None = None
@@ -316,7 +327,7 @@ class Ledger:
         for gpu in snap.snapshot.gpus:
             if gpu.uuid is None:
                 continue
-            counter = self._counters.setdefault(gpu.uuid, EnergyCounter())
+            counter = self._counters.setdefault(gpu.uuid, Growth())
             growth = counter.grown(gpu.energy, snap.at)
             if counter.at is not None:
                 points[gpu.uuid] = counter.at

@@ -7,13 +7,15 @@ from ..sources.processes import LinuxMachine
 from .assemble import check, settle_rates
 from .rates import Rates
 
+_YOUNG = 5.0  # seconds in which a program grows so fast that its tree is walked for every sample
 _DEEPEST = 64  # generations to follow before assuming a cycle
-FAST = frozenset({"cpu_percent", "host_memory", "running_time"})
-KEYS = FAST | {"tree_cpu_percent", "children", "tree_memory", "tree_read", "tree_write"}
+FAST = frozenset({"cpu_percent", "cpu_time", "host_memory", "running_time"})
+_READ_NOW = frozenset({"tree_cpu_time"})  # never repeated: a counter in a sample was read for this sample
+KEYS = FAST | _READ_NOW | {"tree_cpu_percent", "children", "tree_memory", "tree_read", "tree_write"}
 
 
 class Program:
-    """Reads one process repeatedly; used by one thread. The process tree is walked only with `slow` and cached in between."""
+    """Reads one process repeatedly; used by one thread. The process tree is walked with `slow` and in the first seconds of the process."""
 
     def __init__(self, pid: int, machine: LinuxMachine | None = None) -> None:
         self.pid = pid
@@ -33,14 +35,16 @@ class Program:
 
     def read(self, slow: bool) -> Process | None:
         """Return the current values; None if the process has ended or is not visible."""
+        slow = slow or (self._kept.running_time or 0.0) < _YOUNG
         facts = self._machine.processes([self.pid], KEYS if slow else FAST).get(self.pid)
         if facts is None:
             return None
         settle_rates(self.pid, facts, self._rates)
         check(facts, PROCESS_METRICS, {})
         if not slow:
-            facts.values = {**{key: value for key, value in self._kept.items() if key in KEYS - FAST}, **facts.values}
-            facts.gaps = {**{key: gap for key, gap in self._kept.gaps.items() if key in KEYS - FAST}, **facts.gaps}
+            kept = KEYS - FAST - _READ_NOW
+            facts.values = {**{key: value for key, value in self._kept.items() if key in kept}, **facts.values}
+            facts.gaps = {**{key: gap for key, gap in self._kept.gaps.items() if key in kept}, **facts.gaps}
         values = {key: value for key, value in facts.values.items() if key in KEYS}
         self._kept = Process({"pid": self.pid, **values}, facts.gaps)
         return self._kept

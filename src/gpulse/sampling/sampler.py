@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _SUSPENDED = 1.0  # seconds of suspend between two samples after which counts cannot be compared
 _POLL = 0.01
 _NOT_LISTED = object()  # the process list did not respond
+_NEARLY = 0.98  # a sample that comes a little early is the one that was meant, or "every 5 s" would be every 6 s
 _SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
 _FOREIGN = Problem(
     "processes",
@@ -101,7 +102,7 @@ class Sampler:
     @property
     def slow_is_due(self) -> bool:
         """Whether the next sample includes the slow metrics."""
-        return self.clock.monotonic() - self._slow_at >= self._slow_every
+        return self.clock.monotonic() - self._slow_at >= _NEARLY * self._slow_every
 
     def want(self, wanted: Wanted) -> None:
         """Read other metrics from the next sample on; may be called by any thread."""
@@ -111,6 +112,19 @@ class Sampler:
         """Take the first of the two readings that some metrics need, so that a sample 0.1 s later has their values."""
         keys = self._plan.fast | self._plan.slow
         self._lanes.run([(position, _priming(device, keys)) for position, device in self._devices()])
+
+    def begin_rates(self) -> None:
+        """Count for the rates of the host and of processes, so that a sample after `settle` has their values at no extra wait."""
+        if not self.source.machine.real:
+            return
+        seen: dict[Hashable, Collection[int]] = {}
+        jobs: list[Job] = []
+        for position, device in self._devices() if self._plan.lists else []:
+            where = (position, "processes")
+            jobs.append((where, _list_job(device, frozenset(), seen, where)))
+        ask = _asking(self.source.machine, self._plan, True, seen)
+        answer = self._lanes.run([*jobs, ("machine", ask)]).get("machine")
+        self._host(self._know(answer, [])[1])
 
     def settle(self, most: float = 0.12) -> None:
         """Wait at most `most` seconds until the values started by `prime` can be read; call `prime` if necessary."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .rates import Rates
 
-_OUTLASTING = ("xid_last",)  # what is still shown of a lost GPU: why it was lost
+_OUTLASTING = ("xid_last", "xids")  # what is still shown of a lost GPU: why it was lost
 
 
 class Track:
@@ -112,16 +112,14 @@ class Track:
         return tuple(sorted(rows, key=lambda process: (-(process.memory_used or 0), process.pid or 0)))
 
     def _process(self, pid: int, facts: Facts, machine: Facts | None) -> Process:
-        values, gaps = self._kept_of.get(pid, ({}, {}))
-        values, gaps = {**values}, {**gaps}
+        fresh, gaps = {**facts.values, "pid": pid}, {**facts.gaps}
         if machine is not None:
-            values.update(machine.values)
-            gaps.update(machine.gaps)
+            fresh, gaps = {**machine.values, **fresh}, {**machine.gaps, **gaps}
         elif self._plan.describes:
             gaps["name"] = "failed"
-        values.update(facts.values)
-        values["pid"] = pid
-        gaps.update(facts.gaps)
+        kept, kept_gaps = self._kept_of.get(pid, ({}, {}))
+        values = {**{key: value for key, value in kept.items() if key not in gaps}, **fresh}
+        gaps = {**kept_gaps, **gaps}
         if slow := self._plan.process_slow:
             kept = {key: value for key, value in values.items() if key in slow}
             self._kept_of[pid] = (kept, {key: gap for key, gap in gaps.items() if key in slow and key not in kept})

@@ -24,6 +24,7 @@ class HistorySink(Sink):
         "job",
         "memory_used",
         "sm_utilization",
+        "sm_time",
         "running_time",
     )
 

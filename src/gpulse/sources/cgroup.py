@@ -12,7 +12,6 @@ _JOB_VARIABLES = (
     ("SLURM_JOB_ID", "slurm"),
     ("PBS_JOBID", "pbs"),
     ("LSB_JOBID", "lsf"),
-    ("JOB_ID", "sge"),
     ("RAY_JOB_ID", "ray"),
 )
 
@@ -37,4 +36,7 @@ def owner_of(cgroup: str, environ: dict[str, str]) -> dict[str, str]:
             if environ.get(variable):
                 owner["job"] = f"{system}:{environ[variable]}"
                 break
+        else:
+            if environ.get("JOB_ID") and any(name.startswith("SGE_") for name in environ):  # any program may set JOB_ID
+                owner["job"] = f"sge:{environ['JOB_ID']}"
     return owner

@@ -1,9 +1,10 @@
-"""Read small kernel files: one open, one read, and None instead of an exception."""
+"""Read small kernel files to their end; None instead of an exception."""
 
 from __future__ import annotations
 
 import os
 
+_PAGE = 1024  # bytes: the kernel hands out long files in pieces of nearly a page, so a shorter piece is the last one
 _SHORT = 64  # bytes; no number the kernel writes is longer
 
 
@@ -14,7 +15,11 @@ def read_bytes(path: str, size: int = 65536) -> bytes | None:
     except (OSError, ValueError):
         return None
     try:
-        return os.read(handle, size)
+        content = piece = os.read(handle, size)
+        while len(piece) >= _PAGE and len(content) < size:
+            piece = os.read(handle, size - len(content))
+            content += piece
+        return content
     except OSError:
         return None
     finally:

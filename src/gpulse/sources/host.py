@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import lru_cache
 
 from .base import Counter, Facts
 from .files import names, read_bytes, read_text
@@ -114,15 +115,30 @@ def _read_disks(facts: Facts, root: str) -> None:
     facts.counters["disk_write"] = Counter(written, at)
 
 
+@lru_cache(maxsize=8)
+def _counted(root: str, interfaces: frozenset[str]) -> frozenset[str]:
+    """Return the interfaces that count every byte once: devices, because bridges, bonds, VLANs and tunnels repeat their bytes.
+
+    A container has no device; there, what is not made of other interfaces counts.
+    """
+    folder = f"{root}/sys/class/net"
+    own = interfaces - {"lo"}
+    devices = frozenset(name for name in own if os.path.exists(f"{folder}/{name}/device"))
+    made = frozenset(name for name in own if any(part.startswith("lower_") for part in names(f"{folder}/{name}")))
+    return devices or own - made
+
+
 def _read_network(facts: Facts, root: str) -> None:
     content = read_bytes(f"{root}/proc/net/dev", 1 << 20)
     at, received, sent = time.monotonic(), 0, 0
+    rows: dict[str, list[str]] = {}
     for line in (content or b"").decode("ascii", "replace").splitlines()[2:]:
         interface, _, rest = line.partition(":")
-        words = rest.split()
-        if interface.strip() != "lo" and len(words) >= 9:
-            received += int(words[0])
-            sent += int(words[8])
+        if len(words := rest.split()) >= 9:
+            rows[interface.strip()] = words
+    for interface in _counted(root, frozenset(rows)):
+        received += int(rows[interface][0])
+        sent += int(rows[interface][8])
     if content is None:
         facts.gaps.update(dict.fromkeys(_NET, "unsupported"))
         return

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _APART = 0.05  # minimum seconds between two counts of CPU time for a meaningful rate
 _OWNER = frozenset({"container", "pod", "job"})
 _TRAFFIC = frozenset({"tree_read", "tree_write"})
-_TREE = frozenset({"tree_cpu_percent", "children", "tree_memory"}) | _TRAFFIC
+_TREE = frozenset({"tree_cpu_percent", "tree_cpu_time", "children", "tree_memory"}) | _TRAFFIC
 _GPU_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel/")
 _INIT_NAMESPACE = "pid:[4026531836]"  # the kernel always gives this number to the first PID namespace
 
@@ -135,6 +135,7 @@ class LinuxMachine(Machine):
         facts.values.update(lasting)
         now = time.monotonic()
         facts.counters["cpu_percent"] = Counter(stat.cpu / self._ticks, now, 100.0, _APART)
+        facts.values["cpu_time"] = stat.cpu / self._ticks
         facts.values["parent"] = stat.parent
         facts.values["host_memory"] = stat.resident * self._page
         facts.values["running_time"] = round(
@@ -142,6 +143,7 @@ class LinuxMachine(Machine):
         )
         if tree is not None:
             facts.counters["tree_cpu_percent"] = Counter(tree.ticks / self._ticks, now, 100.0, _APART)
+            facts.values["tree_cpu_time"] = tree.ticks / self._ticks
             facts.values["children"] = len(tree.pids) - 1
             facts.values["tree_memory"] = tree.pages * self._page
             for key, count in zip(("tree_read", "tree_write"), tree.traffic or (), strict=False):

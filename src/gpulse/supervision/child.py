@@ -59,11 +59,15 @@ class SignalsHeld(SystemClock):
 
 
 class Child:
-    """A running command. Signals to gpulse are held until `wait`, which forwards them; `seconds` is its duration afterwards."""
+    """A running command. Signals to gpulse are held until `wait`, which forwards them.
+
+    Afterwards `seconds` is its duration, and `cpu` the CPU time of the command and of all descendants that were waited for.
+    """
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], held: SignalsHeld) -> None:
         """Start it; raise NotStarted with a shell's exit code if that fails."""
         self.seconds = 0.0
+        self.cpu = 0.0
         self._started = time.monotonic()
         try:
             self.pid = _spawned(command, environ, held.before)
@@ -73,8 +77,9 @@ class Child:
     def wait(self) -> int:
         """Wait for the command to end and return its status, as os.waitpid does."""
         while True:
-            done, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+            done, status, used = os.wait4(self.pid, os.WNOHANG | os.WUNTRACED)
             if done and not os.WIFSTOPPED(status):
+                self.cpu = used.ru_utime + used.ru_stime
                 self.seconds = time.monotonic() - self._started
                 return status
             if done and os.WSTOPSIG(status) in _JOB_CONTROL:

@@ -31,6 +31,7 @@ class CommandWatch:
         self.used: dict[str, float | None] = {}
         self.problem = ""
         self.blind = False
+        self._seen_cpu = 0.0
         self._ledger = Ledger(_nothing)
         self._program = Program(request.pid)
         self._record = record
@@ -41,13 +42,20 @@ class CommandWatch:
         except (OSError, RuntimeError) as error:  # no more files or threads available; the command is already running
             self._note(f"{error}.")
 
-    def stop(self) -> Summary:
-        """Take a last sample if that is quick, and return the summary of the command's GPUs, or of all it could use if `blind`."""
+    def stop(self, cpu: float = 0.0, seconds: float = 0.0) -> Summary:
+        """Take a last sample if that is quick, and return the summary of the command's GPUs, or of all it could use if `blind`.
+
+        `cpu` is the CPU time that the command used in `seconds`, as the kernel reports it at the end.
+        """
         if self._ledger.latest is not None:
             self._link.stop()
             self._over.wait(_LAST_SAMPLE)
         self._ledger.end()
         summary = self._ledger.summary()
+        if seconds > 0 and (known := summary.program.get("tree_cpu_percent")) is not None:
+            # the kernel leaves out descendants that nobody waited for, samples what happened before the first and after the last
+            mean = 100.0 * max(cpu, self._seen_cpu) / seconds
+            summary.program = {**summary.program, "tree_cpu_percent": known.with_mean(mean)}
         if not self.blind:
             summary.gpus = tuple(gpu for gpu in summary.gpus if gpu.uuid in self.used or gpu.state in _MUTE)
             summary.diagnosis = _of_gpus(summary.diagnosis, {gpu.uuid for gpu in summary.gpus})
@@ -57,6 +65,8 @@ class CommandWatch:
         try:
             for message in self._link:
                 if isinstance(message, AgentSample):
+                    if message.program is not None:
+                        self._seen_cpu = max(self._seen_cpu, message.program.tree_cpu_time or 0.0)
                     self._note_owners(message)
                     self._ledger.add(message)
                     if self._record is not None:

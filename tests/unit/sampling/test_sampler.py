@@ -545,3 +545,20 @@ class TestWantingSomethingElse:
         assert snaps[0].gpus[0].utilization == 50
         sampler.read()
         assert device.asked == [{"utilization"}, {"temperature"}]
+
+
+def test_a_kept_value_of_a_process_does_not_outlive_a_new_gap() -> None:
+    def script(number: int, keys: frozenset[str]) -> DeviceSample:
+        answer = sample({key: value for key, value in VALUES.items() if key in keys})
+        answer.processes = {7: process(pid=7)}
+        if number == 1:
+            answer.processes[7].values["sm_utilization"] = 80
+        elif number == 3:
+            answer.processes[7].gaps["sm_utilization"] = "denied"
+        return answer
+
+    wanted = Wanted(gpu=VALUES, process=["pid", "sm_utilization"])
+    reader = sampler_of(ScriptedDevice(0, script), wanted=wanted)
+    found = [reader.read().gpus[0].processes[0] for _ in range(4)]
+    assert [row.sm_utilization for row in found] == [80, 80, None, None]
+    assert [row.gaps.get("sm_utilization") for row in found] == [None, None, "denied", "denied"]

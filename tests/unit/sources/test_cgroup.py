@@ -79,12 +79,13 @@ def test_a_slurm_job_is_known_by_its_number(cgroup: str) -> None:
         ({"SLURM_JOB_ID": "42"}, "slurm:42"),
         ({"PBS_JOBID": "42.head"}, "pbs:42.head"),
         ({"LSB_JOBID": "42"}, "lsf:42"),
-        ({"SLURM_JOB_ID": "", "JOB_ID": "7"}, "sge:7"),
+        ({"SLURM_JOB_ID": "", "JOB_ID": "7", "SGE_TASK_ID": "undefined"}, "sge:7"),
         ({"RAY_JOB_ID": "01000000"}, "ray:01000000"),
     ],
 )
 def test_other_jobs_are_known_from_the_environment(environ: dict[str, str], job: str) -> None:
     assert owner_of("0::/user.slice", environ) == {"job": job}
+    assert owner_of("0::/user.slice", {"JOB_ID": "7"}) == {}  # any program may call something so
 
 
 @pytest.mark.parametrize("cgroup", ["", "0::/", "0::/user.slice/user-1000.slice/session-2.scope", f"0::/x/{_ID[:40]}"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,43 @@ def test_the_network_is_all_interfaces_but_loopback(root: Root) -> None:
     root.machine(rx=1000, tx=7)
     counters = read_host(_ALL, str(root)).counters
     assert (counters["net_rx"].value, counters["net_tx"].value) == (2000, 14)
+
+
+def _interfaces(root: Root, *names: str) -> None:
+    rows = "".join(f"{name:>8}: 1000 1 0 0 0 0 0 0 10 1 0 0 0 0 0 0\n" for name in names)
+    (Path(str(root)) / "proc/net/dev").write_text(f"Inter-|\n face |\n{rows}")
+
+
+def _network(root: Root) -> tuple[float, float]:
+    counters = read_host(_ALL, str(root)).counters
+    return counters["net_rx"].value, counters["net_tx"].value
+
+
+def test_bytes_that_pass_several_interfaces_count_once(root: Root) -> None:
+    net = Path(str(root)) / "sys/class/net"
+    for name, inside in (("eth0", "device"), ("eth1", "device"), ("bond0", "lower_eth0"), ("bond0.7", "lower_bond0")):
+        (net / name / inside).mkdir(parents=True)
+    (net / "docker0/bridge").mkdir(parents=True)
+    (net / "veth1/master").mkdir(parents=True)
+    _interfaces(root, "lo", "eth0", "eth1", "bond0", "bond0.7", "docker0", "veth1", "wg0")
+    assert _network(root) == (2000, 20)
+
+
+def test_in_a_container_what_is_not_made_of_others_counts(root: Root) -> None:
+    net = Path(str(root)) / "sys/class/net"
+    (net / "eth0").mkdir(parents=True)
+    (net / "mac0/lower_eth0").mkdir(parents=True)
+    _interfaces(root, "lo", "eth0", "mac0")
+    assert _network(root) == (1000, 10)
+
+
+def test_a_file_that_the_kernel_hands_out_in_pieces_is_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, root: Root
+) -> None:
+    _interfaces(root, *(f"ib{number}" for number in range(83)))
+    real = os.read
+    monkeypatch.setattr("gpulse.sources.files.os.read", lambda handle, size: real(handle, min(size, 4000)))
+    assert _network(root) == (83_000, 830)
 
 
 @pytest.mark.parametrize(

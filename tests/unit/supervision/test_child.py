@@ -89,3 +89,11 @@ def test_we_end_at_once(status: int, code: int) -> None:
     words = [sys.executable, "-c", ENDING, str(int(status))]
     done = subprocess.run(words, env={**os.environ, "PYTHONPATH": SOURCES}, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
+
+
+def test_the_cpu_time_of_the_command_and_its_descendants_is_known_at_the_end(held: SignalsHeld) -> None:
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    command = [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"]
+    child = Child(command, {**os.environ}, held)
+    assert child.wait() == 0
+    assert child.cpu >= 0.3

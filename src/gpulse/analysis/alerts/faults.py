@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...model.catalog import Gpu
 from ...model.event import Event
 from ...model.select import Wanted
+from ..xids import XidNews
 from .rule import PLACE, Finding, Lasting, duration, number, number_of
 
 TYPE_CHECKING = False
@@ -56,24 +57,22 @@ class Xid(Lasting):
     name = "xid"
     severity = "critical"
     settings = {"clear_for": (duration, 600.0)}
-    wanted = Wanted(gpu=("xid_last",))
+    wanted = Wanted(gpu=("xid_last", "xids"))
 
     def __init__(self, given: dict[str, float] | None = None) -> None:
         super().__init__(given)
         self._codes: dict[str, set[int]] = {}
-        self._last: dict[str, int] = {}
+        self._news: dict[str, XidNews] = {}
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         for uuid, gpu in sample.gpus.items():
             if gpu.xid_last is None:
                 continue
-            code = int(gpu.xid_last)
-            fresh = code != self._last.get(uuid)
-            self._last[uuid] = code
+            fresh = self._news.setdefault(uuid, XidNews()).codes(gpu)
             known = self._codes.setdefault(uuid, set())
-            known.add(code)
-            # the last code stays for ever: calm is that it did not come anew, for a while
-            yield from (self._finding(sample, uuid, gpu, one, fresh and one == code) for one in sorted(known))
+            known.update(fresh)
+            # the last code stays for ever: calm is that it did not come again, for a while
+            yield from (self._finding(sample, uuid, gpu, one, one in fresh) for one in sorted(known))
 
     def _finding(self, sample: RuleInput, uuid: str, gpu: Gpu, code: int, fresh: bool) -> Finding:
         event = sample.event("xid", uuid, gpu, value=float(code), values={"xid_last": code})

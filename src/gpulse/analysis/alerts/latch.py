@@ -6,6 +6,9 @@ from collections import deque
 
 _LONG = 60.0  # seconds between samples that are never taken for a hole
 _RECENT = 9  # steps whose median is the usual one
+_OFTEN = 600.0  # seconds after a clear in which another fire is a repeat
+_REPEATS = 2  # repeats after which the calm that is needed doubles with each
+_LEAST_CALM = 15.0
 
 
 class WatchedTime:
@@ -32,17 +35,22 @@ class WatchedTime:
 class Latch:
     """Active once something has held for a while, until its opposite has: never two fires in a row.
 
-    Time in which nobody knows is not counted and ends nothing.
+    Time in which nobody knows is not counted and ends nothing. What comes and goes must stay calm for longer with each repeat,
+    so that it does not flood whoever is told.
     """
 
-    __slots__ = ("_calm", "_counting", "_last", "_run", "active")
+    __slots__ = ("_cleared", "_counting", "_held", "_last", "_repeats", "_run", "active")
 
     def __init__(self) -> None:
         self.active = False
         self._run = 0.0  # seconds for which what is waited for has held
-        self._calm = 0.0
+        self._held: deque[tuple[float, float]] = (
+            deque()
+        )  # when it held, and for how long, as far as `slack` reaches back
         self._counting = False
         self._last: float | None = None
+        self._cleared: float | None = None
+        self._repeats = 0
 
     def step(
         self, now: float, holds: bool | None, calm: bool | None, patience: float, calm_for: float, slack: float = 0.0
@@ -50,25 +58,44 @@ class Latch:
         """Return True when it fires, False when it clears, else None.
 
         It fires after `patience` seconds of `holds` and clears after `calm_for` of `calm`; both may be false, between two
-        thresholds. With `slack`, interruptions that are no longer do not start the patience anew, and do not count either.
+        thresholds. With `slack`, it fires once it held for `patience` of the last `slack` seconds, with pauses: a sample stands
+        for the time since the one before.
         """
         seconds = 0.0 if self._last is None else now - self._last
         self._last = now
-        sought, needed = (calm, calm_for) if self.active else (holds, patience)
+        sought, needed = (calm, self._calm_for(calm_for)) if self.active else (holds, patience)
         if sought is None:
             self._counting = False
             return None
         if not sought:
-            self._calm += seconds
             self._counting = False
-            if self.active or self._calm > slack:
-                self._run = 0.0
+            self._run = 0.0
             return None
-        self._run += seconds if self._counting else 0.0
-        self._calm = 0.0
+        if slack and not self.active:
+            self._run = self._held_within(now, seconds, slack)
+        else:
+            self._run += seconds if self._counting else 0.0
         self._counting = True
-        if self._run < needed:
-            return None
+        return self._turned(now) if self._run >= needed else None
+
+    def _held_within(self, now: float, seconds: float, slack: float) -> float:
+        self._held.append((now, seconds))
+        while self._held and self._held[0][0] <= now - slack:
+            self._held.popleft()
+        return sum(held for _, held in self._held)
+
+    def _turned(self, now: float) -> bool:
         self.active = not self.active
         self._run, self._counting = 0.0, False
+        self._held.clear()
+        if not self.active:
+            self._cleared = now
+        elif self._cleared is not None:
+            self._repeats = self._repeats + 1 if now - self._cleared < _OFTEN else 0
         return self.active
+
+    def _calm_for(self, calm_for: float) -> float:
+        if self._repeats <= _REPEATS:
+            return calm_for
+        doubled: float = max(calm_for, _LEAST_CALM) * 2.0 ** (self._repeats - _REPEATS)
+        return min(max(calm_for, _OFTEN), doubled)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ...model.catalog import Process
+from .backfill import backfilled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ KEYS = (
 )  # fmt: skip
 PROCESS_KEYS = (
     "memory_used", "sm_utilization", "cpu_percent", "tree_cpu_percent", "children", "tree_read", "tree_write", "running_time",
+    "tree_cpu_time",
 )  # fmt: skip
 HOST_KEYS = ("cpu_percent", "iowait", "disk_read", "disk_write", "net_rx", "net_tx", "cpu_count")
 _HELD = 300 << 20  # bytes in use that a program takes for its own where processes are hidden
@@ -114,12 +116,16 @@ class Track:
 
     __slots__ = ("at", "pid", "process", "values")
 
-    def __init__(self, pid: int, process: Process, seen: Sequence[tuple[int, list[float | None]]]) -> None:
+    def __init__(
+        self, pid: int, process: Process, seen: Sequence[tuple[int, list[float | None]]], times: Sequence[float]
+    ) -> None:
         self.pid = pid
         self.process = process
         self.at = [place for place, _ in seen]
         columns = zip(*(values for _, values in seen), strict=True)
         self.values: dict[str, Column] = dict(zip(PROCESS_KEYS, columns, strict=True))
+        rates = self.values["tree_cpu_percent"]
+        self.values["tree_cpu_percent"] = backfilled(self.values["tree_cpu_time"], [times[at] for at in self.at], rates)
 
     def known(self, key: str) -> list[float]:
         """Return the values that are there, in order."""
@@ -229,4 +235,5 @@ def _tracks(rows: Sequence[Row]) -> dict[int, Track]:
                 pid = int(process.pid)
                 latest[pid] = process
                 seen.setdefault(pid, []).append((place, values))
-    return {pid: Track(pid, latest[pid], places) for pid, places in seen.items()}
+    times = [row.time for row in rows]
+    return {pid: Track(pid, latest[pid], places, times) for pid, places in seen.items()}

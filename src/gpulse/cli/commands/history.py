@@ -41,7 +41,7 @@ def run(arguments: Arguments) -> int:
     if not arguments.file:
         _say_which(reader.path)
     if arguments.format == "parquet":
-        return _parquet(answer, arguments.output)
+        return _parquet(answer, arguments, tariff)
     if arguments.format == "plot":
         from ...surfaces.history.plots import plots
 
@@ -64,9 +64,9 @@ def _say_which(path: str) -> None:
 
 def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> list[str]:
     if arguments.format == "csv":
-        from ...surfaces.history.exports import csv_lines
+        from ...surfaces.history.exports import csv_lines, usage_csv
 
-        return [*csv_lines(answer)]
+        return [*(usage_csv(answer, tariff) if arguments.usage else csv_lines(answer))]
     if arguments.format == "json":
         import json
 
@@ -82,12 +82,13 @@ def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> list[s
     return overview(answer, tariff)
 
 
-def _parquet(answer: HistoryAnswer, path: str | None) -> int:
+def _parquet(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> int:
+    path = arguments.output
     if not path:
         raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o history.parquet.")
     from ...surfaces.history.exports import write_parquet
 
-    write_parquet(answer, path)
+    write_parquet(answer, path, bool(arguments.usage), tariff)
     return 0
 
 

@@ -88,8 +88,11 @@ def _samples(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:
     end = None if arguments.duration is None else sampler.clock.monotonic() + arguments.duration
     for number, snapshot in enumerate(sampler.stream(arguments.interval), 1):
         yield snapshot if _with_processes(arguments) else _without_processes(snapshot)
-        if number == arguments.count or (end is not None and sampler.clock.monotonic() + arguments.interval > end):
+        now = sampler.clock.monotonic()
+        if number == arguments.count or (end is not None and now + arguments.interval > end):
             return
+        if number + 1 == arguments.count or (end is not None and now + 2 * arguments.interval > end):
+            sampler.hurry()  # the last sample reads all counters, so that no energy is missing
 
 
 def _without_processes(snapshot: Snapshot) -> Snapshot:

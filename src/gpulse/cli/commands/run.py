@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _RECORDED = (
     *("name", "user", "command", "type", "container", "pod", "job"),
-    *("memory_used", "sm_utilization", "cpu_percent"),
+    *("memory_used", "sm_utilization", "sm_time", "cpu_percent"),
 )
 _JUDGED = (
     "name",
@@ -118,7 +118,7 @@ def _tell(
     from ...sources.secrets import mask
     from ...supervision.run_summary import ending, headline
 
-    summary = watch.stop()
+    summary = watch.stop(child.cpu, child.seconds)
     if recording is not None:
         recording.close()
     lines = [headline(mask(arguments.command), status, child.seconds)]

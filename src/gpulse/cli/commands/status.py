@@ -89,6 +89,8 @@ def _json(arguments: Arguments, sampler: Sampler) -> int:
     else:
         from ...model.codec import to_line as write
 
+    if arguments.watch is None:
+        sampler.begin_rates()
     sampler.settle()
     for snapshot in [sampler.read()] if arguments.watch is None else sampler.stream(arguments.watch):
         sys.stdout.write(write(snapshot) + "\n")

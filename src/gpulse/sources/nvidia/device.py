@@ -12,8 +12,9 @@ from .identity import IDENTITY_KEYS, identify
 from .links import Links, has_nvlink
 from .nvlink import NVLINK_TOTALS, PLACE
 from .nvml import FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, SUCCESS, UNINITIALIZED, error_name, gap_of
-from .processes import SHARES, ProcessLists
+from .processes import ProcessLists
 from .readers import READERS
+from .shares import SHARE_KEYS, ProcessShares
 from .unified import drop_placeholder_link, fill_from_kernel, is_integrated, is_jetson, share_memory
 
 TYPE_CHECKING = False
@@ -34,8 +35,9 @@ KEYS = (
     | gpm.KEYS
     | IDENTITY_KEYS
     | _DETAILS
-    | {"memory_unified", "xid_last", "gpu_instance", "compute_instance"}
+    | {"memory_unified", "xid_last", "xids", "gpu_instance", "compute_instance"}
 )
+_XIDS = frozenset({"xid_last", "xids"})
 _NVLINK = frozenset({"nvlink_rx", "nvlink_tx"})
 _BY_INDEX = ("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")
 _BY_SLOT = ("nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId")
@@ -204,8 +206,8 @@ class NvidiaDevice(Device):
         code, processes, placed = self._lists.read()
         if code:
             listing.gap = gap_of(code)
-        if processes and process_keys & SHARES.keys():
-            self._lists.read_shares(processes, process_keys)
+        if processes and process_keys & SHARE_KEYS:
+            self._shares.read(processes, process_keys)
         keys = [instance.key for instance in self._instances]
         listing.processes = {pid: facts for pid, facts in processes.items() if placed.get(pid) not in keys}
         for key in keys:
@@ -219,12 +221,16 @@ class NvidiaDevice(Device):
         return sample
 
     def _read_xid(self, sample: DeviceSample, keys: Key) -> None:
-        if "xid_last" in keys:
-            code = None if self._watch is None else self._watch.last(self.handle)
-            sample.gaps["xid_last"] = "pending"
-            if code is not None:
-                sample.values["xid_last"] = code
-                del sample.gaps["xid_last"]
+        asked = keys & _XIDS
+        if not asked:
+            return
+        last, new = (None, None) if self._watch is None else self._watch.read(self.handle)
+        for key, value in (("xid_last", last), ("xids", new)):
+            if key in asked:
+                sample.gaps[key] = "pending"
+                if value is not None:
+                    sample.values[key] = value
+                    del sample.gaps[key]
 
     def close(self) -> None:
         """Free the GPM samples."""
@@ -253,6 +259,10 @@ class NvidiaDevice(Device):
     @once
     def _lists(self) -> ProcessLists:
         return ProcessLists(self._nvml, self.handle)
+
+    @once
+    def _shares(self) -> ProcessShares:
+        return ProcessShares(self._nvml, self.handle)
 
     @property
     def _instances(self) -> list[mig.MigInstance]:

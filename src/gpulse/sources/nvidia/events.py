@@ -22,6 +22,7 @@ class XidWatch:
         self._nvml = nvml
         self._set = c_void_p()
         self._last: dict[int, int] = {}
+        self._new: dict[int, list[int]] = {}
         if nvml.call("nvmlEventSetCreate", byref(self._set)) != SUCCESS:
             self._set = c_void_p()
 
@@ -30,15 +31,16 @@ class XidWatch:
         if self._set.value is not None:
             self._nvml.call("nvmlDeviceRegisterEvents", handle, c_ulonglong(_XID), self._set)
 
-    def last(self, handle: c_void_p) -> int | None:
-        """Return the last code this GPU reported since recording started, or None."""
+    def read(self, handle: c_void_p) -> tuple[int | None, tuple[int, ...]]:
+        """Return the last code this GPU reported since recording started, or None, and all codes since the previous read."""
         event = EventData()
         for _ in range(_MOST_AT_ONCE):
             if self._set.value is None or self._nvml.call("nvmlEventSetWait_v2", self._set, byref(event), 0) != SUCCESS:
                 break
             if event.eventType & _XID and event.device is not None:
                 self._last[event.device] = event.eventData
-        return self._last.get(handle.value or 0)
+                self._new.setdefault(event.device, []).append(event.eventData)
+        return self._last.get(handle.value or 0), tuple(self._new.pop(handle.value or 0, ()))
 
     def close(self) -> None:
         """Free the set."""

@@ -1,32 +1,23 @@
-"""The processes on a GPU: compute, graphics and MPS processes merged, with each one's share of the last seconds."""
+"""The processes on a GPU: compute, graphics and MPS processes merged."""
 
 from __future__ import annotations
 
-import time
-from ctypes import byref, c_uint, c_ulonglong
+from ctypes import byref, c_uint
 
 from ..base import Facts
-from .nvml import FUNCTION_NOT_FOUND, INSUFFICIENT_SIZE, NOT_FOUND, SUCCESS, gap_of
-from .structures import ALL_ONES_64, NO_INSTANCE, ProcessUtilization, ProcessV1, ProcessV2, ProcessV3Early
+from .nvml import FUNCTION_NOT_FOUND, INSUFFICIENT_SIZE, SUCCESS, gap_of
+from .structures import ALL_ONES_64, NO_INSTANCE, ProcessV1, ProcessV2, ProcessV3Early
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctypes import Structure
     from typing import Any
 
-    from ..base import Key
     from .nvml import Nvml
 
-SHARES = {
-    "sm_utilization": "smUtil",
-    "memory_utilization": "memUtil",
-    "encoder_utilization": "encUtil",
-    "decoder_utilization": "decUtil",
-}
 _LISTS = (("C", "Compute"), ("G", "Graphics"), ("M", "MPSCompute"))
 _MOST_TRIES = 6  # give up on a list that grows at every attempt; nvtop retries forever
 _MOST_PIDS = 1 << 22  # the kernel's limit; Jetson drivers report PIDs beyond it, and PID 0
-_STALE = 10.0  # seconds: an older share is no longer shown
 
 
 class ProcessLists:
@@ -36,8 +27,6 @@ class ProcessLists:
         self._handle = handle
         self._lists = [(letter, *_newest(nvml, kind)) for letter, kind in _LISTS]
         self._buffers: dict[str, Any] = {}
-        self._shares = nvml.function("nvmlDeviceGetProcessUtilization")
-        self._share_buffer: Any = (ProcessUtilization * 64)()
 
     def read(self) -> tuple[int, dict[int, Facts], dict[int, tuple[int, int]]]:
         """Return a code, the processes by PID, and the MIG instance (GPU and compute instance) of each."""
@@ -56,18 +45,6 @@ class ProcessLists:
         failed = [code for code in codes[1:] if code and gap_of(code) != "unsupported"]
         return codes[0] or (failed[0] if failed else SUCCESS), processes, instances
 
-    def read_shares(self, processes: dict[int, Facts], keys: Key) -> None:
-        """Store each process's share of the last seconds; a process without a sample from the driver gets a gap, not 0."""
-        asked = {key: name for key, name in SHARES.items() if key in keys}
-        code, samples = self._fetch_shares()
-        for pid, facts in processes.items():
-            sample = samples.get(pid)
-            for key, name in asked.items():
-                if sample is None:
-                    facts.gaps[key] = "pending" if code in (SUCCESS, NOT_FOUND) else gap_of(code)
-                else:
-                    facts.values[key] = getattr(sample, name)
-
     def _fetch(self, letter: str, function: Any, record: type[Structure]) -> tuple[int, Any]:
         buffer = self._buffers.get(letter) or (record * 32)()
         count = c_uint()
@@ -80,25 +57,6 @@ class ProcessLists:
             buffer = (record * (max(count.value, len(buffer)) * 2))()
         self._buffers[letter] = buffer
         return code, buffer[: min(count.value, len(buffer))] if code == SUCCESS else []
-
-    def _fetch_shares(self) -> tuple[int, dict[int, Any]]:
-        """Return the newest sample of each PID. Costs 1.8 ms of CPU on an H200, so call it only every few seconds."""
-        if self._shares is None:
-            return FUNCTION_NOT_FOUND, {}
-        since = int((time.time() - _STALE) * 1e6)
-        count = c_uint()
-        code = INSUFFICIENT_SIZE
-        for _ in range(_MOST_TRIES):
-            count.value = len(self._share_buffer)
-            code = self._shares(self._handle, self._share_buffer, byref(count), c_ulonglong(since))
-            if code != INSUFFICIENT_SIZE:
-                break
-            self._share_buffer = (ProcessUtilization * (max(count.value, len(self._share_buffer)) * 2))()
-        newest: dict[int, Any] = {}
-        for sample in self._share_buffer[: min(count.value, len(self._share_buffer))] if code == SUCCESS else []:
-            if sample.timeStamp > since and sample.timeStamp >= getattr(newest.get(sample.pid), "timeStamp", 0):
-                newest[sample.pid] = sample
-        return code, newest
 
 
 def _newest(nvml: Nvml, kind: str) -> tuple[Any, type[Structure]]:

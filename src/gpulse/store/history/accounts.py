@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 
+from ...model.cadence import Cadence
+from ...model.growth import Growth
+from .answers import UNATTRIBUTED, UNATTRIBUTED_PID
+from .charging import EnergySplit
 from .slots import parts_of, sound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...model.catalog import Gpu, Process
+    from ...model.catalog import Process
     from ...model.snapshot import Snapshot
     from .slots import Slots, Statement
 
-_LONGEST = 30.0  # seconds between two samples that still count as use; beyond, nobody saw
 _SLACK = 5.0  # seconds by which two readings of when a process started may differ
 _NO_PID = 1 << 32
 _TEXT = 500  # characters kept of a command
@@ -30,18 +31,19 @@ energy = ifnull(energy + excluded.energy, ifnull(energy, excluded.energy))
 
 
 class Account:
-    """What one process has used of one GPU since it was last written down; None where nothing was known."""
+    """What one process has used of one GPU since it was last written; None where nothing was known."""
 
-    __slots__ = ("busy", "energy", "first", "held", "id", "last", "memory", "most", "seconds", "started")
+    __slots__ = ("_ran", "busy", "energy", "first", "held", "id", "last", "memory", "most", "seconds", "started")
 
-    def __init__(self, id: int, started: float | None, time: float) -> None:
+    def __init__(self, id: int, started: float | None, time: float, ran: Growth | None = None) -> None:
         self.id = id
         self.started = started
         self.last = time
+        self._ran = ran or Growth()
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self.first = self.last
         self.seconds = self.held = 0.0
         self.most: float | None = None
@@ -49,21 +51,33 @@ class Account:
         self.busy: float | None = None
         self.energy: float | None = None
 
-    def add(self, process: Process, time: float, elapsed: float, sharers: int, energy: float | None) -> None:
-        """Count the seconds since the last sample; a GPU that several hold at once counts for each in equal parts."""
+    def add(self, process: Process, time: float, elapsed: float, sharers: int) -> float | None:
+        """Count the seconds since the last sample, and return those in which its kernels are now known to have run.
+
+        A GPU that several processes hold at once counts for each in equal parts.
+        """
         self.last = time
         self.seconds += elapsed
         self.held += elapsed / sharers
         if (memory := process.memory_used) is not None:
             self.most = max(self.most or 0.0, float(memory))
             self.memory = (self.memory or 0.0) + memory * elapsed
-        if (busy := process.sm_utilization) is not None:
-            self.busy = (self.busy or 0.0) + busy / 100 * elapsed
-        if energy is not None:
-            self.energy = (self.energy or 0.0) + energy
+        if (ran := self._busy_seconds(process, time, elapsed)) is not None:
+            self.busy = (self.busy or 0.0) + ran
+        return ran
+
+    def charge(self, joules: float) -> None:
+        """Add energy."""
+        self.energy = (self.energy or 0.0) + joules
+
+    def _busy_seconds(self, process: Process, time: float, elapsed: float) -> float | None:
+        if process.sm_time is not None:
+            growth = self._ran.grown(process.sm_time, time)
+            return 0.0 if growth is None else growth[0]
+        return None if process.sm_utilization is None else process.sm_utilization / 100 * elapsed
 
     def taken(self) -> Statement:
-        """Return the statement that writes this down, and begin anew."""
+        """Return the statement that writes this, and begin again."""
         values = (self.seconds, self.held, self.most, self.memory, self.busy, self.energy)
         statement = (_ADD, (self.id, int(self.last // 3600), self.first, self.last, *values))
         self.clear()
@@ -80,23 +94,27 @@ class Accounts:
         self._live: dict[tuple[str, float], Account] = {}
         self._last = connection.execute("SELECT ifnull(max(id), 0) FROM process").fetchone()[0]
         self._seen: float | None = None
+        self._cadence = Cadence(first=60.0)
+        self._splits: dict[str, EnergySplit] = {}
+        self._nobody: dict[str, Account] = {}
 
     def add(self, snapshot: Snapshot) -> None:
         """Count one sample."""
         time = snapshot.time
-        elapsed = 0.0 if self._seen is None else time - self._seen
-        elapsed = elapsed if 0 < elapsed <= _LONGEST else 0.0
+        elapsed, _ = self._cadence.next(time)
         live: dict[tuple[str, float], Account] = {}
         hidden: set[str] = set()
-        for uuid, gpu, _ in parts_of(snapshot):
+        for uuid, gpu, parent in parts_of(snapshot):
             if gpu.state != "ok" or "processes" in gpu.gaps:
                 hidden.add(uuid)
-            energies = _energies(gpu, elapsed)
-            for process, energy in zip(gpu.processes, energies, strict=True):
+            split = self._splits.setdefault(parent or uuid, EnergySplit())
+            for process in gpu.processes:
                 if process.pid is not None and 0 <= process.pid < _NO_PID:
                     account = self._account(uuid, process, time)
-                    account.add(process, time, elapsed, len(gpu.processes), energy)
+                    ran = account.add(process, time, elapsed, len(gpu.processes))
+                    split.hold(account, elapsed, ran, counted=process.sm_time is not None)
                     live[uuid, process.pid] = account
+        self._charge(snapshot, elapsed, live)
         for (uuid, pid), account in self._live.items():
             if (uuid, pid) not in live:
                 if uuid in hidden:
@@ -105,9 +123,42 @@ class Accounts:
                     self.news.append(account.taken())
         self._live, self._seen = live, time
 
+    def _charge(self, snapshot: Snapshot, elapsed: float, live: dict[tuple[str, float], Account]) -> None:
+        """Split the energy of each GPU among those that held it; what belongs to none of them is kept apart."""
+        there = {id(account) for account in (*live.values(), *self._live.values())}
+        for uuid, gpu, parent in parts_of(snapshot):
+            if parent:
+                continue
+            charged, left = self._splits[uuid].settle(gpu, snapshot.time, elapsed)
+            for account, joules in charged:
+                account.charge(joules)
+                if id(account) not in there:
+                    self.news.append(account.taken())
+            if left > 0:
+                nobody = self._unattributed(uuid, snapshot.time)
+                nobody.last = snapshot.time
+                nobody.charge(left)
+
+    def _unattributed(self, uuid: str, time: float) -> Account:
+        """Return the account of what no process used of a GPU."""
+        known = self._nobody.get(uuid)
+        if known is not None:
+            if known.last // 3600 != time // 3600:
+                self.news.append(known.taken())
+                known.first = time
+            return known
+        gpu = self._slots.gpu(uuid)
+        if (before := self._before(gpu, UNATTRIBUTED_PID, 0.0)) is None:
+            before = self._last = self._last + 1
+            values = (before, gpu, UNATTRIBUTED_PID, 0.0, *[UNATTRIBUTED] * 2, *[None] * 4)
+            self.news.append((_INSERT, values))
+        account = self._nobody[uuid] = Account(before, 0.0, time)
+        return account
+
     def taken(self) -> list[Statement]:
         """Return the statements that write all accounts down, and begin them anew."""
-        return [account.taken() for account in self._live.values() if account.last > account.first]
+        accounts = (*self._live.values(), *self._nobody.values())
+        return [account.taken() for account in accounts if account.seconds or account.energy]
 
     def _account(self, uuid: str, process: Process, time: float) -> Account:
         pid = process.pid or 0
@@ -128,7 +179,8 @@ class Accounts:
         texts = (process.user, process.name, (process.command or "")[:_TEXT] or None)
         owner = (process.job, process.container, process.pod)
         self.news.append((_INSERT, (self._last, gpu, pid, started, *map(_sound, texts + owner))))
-        account = Account(self._last, started, time)
+        # a process that came after the first sample has run nothing before it
+        account = Account(self._last, started, time, None if self._seen is None else Growth(0.0, self._seen))
         self.news.append(account.taken())  # a process without use is taken for one whose time is over
         return account
 
@@ -142,21 +194,6 @@ class Accounts:
         except sqlite3.Error:
             return None  # whoever writes next will meet it and say so
         return None if row is None else int(row[0])
-
-
-def _energies(gpu: Gpu, elapsed: float) -> Sequence[float | None]:
-    """Return joules for each process: all to one that is alone, else by the share of time their kernels ran; None where unknown."""
-    power = gpu.power_draw
-    shares = [process.sm_utilization for process in gpu.processes]
-    if power is None or not shares:
-        return [None] * len(shares)
-    if len(shares) == 1:
-        return [power * elapsed]
-    known = [share for share in shares if share is not None]
-    total = sum(known)
-    if len(known) < len(shares) or total <= 0:
-        return [None] * len(shares)
-    return [power * elapsed * share / total for share in known]
 
 
 def _sound(text: str | None) -> str | None:

@@ -8,23 +8,32 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+UNATTRIBUTED = "unattributed"  # the owner of energy that no process used
+UNATTRIBUTED_PID = -1
 TEXTS = ("user", "name", "command", "job", "container", "pod")
 
 
 class HistorySeries:
     """One metric of one GPU, or of the host with uuid "": least, mean and most at each of `times`, NaN where there is none.
 
-    `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; series of one call share the list.
+    `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; `seconds` is how much recorded time
+    each holds, the weight of its mean. Series of one call share both lists.
     """
 
-    __slots__ = ("key", "max", "mean", "min", "times", "uuid")
+    __slots__ = ("key", "max", "mean", "min", "seconds", "times", "uuid")
 
     def __init__(
-        self, uuid: str, key: str, times: list[float], values: tuple[list[float], list[float], list[float]]
+        self,
+        uuid: str,
+        key: str,
+        times: list[float],
+        seconds: list[float],
+        values: tuple[list[float], list[float], list[float]],
     ) -> None:
         self.uuid = uuid
         self.key = key
         self.times = times
+        self.seconds = seconds
         self.min, self.mean, self.max = values
 
 
@@ -45,16 +54,21 @@ class GpuIdentity:
 class Usage:
     """What somebody used. `gpu_hours` shares a GPU that several hold at once evenly, so all add up to the time GPUs were held.
 
+    A MIG instance counts by its slices (a seventh of an H100 each); `instance_hours` count it whole, None without instances.
     `busy_hours` are those in which kernels ran, `memory_hours` GiB times hours, `memory_most` bytes of the largest process,
-    `energy` joules, by estimate; None where nothing is known. `owner` is None for processes that have no such owner.
+    `energy` joules; None where nothing is known. `owner` is None for processes that have no such owner, and UNATTRIBUTED for
+    energy that no process used.
     """
 
-    __slots__ = ("busy_hours", "energy", "gpu_hours", "memory_hours", "memory_most", "owner", "processes")
+    __slots__ = (
+        "busy_hours", "energy", "gpu_hours", "instance_hours", "memory_hours", "memory_most", "owner", "processes",
+    )  # fmt: skip
 
     def __init__(self, owner: str | None) -> None:
         self.owner = owner
         self.processes = 0
         self.gpu_hours = 0.0
+        self.instance_hours: float | None = None
         self.busy_hours: float | None = None
         self.memory_hours: float | None = None
         self.memory_most: float | None = None

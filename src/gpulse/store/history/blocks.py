@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operator import mul
 
+from ...model.cadence import Cadence
 from .columns import NAN, Column, pack, unpack
 
 TYPE_CHECKING = False
@@ -11,24 +12,32 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Sequence
 
-_TIMES, _COUNTS = 0, 1  # the slots of a block's own part
+_TIMES, _COUNTS, _SECONDS = 0, 1, 2  # the slots of a block's own part; older versions weigh rows by the second
 _MILLISECONDS, _WHOLE_NUMBERS = 6, 3  # their codings
+_LEAST = 0.001  # seconds that a row stands for at least, so that each has a weight
 
 
 class Rows:
-    """Values over time: `times` when each row begins, `counts` how many ticks it stands for, `parts` columns by GPU and slot."""
+    """Values over time: `times` when each row begins, `seconds` for how long it stands, `parts` columns by GPU and slot."""
 
-    __slots__ = ("counts", "parts", "times")
+    __slots__ = ("parts", "seconds", "times")
 
-    def __init__(self, times: Sequence[float], counts: Sequence[float], parts: dict[int, dict[int, Column]]) -> None:
+    def __init__(self, times: Sequence[float], seconds: Sequence[float], parts: dict[int, dict[int, Column]]) -> None:
         self.times = times
-        self.counts = counts
+        self.seconds = seconds
         self.parts = parts
 
 
 def write_block(connection: sqlite3.Connection, tier: int, level: int, rows: Rows, covered: float) -> None:
     """Add a block; the caller commits."""
-    times = pack({_TIMES: Column.of(_MILLISECONDS, rows.times), _COUNTS: Column.of(_WHOLE_NUMBERS, rows.counts)})
+    counts = [max(1.0, round(seconds)) for seconds in rows.seconds]
+    times = pack(
+        {
+            _TIMES: Column.of(_MILLISECONDS, rows.times),
+            _COUNTS: Column.of(_WHOLE_NUMBERS, counts),
+            _SECONDS: Column.of(_MILLISECONDS, rows.seconds),
+        }
+    )
     block = connection.execute(
         "INSERT INTO block(tier, level, start, stop, covered, row_count, times) VALUES(?, ?, ?, ?, ?, ?, ?)",
         (tier, level, min(rows.times), max(rows.times), covered, len(rows.times), times),
@@ -41,12 +50,13 @@ def write_block(connection: sqlite3.Connection, tier: int, level: int, rows: Row
 
 def read_block(
     connection: sqlite3.Connection,
+    tier: int,
     block: int,
     row_count: int,
     times: bytes,
     slots: dict[int, frozenset[int]] | None = None,
 ) -> Rows:
-    """Return a block's rows: the slots asked for by GPU, or all."""
+    """Return a block's rows: the slots asked for by GPU, or all. Blocks of older versions do not say how long a row stands."""
     own = unpack(times, row_count)
     query = "SELECT gpu, data FROM part WHERE block = ?"
     if slots is not None:
@@ -55,7 +65,18 @@ def read_block(
         gpu: unpack(data, row_count, None if slots is None else slots[gpu])
         for gpu, data in connection.execute(query, (block,))
     }
-    return Rows(own[_TIMES].mean, own[_COUNTS].mean, parts)
+    moments = own[_TIMES].mean
+    if _SECONDS in own:
+        return Rows(moments, own[_SECONDS].mean, parts)
+    return Rows(moments, [float(tier)] * row_count if tier else weigh(moments), parts)
+
+
+def weigh(times: Sequence[float], before: Sequence[float] = ()) -> list[float]:
+    """Return the seconds that each tick stands for: those since the tick before it; `before` are the times of earlier ticks."""
+    cadence = Cadence()
+    for time in before:
+        cadence.next(time)
+    return [max(_LEAST, cadence.next(time)[0]) for time in times]
 
 
 def joined(pieces: Sequence[Rows]) -> Rows:
@@ -68,7 +89,7 @@ def joined(pieces: Sequence[Rows]) -> Rows:
             slots.setdefault(gpu, {}).update(dict.fromkeys(columns))
     parts = {gpu: {slot: _joined(pieces, gpu, slot) for slot in some} for gpu, some in slots.items()}
     times = [time for piece in pieces for time in piece.times]
-    return Rows(times, [count for piece in pieces for count in piece.counts], parts)
+    return Rows(times, [seconds for piece in pieces for seconds in piece.seconds], parts)
 
 
 def _joined(pieces: Sequence[Rows], gpu: int, slot: int) -> Column:
@@ -103,10 +124,10 @@ def bounds_of(times: Sequence[float], seconds: float, origin: float = 0.0) -> li
     return found
 
 
-def gathered(column: Column, bounds: Sequence[tuple[float, int, int]], counts: Sequence[float] | None) -> Column:
+def gathered(column: Column, bounds: Sequence[tuple[float, int, int]], weights: Sequence[float] | None) -> Column:
     """Return a column with one row a stretch: the least, the mean and the most of the rows in it, NaN only where all miss.
 
-    `counts` weigh the rows of the mean; None when all weigh the same.
+    `weights` are the seconds of the rows; None when all weigh the same.
     """
     if len(bounds) == len(column.mean):
         return column
@@ -114,20 +135,20 @@ def gathered(column: Column, bounds: Sequence[tuple[float, int, int]], counts: S
     if not column.gaps:  # most stretches of a chart have one row: taking it is a third of the price of slicing
         lows = [low[at] if end == at + 1 else min(low[at:end]) for _, at, end in bounds]
         highs = [high[at] if end == at + 1 else max(high[at:end]) for _, at, end in bounds]
-        if counts is None:
+        if weights is None:
             means = [mean[at] if end == at + 1 else sum(mean[at:end]) / (end - at) for _, at, end in bounds]
         else:
-            heavy = list(map(mul, mean, counts))
-            means = [mean[at] if end == at + 1 else sum(heavy[at:end]) / sum(counts[at:end]) for _, at, end in bounds]
+            heavy = list(map(mul, mean, weights))
+            means = [mean[at] if end == at + 1 else sum(heavy[at:end]) / sum(weights[at:end]) for _, at, end in bounds]
     else:
         lows, means, highs = [], [], []
         for _, first, end in bounds:
             there = [at for at in range(first, end) if mean[at] == mean[at]]
-            weights = [1.0 if counts is None else counts[at] for at in there]
+            seconds = [1.0 if weights is None else weights[at] for at in there]
             lows.append(min((low[at] for at in there), default=NAN))
             highs.append(max((high[at] for at in there), default=NAN))
             means.append(
-                sum(mean[at] * weight for at, weight in zip(there, weights, strict=True)) / sum(weights)
+                sum(mean[at] * weight for at, weight in zip(there, seconds, strict=True)) / sum(seconds)
                 if there
                 else NAN
             )
@@ -141,12 +162,12 @@ def gathered(column: Column, bounds: Sequence[tuple[float, int, int]], counts: S
 def rolled_up(rows: Rows, seconds: float) -> Rows:
     """Return rows of a coarser tier."""
     bounds = bounds_of(rows.times, seconds)
-    uneven = None if min(rows.counts) == max(rows.counts) else rows.counts
+    uneven = None if min(rows.seconds) == max(rows.seconds) else rows.seconds
     parts = {
         gpu: {slot: gathered(column, bounds, uneven) for slot, column in columns.items()}
         for gpu, columns in rows.parts.items()
     }
-    return Rows([time for time, _, _ in bounds], [sum(rows.counts[first:end]) for _, first, end in bounds], parts)
+    return Rows([time for time, _, _ in bounds], [sum(rows.seconds[first:end]) for _, first, end in bounds], parts)
 
 
 def ticks_to_rows(
@@ -154,15 +175,20 @@ def ticks_to_rows(
     layouts: dict[int, Sequence[int]],
     owners: dict[int, tuple[int, int]],
     wanted: Collection[int] | None = None,
+    before: Sequence[float] = (),
 ) -> Rows:
-    """Return ticks (time, layout, data) as rows; `owners` gives each slot's GPU and coding, `wanted` leaves others out."""
+    """Return ticks (time, layout, data) as rows; `owners` gives each slot's GPU and coding, `wanted` leaves others out.
+
+    `before` are the times of the ticks before them.
+    """
     pieces: list[Rows] = []
     first = 0
     for at in range(1, len(ticks) + 1):
         if at == len(ticks) or ticks[at][1] != ticks[first][1]:
             pieces.append(_alike(ticks[first:at], layouts[ticks[first][1]], owners, wanted))
             first = at
-    return joined(pieces)
+    rows = joined(pieces)
+    return Rows(rows.times, weigh(rows.times, before), rows.parts)
 
 
 def _alike(

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from .blocks import Rows, bounds_of, gathered, joined, read_block, ticks_to_rows
 from .columns import NAN, Column
-from .sealing import TIERS, WINDOW, layouts_of, owners_of
+from .sealing import TIERS, WINDOW, layouts_of, owners_of, times_before
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,13 +44,15 @@ def fetch(connection: sqlite3.Connection, slots: Slots, start: float, end: float
         ).fetchall()
         fresh: set[float] = set()
         for block, count, times in found:
-            rows = read_block(connection, block, count, times, {})
+            rows = read_block(connection, tier.seconds, block, count, times, {})
             kept = [
                 at for at, time in enumerate(rows.times) if earliest <= time < end and time // WINDOW not in covered
             ]
             if kept:
                 fresh.update([rows.times[at] // WINDOW for at in kept])
-                pieces.append((_chosen(read_block(connection, block, count, times, slots), kept), tier.seconds))
+                pieces.append(
+                    (_chosen(read_block(connection, tier.seconds, block, count, times, slots), kept), tier.seconds)
+                )
         covered |= fresh
     if (open_rows := _open_rows(connection, slots, start, end)) is not None:
         pieces.append((open_rows, 0))
@@ -64,7 +66,11 @@ def _open_rows(connection: sqlite3.Connection, slots: Slots, start: float, end: 
     if not ticks:
         return None
     wanted = None if slots is None else frozenset().union(*slots.values())
-    return ticks_to_rows(ticks, layouts_of(connection), owners_of(connection), wanted)
+    earlier = connection.execute(
+        "SELECT time FROM tick WHERE time < ? ORDER BY time DESC LIMIT 16", (start,)
+    ).fetchall()
+    before = [time for (time,) in reversed(earlier)] or times_before(connection, ticks[0][0])
+    return ticks_to_rows(ticks, layouts_of(connection), owners_of(connection), wanted, before)
 
 
 def _chosen(rows: Rows, kept: list[int]) -> Rows:
@@ -88,7 +94,7 @@ def _chosen(rows: Rows, kept: list[int]) -> Rows:
         }
         for gpu, columns in rows.parts.items()
     }
-    return Rows(pick(rows.times), pick(rows.counts), parts)
+    return Rows(pick(rows.times), pick(rows.seconds), parts)
 
 
 def _in_order(pieces: list[tuple[Rows, int]]) -> Fetched:
@@ -106,7 +112,7 @@ def _in_order(pieces: list[tuple[Rows, int]]) -> Fetched:
 class TimeGrid:
     """The moments a chart gets: one for each stretch that has rows, and one without values where rows are missing."""
 
-    __slots__ = ("_bounds", "_holes", "_uneven", "times")
+    __slots__ = ("_bounds", "_holes", "_uneven", "seconds", "times")
 
     def __init__(self, fetched: Fetched, start: float, width: float, points: int) -> None:
         rows = fetched.rows
@@ -115,7 +121,7 @@ class TimeGrid:
             self._bounds = [(time, at, at + 1) for at, time in enumerate(moments)]
         else:
             self._bounds = bounds_of(moments, width, start)
-        self._uneven = None if min(rows.counts) == max(rows.counts) else rows.counts
+        self._uneven = None if min(rows.seconds) == max(rows.seconds) else rows.seconds
         self._holes: list[int] = []  # before which stretch one without values is put in
         self.times = [self._bounds[0][0]]
         usual = _usual(moments)
@@ -128,6 +134,9 @@ class TimeGrid:
                 self._holes.append(at)
                 self.times.append(before + step)
             self.times.append(time)
+        self.seconds = [sum(rows.seconds[first:end]) for _, first, end in self._bounds]
+        for at in reversed(self._holes):
+            self.seconds.insert(at, 0.0)
 
     def spread(self, column: Column | None) -> tuple[list[float], list[float], list[float]]:
         """Return least, mean and most at each moment; NaN where there is none."""

@@ -8,7 +8,8 @@ import threading
 from contextlib import contextmanager
 
 from ...errors import UsageError
-from .answers import TEXTS, GpuIdentity, HistorySeries, ProcessUse, Usage, latest_facts
+from ...model.derive import slice_share
+from .answers import TEXTS, UNATTRIBUTED, UNATTRIBUTED_PID, GpuIdentity, HistorySeries, ProcessUse, Usage, latest_facts
 from .database import open_to_read
 from .event_rows import read_events
 from .failure import HistoryError
@@ -101,7 +102,7 @@ class HistoryReader:
         grid = TimeGrid(fetched, start, width, points)
         parts = fetched.rows.parts
         return [
-            HistorySeries(uuid, key, grid.times, grid.spread(parts.get(gpu, {}).get(slot)))
+            HistorySeries(uuid, key, grid.times, grid.seconds, grid.spread(parts.get(gpu, {}).get(slot)))
             for (uuid, key), (gpu, slot) in named.items()
         ]
 
@@ -118,6 +119,9 @@ class HistoryReader:
 
     def processes(self, start: float, end: float) -> list[ProcessUse]:
         """Return who used which GPU in a stretch of time; hours that only partly lie in it count in proportion."""
+        return [use for use in self._uses(start, end) if use.pid != UNATTRIBUTED_PID]
+
+    def _uses(self, start: float, end: float) -> list[ProcessUse]:
         found: dict[int, ProcessUse] = {}
         with self._reading() as connection:
             for (
@@ -151,14 +155,19 @@ class HistoryReader:
         """Return what each user used, or each job, container, pod, name or gpu, of these GPUs; the most GPU hours first."""
         if by not in _OWNERS:
             raise UsageError(f"unknown usage owner {by!r};", f"choose one of {', '.join(sorted(_OWNERS))}.")
+        with self._reading() as connection:
+            instances = {uuid: facts for _, uuid, facts in latest_facts(connection, end) if "parent" in facts}
         totals: dict[str | None, Usage] = {}
-        for use in self.processes(start, end):
+        for use in self._uses(start, end):
             if uuids is not None and use.uuid not in uuids:
                 continue
-            owner = use.uuid if by == "gpu" else use.text.get(by)
+            nobody = use.pid == UNATTRIBUTED_PID
+            owner = use.uuid if by == "gpu" else UNATTRIBUTED if nobody else use.text.get(by)
             total = totals.setdefault(owner, Usage(owner))
-            total.processes += 1
-            total.gpu_hours += use.held / 3600
+            total.processes += not nobody
+            total.gpu_hours += use.held / 3600 * slice_share(instances.get(use.uuid))
+            if use.uuid in instances:
+                total.instance_hours = (total.instance_hours or 0.0) + use.held / 3600
             total.busy_hours = _sum(total.busy_hours, use.busy_seconds, 1 / 3600)
             total.memory_hours = _sum(total.memory_hours, use.memory_seconds, 1 / 3600 / 2**30)
             total.energy = _sum(total.energy, use.energy, 1.0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STRETCH = 600.0  # seconds rebuilt at once
 _PROCESSES = """
 SELECT process.gpu, first, last, seconds, memory_seconds, pid, started, user, name, command, job, container, pod
-FROM usage JOIN process ON process.id = usage.process WHERE last >= ? AND first < ?
+FROM usage JOIN process ON process.id = usage.process WHERE last >= ? AND first < ? AND pid >= 0
 """
 
 

@@ -18,6 +18,7 @@ WINDOW = 600  # seconds of ticks that are sealed together
 SIZE_LIMIT = 1 << 30  # bytes; 90 days of 8 GPUs with 25 metrics each, a second apart, take 100 to 170 MB
 _MOST_TICKS = 1200  # of one block, so that sealing ten ticks a second does not take a second at once
 _MOST_EVENTS = 200_000
+_REMEMBERED = 16  # times from which the interval of the recorder is known
 _DAY = 86_400
 
 
@@ -52,13 +53,29 @@ def layouts_of(connection: sqlite3.Connection) -> dict[int, Sequence[int]]:
     return {layout: array("I", slots) for layout, slots in rows}
 
 
+def times_before(connection: sqlite3.Connection, until: float = float("inf")) -> list[float]:
+    """Return the times of the last ticks that are sealed, as far as they precede a moment."""
+    found: list[float] = []
+    for block, count, times in connection.execute(
+        "SELECT id, row_count, times FROM block WHERE tier = 0 AND start < ? ORDER BY id DESC LIMIT ?",
+        (until, _REMEMBERED),
+    ).fetchall():
+        found = [*read_block(connection, 0, block, count, times, {}).times, *found]
+        if len(found) >= _REMEMBERED:
+            break
+    return [time for time in found if time < until][-_REMEMBERED:]
+
+
 def seal(connection: sqlite3.Connection) -> set[int]:
     """Seal all ticks but those of the newest ten minutes; return the slots that had a value in the last block, if any."""
     ticks = connection.execute("SELECT id, time, layout, data FROM tick ORDER BY id").fetchall()
     used: set[int] = set()
     layouts, owners = layouts_of(connection), owners_of(connection)
-    for group in _groups(ticks)[:-1]:
-        rows = ticks_to_rows([tick[1:] for tick in group], layouts, owners)
+    groups = _groups(ticks)
+    before = times_before(connection) if len(groups) > 1 else []
+    for group in groups[:-1]:
+        rows = ticks_to_rows([tick[1:] for tick in group], layouts, owners, None, before)
+        before = [*before, *rows.times][-_REMEMBERED:]
         connection.execute("BEGIN IMMEDIATE")
         _write(connection, rows)
         connection.execute("DELETE FROM tick WHERE id BETWEEN ? AND ?", (group[0][0], group[-1][0]))
@@ -119,7 +136,7 @@ def _join(connection: sqlite3.Connection, tier: int, level: int, span: int) -> I
         if found[at][1] // span != found[first][1] // span:
             together = found[first:at]
             first = at
-            pieces = [read_block(connection, block, count, times) for block, _, _, count, times in together]
+            pieces = [read_block(connection, tier, block, count, times) for block, _, _, count, times in together]
             connection.execute("BEGIN IMMEDIATE")
             _delete(connection, [block for block, *_ in together])
             write_block(connection, tier, level + 1, joined(pieces), sum(covered for _, _, covered, *_ in together))

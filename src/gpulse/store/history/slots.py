@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Statement: TypeAlias = "tuple[str, tuple[Any, ...]]"
 
 HOST = ""  # stands for the machine where a UUID is asked for
+_NOT_KEPT = ("cpu_per_core", "xids")  # one value per core would double what a machine with 128 writes; XIDs are events
 _FACT, _NOTHING = -1, -2  # places of what is kept as a fact beside the ticks, and of what is not kept
 
 
@@ -49,7 +50,7 @@ def _place_kind(key: str, host: bool) -> int:
     if key == "state" and not host:
         return 0
     metric = (HOST_METRICS if host else GPU_METRICS).get(key)
-    if metric is None or key == "cpu_per_core":  # one value a core would double what a machine of 128 of them writes
+    if metric is None or key in _NOT_KEPT:
         return _NOTHING
     if metric.cost == "static" or key == "memory_total" or not isinstance(metric, (Number, Flag, Words, Numbers)):
         return _FACT

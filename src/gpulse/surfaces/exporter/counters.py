@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...analysis.xids import XidNews
+from ...model.cadence import Cadence
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.metric import Number
 from ...units import BYTES_PER_SECOND
@@ -21,9 +23,8 @@ GPU_RATES = tuple(
 HOST_RATES = tuple(
     metric for metric in HOST_METRICS.values() if metric.unit is BYTES_PER_SECOND and isinstance(metric, Number)
 )
-_LONGEST = (
-    60.0  # with more seconds between samples, the machine slept or its clock was set, and the interval is unknown
-)
+# On NVIDIA GPUs without GPM these are rates of the millisecond before the sample, which say nothing about the time since the last.
+_SPOT_CHECKS = ("pcie_rx", "pcie_tx")
 _NOT_MISSING = "xid_last"  # a GPU without errors has no XID
 
 
@@ -52,15 +53,13 @@ class Counters:
         self.gaps: dict[tuple[str, str], int] = {}
         self.throttlings: dict[str, dict[str, int]] = {}  # how often each reason began
         self._reasons: dict[str, frozenset[str]] = {}
-        self._time: float | None = None
-        self._before = 0.0
+        self._cadence = Cadence(first=60.0)
+        self._xid_watches: dict[str, XidNews] = {}
         self._last_xid: dict[str, float] = {}
 
     def add(self, snapshot: Snapshot) -> None:
         """Add the next sample."""
-        elapsed = snapshot.time - self._time if self._time is not None else 0.0
-        seconds = elapsed if 0.0 < elapsed <= max(_LONGEST, 2 * self._before) else 0.0
-        self._time, self._before = snapshot.time, elapsed
+        seconds, _ = self._cadence.next(snapshot.time)
         self.samples += 1
         for name, gpu, _ in owners(snapshot):
             self._add_bytes(name, gpu, seconds)
@@ -74,7 +73,8 @@ class Counters:
 
     def _add_bytes(self, name: str, gpu: Gpu, seconds: float) -> None:
         for metric in GPU_RATES:
-            self._add_rate(name, metric.key, gpu, seconds)
+            if metric.key not in _SPOT_CHECKS or gpu.vendor != "nvidia" or gpu.sm_active is not None:
+                self._add_rate(name, metric.key, gpu, seconds)
 
     def _add_rate(self, name: str, key: str, reading: Reading, seconds: float) -> None:
         rate = reading.get(key)
@@ -104,11 +104,11 @@ class Counters:
         return self._last_xid.get(name)
 
     def _add_xid(self, name: str, gpu: Gpu) -> None:
-        code = gpu.xid_last
-        if code is not None and code != self._last_xid.get(name):
-            self._last_xid[name] = code
+        if gpu.xid_last is not None:
+            self._last_xid[name] = gpu.xid_last
+        for code in self._xid_watches.setdefault(name, XidNews()).codes(gpu):
             counts = self.xids.setdefault(name, {})
-            counts[int(code)] = counts.get(int(code), 0) + 1
+            counts[code] = counts.get(code, 0) + 1
 
     def _add_gaps(self, reading: Reading, prefix: str) -> None:
         for key, reason in reading.gaps.items():

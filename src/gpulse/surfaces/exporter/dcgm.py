@@ -14,7 +14,7 @@ from .tenants import tenant_labels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ...model.catalog import Gpu
     from ...model.metric import Metric
@@ -41,11 +41,14 @@ FIELDS = {
     for key, metric in GPU_METRICS.items()
     if key not in _APART and (key in _ALSO or metric.dcgm) and isinstance(metric, (Number, Flag))
 }
-# Nanoseconds, as NVML counts them; by the throttle reasons that make up each.
+# Nanoseconds: the driver's counters that make up each, and the throttle reasons whose time is summed without them.
 _VIOLATIONS = {
-    "DCGM_FI_DEV_POWER_VIOLATION": ("sw_power_cap", "hw_power_brake_slowdown"),
-    "DCGM_FI_DEV_THERMAL_VIOLATION": ("sw_thermal_slowdown", "hw_thermal_slowdown"),
-    "DCGM_FI_DEV_SYNC_BOOST_VIOLATION": ("sync_boost",),
+    "DCGM_FI_DEV_POWER_VIOLATION": (("throttle_time_power_cap",), ("sw_power_cap", "hw_power_brake_slowdown")),
+    "DCGM_FI_DEV_THERMAL_VIOLATION": (
+        ("throttle_time_thermal", "throttle_time_thermal_hardware"),
+        ("sw_thermal_slowdown", "hw_thermal_slowdown"),
+    ),
+    "DCGM_FI_DEV_SYNC_BOOST_VIOLATION": (("throttle_time_sync_boost",), ("sync_boost",)),
 }
 # Totals that grow, by the rates they add up and the bytes of DCGM's unit.
 _TOTALS: dict[str, tuple[tuple[str, ...], int, str]] = {
@@ -58,7 +61,8 @@ DCGM_WANTED = Wanted(
     gpu=(
         *FIELDS,
         *(key for keys, *_ in _TOTALS.values() for key in keys),
-        *("xid_last", "throttle_reasons", "virtualization_mode", "recovery_action"),
+        *(key for keys, _ in _VIOLATIONS.values() for key in keys),
+        *("xid_last", "xids", "throttle_reasons", "virtualization_mode", "recovery_action"),
         *("name", "uuid", "index", "pci_bus_id", "driver_version"),
     ),
     process=("pid", "container", "pod", "memory_used"),
@@ -131,16 +135,12 @@ def _grown(cards: list[_Card], counters: Counters) -> Iterator[Family]:
         moved = [
             (card.text, float(sum(counters.bytes.get((card.name, key), 0.0) for key in keys) // unit))
             for card in cards
-            if all(card.gpu.get(key) is not None for key in keys)
+            if all(card.gpu.get(key) is not None and (card.name, key) in counters.bytes for key in keys)
         ]
         yield Family(field, "counter", help, moved)
-    slowed = [(card, counters.throttled.get(card.name)) for card in cards if card.gpu.throttle_reasons is not None]
-    for field, reasons in _VIOLATIONS.items():
-        times = [
-            (card.text, round(1e9 * sum(sums.get(reason, 0.0) for reason in reasons)))
-            for card, sums in slowed
-            if sums is not None
-        ]
+    for field, (keys, reasons) in _VIOLATIONS.items():
+        slowed = [(card.text, _violation(card.gpu, keys, reasons, counters.throttled.get(card.name))) for card in cards]
+        times = [(text, round(1e9 * seconds)) for text, seconds in slowed if seconds is not None]
         yield Family(field, "counter", "Time throttled for this reason, in nanoseconds.", times)
     begun = [
         (f'{card.text[:-1]},clock_event="{reason}"}}', float(count))
@@ -148,6 +148,16 @@ def _grown(cards: list[_Card], counters: Counters) -> Iterator[Family]:
         for reason, count in counters.throttlings.get(card.name, {}).items()
     ]
     yield Family("DCGM_EXP_CLOCK_EVENTS_COUNT", "gauge", "How often clocks were lowered, by reason.", begun)
+
+
+def _violation(gpu: Gpu, keys: Sequence[str], reasons: Sequence[str], sums: Mapping[str, float] | None) -> float | None:
+    """Return the seconds that the driver counted; without its counters, those in which samples showed a reason."""
+    counted = [value for key in keys if isinstance(value := gpu.get(key), (int, float))]
+    if counted:
+        return sum(counted)
+    if sums is None or gpu.throttle_reasons is None:
+        return None
+    return sum(sums.get(reason, 0.0) for reason in reasons)
 
 
 def _health(gpu: Gpu) -> float:

@@ -53,7 +53,7 @@ WANTED = Wanted(
     gpu=(
         *(key for key, metric in GPU_METRICS.items() if metric.group == "identity"),
         *(metric.key for metric in (*GPU_SERIES, *GPU_RATES)),
-        *("throttle_reasons", "throttle_reasons_supported", "xid_last"),
+        *("throttle_reasons", "throttle_reasons_supported", "xid_last", "xids"),
     ),
     process=("pid", *_OWNER, "memory_used"),
     host=("name", "load", *PORTS, *(metric.key for metric in (*HOST_SERIES, *HOST_RATES))),

@@ -48,19 +48,7 @@ def to_plain(answer: HistoryAnswer, tariff: Tariff | None = None) -> dict[str, A
             }
             for gpu in answer.gpus
         ],
-        "usage": [
-            {
-                answer.asked.by: use.owner,
-                "gpu_hours": use.gpu_hours,
-                "busy_hours": use.busy_hours,
-                "memory_gib_hours": use.memory_hours,
-                "memory_most": use.memory_most,
-                "energy_estimate": use.energy,
-                **_cost(use, tariff),
-                "processes": use.processes,
-            }
-            for use in answer.usage
-        ],
+        "usage": _usage_rows(answer, tariff),
         "events": [
             {
                 **event.to_plain(),
@@ -79,17 +67,48 @@ def _cost(use: Usage, tariff: Tariff | None) -> dict[str, Any]:
     return {} if cost is None else {"cost": cost.total, "idle_cost": cost.idle, "carbon": cost.carbon}
 
 
-def write_parquet(answer: HistoryAnswer, path: str) -> None:
-    """Write the rows of the CSV as Parquet; raise GpulseError when pyarrow is missing."""
+def _usage_rows(answer: HistoryAnswer, tariff: Tariff | None) -> list[dict[str, Any]]:
+    return [
+        {
+            answer.asked.by: use.owner,
+            "gpu_hours": use.gpu_hours,
+            "instance_hours": use.instance_hours,
+            "busy_hours": use.busy_hours,
+            "memory_gib_hours": use.memory_hours,
+            "memory_most": use.memory_most,
+            "energy_estimate": use.energy,
+            **_cost(use, tariff),
+            "processes": use.processes,
+        }
+        for use in answer.usage
+    ]
+
+
+def usage_csv(answer: HistoryAnswer, tariff: Tariff | None = None) -> Iterator[str]:
+    """Yield who used what as CSV, a header first."""
+    import csv
+    import io
+
+    rows = _usage_rows(answer, tariff)
+    for cells in [[*rows[0]], *([*row.values()] for row in rows)] if rows else []:
+        line = io.StringIO()
+        written = ["" if cell is None else _digits(cell) if isinstance(cell, float) else cell for cell in cells]
+        csv.writer(line, lineterminator="").writerow(written)
+        yield line.getvalue()
+
+
+def write_parquet(answer: HistoryAnswer, path: str, usage: bool = False, tariff: Tariff | None = None) -> None:
+    """Write the rows of the CSV, or who used what, as Parquet; raise GpulseError when pyarrow is missing."""
     try:
         arrow = __import__("pyarrow")
         parquet = __import__("pyarrow.parquet", fromlist=["write_table"])
     except ImportError:
         raise GpulseError("Parquet needs pyarrow, which is not installed.", "Run `pip install pyarrow`.") from None
-    rows = [*_rows(answer)]
+    rows = _usage_rows(answer, tariff) if usage else [*_rows(answer)]
     columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {"time": [], "gpu": [], "uuid": []}
-    moments = [round(parse_time(text) * 1000) for text in columns["time"]]
-    columns["time"] = arrow.array(moments, type=arrow.timestamp("ms", tz="UTC"))
+    if "time" in columns:
+        moments = [round(parse_time(text) * 1000) for text in columns["time"]]
+        columns["time"] = arrow.array(moments, type=arrow.timestamp("ms", tz="UTC"))
     try:
         parquet.write_table(arrow.table(columns), path)
     except OSError as error:

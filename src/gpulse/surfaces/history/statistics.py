@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...analysis.series import WeightedSeries
 from ...analysis.summary import Stats
 
 TYPE_CHECKING = False
@@ -13,14 +14,12 @@ def over_time(series: HistorySeries | None) -> Stats | None:
     """Return the figures of a series; None when it has no value at all."""
     if series is None:
         return None
-    means = [value for value in series.mean if value == value]
-    if not means:
+    weighted = WeightedSeries()
+    for mean, seconds in zip(series.mean, series.seconds, strict=True):
+        if mean == mean:
+            weighted.add(mean, seconds)
+    if not weighted.seconds:
         return None
-    ordered = sorted(means)
-    return Stats(
-        sum(means) / len(means),
-        ordered[len(ordered) // 2],
-        ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))],
-        max(value for value in series.max if value == value),
-        min(value for value in series.min if value == value),
-    )
+    weighted.lowest = min(value for value in series.min if value == value)
+    weighted.highest = max(value for value in series.max if value == value)
+    return Stats.of(weighted)

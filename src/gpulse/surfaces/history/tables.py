@@ -55,11 +55,13 @@ def _figures(answer: HistoryAnswer) -> list[str]:
 
 
 def usage_table(usage: Sequence[Usage], by: str, tariff: Tariff | None = None) -> list[str]:
-    """Return who used what: hours of GPUs, of memory, energy by estimate."""
+    """Return who used what: hours of GPUs and of memory, and energy; hours of MIG instances only if there were any."""
+    parted = any(use.instance_hours is not None for use in usage)
+    instances = ("INSTANCE HOURS",) if parted else ()
     rows: list[Sequence[str]] = [
-        (by.upper(), "GPU HOURS", "BUSY HOURS", "GiB HOURS", "LARGEST", "ENERGY (est.)", "PROCESSES")
+        (by.upper(), "GPU HOURS", *instances, "BUSY HOURS", "GiB HOURS", "LARGEST", "ENERGY (est.)", "PROCESSES")
     ]
-    rows += [_used(use) for use in usage]
+    rows += [_used(use, parted) for use in usage]
     if tariff:
         rows = [(*row, *more) for row, more in zip(rows, _costs(usage, tariff), strict=True)]
     return aligned(rows, left=1)
@@ -79,10 +81,12 @@ def _costs(usage: Sequence[Usage], tariff: Tariff) -> list[tuple[str, ...]]:
     return rows
 
 
-def _used(use: Usage) -> tuple[str, ...]:
+def _used(use: Usage, parted: bool) -> tuple[str, ...]:
+    instances = DASH if use.instance_hours is None else f"{use.instance_hours:.2f}"
     return (
         clean(use.owner) if use.owner else "(none)",
         f"{use.gpu_hours:.2f}",
+        *((instances,) if parted else ()),
         DASH if use.busy_hours is None else f"{use.busy_hours:.2f}",
         DASH if use.memory_hours is None else f"{use.memory_hours:.1f}",
         quantity_text("B", use.memory_most),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ...analysis.cadence import Cadence
+from ...analysis.cpu import CpuMeter
 from ...analysis.diagnosis.running import RunningDiagnosis
 from ...analysis.diagnosis.waiting import with_wait
 from ...analysis.energy import Meter
 from ...analysis.events import EventDetector
 from ...analysis.tally import Tally
 from ...errors import RecordingError
+from ...model.cadence import Cadence
 from ...model.event import Event
 from ...model.presets import CURVES, HOST_CURVES
 from .plausibility import believed
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ...model.catalog import Gpu
     from ...model.snapshot import Snapshot
     from ...sinks.base import Mark
-    from .recorded_samples import RecordedSample
+    from .recorded_samples import Peaks, RecordedSample
 
 _MOST_EVENTS = 5000
 _MOST_MARKS = 2000
@@ -67,6 +68,8 @@ class _Account:
         self._phases: dict[str, _Phase] = {}
         self._phase = ""
         self._meters: dict[str, Meter] = {}
+        self._cpu = CpuMeter()
+        self._peaks: Peaks | None = None
         self._labels: dict[str, str] = {}
         self._step: float | None = None
         self._tags: set[str] = set()
@@ -74,8 +77,10 @@ class _Account:
     def add(self, moment: RecordedSample) -> None:
         moment.snapshot = snapshot = believed(moment.snapshot)
         seconds, late = self._cadence.next(snapshot.time)
+        unseen = 0.0
         if late and self.last is not None:
-            self.missing += snapshot.time - self.last.time - seconds
+            unseen = snapshot.time - self.last.time - seconds
+            self.missing += unseen
             self._note([Event(self.last.time, "gap", until=snapshot.time)])
         gpus = [(self._label(at, gpu), gpu) for at, gpu in enumerate(snapshot.gpus)]
         self._draw(moment, gpus, late)
@@ -86,8 +91,13 @@ class _Account:
         self._enter(moment, late)
         for tally in self._tallies(moment.phase):
             tally.add(snapshot, moment.program, max(seconds, 1e-6))
+        for key, used, since in self._cpu.add(moment.program, snapshot.time):
+            for tally in self._tallies(moment.phase):
+                tally.add_cpu(key, used, snapshot.time - since)
         self._count(moment, seconds)
-        self._charge(snapshot, seconds, moment.phase)
+        if moment.peaks is not None:
+            self._peaks = moment.peaks
+        self._charge(snapshot, seconds, moment.phase, unseen > 0)
         self.marks += moment.marks[: _MOST_MARKS - len(self.marks)]
         for problem in snapshot.problems[:20]:
             if len(self.problems) < 20:
@@ -102,7 +112,14 @@ class _Account:
                 f"{name} contains no samples in this time range.", "Choose another time range or file."
             )
         start, end = self.first.time, self.last.time
+        if self._peaks is not None:
+            self._whole.raise_peaks("memory_used", self._peaks.gpus)
+            self.uses.raise_peaks(self._peaks.processes)
         self._note(self._detector.finish())
+        for uuid, meter in self._meters.items():
+            for phase, joules in meter.rest().items():
+                for tally in self._tallies(phase):
+                    tally.add_energy(uuid, joules)
         summary = self._summary()
         return Run(
             name,
@@ -189,11 +206,11 @@ class _Account:
         if moment.phase:
             self._phases[moment.phase].seconds += seconds
 
-    def _charge(self, snapshot: Snapshot, seconds: float, phase: str) -> None:
+    def _charge(self, snapshot: Snapshot, seconds: float, phase: str, unseen: bool) -> None:
         for at, gpu in enumerate(snapshot.gpus):
             uuid = gpu.uuid or f"at {at}"
             if uuid not in self._meters:
                 self._meters[uuid] = Meter()
-            for name, joules in self._meters[uuid].add(gpu, seconds, phase):
+            for name, joules in self._meters[uuid].add(gpu, seconds, phase, unseen):
                 for tally in self._tallies(name):
                     tally.add_energy(uuid, joules)

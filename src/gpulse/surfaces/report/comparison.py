@@ -81,6 +81,11 @@ class Difference:
         if not gap:
             return "same"
         arrow = "▲" if gap > 0 else "▼"
+        if (words := self._text(abs(gap))).endswith(
+            " %"
+        ):  # a change of a percentage is in points: 5 % to 10 % is not "+100 %"
+            words = f"{arrow} {words.removesuffix(' %')} points"
+            return Loud(words) if self.matters else words
         part = f" ({100 * gap / abs(self.before):+.0f} %)" if self.before and abs(gap / self.before) < 100 else ""
         words = f"{arrow} {self._text(abs(gap))}{part}"
         return Loud(words) if self.matters else words

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from ...model.derive import slice_share
+from ...model.growth import Growth
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from ...model.catalog import Gpu, Process
@@ -13,10 +16,11 @@ if TYPE_CHECKING:
 class Use:
     """One process over a run: `peak` is the most bytes it held on one GPU, `share` the mean per cent its kernels ran, None when unknown.
 
-    `hours` are GPU-hours; a GPU that several hold at once is shared evenly, so all add up to the time GPUs were held.
+    `hours` are GPU-hours; a GPU that several hold at once is shared evenly, so all add up to the time GPUs were held. A MIG
+    instance counts by its slices.
     """
 
-    __slots__ = ("_busy", "_watched", "first", "gpus", "hours", "last", "peak", "process")
+    __slots__ = ("_busy", "_ran", "_watched", "first", "gpus", "hours", "last", "peak", "process")
 
     def __init__(self, process: Process, time: float) -> None:
         self.process = process
@@ -25,25 +29,36 @@ class Use:
         self.peak: float | None = None
         self.hours = 0.0
         self._busy = 0.0
+        self._ran: dict[str, Growth] = {}
         self._watched = 0.0
 
-    def add(self, process: Process, gpu: str, time: float, seconds: float, beside: int) -> None:
-        """Add what it did for so many seconds on a GPU, beside so many that hold it, itself included."""
+    def add(self, process: Process, gpu: str, time: float, seconds: float, share: float) -> None:
+        """Add what it did in a number of seconds on a GPU; `share` is its part of the GPU."""
         self.process = process
         self.last = time
         if gpu not in self.gpus:
             self.gpus.append(gpu)
-        self.hours += seconds / beside / 3600
+        self.hours += seconds * share / 3600
         if process.memory_used is not None:
             self.peak = process.memory_used if self.peak is None else max(self.peak, process.memory_used)
         if process.sm_utilization is not None:
-            self._busy += process.sm_utilization * seconds
             self._watched += seconds
+            self._busy += self._busy_seconds(process, gpu, time, seconds)
+
+    def _busy_seconds(self, process: Process, gpu: str, time: float, seconds: float) -> float:
+        """Return the seconds in which its kernels are now known to have run."""
+        if process.sm_time is None:
+            return (process.sm_utilization or 0.0) / 100 * seconds
+        if gpu not in self._ran:
+            self._ran[gpu] = Growth()
+            self._watched -= seconds
+        growth = self._ran[gpu].grown(process.sm_time, time)
+        return 0.0 if growth is None else growth[0]
 
     @property
     def share(self) -> float | None:
         """Mean share of time in which its kernels ran, over its GPUs."""
-        return self._busy / self._watched if self._watched else None
+        return min(100.0, 100 * self._busy / self._watched) if self._watched > 0 else None
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data, ready for JSON."""
@@ -68,12 +83,22 @@ class Uses:
     def add(self, gpus: Iterable[tuple[str, Gpu]], time: float, seconds: float) -> None:
         """Add a sample that stands for so many seconds; GPUs come with their labels."""
         for label, gpu in gpus:
-            there = [process for process in gpu.all_processes() if process.pid is not None]
-            for process in there:
-                key = (process.pid or 0.0, process.name or "")  # a number is given again, seldom to the same program
-                if key not in self._uses:
-                    self._uses[key] = Use(process, time)
-                self._uses[key].add(process, label, time, seconds, len(there))
+            for part in (gpu, *gpu.instances):
+                self._add_part(label, part, 1.0 if part is gpu else slice_share(dict(part.items())), time, seconds)
+
+    def _add_part(self, label: str, part: Gpu, share: float, time: float, seconds: float) -> None:
+        there = [process for process in part.processes if process.pid is not None]
+        for process in there:
+            key = (process.pid or 0.0, process.name or "")  # a PID is reused, rarely by the same program
+            if key not in self._uses:
+                self._uses[key] = Use(process, time)
+            self._uses[key].add(process, label, time, seconds, share / len(there))
+
+    def raise_peaks(self, peaks: Mapping[tuple[float, str], float]) -> None:
+        """Take peaks, by PID and name, that are higher than those seen."""
+        for key, use in self._uses.items():
+            if key in peaks:
+                use.peak = max(use.peak or 0.0, peaks[key])
 
     def sorted(self) -> Sequence[Use]:
         """Return them, the most GPU-hours first."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...model.event import Event
+    from ...store.history import HistoryReader
 
 _MOST_MARKS = 1000  # of one line
 
@@ -27,10 +28,11 @@ _MOST_MARKS = 1000  # of one line
 class RecordedSample:
     """A snapshot and what the program said of itself: `values` by tag, as train/steps_per_second; None where it said nothing.
 
-    `events` are what happened up to this snapshot, from the history; None where nobody has looked for events yet.
+    `events` are what happened up to this snapshot, from the history; None where nobody has looked for events yet. `peaks` come
+    with one snapshot of a history.
     """
 
-    __slots__ = ("events", "marks", "phase", "program", "snapshot", "step", "values")
+    __slots__ = ("events", "marks", "peaks", "phase", "program", "snapshot", "step", "values")
 
     def __init__(
         self,
@@ -42,7 +44,9 @@ class RecordedSample:
         program: Process | None = None,
         values: Mapping[str, float] | None = None,
         events: Sequence[Event] | None = None,
+        peaks: Peaks | None = None,
     ) -> None:
+        self.peaks = peaks
         self.snapshot = snapshot
         self.events = events
         self.phase = phase
@@ -66,10 +70,29 @@ def remembered(start: float, end: float, path: str | None = None) -> Iterator[Re
 
     with HistoryReader(path) as reader:
         waiting = reader.events(start, end)
+        peaks: Peaks | None = Peaks(reader, start, end)
         for snapshot in reader.snapshots(start, end):
             due = [event for event in waiting if event.time <= snapshot.time]
             del waiting[: len(due)]
-            yield RecordedSample(snapshot, events=due)
+            yield RecordedSample(snapshot, events=due, peaks=peaks)
+            peaks = None  # known once, for the whole time
+
+
+class Peaks:
+    """The highest memory of GPUs (by UUID) and of processes (by PID and name): rows of a history may be means."""
+
+    __slots__ = ("gpus", "processes")
+
+    def __init__(self, reader: HistoryReader, start: float, end: float) -> None:
+        self.gpus = {
+            series.uuid: max((value for value in series.max if value == value), default=0.0)
+            for series in reader.series(["memory_used"], None, start, end)
+        }
+        self.processes: dict[tuple[float, str], float] = {}
+        for use in reader.processes(start, end):
+            if use.memory_most is not None:
+                key = (use.pid, use.text.get("name", ""))
+                self.processes[key] = max(self.processes.get(key, 0.0), use.memory_most)
 
 
 def between(moments: Iterable[RecordedSample], start: str | None, end: str | None) -> Iterator[RecordedSample]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...present.theme import Theme
 
 GLANCE = Wanted(SCREEN, USERS, ("name", "load", "memory_used", "memory_total"))
-STAYING = Wanted(gpu=("xid_last",))
+STAYING = Wanted(gpu=("xid_last", "xids"))
 PROCESSES = Wanted(process=PROCESS_METRICS)
 _MOST_CARDS = 2
 _NARROWEST_CARD = 64

@@ -68,7 +68,8 @@ _JUDGED_PROCESS = ("cpu_percent", "tree_cpu_percent", "children", "sm_utilizatio
 
 def wanted(state: State) -> Wanted:
     """Return what the screen shows now and so needs; a hidden panel costs nothing."""
-    gpu = {*SCREEN, *_JUDGED, "xid_last", "fan_speed", *(() if "charts" in state.hidden else state.settings.charts)}
+    shown = () if "charts" in state.hidden else state.settings.charts
+    gpu = {*SCREEN, *_JUDGED, "xid_last", "xids", "fan_speed", *shown}
     process = {*USERS, "command", "container", "job", "running_time", *_JUDGED_PROCESS}
     if "processes" not in state.hidden:
         process |= {key for key in state.settings.columns if key != "gpu"}

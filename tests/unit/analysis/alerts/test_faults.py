@@ -87,6 +87,19 @@ class TestThrottled:
 
         assert watch(book(), healthy, 1200) == []
 
+    @pytest.mark.parametrize("pause", [1, 2, 5])
+    def test_heat_that_flickers_fires_once(self, pause: int) -> None:
+        def flickering(at: float) -> Gpu:
+            return gpu(throttle_reasons=() if int(at) % (pause + 1) else ("sw_thermal_slowdown",))
+
+        assert [turn.state for turn in watch(book("throttled"), flickering, 300)] == ["fire"]
+
+    def test_a_single_slow_second_a_minute_fires_nothing(self) -> None:
+        def seldom(at: float) -> Gpu:
+            return gpu(throttle_reasons=() if int(at) % 60 else ("sw_thermal_slowdown",))
+
+        assert watch(book("throttled"), seldom, 1200) == []
+
     @pytest.mark.parametrize(
         "reason", ["gpu_idle", "applications_clocks_setting", "sync_boost", "display_clock_setting", "0x400"]
     )

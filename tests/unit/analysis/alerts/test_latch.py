@@ -55,6 +55,14 @@ class TestLatch:
         seen = [(0, True), (1, None), (100, True), (109, True), (110, True)]
         assert [latch.step(now, holds, None, 10.0, 0.0) for now, holds in seen] == [None, None, None, None, True]
 
+    def test_what_comes_and_goes_is_told_ever_less_often(self) -> None:
+        latch = Latch()
+        turns = [latch.step(float(at), at % 10 < 5, at % 10 >= 5, 0.0, 2.0) for at in range(600)]
+        assert turns.count(True) <= 5
+        later = [latch.step(600.0 + at, False, True, 0.0, 2.0) for at in range(700)]
+        assert later.count(False) <= 1
+        assert latch.active is False
+
     def test_between_two_thresholds_nothing_turns(self) -> None:
         latch = Latch()
         assert latch.step(0.0, True, False, 0.0, 0.0) is True

@@ -91,3 +91,20 @@ say(seen)
 """,
         )
         assert seen == [["ok", None], ["lost", 79], ["lost", 79], ["lost", 79]]
+
+
+def test_every_xid_is_told_once_however_often_a_code_comes(lab: Lab) -> None:
+    scenario = Scenario.load("boards/h100").driver(gpus=1)
+    for moment in ("1.1s", "1.2s", "1.3s", "4.5s"):
+        scenario = scenario.xid(gpu=0, code=94, at=moment)
+    scenario = scenario.xid(gpu=0, code=31, at="1.4s")
+    code = """
+over = sampler(Wanted(["xid_last", "xids"]))
+over.source.stay()
+seen = []
+for moment in (0, 2, 3, 5):
+    at(moment)
+    seen.append(sample(over)["gpus"][0]["xids"])
+say(seen)
+"""
+    assert lab.see(scenario, code) == [[], [94, 94, 94, 31], [], [94]]

@@ -101,7 +101,7 @@ def test_every_zero_is_a_value(lab: Lab) -> None:
     answer = lab.run(Scenario.load("zeros"), "--json")
     (gpu,) = answer.gpus
     impossible = {"temperature_limit", "pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"}  # 0 is none of these
-    no_such = {"architecture", "xid_last", "gpu_instance", "compute_instance"}
+    no_such = {"architecture", "xid_last", "xids", "gpu_instance", "compute_instance"}
     no_such |= {key for key in EVERYTHING.gpu if key.startswith("nvlink_")}  # 0 links
     no_such |= {"cpu_affinity", "numa_affinity", "own_numa_node"}  # where NVML says nothing, the kernel does
     nothing_of_nothing = {"memory_percent"}

@@ -61,11 +61,13 @@ def test_what_nobody_knows_is_none(tmp_path: Path) -> None:
         (tick(at, gpu(processes=(process(1, "ada", at), process(2, "ada", at)), power_draw=400)) for at in range(60)),
     )
     with HistoryReader(path) as reader:
-        (use,) = reader.usage(START, START + 60)
+        use, rest = reader.usage(START, START + 60)
         with pytest.raises(UsageError, match="shoe"):
             reader.usage(START, START + 60, by="shoe")
     assert (use.energy, use.memory_hours, use.memory_most, use.busy_hours) == (None, None, None, None)
     assert (use.processes, round(use.gpu_hours * 3600)) == (2, 59)
+    assert (rest.owner, rest.processes, rest.gpu_hours) == ("unattributed", 0, 0.0)
+    assert rest.energy == pytest.approx(400 * 59)
 
 
 def test_time_that_nobody_watched_is_not_counted(tmp_path: Path) -> None:
@@ -74,7 +76,81 @@ def test_time_that_nobody_watched_is_not_counted(tmp_path: Path) -> None:
     write(path, (tick(at, gpu(processes=(process(1, "ada", at),))) for at in times))
     with HistoryReader(path) as reader:
         (use,) = reader.usage(START, START + 9000)
-    assert use.gpu_hours * 3600 == pytest.approx(118, abs=0.1)
+    assert use.gpu_hours * 3600 == pytest.approx(119, abs=0.1)
+
+
+@pytest.mark.parametrize("interval", [0.1, 1, 5, 60, 600])
+def test_hours_do_not_depend_on_the_interval(tmp_path: Path, interval: float) -> None:
+    path = str(tmp_path / "h.db")
+    times = [at * interval for at in range(301)]
+    write(path, (tick(at, gpu(processes=(process(1, "ada", at),))) for at in times))
+    with HistoryReader(path) as reader:
+        (use,) = reader.usage(START, START + times[-1] + 1)
+    assert use.gpu_hours * 3600 == pytest.approx(300 * interval, abs=1.01 * interval)
+
+
+def test_busy_hours_follow_the_counter_and_not_a_value_that_is_repeated(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+
+    def at_work(at: int) -> Process:  # busy from 10 to 17 s; the counter is read every 5 s, as the sampler does
+        read = at // 5 * 5
+        ran = max(0, min(read, 17) - 10)
+        share = 100 * (ran - max(0, min(read - 5, 17) - 10)) / 5
+        return process(1, "ada", at, sm_utilization=share, sm_time=float(ran))
+
+    write(path, (tick(at, gpu(processes=(at_work(at),))) for at in range(61)))
+    with HistoryReader(path) as reader:
+        (use,) = reader.usage(START, START + 61)
+    assert use.busy_hours is not None
+    assert use.busy_hours * 3600 == pytest.approx(7.0)
+
+
+def test_energy_is_the_counters_and_goes_to_who_ran_meanwhile(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+
+    def both(at: int) -> Gpu:  # ada runs for 20 s, bob for 20 s, then both idle for 20 s
+        read = at // 5 * 5
+        ada = process(1, "ada", at, sm_time=float(min(read, 20)), sm_utilization=0)
+        bob = process(2, "bob", at, sm_time=float(min(20, max(0, read - 20))), sm_utilization=0)
+        joules = 500.0 * min(read, 40) + 100.0 * max(0, read - 40)
+        return gpu(processes=(ada, bob), energy=joules, power_draw=1.0)
+
+    write(path, (tick(at, both(at)) for at in range(61)))
+    with HistoryReader(path) as reader:
+        energies = {use.owner: use.energy for use in reader.usage(START, START + 61)}
+    assert energies == pytest.approx({"ada": 10_000, "bob": 10_000, "unattributed": 2000})
+
+
+def test_energy_without_a_process_is_unattributed_and_is_taken_up_after_a_restart(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    for first in (0, 100):
+        write(path, (tick(at, gpu(energy=100.0 * at)) for at in range(first, first + 61)))
+    with HistoryReader(path) as reader:
+        (use,) = reader.usage(START, START + 200)
+        (by_gpu,) = reader.usage(START, START + 200, by="gpu")
+        assert reader.processes(START, START + 200) == []
+        assert all(not one.processes for snapshot in reader.snapshots(START, START + 200) for one in snapshot.gpus)
+    assert (use.owner, by_gpu.owner) == ("unattributed", "GPU-a")
+    assert use.energy == by_gpu.energy == pytest.approx(12_000)
+
+
+def test_mig_instances_count_by_their_slices(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+
+    def parted(at: int) -> Gpu:
+        parts = tuple(
+            Gpu({"uuid": f"MIG-{n}", "index": n, "name": name}, processes=(process(n + 1, user, at),))
+            for n, (name, user) in enumerate(
+                [("MIG 1g.10gb", "ada"), ("MIG 3g.40gb", "bob"), ("MIG 1c.3g.40gb", "bob")]
+            )
+        )
+        return Gpu({"uuid": "GPU-a", "index": 0}, instances=parts)
+
+    write(path, (tick(at, parted(at)) for at in range(3601)))
+    with HistoryReader(path) as reader:
+        hours = {use.owner: (use.gpu_hours, use.instance_hours) for use in reader.usage(START, START + 3601)}
+    assert hours["ada"] == pytest.approx((1 / 7, 1.0), rel=0.001)
+    assert hours["bob"] == pytest.approx((4 / 7, 2.0), rel=0.001)
 
 
 def test_a_writer_that_starts_again_knows_the_process(tmp_path: Path) -> None:

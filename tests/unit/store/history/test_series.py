@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
-from gpulse.store.history import HistoryReader, HistoryWriter
+from gpulse.store.history import HistoryReader, HistoryWriter, blocks
+from gpulse.surfaces.history.statistics import over_time
 from tests.unit.store.history.ticks import START, TurnedClock, gpu, known, series, tick, write
 
 HOUR = 3600
@@ -218,3 +219,41 @@ def test_nothing_recorded_is_nothing(tmp_path: Path) -> None:
         assert reader.series(["utilization"], None, START + 10, START) == []
         assert reader.series(["utilization"], None, START + 10, START + 20) == []
         assert reader.series(["power_draw"], None, START, START + 20) == []
+
+
+def changing(at: float) -> Gpu:
+    busy = at % HOUR < HOUR / 10
+    return gpu(utilization=100 if busy else 0, power_draw=500.0 if busy else 100.0)
+
+
+def at_changing_intervals(hours: int) -> list[float]:
+    """Times a second apart while the GPU is busy, ten seconds apart while it is idle."""
+    times, at = [], 0.0
+    while at < hours * HOUR:
+        at += 1 if at % HOUR < HOUR / 10 else 10
+        times.append(at)
+    return times
+
+
+@pytest.mark.parametrize("points", [100_000, 2000, 300, 30, 6, 1])
+def test_means_are_weighted_by_time_at_every_resolution(tmp_path: Path, points: int) -> None:
+    path = str(tmp_path / "h.db")
+    # a value stands for the time since the sample before it
+    write(path, (tick(at, changing(at - 0.5)) for at in at_changing_intervals(6)))
+    for key, mean in (("utilization", 10.0), ("power_draw", 140.0)):
+        found = over_time(series(path, key, 0, 6 * HOUR + 1, points))
+        assert found is not None
+        assert found.mean == pytest.approx(mean, rel=0.01)
+
+
+@pytest.mark.parametrize("points", [100_000, 300, 30])
+def test_blocks_that_do_not_say_how_long_their_rows_stand_are_read(
+    tmp_path: Path, points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "h.db")
+    monkeypatch.setattr(blocks, "_SECONDS", 3)  # what an older version has not written cannot be found
+    write(path, (tick(at, changing(at - 0.5)) for at in at_changing_intervals(6)))
+    monkeypatch.setattr(blocks, "_SECONDS", 2)
+    found = over_time(series(path, "utilization", 0, 6 * HOUR + 1, points))
+    assert found is not None
+    assert found.mean == pytest.approx(10.0, rel=0.03)

@@ -68,3 +68,19 @@ def test_gpus_without_a_name_keep_their_sums_apart() -> None:
     pair = Gpu({"index": 0, "pcie_rx": 1}), Gpu({"index": 1, "pcie_rx": 2})
     found = values(samples(exporter_of(pair, pair)), "gpulse_gpu_pcie_rx_bytes_total", "gpu")
     assert found == {("0",): 2, ("1",): 4}
+
+
+def test_repeated_xids_count_each_time() -> None:
+    counters = Counters()
+    for at, codes in enumerate([(), (94, 94, 31), (), (94,)]):
+        last = {} if at == 0 else {"xid_last": 94}
+        counters.add(Snapshot(1000.0 + at, (gpu(xids=codes, **last),)))
+    assert counters.xids["GPU-1"] == {94: 3, 31: 1}
+
+
+def test_a_spot_check_is_not_integrated() -> None:
+    counters = Counters()
+    for at in range(5):
+        counters.add(Snapshot(1000.0 + at, (gpu(vendor="nvidia", pcie_rx=10**9, nvlink_rx=5),)))
+    assert ("GPU-1", "pcie_rx") not in counters.bytes
+    assert counters.bytes["GPU-1", "nvlink_rx"] == 20

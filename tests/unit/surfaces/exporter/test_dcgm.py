@@ -161,3 +161,10 @@ def test_pods_come_from_cgroups_where_there_is_no_kubelet() -> None:
     exporter = Exporter()
     exporter.add(Snapshot(1.0, (Gpu({"index": 0, "uuid": "GPU-1", "temperature": 5}, processes=runs),)))
     assert values(samples(exporter, dcgm=True), "DCGM_FI_DEV_GPU_TEMP", "pod", "container") == {("trainer-0", "abc"): 5}
+
+
+def test_violations_are_the_drivers_counters_where_there_are_any() -> None:
+    whole = gpu(throttle_time_power_cap=7.5, throttle_time_thermal=1.0, throttle_time_thermal_hardware=0.25)
+    found = samples(exporter_of(whole), openmetrics=True, dcgm=True)
+    assert values(found, "DCGM_FI_DEV_POWER_VIOLATION", "gpu") == {("0",): 7.5e9}
+    assert values(found, "DCGM_FI_DEV_THERMAL_VIOLATION", "gpu") == {("0",): 1.25e9}

@@ -64,7 +64,7 @@ def test_the_catalog_and_the_fields_name_the_same_metric() -> None:
         for name in metric.smi
         if field_named(name).key != key
     }
-    assert differing == {"power.limit": ("power_limit", "power_limit_requested")}  # which stands in for it
+    assert differing == {}
 
 
 def test_every_detail_is_behind_a_field_or_has_no_name_in_nvidia_smi() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.errors import RecordingError, UnknownGpu, UsageError
+from gpulse.model.catalog import Process
 from gpulse.surfaces.report.recorded_samples import RecordedSample, between, of_gpus, recorded
 from tests.unit.surfaces.report.runs import START, gpu, sample, samples, write
 
@@ -81,3 +82,21 @@ def test_only_some_gpus() -> None:
     assert [[one.index for one in moment.snapshot.gpus] for moment in kept] == [[1], [1]]
     with pytest.raises(UnknownGpu):
         list(of_gpus(some(), ["5"], {}))
+
+
+def test_peaks_of_a_history_are_peaks_and_not_means(tmp_path: Path) -> None:
+    from gpulse.surfaces.report.account import account
+    from gpulse.surfaces.report.recorded_samples import remembered
+    from tests.unit.store.history.ticks import START, gpu, tick, write
+
+    def held(at: int) -> float:
+        return (79 if at % 100 == 50 else 20) * float(1 << 30)
+
+    def ada(at: int) -> Process:
+        return Process({"pid": 7, "name": "python", "user": "ada", "memory_used": held(at), "running_time": at + 1.0})
+
+    path = str(tmp_path / "h.db")
+    write(path, (tick(at, gpu(memory_used=held(at), processes=(ada(at),))) for at in range(1500)))
+    run = account(remembered(START, START + 1500, path), "it")
+    assert run.summary.gpus[0].peak_memory == 79 << 30
+    assert run.uses[0].peak == 79 << 30
