@@ -163,7 +163,7 @@ complete -c gpulse -n '__fish_seen_subcommand_from history' -l usage -a 'user jo
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l events -d 'Show only events: throttling, faults, processes, reboots'
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l points -x -d 'Number of points (default: 600; plot: as many as fit)'
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l output -s o -x -d 'Write to FILE instead of standard output'
-complete -c gpulse -n '__fish_seen_subcommand_from history' -l file -x -d 'History file to read (default: this machine'\''s)'
+complete -c gpulse -n '__fish_seen_subcommand_from history' -l file -x -d 'History file, or a recording to export as csv or parquet (default: this machine'\''s history)'
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l price -x -d 'Price of one kWh, to show the cost of energy (default: cost.price of the settings)'
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l gpu-price -x -d 'Price of one GPU hour, to show the cost of GPU time (default: cost.gpu_price of the settings)'
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l carbon -x -d 'Grams of CO2e per kWh, to show emissions (default: cost.carbon of the settings)'

@@ -305,4 +305,4 @@ def test_no_verb_is_forgotten() -> None:
 
 def test_json_of_a_recording_is_what_was_recorded(lab: Lab, recording: Path) -> None:
     answer = lab.run(PLAIN, "status", "--json", "--source", f"replay:{recording}@2m")
-    assert json.loads(answer.out)["time"] == "2023-11-14T22:15:20Z"
+    assert json.loads(answer.out)["time"] == "2023-11-14T22:15:20.000000Z"

@@ -73,10 +73,10 @@ def from_plain(plain: Any) -> Snapshot:
 
 
 def time_text(seconds: float) -> str:
-    """Return seconds since 1970 as RFC 3339 in UTC, with microseconds."""
+    """Return seconds since 1970 as RFC 3339 in UTC, always with six digits: pandas reads a column in one format only."""
     whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)
     text = clock.strftime("%Y-%m-%dT%H:%M:%S", clock.gmtime(whole))
-    return f"{text}.{micros:06d}Z" if micros else f"{text}Z"
+    return f"{text}.{micros:06d}Z"
 
 
 def parse_time(text: Any) -> float:

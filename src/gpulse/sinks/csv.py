@@ -50,7 +50,7 @@ class CsvSink(Sink):
         if not self._columns or not sample.values.keys() <= self._places.keys():
             self._make_room(sample.values)
         cells = [""] * len(self._columns)
-        cells[0] = _moment(sample.time)
+        cells[0] = time_text(sample.time)
         cells[1] = repr(sample.elapsed)
         cells[2] = "" if sample.step is None else str(sample.step)
         cells[3] = _quoted(_cell(sample.phase))
@@ -96,12 +96,6 @@ class CsvSink(Sink):
             raise GpulseError(f"{self.path} cannot be extended by a column: {error.strerror}.") from None
         self._file.reopen()
         self._columns = columns
-
-
-def _moment(seconds: float) -> str:
-    """Format a time, always with its fraction: pandas would read a column with two formats as text."""
-    text = time_text(seconds)
-    return text if "." in text else f"{text[:-1]}.000000Z"
 
 
 def _cell(text: str) -> str:

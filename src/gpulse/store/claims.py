@@ -45,7 +45,10 @@ class Claim:
 
 
 def claim(uuid: str, folder: str | None = None) -> Claim | None:
-    """Take a GPU by UUID, or return None when somebody has it. Raises OSError where no lock file can be made at all."""
+    """Take a GPU by UUID, or return None when somebody has it or has put something else in the place of its lock file.
+
+    Raises OSError where no lock file can be made at all.
+    """
     path = _path(uuid, folder)
     handle = _opened(path)
     if handle is None:
@@ -93,12 +96,14 @@ def _path(uuid: str, folder: str | None) -> str:
 
 
 def _opened(path: str) -> int | None:
-    """Open the lock file, made where there is none; None when it is another user's who does not share it.
+    """Open the lock file, made where there is none; None when it is another user's who does not share it, or no lock file.
 
     The kernel refuses O_CREAT on a file of another user in a folder like /tmp (fs.protected_regular), so making and
     opening are two steps. No link is followed, no pipe waited for, nothing opened that has a second name elsewhere.
     """
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    if not _is_lock(path):
+        return None
     try:
         handle = os.open(path, flags)
     except PermissionError:
@@ -112,11 +117,22 @@ def _opened(path: str) -> int | None:
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(handle)
-        raise OSError(0, f"{path} is not a lock file of gpulse")
+        return None
     return handle
 
 
+def _is_lock(path: str) -> bool:
+    """Return whether a path is free or a plain file of one name; a link, pipe or folder there costs its GPU, not all of them."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return True
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+
+
 def _holder(path: str) -> str | None:
+    if not _is_lock(path):
+        return f"{path}, which is not a lock file of gpulse"
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except PermissionError:

@@ -146,6 +146,11 @@ def test_instances_nested_without_end_are_refused_or_cut() -> None:
         from_plain({"schema": 1, "time": "2026-11-15T06:00:00Z", "gpus": [nested]})
 
 
+def test_a_time_is_always_written_with_six_digits() -> None:
+    texts = [time_text(seconds) for seconds in (0.0, 1.5)]
+    assert texts == ["1970-01-01T00:00:00.000000Z", "1970-01-01T00:00:01.500000Z"]
+
+
 @given(seconds=TIMES)
 def test_a_time_survives_to_the_microsecond(seconds: float) -> None:
     assert parse_time(time_text(seconds)) == seconds

@@ -125,30 +125,33 @@ class TestHostility:
         victim = tmp_path / "victim"
         victim.write_text("precious")
         lock_file(tmp_path).symlink_to(victim)
-        with pytest.raises(OSError, match="symbolic links"):
-            claim(UUID, str(tmp_path))
-        assert claimed([UUID], str(tmp_path)) == {}
+        assert claim(UUID, str(tmp_path)) is None
+        assert "not a lock file" in claimed([UUID], str(tmp_path))[UUID]
         assert victim.read_text() == "precious"
 
     def test_a_dangling_link_makes_no_file_elsewhere(self, tmp_path: Path) -> None:
         lock_file(tmp_path).symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(OSError, match="symbolic links"):
-            claim(UUID, str(tmp_path))
+        assert claim(UUID, str(tmp_path)) is None
         assert not (tmp_path / "elsewhere").exists()
 
     def test_a_second_name_of_another_file_is_refused(self, tmp_path: Path) -> None:
         victim = tmp_path / "victim"
         victim.write_text("precious")
         os.link(victim, lock_file(tmp_path))
-        with pytest.raises(OSError, match="not a lock file"):
-            claim(UUID, str(tmp_path))
+        assert claim(UUID, str(tmp_path)) is None
         assert victim.read_text() == "precious"
 
     def test_a_pipe_does_not_hang(self, tmp_path: Path) -> None:
         os.mkfifo(lock_file(tmp_path))
-        with pytest.raises(OSError, match="not a lock file"):
-            claim(UUID, str(tmp_path))
-        assert claimed([UUID], str(tmp_path)) == {}
+        assert claim(UUID, str(tmp_path)) is None
+        assert "not a lock file" in claimed([UUID], str(tmp_path))[UUID]
+
+    def test_a_folder_costs_its_gpu_only(self, tmp_path: Path) -> None:
+        lock_file(tmp_path).mkdir()
+        assert claim(UUID, str(tmp_path)) is None
+        other = claim("GPU-other", str(tmp_path))
+        assert other is not None
+        other.close()
 
     def test_a_name_stays_in_the_folder(self, tmp_path: Path) -> None:
         folder = tmp_path / "locks"

@@ -27,7 +27,10 @@ def run(arguments: Arguments) -> int:
     from ...store.history import HistoryReader
     from ...surfaces.history import request as questions
     from ...surfaces.history.plots import columns_for
+    from ...surfaces.history.recorded import is_recording
 
+    if arguments.file and is_recording(arguments.file):
+        return _export(arguments)
     tariff = tariff_of(arguments)
     start, end = questions.stretch(arguments.since, arguments.start, arguments.end)
     theme = theme_for(sys.stdout, arguments.color, os.environ)
@@ -51,6 +54,29 @@ def run(arguments: Arguments) -> int:
     else:
         lines = _text(answer, arguments, tariff)
     _write(lines, arguments.output)
+    return 0
+
+
+def _export(arguments: Arguments) -> int:
+    """Write the samples of a recording as a table."""
+    from ...surfaces.history import request as questions
+    from ...surfaces.history.recorded import RecordedTable
+
+    if arguments.format not in ("csv", "parquet"):
+        raise UsageError(
+            f"history: {arguments.file} is a recording, which can be exported with --format csv or parquet;",
+            f"for a summary, try gpulse report {arguments.file}.",
+        )
+    start = end = None
+    if arguments.since or arguments.start or arguments.end:
+        start, end = questions.stretch(arguments.since, arguments.start, arguments.end)
+    table = RecordedTable(arguments.file, start, end, arguments.metrics or (), arguments.gpu or (), os.environ)
+    if arguments.format == "csv":
+        _write([*table.csv_lines()], arguments.output)
+        return 0
+    if not arguments.output:
+        raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o run.parquet.")
+    table.write_parquet(arguments.output)
     return 0
 
 
@@ -126,7 +152,8 @@ VERB = Verb(
         Option("--events", default=False, help="Show only events: throttling, faults, processes, reboots"),
         Option("--points", value="N", parse=_points, help="Number of points (default: 600; plot: as many as fit)"),
         Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
-        Option("--file", value="FILE", complete="files", help="History file to read (default: this machine's)"),
+        Option("--file", value="FILE", complete="files",
+               help="History file, or a recording to export as csv or parquet (default: this machine's history)"),
         *COST,
         *(GPU, COLOR, HELP),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ...errors import UsageError
+from ...errors import GpulseError, UsageError
 from ...units import duration_text, parse_duration, parse_size, size_text
 from ..main import VERBS
 from ..options import COMMON, Option, Verb, seconds, some_words
@@ -54,6 +54,11 @@ def _check(arguments: Arguments) -> None:
         return
     if arguments.output is None:
         raise UsageError("record: no output file given;", "try gpulse record -o run.ndjson.gz.")
+    if (ending := arguments.output.rpartition(".")[2].lower()) in ("csv", "parquet"):
+        raise UsageError(
+            f"record: samples are written as JSON lines, not as {ending};",
+            f"record to run.ndjson.gz, then `gpulse history --file run.ndjson.gz --format {ending} -o run.{ending}`.",
+        )
     if arguments.append and arguments.force:
         raise UsageError("record: --append and --force cannot be combined;", "choose one.")
     if arguments.keep is not None and arguments.rotate is None:
@@ -136,6 +141,11 @@ def _to_history(sampler: Sampler, arguments: Arguments) -> None:
                         sys.stderr.write(f"gpulse: {problem.message} {problem.remedy}\n")
     finally:
         recorder.close()
+    if recorder.unwritten:
+        raise GpulseError(
+            f"{recorder.unwritten} samples could not be written to {recorder.path} and are lost.",
+            "Free some disk space, then record again.",
+        )
 
 
 def _to_stdout(sampler: Sampler, arguments: Arguments) -> None:

@@ -35,6 +35,11 @@ class Recorder(QueueWorker):
         """What is wrong with the history now."""
         return (*self._writer.problems, self._failure) if self._failure else self._writer.problems
 
+    @property
+    def unwritten(self) -> int:
+        """How many snapshots are not on the disk; final after `close`."""
+        return self._writer.unwritten
+
     def put(self, snapshot: Snapshot, events: Iterable[Event] = ()) -> None:
         """Hand over a snapshot and its events, dropping the oldest when the disk is behind; never waits. Any thread may call it."""
         super().put((snapshot, tuple(events)))

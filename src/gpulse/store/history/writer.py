@@ -60,6 +60,7 @@ class HistoryWriter:
         self._trouble: Problem | None = None
         self._ticks: deque[tuple[float, int, bytes]] = deque(maxlen=_MOST_WAITING)
         self._lost = 0
+        self._lost_before = 0
         self._retry = self._committed = self._accounted = -1e9
         self._window: float | None = None
         self._hour: float | None = None
@@ -76,6 +77,11 @@ class HistoryWriter:
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong now, and files that had to be set aside since the start."""
         return (*self._damage, self._trouble) if self._trouble else tuple(self._damage)
+
+    @property
+    def unwritten(self) -> int:
+        """How many snapshots are not on the disk: those that wait for it, and those lost since the start."""
+        return len(self._ticks) + self._lost + self._lost_before
 
     def add(self, snapshot: Snapshot, events: Iterable[Event] = ()) -> None:
         """Keep one snapshot, and the events that were found at it."""
@@ -158,6 +164,7 @@ class HistoryWriter:
             self._trouble, self._retry = None, -1e9
             if self._lost and self._last is not None:
                 self._events.add(Event(self._last, "dropped", value=float(self._lost)))
+                self._lost_before += self._lost
                 self._lost = 0
         except FileNotFoundError:
             self._start_over(None)

@@ -135,7 +135,7 @@ def test_a_run_without_activity_shows_utilization() -> None:
 
 def test_json_has_the_figures_and_round_trips() -> None:
     plain = json.loads(json.dumps(run_to_plain(run_of(samples(30))), allow_nan=False))
-    assert plain["start"] == "2023-11-14T22:13:20Z"
+    assert plain["start"] == "2023-11-14T22:13:20.000000Z"
     assert plain["summary"]["gpus"][0]["stats"]["power_draw"]["mean"] == pytest.approx(500.0)
     assert (plain["schema"], plain["energy_estimated"], plain["driver"]["cuda"]) == (1, True, "13.0")
 
