@@ -53,10 +53,9 @@ export class Problems {
     for (const { level, kind, text, uuid, verdict } of found.slice(0, this.most)) {
       const gpu = uuid && !this.uuid ? this.page.machine.gpu(uuid) : undefined;
       const told = gpu && !text.includes(`GPU ${label(gpu)}`) ? `GPU ${label(gpu)}: ${text}` : text;
-      const body = gpu
-        ? h("a", { href: this.page.link({ view: "gpu", gpu: gpuWord(gpu.uuid, this.page.machine.gpus) }) }, told)
-        : h("span", {}, told);
-      const row = verdict?.evidence ? this.unfolding(verdict, body) : body;
+      const href = gpu && this.page.link({ view: "gpu", gpu: gpuWord(gpu.uuid, this.page.machine.gpus) });
+      const plain = () => (href ? h("a", { href }, told) : h("span", {}, told));
+      const row = verdict?.evidence ? this.unfolding(verdict, told, href) : plain();
       list.append(h("li", { class: level }, h("b", { class: "kind" }, kind), row));
     }
     const more = found.length - this.most;
@@ -65,14 +64,15 @@ export class Problems {
   }
 
   /** A finding whose evidence and advice unfold on a click. */
-  private unfolding(verdict: Verdict, body: HTMLElement): HTMLElement {
+  private unfolding(verdict: Verdict, told: string, href: string | undefined): HTMLElement {
     const lines = (title: string, texts: readonly string[] | undefined) =>
       texts?.length ? [h("dt", {}, title), ...texts.map((text) => h("dd", {}, text))] : [];
     const details = h(
       "details",
       { class: "why", open: this.open.has(verdict.uuid) },
-      h("summary", {}, body, h("span", { class: "faint" }, ` confidence ${verdict.confidence ?? "unknown"}`)),
+      h("summary", {}, h("span", {}, told), h("span", { class: "faint" }, ` ${verdict.confidence ?? "unknown"} confidence`)),
       h("dl", {}, ...lines("Evidence", verdict.evidence), ...lines("Also", verdict.also), ...lines("Try", verdict.advice)),
+      href && h("a", { href }, "Show this GPU"),
     );
     details.addEventListener("toggle", () => {
       if (details.open) this.open.add(verdict.uuid);
