@@ -20,6 +20,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+from gpulse.analysis.events import EventDetector
+from gpulse.live import wire
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from gpulse.model.codec import to_plain
 from gpulse.model.select import EVERYTHING
@@ -62,6 +64,7 @@ class Machine:
         self.clock = HurriedClock(time.time() - hours * 3600)
         self.sampler = Sampler(SimulatedSource(clock=self.clock.monotonic), EVERYTHING, clock=self.clock).open()
         self.writer = HistoryWriter(self.path, clock=self.clock)
+        self.detector = EventDetector()
         while self.clock.now() < time.time():
             self._keep()
             self.clock.sleep(1.0 if time.time() - self.clock.now() < 3700 else 10.0)
@@ -72,7 +75,7 @@ class Machine:
 
     def _keep(self) -> None:
         snapshot = self.sampler.read()
-        self.writer.add(snapshot)
+        self.writer.add(snapshot, self.detector.observe(snapshot))
         self.time = snapshot.time
         self.plain = to_plain(snapshot)
 
@@ -237,7 +240,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _api_events(self, asked: dict[str, str]) -> None:
         events = self.machine.reader.events(float(asked["from"]), float(asked.get("to", time.time())))
-        self._json({"events": [{"time": e.time, "uuid": e.uuid, "kind": e.kind, "text": e.text} for e in events]})
+        self._json({"events": [wire.event(event) for event in events]})
 
     def _api_stream(self, asked: dict[str, str]) -> None:
         machine = self.machine
