@@ -72,8 +72,9 @@ class Account:
 
     def _busy_seconds(self, process: Process, time: float, elapsed: float) -> float | None:
         if process.sm_time is not None:
-            growth = self._ran.grown(process.sm_time, time)
-            return 0.0 if growth is None else growth[0]
+            ran, since = self._ran.grown(process.sm_time, time) or (0.0, time)
+            # more than the time that passed was counted before the process left and came back
+            return ran if ran <= 1.05 * (time - since) + 1.0 else 0.0
         return None if process.sm_utilization is None else process.sm_utilization / 100 * elapsed
 
     def taken(self) -> Statement:
