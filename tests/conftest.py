@@ -1,9 +1,94 @@
-"""What every test runs under."""
+"""What holds for every test: the usual signals, a limit in time, and no processes left behind.
+
+A hung driver is what gpulse is about, so a hung test must fail with its name instead of stopping the suite.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import faulthandler
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
 from hypothesis import settings
 
 # No test fails because the machine is busy: speed is measured in bench/, side by side with peers.
 settings.register_profile("gpulse", deadline=None)
 settings.load_profile("gpulse")
+
+LIMIT = float(os.environ.get("GPULSE_TEST_LIMIT", "300"))  # seconds per test, with the fixtures it is the first to use
+_GRACE = 30.0  # more seconds to end, with its fixtures
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans of our children become ours
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Undo what the suite was started with: under `nohup` and in background jobs signals are ignored, and children inherit that."""
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)  # still ignored here; a program started from here has the default
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that takes longer than its limit; one that goes on after that ends the suite.
+
+    A timer and no thread: tests fork, and Python 3.12 warns of a fork beside threads.
+    """
+    times = 0
+
+    def too_long(number: int, frame: FrameType | None) -> None:
+        nonlocal times
+        times += 1
+        signal.setitimer(signal.ITIMER_REAL, _GRACE)
+        if times > 1:
+            _give_up(f"{item.nodeid} took longer than {LIMIT + _GRACE:g} s and goes on")
+        pytest.fail(f"{item.nodeid} took longer than {LIMIT:g} s")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _give_up(text: str) -> None:
+    """Write a text and all tracebacks, end what was started, and exit."""
+    os.write(2, f"\n{text}\n".encode())
+    faulthandler.dump_traceback(2)
+    _end_children()
+    os._exit(3)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End the processes that failed tests have left."""
+    _end_children()
+
+
+def _end_children() -> None:
+    for pid in _descendants(os.getpid()):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def _descendants(pid: int) -> list[int]:
+    """Return the processes started from here, the youngest generation first."""
+    found = []
+    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [int(word) for word in tasks.read_text().split()]
+        except OSError:
+            continue
+        for child in children:
+            found += [*_descendants(child), child]
+    return found

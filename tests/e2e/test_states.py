@@ -327,3 +327,10 @@ def test_a_mig_instance_is_chosen_by_its_uuid_and_by_what_is_visible(lab: Lab, t
         check=False,
     )
     assert (done.returncode, wanted in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("verb", ["status", "doctor"])
+def test_a_link_below_its_maximum_under_load_is_said(lab: Lab, verb: str) -> None:
+    link = {"pcie__gen": 5, "pcie__gen__max": 5, "pcie__width": 4, "pcie__width__max": 16, "utilization__gpu": 97}
+    assert "PCIe x4 of x16" in lab.run(machine(1).gpu(0, **link), verb).out
+    assert "PCIe x" not in lab.run(machine(1).gpu(0, **{**link, "pcie__width": 16}), verb).out

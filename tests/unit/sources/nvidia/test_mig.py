@@ -60,12 +60,12 @@ def test_pcie_traffic_of_a_divided_gpu_comes_from_its_counters(lab: Lab) -> None
     assert gpu["pcie_rx"] == pytest.approx(900e6, rel=0.3)
 
 
-def test_a_mig_uuid_in_cuda_visible_devices_names_its_gpu(lab: Lab) -> None:
+def test_a_mig_uuid_in_cuda_visible_devices_names_the_instance(lab: Lab) -> None:
     two = Scenario.load("a100-mig").driver(gpus=2)
     for gpu in lab.run(two, "--json").gpus:
         for row in gpu.get("instances", []):
             answer = lab.run(two, "--json", "--gpu", "visible", CUDA_VISIBLE_DEVICES=row["uuid"])
-            assert [chosen["uuid"] for chosen in answer.gpus] == [gpu["uuid"]]
+            assert [chosen["uuid"] for chosen in answer.gpus] == [row["uuid"]]
     assert lab.run(two, "--json", "--gpu", "visible", CUDA_VISIBLE_DEVICES="MIG-none").gpus == []
 
 
@@ -97,7 +97,7 @@ say(seen)
 def test_instances_of_a_lost_gpu_are_not_shown_as_living(lab: Lab) -> None:
     seen = lab.see(
         Scenario.load("a100-mig").fault(function="*", gpu=0, code="GPU_IS_LOST", since="1s"),
-        "over = sampler()\nlook(over)\nat(2)\nsay(sample(over)['gpus'][0])\n",
+        "over = sampler()\nsample(over)\nat(2)\nsay(sample(over)['gpus'][0])\n",
     )
     assert seen["state"] == "lost"
     assert "instances" not in seen

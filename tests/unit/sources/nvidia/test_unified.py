@@ -95,3 +95,15 @@ def test_a_sensor_whose_rail_is_off_is_no_temperature(lab: Lab, tmp_path: Path) 
 def test_a_jetson_whose_kernel_says_nothing_has_gaps(lab: Lab, tmp_path: Path) -> None:
     gpu = gpu_of(lab, Scenario.load("orin"), tree(tmp_path))
     assert (gpu["utilization"], gpu["gaps"]["utilization"]) == (None, "unsupported")
+
+
+@pytest.mark.parametrize(("gen", "width", "shown"), [(1, 1, False), (5, 16, True)])
+def test_the_placeholder_link_of_a_gpu_on_the_chip_of_its_cpu_is_not_shown(
+    lab: Lab, gen: int, width: int, shown: bool
+) -> None:
+    link = {"pcie__gen": gen, "pcie__width": width, "pcie__gen__max": gen, "pcie__width__max": width}
+    scenario = Scenario.load("gb10-unified").gpu(0, **link)
+    (gpu,) = lab.see(scenario, "say(sample(sampler()))")["gpus"]
+    for key in ("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"):
+        assert (gpu.get(key) is not None) is shown
+        assert (gpu["gaps"].get(key) == "unsupported") is not shown

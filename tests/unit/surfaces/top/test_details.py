@@ -91,7 +91,7 @@ def test_secrets_are_masked_even_if_they_come_unmasked() -> None:
         ("SENTRY_DSN", "https://a@b/1", "***"),
         ("AWS_SECRET_ACCESS_KEY", "abc", "***"),
         ("ANYTHING", "hf_abc", "***"),
-        ("hf_home", "/data", "***"),
+        ("hf_home", "/data", "/data"),
         ("DATABASE_URL", "postgres://u:p@h/db", "postgres://u:***@h/db"),
         ("TOKENIZERS_PARALLELISM", "false", "false"),
         ("FLAGS", "a=b c=d", "a=b c=d"),

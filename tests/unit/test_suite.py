@@ -1,0 +1,59 @@
+"""The suite itself: started with signals ignored, with a test that hangs, with a test that leaves a process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+_TESTS = """
+import os, signal, subprocess, sys, time
+import pytest
+
+def test_an_interrupt_ends_a_child():
+    waiting = "import time; print('ready', flush=True); time.sleep(60)"
+    child = subprocess.Popen([sys.executable, "-c", waiting], stdout=subprocess.PIPE)
+    child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    assert child.wait(20) != 0
+
+def test_that_hangs():
+    time.sleep(600)
+
+def test_that_leaves_a_process():
+    left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    with open(os.environ["LEFT"], "w") as file:
+        file.write(str(left.pid))
+    assert False
+"""
+
+
+def test_the_suite_sets_signals_limits_tests_and_ends_processes(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        (_ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    (tmp_path / "test_some.py").write_text(_TESTS, encoding="utf-8")
+    left = tmp_path / "left"
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-c", ignoring, *command],
+        cwd=tmp_path,
+        env={**os.environ, "GPULSE_TEST_LIMIT": "8", "LEFT": str(left)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "PASSED test_some.py::test_an_interrupt_ends_a_child" in done.stdout, done.stdout
+    assert "test_some.py::test_that_hangs took longer than 8 s" in done.stdout
+    try:
+        os.kill(int(left.read_text()), 0)
+    except ProcessLookupError:
+        return
+    state = Path(f"/proc/{left.read_text()}/stat").read_text().rpartition(")")[2].split()[0]
+    assert state == "Z"  # ended; whoever adopted it has not collected it yet
