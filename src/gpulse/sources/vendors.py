@@ -24,3 +24,9 @@ def make_vendor(name: str, place: str) -> Source:
     module = __import__(f"gpulse.sources.{name}.source", fromlist=["KEYS"])
     source: Source = getattr(module, VENDORS[name][0])(place)
     return source
+
+
+def vendor_keys(name: str) -> frozenset[str]:
+    """Return the GPU metrics that a vendor's source can have on some machine."""
+    module = __import__(f"gpulse.sources.{name}.source", fromlist=["KEYS"])
+    return frozenset(module.KEYS)

@@ -10,6 +10,7 @@ import sys
 from .._version import __version__
 from ..analysis.links import below_maximum, in_use
 from ..errors import GpulseError
+from ..model.catalog import GPU_METRICS
 from ..model.check import Check
 from ..model.select import EVERYTHING
 from ..present.line import Line
@@ -17,6 +18,7 @@ from ..present.text import clean
 from ..present.theme import Theme
 from ..present.words import label, link_text, ranges
 from ..sampling.sampler import Sampler
+from ..sources.vendors import VENDORS, vendor_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,11 +167,13 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
         return
     activity = _activity(gpu)
     yield Check("ok", about, f"{name}: {activity}.")
+    own = vendor_keys(gpu.vendor) if gpu.vendor in VENDORS else GPU_METRICS.keys()
     for gap in sorted(set(gpu.gaps.values()) - _QUIET):
-        keys = sorted(key for key, reason in gpu.gaps.items() if reason == gap)
-        yield Check(
-            "note" if gap == "unsupported" else "warn", about, f"{gap}: {', '.join(keys)}.", _REMEDIES.get(gap, "")
-        )
+        # what no GPU of this vendor has is not worth a word
+        keys = sorted(key for key, reason in gpu.gaps.items() if reason == gap and (gap != "unsupported" or key in own))
+        if keys:
+            grade = "note" if gap == "unsupported" else "warn"
+            yield Check(grade, about, f"{gap}: {', '.join(keys)}.", _REMEDIES.get(gap, ""))
     if low := below_maximum(gpu):
         busy = in_use(gpu)
         if busy or "pcie_width" in low:
