@@ -172,8 +172,8 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
         # what no GPU of this vendor has is not worth a word
         keys = sorted(key for key, reason in gpu.gaps.items() if reason == gap and (gap != "unsupported" or key in own))
         if keys:
-            grade = "note" if gap == "unsupported" else "warn"
-            yield Check(grade, about, f"{gap}: {', '.join(keys)}.", _REMEDIES.get(gap, ""))
+            text, remedy = f"{gap}: {', '.join(keys)}.", _REMEDIES.get(gap, "")
+            yield Check("note" if gap == "unsupported" else "warn", about, text, remedy)
     if low := below_maximum(gpu):
         busy = in_use(gpu)
         if busy or "pcie_width" in low:
