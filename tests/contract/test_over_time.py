@@ -84,6 +84,16 @@ class SteppedMachine:
     def lasts(self, step: dict[str, Any]) -> float:
         return float(step["samples"] * step["slower"] * self.interval)
 
+    def came(self, pid: int, at: float) -> float:
+        """Return when a process last came: a source counts anew for one that left."""
+        begun, came = 0.0, None
+        for step in self.steps:
+            if begun >= at - 1e-6:
+                break
+            came = (begun if came is None else came) if pid in step["shares"] else None
+            begun += self.lasts(step)
+        return at if came is None else came
+
     def now(self) -> dict[str, Any]:
         """Return the step that has just passed: a sample at the border of two belongs to the first."""
         left = self.clock.monotonic()
@@ -111,7 +121,7 @@ class SteppedMachine:
         for pid, share in step["shares"].items():
             found.processes[pid] = process(pid=pid, memory_used=1 << 30)
             if "sm_time" in due:
-                ran = self.integral(ran_by(pid), 0.0, at)
+                ran = self.integral(ran_by(pid), self.came(pid, at), at)
                 found.processes[pid].values.update(sm_time=ran, sm_utilization=share)
         return found
 

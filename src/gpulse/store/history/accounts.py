@@ -154,6 +154,7 @@ class Accounts:
             values = (before, gpu, UNATTRIBUTED_PID, 0.0, *[UNATTRIBUTED] * 2, *[None] * 4)
             self.news.append((_INSERT, values))
         account = self._nobody[uuid] = Account(before, 0.0, time)
+        self.news.append(account.taken())  # without use, it would be deleted as one whose time is over
         return account
 
     def taken(self) -> list[Statement]:
