@@ -147,7 +147,7 @@ def settled(gpu: GpuWindow, first: int, end: int) -> tuple[int, int]:
         return first, end
     usual = 0.9 * known[len(known) // 2]
     places = [at for at in range(first, end) if (value := used[at]) is not None and value >= usual]
-    return places[0], places[-1] + 1
+    return (places[0], places[-1] + 1) if places else (first, end)  # a driver may report absurd sizes
 
 
 def phases(gpu: GpuWindow, first: int, end: int) -> list[tuple[int, int]]:
