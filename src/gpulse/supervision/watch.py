@@ -29,6 +29,7 @@ class CommandWatch:
 
     def __init__(self, request: Request, record: Callable[[AgentSample], None] | None = None) -> None:
         self.used: dict[str, float | None] = {}
+        self._answered = False
         self.problem = ""
         self.blind = False
         self._seen_cpu = 0.0
@@ -59,6 +60,8 @@ class CommandWatch:
         if not self.blind:
             summary.gpus = tuple(gpu for gpu in summary.gpus if gpu.uuid in self.used or gpu.state in _MUTE)
             summary.diagnosis = _of_gpus(summary.diagnosis, {gpu.uuid for gpu in summary.gpus})
+        if not self._answered and not summary.gpus:
+            summary.samples = 0  # no GPU ever responded, not even with its name
         return summary
 
     def _listen(self) -> None:
@@ -68,6 +71,7 @@ class CommandWatch:
                     if message.program is not None:
                         self._seen_cpu = max(self._seen_cpu, message.program.tree_cpu_time or 0.0)
                     self._note_owners(message)
+                    self._answered |= any(gpu.state not in _MUTE for gpu in message.snapshot.gpus)
                     self._ledger.add(message)
                     if self._record is not None:
                         self._record(message)
