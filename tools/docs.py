@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from gpulse._version import __version__
-from gpulse.analysis.diagnosis.rule import GROUPS, Rule
+from gpulse.analysis.diagnosis.rule import GROUPS, DiagnosisRule
 from gpulse.analysis.diagnosis.rules import RULES
 from gpulse.cli.completion import script
 from gpulse.cli.help import example_lines, usage
@@ -149,7 +149,7 @@ def diagnosis_page() -> str:
     return "\n".join([*out, ""])
 
 
-def _rule_section(rule: Rule) -> list[str]:
+def _rule_section(rule: DiagnosisRule) -> list[str]:
     out = ["", f"### {rule.key}", "", rule.signature, ""]
     out += [f"- **Needs:** {', '.join(f'`{name}`' for name in rule.needs)}"] if rule.needs else []
     out += [f"- **Blind spots:** {rule.blind}", f"- **Sources:** {'; '.join(rule.sources)}."]

@@ -43,3 +43,13 @@ def test_every_module_says_what_it_is_for(path: Path) -> None:
 def test_every_module_is_named_by_what_it_owns(path: Path) -> None:
     assert path.stem not in _EMPTY_NAMES
     assert not _EMPTY_NAMES.intersection(path.relative_to(_SOURCE).parts)
+
+
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in _FILES:
+        for node in _tree(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(_SOURCE)))
+    twice = {name: found for name, found in homes.items() if len(found) > 1}
+    assert set(twice) <= {"GpulseCallback"}, twice  # that one is each framework's own

@@ -49,7 +49,7 @@ class Requirement:
         self.utilization = 0.0 if utilization is None else utilization
 
 
-class Verdict:
+class Availability:
     """One GPU or MIG instance: `why` says why it is not free, empty when it is; with `hopeless` no waiting changes that."""
 
     __slots__ = ("gpu", "hopeless", "name", "why")
@@ -87,7 +87,7 @@ def watch(
     asked: Requirement,
     environ: Mapping[str, str],
     words: Sequence[str] | None = None,
-) -> Iterator[list[Verdict]]:
+) -> Iterator[list[Availability]]:
     """Yield verdicts over the last `size` looks, from the first full window on; once over fewer where there are no more.
 
     `words` name the GPUs to choose from; raises UnknownGpu, at the first sample, when one fits none. GPUs that the
@@ -105,7 +105,7 @@ def watch(
         yield _judge(window, candidates, asked)
 
 
-def best(verdicts: Iterable[Verdict], asked: Requirement) -> tuple[Gpu, ...]:
+def best(verdicts: Iterable[Availability], asked: Requirement) -> tuple[Gpu, ...]:
     """Return the GPUs to take, or nothing when too few are free: most free memory first, then the coolest, then in order.
 
     Several are of one product where that is possible. How they are linked is not looked at.
@@ -118,7 +118,7 @@ def best(verdicts: Iterable[Verdict], asked: Requirement) -> tuple[Gpu, ...]:
     return tuple(chosen) if len(chosen) == asked.count else ()
 
 
-def refusal(verdicts: Sequence[Verdict], asked: Requirement) -> NoFreeGpu:
+def refusal(verdicts: Sequence[Availability], asked: Requirement) -> NoFreeGpu:
     """Return the error that says how many are free, and why each of the others is not."""
     if not verdicts:
         return NoFreeGpu("no GPU to select from;", "check CUDA_VISIBLE_DEVICES and --gpu.")
@@ -132,7 +132,7 @@ def refusal(verdicts: Sequence[Verdict], asked: Requirement) -> NoFreeGpu:
     return NoFreeGpu(f"{free} of {len(verdicts)} GPUs are free, {asked.count} requested.{reasons}\n", cure)
 
 
-def never(verdicts: Iterable[Verdict], asked: Requirement) -> bool:
+def never(verdicts: Iterable[Availability], asked: Requirement) -> bool:
     """Tell whether there are too few GPUs even if all that is going on came to an end."""
     return sum(not verdict.hopeless for verdict in verdicts) < asked.count
 
@@ -167,7 +167,7 @@ def _alike(candidates: list[_Candidate], any_gpu: bool) -> list[_Candidate]:
     return own if own and any_gpu else same
 
 
-def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: Requirement) -> list[Verdict]:
+def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: Requirement) -> list[Availability]:
     claims = claimed(candidate.gpu.uuid for candidate in candidates if candidate.gpu.uuid)
     past: dict[str | None, list[Gpu]] = {}
     for snapshot in window:
@@ -178,7 +178,7 @@ def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: 
     for candidate in candidates:
         impossible = _impossible(candidate, asked)
         why = impossible or _unusable(candidate, claims) or _used(candidate, past[candidate.gpu.uuid], asked)
-        verdicts.append(Verdict(candidate.name, candidate.gpu, why, bool(impossible)))
+        verdicts.append(Availability(candidate.name, candidate.gpu, why, bool(impossible)))
     return verdicts
 
 

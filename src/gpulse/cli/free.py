@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeVar
 
-    from ..analysis.free import Requirement, Verdict
+    from ..analysis.free import Availability, Requirement
     from ..model.catalog import Gpu
     from ..sampling.clock import SystemClock
     from .options import Arguments
@@ -28,7 +28,7 @@ _TIMED_OUT = 124  # the exit code of timeout(1)
 def wait_for(
     asked: Requirement,
     arguments: Arguments,
-    take: Callable[[list[Verdict]], T | None],
+    take: Callable[[list[Availability]], T | None],
     *,
     verb: str,
     quiet: bool = False,

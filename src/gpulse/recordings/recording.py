@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..model.event import Event
     from ..model.snapshot import Snapshot
-    from .table import Table
+    from .table import RecordTable
 
     Moment: TypeAlias = "datetime | float | str | None"
 
@@ -175,10 +175,10 @@ class Recording:
             what = "closed"
         return f"<Recording {name}: {count} samples over {duration_text(self.duration)}, {what}>"
 
-    def _table(self, metrics: Sequence[str] | None) -> Table:
-        from .table import Table
+    def _table(self, metrics: Sequence[str] | None) -> RecordTable:
+        from .table import RecordTable
 
-        return Table((self._frames.line(place) for place in self._walk()), metrics)
+        return RecordTable((self._frames.line(place) for place in self._walk()), metrics)
 
     def _walk(self) -> Iterator[int]:
         """Yield the places, finding them as needed."""

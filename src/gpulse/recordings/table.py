@@ -32,7 +32,7 @@ _PROGRAM: dict[str, Kind] = {
 _INT64 = range(-(2**63), 2**63)
 
 
-class Table:
+class RecordTable:
     """Columns by key, all of one length; times are whole microseconds since 1970."""
 
     def __init__(self, lines: Iterable[bytes], metrics: Sequence[str] | None = None) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.free import Requirement, Verdict, best, never, refusal, samples_for, watch
+from gpulse.analysis.free import Availability, Requirement, best, never, refusal, samples_for, watch
 from gpulse.errors import UnknownGpu
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
@@ -57,7 +57,7 @@ def part(at: int, **values: Value) -> Gpu:
 
 def judged(
     *samples: Sequence[Gpu], asked: Requirement | None = None, environ: dict[str, str] | None = None
-) -> list[Verdict]:
+) -> list[Availability]:
     window = [Snapshot(float(at), tuple(gpus)) for at, gpus in enumerate(samples)]
     (verdicts,) = watch(window, len(window), asked or Requirement(), environ or {})
     return verdicts

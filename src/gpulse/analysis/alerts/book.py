@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...model.snapshot import Snapshot
-    from .rule import Rule
+    from .rule import AlertRule
     from .transition import Transition
 
 
@@ -23,7 +23,7 @@ class RuleBook:
     told to `failed`, and the others go on.
     """
 
-    def __init__(self, rules: Sequence[Rule], failed: Callable[[str, Exception], None] | None = None) -> None:
+    def __init__(self, rules: Sequence[AlertRule], failed: Callable[[str, Exception], None] | None = None) -> None:
         self._rules = tuple(rules)
         self._failed = failed
         self._time = WatchedTime()

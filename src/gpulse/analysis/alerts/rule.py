@@ -116,7 +116,7 @@ class Finding:
         self.over = over
 
 
-class Rule:
+class AlertRule:
     """One rule. `settings` says which keys its table takes, how each is read and what it is when not given.
 
     `wanted` is what it has to be shown. `observe` is called with samples in order, from one thread.
@@ -147,7 +147,7 @@ class Rule:
         return Transition(event.replace(rule=self.name, alert=state, severity=severity), what, once)
 
 
-class Lasting(Rule):
+class Lasting(AlertRule):
     """A rule whose alerts last: `findings` says what there is, latches make turns of it."""
 
     slack = 0.0

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...model.metric import Metric
-    from .rule import Rule
+    from .rule import AlertRule
 
-_CLASSES: tuple[type[Rule], ...] = (
+_CLASSES: tuple[type[AlertRule], ...] = (
     Lost, Xid, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, MemoryNearlyFull, Leak, IdleAllocation, JobFinished, GpuFree, Diagnosed,
 )  # fmt: skip
-BUILT_IN: dict[str, type[Rule]] = {rule.name: rule for rule in _CLASSES}
+BUILT_IN: dict[str, type[AlertRule]] = {rule.name: rule for rule in _CLASSES}
 ON_REQUEST = frozenset({Diagnosed.name})  # only with a table of their own or in `enable`
 SEVERITIES = ("info", "warn", "critical")
 _OWN = ("name", "metric", "above", "below", "clear", "for", "clear_for", "gpu", "severity")
 
 
-def rules_from(table: Mapping[str, Any]) -> list[Rule]:
+def rules_from(table: Mapping[str, Any]) -> list[AlertRule]:
     """Return the rules of an [alerts] table, of which `enable`, `disable`, `rule` and the tables of rules are looked at.
 
     Raises ConfigError naming the key that is wrong.
@@ -40,7 +40,7 @@ def rules_from(table: Mapping[str, Any]) -> list[Rule]:
     usual = set(BUILT_IN) - {name for name in ON_REQUEST if name not in table}
     chosen = set(names(table, "enable", BUILT_IN)) if "enable" in table else usual
     chosen -= set(names(table, "disable", BUILT_IN))
-    found: list[Rule] = []
+    found: list[AlertRule] = []
     for name, kind in BUILT_IN.items():
         given = _given(table.get(name, {}), kind, f"alerts.{name}")
         if name in chosen:
@@ -84,7 +84,7 @@ def read(value: Any, reader: Callable[[Any], Any], where: str) -> Any:
         raise ConfigError(f"{where}: {error.message}", error.remedy) from None
 
 
-def _given(table: Any, kind: type[Rule], where: str) -> dict[str, float]:
+def _given(table: Any, kind: type[AlertRule], where: str) -> dict[str, float]:
     if not isinstance(table, dict):
         raise ConfigError(f"{where} is not a table;", f"put its keys under [{where}].")
     given = {}

@@ -6,14 +6,14 @@ from ...model.event import Event
 from ...model.select import Wanted
 from ..events import FULL
 from .latch import Latch
-from .rule import Finding, Lasting, Rule, duration, number, size
+from .rule import AlertRule, Finding, Lasting, duration, number, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...model.catalog import Gpu
-    from .holders import Holder
+    from .holders import MemoryHolder
     from .rule import RuleInput
     from .transition import Transition
 
@@ -61,7 +61,7 @@ class IdleAllocation(Lasting):
             event = holder.event(time, "idle-allocation", value=holder.held, values=values)
             yield Finding(holder.uuid, holds, event=event, what=holder.pid)
 
-    def _idle(self, holder: Holder) -> bool | None:
+    def _idle(self, holder: MemoryHolder) -> bool | None:
         process, gpu = holder.process, holder.gpu
         if holder.cpu is not None and holder.cpu >= self.value("cpu"):
             return False
@@ -77,7 +77,7 @@ class IdleAllocation(Lasting):
         return False if use is not None and len(gpu.processes) == 1 else None
 
 
-class JobFinished(Rule):
+class JobFinished(AlertRule):
     """A process that held memory for a good while and has ended; those of one sample with the same name and user are one job."""
 
     name = "job_finished"
@@ -86,7 +86,7 @@ class JobFinished(Rule):
     wanted = Wanted(gpu=("memory_percent",), process=("pid", "name", "user", "memory_used", "running_time"))
 
     def observe(self, sample: RuleInput) -> Iterator[Transition]:
-        jobs: dict[tuple[str | None, str | None], list[Holder]] = {}
+        jobs: dict[tuple[str | None, str | None], list[MemoryHolder]] = {}
         ended = {holder.pid for holder in sample.holders.ended} - {holder.pid for holder in sample.holders.present()}
         for holder in sample.holders.ended:
             long = sample.now - holder.since >= self.value("for")
@@ -95,7 +95,7 @@ class JobFinished(Rule):
         for holders in jobs.values():
             yield self._fire(holders, sample)
 
-    def _fire(self, holders: list[Holder], sample: RuleInput) -> Transition:
+    def _fire(self, holders: list[MemoryHolder], sample: RuleInput) -> Transition:
         first, pids = holders[0], list(dict.fromkeys(holder.pid for holder in holders))
         seconds = max(holder.process.running_time or sample.now - holder.since for holder in holders)
         gpus = list(dict.fromkeys(holder.number or "?" for holder in holders))
@@ -108,7 +108,7 @@ class JobFinished(Rule):
         return self.turned(event, "fire", "warn" if full else self.severity, first.pid, once=True)
 
 
-class GpuFree(Rule):
+class GpuFree(AlertRule):
     """A GPU, or an instance of one, that was in use for a while and now nobody uses."""
 
     name = "gpu_free"

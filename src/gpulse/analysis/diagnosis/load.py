@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...model.verdict import Holder
-    from .window import GpuWindow, Track
+    from .window import GpuWindow, ProcessTrack
 
 _LANE = {
     1: 0.25e9,
@@ -40,8 +40,8 @@ class Load:
         self._idle: float | None = None
         self._busy: float | None = None
         self._busy_known = False
-        self._tracks: list[Track] | None = None
-        self._main: Track | None = None
+        self._tracks: list[ProcessTrack] | None = None
+        self._main: ProcessTrack | None = None
         self._main_known = False
 
     @property
@@ -155,7 +155,7 @@ class Load:
         return self._chosen
 
     @property
-    def tracks(self) -> list[Track]:
+    def tracks(self) -> list[ProcessTrack]:
         """The processes of this stretch, the one that holds the most memory first."""
         if self._tracks is None:
             here = [
@@ -165,14 +165,14 @@ class Load:
         return self._tracks
 
     @property
-    def main(self) -> Track | None:
+    def main(self) -> ProcessTrack | None:
         """The process that the stretch is about: the one that works most, else the one that holds most."""
         if not self._main_known:
             self._main_known = True
             self._main = max(self.tracks, key=self._importance, default=None)
         return self._main
 
-    def _importance(self, track: Track) -> tuple[float, float]:
+    def _importance(self, track: ProcessTrack) -> tuple[float, float]:
         work = track.known("sm_utilization")
         return (sum(work) / len(work) if work else 0.0, max(track.known("memory_used"), default=0.0))
 
@@ -242,7 +242,7 @@ class Load:
         return () if self.main is None else (holder_of(self.main),)
 
 
-def holder_of(track: Track) -> Holder:
+def holder_of(track: ProcessTrack) -> Holder:
     """Return a process as a value."""
     from ...model.verdict import Holder
 

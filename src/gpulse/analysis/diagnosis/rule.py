@@ -32,7 +32,7 @@ class Case:
         self.peers = peers
 
 
-class Rule:
+class DiagnosisRule:
     """One verdict.
 
     `needs` lists the metrics it cannot do without, `signature` says in words when it fires, `blind` what it cannot see, `sources`

@@ -85,13 +85,13 @@ class GpuWindow:
         self.columns: dict[str, Column] = dict(zip(KEYS, columns, strict=True))
         columns = zip(*(row.values for row in host), strict=True)
         self.host: dict[str, Column] = dict(zip(HOST_KEYS, columns, strict=True))
-        self._tracks: dict[int, Track] | None = None
+        self._tracks: dict[int, ProcessTrack] | None = None
 
     def __len__(self) -> int:
         return len(self.times)
 
     @property
-    def tracks(self) -> dict[int, Track]:
+    def tracks(self) -> dict[int, ProcessTrack]:
         """The processes seen on this GPU, by PID."""
         if self._tracks is None:
             self._tracks = _tracks(self.rows)
@@ -111,7 +111,7 @@ class GpuWindow:
         return next((value for value in reversed(self.columns[key]) if value is not None), None)
 
 
-class Track:
+class ProcessTrack:
     """One process on one GPU: at which samples it was there, and its values at each of these."""
 
     __slots__ = ("at", "pid", "process", "values")
@@ -226,7 +226,7 @@ def numbers(reading: Reading, keys: Sequence[str]) -> list[float | None]:
         return [value if isinstance(value, (int, float)) and value - value == 0.0 else None for value in found]
 
 
-def _tracks(rows: Sequence[Row]) -> dict[int, Track]:
+def _tracks(rows: Sequence[Row]) -> dict[int, ProcessTrack]:
     seen: dict[int, list[tuple[int, list[float | None]]]] = {}
     latest: dict[int, Process] = {}
     for place, row in enumerate(rows):
@@ -236,4 +236,4 @@ def _tracks(rows: Sequence[Row]) -> dict[int, Track]:
                 latest[pid] = process
                 seen.setdefault(pid, []).append((place, values))
     times = [row.time for row in rows]
-    return {pid: Track(pid, latest[pid], places, times) for pid, places in seen.items()}
+    return {pid: ProcessTrack(pid, latest[pid], places, times) for pid, places in seen.items()}

@@ -93,7 +93,7 @@ def _view(arguments: Arguments) -> View:
 
     form, header, units = _format(arguments.format)
     if arguments.list_gpus:
-        return views.Listing()
+        return views.ListingView()
     if arguments.q or arguments.display or arguments.x:
         sections = log.parse_sections(arguments.display) if arguments.display else ()
         return log.Log(sections, xml=arguments.x)

@@ -13,7 +13,7 @@ from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...analysis.cost import Tariff
-    from ...analysis.free import Requirement, Verdict
+    from ...analysis.free import Availability, Requirement
     from ...model.catalog import Gpu
     from ...monitor.request import AgentSample
     from ...store.claims import Claim
@@ -160,7 +160,7 @@ def _take(arguments: Arguments, held: SignalsHeld) -> tuple[list[Gpu], list[Clai
     )
 
 
-def _claimed(verdicts: list[Verdict], asked: Requirement) -> tuple[list[Gpu], list[Claim]] | None:
+def _claimed(verdicts: list[Availability], asked: Requirement) -> tuple[list[Gpu], list[Claim]] | None:
     """Claim the best free GPUs, skipping those claimed by others in the meantime; return None if too few are left."""
     from ...analysis.free import best
     from ...store.claims import claim, claims_folder

@@ -106,9 +106,9 @@ def _listing(command: str, words: Sequence[str]) -> tuple[View, list[str] | None
 
         return Topology(words), None
     if command == "nvlink":
-        from ...surfaces.query.smi.links import Links
+        from ...surfaces.query.smi.links import LinkView
 
-        links = Links(words)
+        links = LinkView(words)
         return links, links.ids
     from ...surfaces.query.smi.instances import MigLists
 

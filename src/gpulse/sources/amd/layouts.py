@@ -151,7 +151,7 @@ ATTRIBUTES = [
 ]
 
 
-class Field:
+class StructField:
     """Where a field is: its offset, the bytes of one element, and how many there are; 0 means that it is no array."""
 
     __slots__ = ("count", "offset", "size")
@@ -162,37 +162,37 @@ class Field:
         self.count = count
 
 
-class Layout:
+class StructLayout:
     """The fields of one version, and the bytes they take."""
 
     __slots__ = ("fields", "size")
 
     def __init__(self, declared: str, start: int = HEADER) -> None:
-        self.fields: dict[str, Field] = {}
+        self.fields: dict[str, StructField] = {}
         offset = start
         for declaration in declared.split():
             name, _, kind = declaration.partition(":")
             word, _, length = kind.partition(":")
             size, count = _SIZES[word or "u16"], int(length or 0)
             offset = -(-offset // size) * size
-            self.fields[name] = Field(offset, size, count)
+            self.fields[name] = StructField(offset, size, count)
             offset += size * (count or 1)
         self.size = offset
 
 
-_LAYOUTS: dict[tuple[int, int], Layout] = {}
-_PARTITION_LAYOUTS: dict[int, Layout] = {}
+_LAYOUTS: dict[tuple[int, int], StructLayout] = {}
+_PARTITION_LAYOUTS: dict[int, StructLayout] = {}
 
 
-def layout_of(version: tuple[int, int]) -> Layout | None:
+def layout_of(version: tuple[int, int]) -> StructLayout | None:
     """Return the layout of a version; None for one that is not known."""
     if version not in _LAYOUTS and version in _DECLARED:
-        _LAYOUTS[version] = Layout(_DECLARED[version])
+        _LAYOUTS[version] = StructLayout(_DECLARED[version])
     return _LAYOUTS.get(version)
 
 
-def partition_layout(size: int) -> Layout | None:
+def partition_layout(size: int) -> StructLayout | None:
     """Return the layout of one partition's statistics by their size; None for a size that is not known."""
     if size not in _PARTITION_LAYOUTS and size in PARTITION_FIELDS:
-        _PARTITION_LAYOUTS[size] = Layout(PARTITION_FIELDS[size], 0)
+        _PARTITION_LAYOUTS[size] = StructLayout(PARTITION_FIELDS[size], 0)
     return _PARTITION_LAYOUTS.get(size)

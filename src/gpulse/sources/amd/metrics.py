@@ -9,13 +9,13 @@ from .layouts import ATTRIBUTES, HEADER, PARTITIONED, PARTITIONS, layout_of, par
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .layouts import Field
+    from .layouts import StructField
 
 _SIZES = (1, 1, 2, 2, 4, 4, 8, 8)  # of the types an attribute of v1_9 can have: u8 s8 u16 s16 u32 s32 u64 s64
 _MOST_ATTRIBUTES = 512
 
 
-class Table:
+class MetricsTable:
     """One decoded table; `version` is (1, 3) for v1_3. Values are as the firmware has them: units differ between versions."""
 
     __slots__ = ("_attributes", "_content", "_fields", "version")
@@ -24,7 +24,7 @@ class Table:
         self._content = content
         self.version = version
         layout = layout_of(version)
-        self._fields: dict[str, Field] = layout.fields if layout is not None else {}
+        self._fields: dict[str, StructField] = layout.fields if layout is not None else {}
         self._attributes: dict[str, list[int]] = _attributes(content) if layout is None else {}
 
     def number(self, *names: str) -> int | None:
@@ -59,7 +59,7 @@ class Table:
         ]  # fmt: skip
 
 
-def parse_table(content: bytes | None) -> Table | None:
+def parse_table(content: bytes | None) -> MetricsTable | None:
     """Decode a table; None for one that is cut short or of a version that is not known."""
     if content is None or len(content) < HEADER:
         return None
@@ -67,11 +67,11 @@ def parse_table(content: bytes | None) -> Table | None:
     if size > len(content):
         return None
     if version == (1, 9):
-        return Table(content[:size] if size > HEADER else content, version)
+        return MetricsTable(content[:size] if size > HEADER else content, version)
     layout = layout_of(version)
     if layout is None or size < layout.size:
         return None
-    return Table(content[:size], version)
+    return MetricsTable(content[:size], version)
 
 
 def _valid(content: bytes, offset: int, size: int, count: int, signed: bool = False) -> list[int]:

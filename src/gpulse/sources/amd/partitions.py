@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ...model.metric import Value
     from ..base import Facts, Key
     from .kfd import Node
-    from .metrics import Table
+    from .metrics import MetricsTable
 
 
 class Partition:
@@ -33,7 +33,7 @@ class Partition:
             if key in parent:
                 self.identity[key] = parent[key]
 
-    def read(self, keys: Key, table: Table | None, processes: dict[int, Facts]) -> DeviceSample:
+    def read(self, keys: Key, table: MetricsTable | None, processes: dict[int, Facts]) -> DeviceSample:
         """Read what a partition has of these metrics."""
         sample = DeviceSample()
         sample.values.update(self.identity)

@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..base import Key
-    from ..drm.clients import Use
+    from ..drm.clients import ClientUse
 
 # Keys of a process and the engines whose time they are; the busier of several counts.
 SHARES = {"sm_utilization": ("gfx", "compute"), "encoder_utilization": ("enc",), "decoder_utilization": ("dec",)}
 
 
-def read_processes(uses: Iterable[Use], root: str, gpu_ids: Iterable[int], apu: bool, keys: Key) -> dict[int, Facts]:
+def read_processes(
+    uses: Iterable[ClientUse], root: str, gpu_ids: Iterable[int], apu: bool, keys: Key
+) -> dict[int, Facts]:
     """Return the processes of one GPU by pid; memory on an APU includes what is mapped of the machine's."""
-    by_pid: dict[int, list[Use]] = {}
+    by_pid: dict[int, list[ClientUse]] = {}
     for use in uses:
         by_pid.setdefault(use.pid, []).append(use)
     computing: dict[int, int] = {}
@@ -35,7 +37,7 @@ def read_processes(uses: Iterable[Use], root: str, gpu_ids: Iterable[int], apu: 
     }
 
 
-def _facts(pid: int, uses: list[Use], computes: int | None, pools: tuple[str, ...], keys: Key) -> Facts:
+def _facts(pid: int, uses: list[ClientUse], computes: int | None, pools: tuple[str, ...], keys: Key) -> Facts:
     facts = Facts()
     facts.values["pid"] = pid
     facts.values["type"] = _type(uses, computes)
@@ -55,7 +57,7 @@ def _facts(pid: int, uses: list[Use], computes: int | None, pools: tuple[str, ..
     return facts
 
 
-def _share(facts: Facts, key: str, engines: tuple[str, ...], uses: list[Use], computes: int | None) -> None:
+def _share(facts: Facts, key: str, engines: tuple[str, ...], uses: list[ClientUse], computes: int | None) -> None:
     names = {name for use in uses for name in use.client.busy if name.startswith(engines)}
     known = [use.shares for use in uses if use.shares is not None]
     if not names or (computes is not None and key == "sm_utilization"):
@@ -67,7 +69,7 @@ def _share(facts: Facts, key: str, engines: tuple[str, ...], uses: list[Use], co
         facts.values[key] = round(min(100.0, max(sums)), 1)
 
 
-def _type(uses: list[Use], computes: int | None) -> str:
+def _type(uses: list[ClientUse], computes: int | None) -> str:
     """Tell compute from graphics by the engines that ran; a client that ran nothing yet is graphics."""
     ran = {name for use in uses for name, busy in use.client.busy.items() if busy}
     if computes is not None:

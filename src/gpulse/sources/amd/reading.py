@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..base import Counter, DeviceSample, Key
     from ..drm.hwmon import Sensors
     from ..drm.kernel import Folder
-    from .metrics import Table
+    from .metrics import MetricsTable
 
 
 class AmdReading:
@@ -25,7 +25,7 @@ class AmdReading:
         self.apu = apu
 
     @once
-    def table(self) -> Table | None:
+    def table(self) -> MetricsTable | None:
         """The firmware's table, read once per sample: what is taken from it belongs together."""
         return parse_table(self.files.content("gpu_metrics"))
 

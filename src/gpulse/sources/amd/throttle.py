@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .metrics import Table
+    from .metrics import MetricsTable
 
 _POWER, _CURRENT, _HEAT, _HARDWARE = "sw_power_cap", "current_limit", "sw_thermal_slowdown", "hw_thermal_slowdown"
 # The bits of indep_throttle_status, which are the same on all chips (swsmu/inc/amdgpu_smu.h).
@@ -42,7 +42,7 @@ class Throttle:
     def __init__(self) -> None:
         self._before: dict[str, int] = {}
 
-    def words(self, table: Table, busy: float | None) -> tuple[str, ...] | None:
+    def words(self, table: MetricsTable, busy: float | None) -> tuple[str, ...] | None:
         """Return the active reasons; None if the table has none or a second sample is needed."""
         status = table.number("indep_throttle_status")
         if status is not None:
@@ -50,7 +50,7 @@ class Throttle:
         counts = {name: count for name in _RESIDENCIES if (count := table.number(name)) is not None}
         return self._grown(counts)
 
-    def counts(self, table: Table) -> bool:
+    def counts(self, table: MetricsTable) -> bool:
         """Return whether the reasons come from counters, which need two samples."""
         return any(table.number(name) is not None for name in _RESIDENCIES)
 

@@ -25,7 +25,7 @@ _DEVICES = ("/dev/dri/", "/dev/accel/")
 _BROKERS = frozenset({"systemd-logind", "elogind-daemon", "seatd"})  # they hold descriptors for others
 
 
-class Use:
+class ClientUse:
     """One client of one GPU: who holds it and, by engine, its share of the time since the count before, 0 to 100."""
 
     __slots__ = ("client", "pid", "shares")
@@ -51,7 +51,7 @@ class Clients:
         self._open: dict[int, tuple[float, list[str]]] = {}  # pid → when it was searched, its descriptors of a GPU
         self._owners: dict[tuple[str, str], int] = {}
         self._rates: dict[tuple[str, str], Rate] = {}
-        self._uses: list[Use] = []
+        self._uses: list[ClientUse] = []
         self._hidden: set[int] = set()
         self._recorded = bool(root)
 
@@ -69,7 +69,7 @@ class Clients:
         """Begin a new sample: the next question walks again."""
         self._walked = float("-inf")
 
-    def of(self, slot: str) -> list[Use]:
+    def of(self, slot: str) -> list[ClientUse]:
         """Return the clients of the GPU in this PCI slot."""
         with self._lock:
             if self._clock() - self._walked >= _FRESH:
@@ -77,7 +77,7 @@ class Clients:
                 self._walked = self._clock()
             return [use for use in self._uses if use.client.pdev == slot]
 
-    def _walk(self) -> Iterator[Use]:
+    def _walk(self) -> Iterator[ClientUse]:
         """Read every client once, whatever the number of descriptors and processes that share it."""
         found: dict[tuple[str, str], tuple[int, Client]] = {}
         for pid in self._pids():
@@ -89,7 +89,7 @@ class Clients:
         rates = self._rates
         self._rates = {key: rates.get(key) or Rate() for key in found}
         for key, (pid, client) in found.items():
-            yield Use(pid, client, self._rates[key].shares(client, self._clock(), self._recorded))
+            yield ClientUse(pid, client, self._rates[key].shares(client, self._clock(), self._recorded))
 
     def _pids(self) -> list[int]:
         now = self._clock()
@@ -192,7 +192,7 @@ def _held(count: tuple[int, int], before: tuple[int, int] | None) -> tuple[int, 
     return count if before is None else (max(count[0], before[0]), max(count[1], before[1]))
 
 
-def busiest(uses: Iterable[Use]) -> float | None:
+def busiest(uses: Iterable[ClientUse]) -> float | None:
     """Return the busy share of a GPU as its clients tell it: the busiest engine, its clients added up; None before any rate."""
     sums: dict[str, float] = {}
     for use in uses:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...model.metric import Gap, Value
     from ..base import Key
     from ..drm.cards import Card
-    from ..drm.clients import Clients, Use
+    from ..drm.clients import Clients, ClientUse
     from .regions import Memory
     from .tiles import Gt
 
@@ -113,7 +113,7 @@ class IntelDevice(Device):
     def _sleeps(self) -> bool:
         return self._files.text("device/power/runtime_status") in _ASLEEP
 
-    def _uses(self, keys: Key, process_keys: Key | None) -> list[Use]:
+    def _uses(self, keys: Key, process_keys: Key | None) -> list[ClientUse]:
         """Return the GPU's clients where something depends on them; the walk is the dearest part of a sample."""
         needed = (
             process_keys is not None
@@ -122,7 +122,7 @@ class IntelDevice(Device):
         )
         return self._clients.of(self.card.slot) if needed else []
 
-    def _read_gts(self, sample: DeviceSample, keys: Key, uses: list[Use]) -> None:
+    def _read_gts(self, sample: DeviceSample, keys: Key, uses: list[ClientUse]) -> None:
         if "utilization" in keys:
             busy = self._read_awake() if self._idles else busiest(uses)
             _put(sample, keys, "utilization", busy, "pending" if self._idles or uses else "unsupported")
@@ -184,7 +184,7 @@ class IntelDevice(Device):
         rate = None if count is None else self._energy_pace.rate(count, self._clock())
         return round(rate / 1e6, 3) if rate else None
 
-    def _read_memory(self, sample: DeviceSample, keys: Key, uses: list[Use]) -> None:
+    def _read_memory(self, sample: DeviceSample, keys: Key, uses: list[ClientUse]) -> None:
         if not self._integrated:
             memory = self._memory
             used, gap = (None, "unsupported") if memory is None else (memory.used, "denied")

@@ -9,23 +9,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..base import Key
-    from ..drm.clients import Use
+    from ..drm.clients import ClientUse
 
 _RENDER = ("render", "rcs")  # i915's word and xe's
 _COMPUTE = ("compute", "ccs")
 _UNSAID = ("memory_utilization", "encoder_utilization", "decoder_utilization")  # one video engine does both
 
 
-def read_processes(uses: Iterable[Use], integrated: bool, keys: Key) -> dict[int, Facts]:
+def read_processes(uses: Iterable[ClientUse], integrated: bool, keys: Key) -> dict[int, Facts]:
     """Return the processes of one GPU by pid; an integrated GPU's memory is the machine's."""
-    by_pid: dict[int, list[Use]] = {}
+    by_pid: dict[int, list[ClientUse]] = {}
     for use in uses:
         by_pid.setdefault(use.pid, []).append(use)
     regions = ("system", "gtt", "stolen") if integrated else ("local", "vram")
     return {pid: _facts(pid, own, regions, keys) for pid, own in sorted(by_pid.items())}
 
 
-def _facts(pid: int, uses: list[Use], regions: tuple[str, ...], keys: Key) -> Facts:
+def _facts(pid: int, uses: list[ClientUse], regions: tuple[str, ...], keys: Key) -> Facts:
     facts = Facts()
     facts.values["pid"] = pid
     facts.values["type"] = "C" if _ran(uses, _COMPUTE) and not _ran(uses, _RENDER) else "G"
@@ -45,5 +45,5 @@ def _facts(pid: int, uses: list[Use], regions: tuple[str, ...], keys: Key) -> Fa
     return facts
 
 
-def _ran(uses: list[Use], engines: tuple[str, ...]) -> bool:
+def _ran(uses: list[ClientUse], engines: tuple[str, ...]) -> bool:
     return any(use.client.busy.get(engine) or use.client.cycles.get(engine) for use in uses for engine in engines)

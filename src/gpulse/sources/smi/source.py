@@ -47,7 +47,7 @@ class SmiSource(Source):
 
     def __init__(self, place: str = "") -> None:
         self._file = place
-        self._run: Run | None = None
+        self._run: SmiRun | None = None
         self._stamp: tuple[int, int] | None = None
         self._ran = float("-inf")
         self.machine = ElsewhereMachine() if place else LinuxMachine()
@@ -103,11 +103,11 @@ class SmiSource(Source):
     def _next_run(self) -> Element | None:
         """Return the log of a run that has ended, and start the next one; the first run is waited for."""
         if not self.devices:
-            return parse_log(decode(Run().wait()))
+            return parse_log(decode(SmiRun().wait()))
         if self._run is None:
             if time.monotonic() - self._ran >= _EVERY:
                 self._ran = time.monotonic()
-                self._run = Run()
+                self._run = SmiRun()
             return None
         if not self._run.ended():
             return None
@@ -132,7 +132,7 @@ class SmiSource(Source):
             ) from None
 
 
-class Run:
+class SmiRun:
     """One run of nvidia-smi, whose output goes to a file so that nobody has to wait for it; raises SourceUnavailable."""
 
     def __init__(self) -> None:
@@ -186,4 +186,4 @@ class Run:
 
 def run_smi() -> bytes:
     """Return the output of one run; raise SourceUnavailable if it cannot be run or fails."""
-    return Run().wait()
+    return SmiRun().wait()

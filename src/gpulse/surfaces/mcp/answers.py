@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from ...analysis.free import Verdict
+    from ...analysis.free import Availability
     from ...model.catalog import Gpu
     from ...model.event import Event
     from ...model.snapshot import Snapshot
@@ -100,7 +100,7 @@ def events_answer(events: Sequence[Event], texts: Sequence[str]) -> dict[str, An
     return {"events": rows, "not_shown": len(events) - len(rows)}
 
 
-def free_answer(verdicts: Iterable[Verdict]) -> dict[str, Any]:
+def free_answer(verdicts: Iterable[Availability]) -> dict[str, Any]:
     """Return each GPU with whether it is free, and why not."""
     rows = []
     for verdict in verdicts:

@@ -6,7 +6,7 @@ from ...analysis.diagnosis.judge import judge
 from ...analysis.diagnosis.window import WindowBuilder
 from ...monitor.measurement import CallTally
 from ...present.verdicts import QUIET, advice, line
-from .chart import ChartLine, cell_chart
+from .chart import CellChartLine, cell_chart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ class CellTally(CallTally):
         start = self.taken[0][0]
         times = [time - start for time, _ in self.taken]
 
-        def line(uuid: str, at: int) -> ChartLine:
+        def line(uuid: str, at: int) -> CellChartLine:
             values = [sample.get(uuid, (None,) * len(_KEYS))[at] for _, sample in self.taken]
-            return ChartLine(f"GPU {self.labels[uuid][0]}", self.labels[uuid][0] or 0, values)
+            return CellChartLine(f"GPU {self.labels[uuid][0]}", self.labels[uuid][0] or 0, values)
 
         busy = [line(uuid, 0) for uuid in shown]
         work = [line(uuid, 1) for uuid in shown]

@@ -25,7 +25,7 @@ _INK = "#808890"
 _POINTS = 300  # of one line
 
 
-class ChartLine:
+class CellChartLine:
     """One line: label, position in the palette, and one value per time; None is a gap."""
 
     def __init__(self, label: str, place: int, values: Sequence[float | None]) -> None:
@@ -41,9 +41,9 @@ class ChartLine:
 
 def cell_chart(
     times: Sequence[float],
-    busy: Sequence[ChartLine],
-    work: Sequence[ChartLine],
-    memory: Sequence[ChartLine],
+    busy: Sequence[CellChartLine],
+    work: Sequence[CellChartLine],
+    memory: Sequence[CellChartLine],
     total: float | None,
 ) -> str:
     """Return two charts side by side: utilization with SM activity as an area below it, and memory in use."""
@@ -66,8 +66,8 @@ def _chart(
     left: int,
     title: str,
     times: Sequence[float],
-    lines: Sequence[ChartLine],
-    areas: Sequence[ChartLine],
+    lines: Sequence[CellChartLine],
+    areas: Sequence[CellChartLine],
     top: float,
     top_text: str,
 ) -> str:
@@ -77,7 +77,7 @@ def _chart(
     def spot(time: float, value: float) -> str:
         return f"{x0 + (x1 - x0) * time / end:.1f} {y1 - (y1 - y0) * min(1.0, max(0.0, value / top)):.1f}"
 
-    def path(line: ChartLine, closed: bool) -> str:
+    def path(line: CellChartLine, closed: bool) -> str:
         runs = []
         for run in _runs(times, line.values):
             points = " L".join(spot(*point) for point in run)
@@ -97,7 +97,7 @@ def _chart(
     return "".join(parts)
 
 
-def _key(at: int, line: ChartLine, count: int) -> str:
+def _key(at: int, line: CellChartLine, count: int) -> str:
     """Return the entry of the legend for a GPU."""
     x = _LEFT + at * min(80.0, (2 * _WIDTH - _LEFT - _RIGHT) / count)
     y = _HEIGHT + 8

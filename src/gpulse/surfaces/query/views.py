@@ -151,7 +151,7 @@ class ScrollProcesses(Scroll):
         return self._with_header(scroll.process_header(self._shown), [*scroll.process_rows(snapshot, self._shown)])
 
 
-class Listing(View):
+class ListingView(View):
     """nvidia-smi -L: a line a GPU with its UUID."""
 
     wanted = Wanted({"index", "name", "uuid", "mig_mode"})

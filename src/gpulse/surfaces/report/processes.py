@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ...model.catalog import Gpu, Process
 
 
-class Use:
+class ProcessSpan:
     """One process over a run: `peak` is the most bytes it held on one GPU, `share` the mean per cent its kernels ran, None when unknown.
 
     `hours` are GPU-hours; a GPU that several hold at once is shared evenly, so all add up to the time GPUs were held. A MIG
@@ -78,7 +78,7 @@ class Uses:
     """All processes of a run."""
 
     def __init__(self) -> None:
-        self._uses: dict[tuple[float, str], Use] = {}
+        self._uses: dict[tuple[float, str], ProcessSpan] = {}
 
     def add(self, gpus: Iterable[tuple[str, Gpu]], time: float, seconds: float) -> None:
         """Add a sample that stands for so many seconds; GPUs come with their labels."""
@@ -91,7 +91,7 @@ class Uses:
         for process in there:
             key = (process.pid or 0.0, process.name or "")  # a PID is reused, rarely by the same program
             if key not in self._uses:
-                self._uses[key] = Use(process, time)
+                self._uses[key] = ProcessSpan(process, time)
             self._uses[key].add(process, label, time, seconds, share / len(there))
 
     def raise_peaks(self, peaks: Mapping[tuple[float, str], float]) -> None:
@@ -100,6 +100,6 @@ class Uses:
             if key in peaks:
                 use.peak = max(use.peak or 0.0, peaks[key])
 
-    def sorted(self) -> Sequence[Use]:
+    def sorted(self) -> Sequence[ProcessSpan]:
         """Return them, the most GPU-hours first."""
         return sorted(self._uses.values(), key=lambda use: (-use.hours, use.process.pid or 0.0))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
     from ...sinks.base import Mark
-    from .processes import Use
+    from .processes import ProcessSpan
     from .timeline import Timeline
 
 
@@ -34,7 +34,7 @@ class Run:
         *,
         summary: Summary,
         events: Sequence[Event],
-        uses: Sequence[Use],
+        uses: Sequence[ProcessSpan],
         timeline: Timeline,
         labels: Sequence[str],
         bands: Sequence[tuple[float, float, str]],

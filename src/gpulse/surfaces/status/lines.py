@@ -30,7 +30,7 @@ _SMALLEST_BAR, _BAR, _LONGEST_BAR = 4, 8, 24
 _ENOUGH = 28  # cells in which remarks and owners can stand beside the numbers, cut if need be
 
 
-class Layout:
+class ColumnLayout:
     """The columns of a table, made to fill a width. Remarks and owners stand beside the numbers where they fit."""
 
     def __init__(self, gpus: tuple[Gpu, ...], theme: Theme, columns: int) -> None:
@@ -66,7 +66,7 @@ class Layout:
 
 def table(snapshot: Snapshot, theme: Theme, columns: int) -> tuple[str, list[Line]]:
     """Return the name of all GPUs where the lines leave it out, and the titles with one or two lines for every GPU."""
-    layout = Layout(snapshot.gpus, theme, columns)
+    layout = ColumnLayout(snapshot.gpus, theme, columns)
     lines = [_titles(layout)]
     for gpu in snapshot.gpus:
         lines += _rows(gpu, layout, theme, snapshot.time)
@@ -75,7 +75,7 @@ def table(snapshot: Snapshot, theme: Theme, columns: int) -> tuple[str, list[Lin
     return layout.headline, lines
 
 
-def _titles(layout: Layout) -> Line:
+def _titles(layout: ColumnLayout) -> Line:
     line = Line().add("", cells=layout.index + 1)
     if layout.name:
         line.add("", cells=layout.name + 2)
@@ -88,7 +88,7 @@ def _titles(layout: Layout) -> Line:
     return line.add("TEMP", "label", 4, right=True).add("  ").add("POWER", "label", layout.power, right=True)
 
 
-def _rows(gpu: Gpu, layout: Layout, theme: Theme, now: float, lead: str = "") -> list[Line]:
+def _rows(gpu: Gpu, layout: ColumnLayout, theme: Theme, now: float, lead: str = "") -> list[Line]:
     line = Line().add(lead or f"{label(gpu)} ", "accent", layout.index + 1, right=not lead)
     if layout.name:
         line.add(short_name(gpu), "calm", layout.name).add("  ")
@@ -102,7 +102,7 @@ def _rows(gpu: Gpu, layout: Layout, theme: Theme, now: float, lead: str = "") ->
     return [line] if layout.beside or not more.width else [line, beside]
 
 
-def _numbers(line: Line, gpu: Gpu, layout: Layout, theme: Theme) -> None:
+def _numbers(line: Line, gpu: Gpu, layout: ColumnLayout, theme: Theme) -> None:
     use = gpu.utilization
     line.extend(gauge(theme, None if use is None else use / 100, layout.bar, share_style(use)))
     line.add(" ").add(MISSING if use is None else f"{use:.0f}%", share_style(use), 4, right=True).add("  ")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.analysis.alerts import RuleBook, Transition, rules_from
-from gpulse.analysis.alerts.rule import Rule, RuleInput
+from gpulse.analysis.alerts.rule import AlertRule, RuleInput
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.alerts import alert_plain, alert_text
@@ -109,7 +109,7 @@ class TestBook:
             assert found == [], at
 
     def test_a_rule_that_fails_is_told_and_the_others_go_on(self) -> None:
-        class Broken(Rule):
+        class Broken(AlertRule):
             name = "broken"
 
             def observe(self, sample: RuleInput) -> Iterator[Transition]:

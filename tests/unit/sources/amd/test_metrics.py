@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.sources.amd.layouts import layout_of, partition_layout
-from gpulse.sources.amd.metrics import Table, parse_table
+from gpulse.sources.amd.metrics import MetricsTable, parse_table
 from tests.unit.sources.trees import packed
 
 # Computed with a C compiler from kgd_pp_interface.h: version → size of the structure, and some offsets in it.
@@ -118,7 +118,7 @@ def test_a_table_that_is_cut_or_not_known_is_none(content: bytes | None) -> None
 @given(st.binary(max_size=400), st.sampled_from([*LAYOUTS, (1, 9), (4, 2)]))
 def test_whatever_the_firmware_writes_nothing_is_raised(content: bytes, version: tuple[int, int]) -> None:
     table = parse_table(struct.pack("<HBB", min(len(content) + 4, 65535), *version) + content)
-    assert table is None or isinstance(table, Table)
+    assert table is None or isinstance(table, MetricsTable)
     if table is not None:
         assert all(value >= -(1 << 63) for value in table.numbers("current_gfxclk"))
         table.partitions()

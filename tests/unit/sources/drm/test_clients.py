@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpulse.sources.drm.clients import Clients, Use, busiest
+from gpulse.sources.drm.clients import Clients, ClientUse, busiest
 from gpulse.sources.drm.fdinfo import parse_client
 from tests.unit.sources.intel.cards import client
 from tests.unit.sources.trees import write_tree
@@ -81,7 +81,7 @@ def walk(root: Path) -> tuple[Clients, list[float]]:
     return Clients(str(root), lambda: now[0]), now
 
 
-def uses(clients: Clients) -> list[Use]:
+def uses(clients: Clients) -> list[ClientUse]:
     clients.expire()
     return clients.of(SLOT)
 
@@ -162,9 +162,9 @@ def test_the_busiest_engine_counts_for_the_gpu() -> None:
     content = parse_client(NEW)
     assert content is not None
     assert busiest([]) is None
-    assert busiest([Use(1, content, None)]) is None
-    assert busiest([Use(1, content, {"gfx": 60.0, "dma": 50.0}), Use(2, content, {"gfx": 20.0})]) == 80.0
-    assert busiest([Use(1, content, {"gfx": 60.0}), Use(2, content, {"gfx": 70.0})]) == 100.0
+    assert busiest([ClientUse(1, content, None)]) is None
+    assert busiest([ClientUse(1, content, {"gfx": 60.0, "dma": 50.0}), ClientUse(2, content, {"gfx": 20.0})]) == 80.0
+    assert busiest([ClientUse(1, content, {"gfx": 60.0}), ClientUse(2, content, {"gfx": 70.0})]) == 100.0
 
 
 def test_a_tree_with_fdinfo_alone_is_read_too(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.surfaces.notebook.chart import ChartLine, cell_chart
+from gpulse.surfaces.notebook.chart import CellChartLine, cell_chart
 
 _VALUES = st.lists(st.none() | st.floats(0, 1e12), min_size=3, max_size=700)
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -18,7 +18,7 @@ def test_whatever_is_drawn_is_well_formed_and_inside(
     values: list[float | None], count: int, total: float | None
 ) -> None:
     times = [float(at) for at in range(len(values))]
-    lines = [ChartLine(f"GPU {at}", at, values) for at in range(count)]
+    lines = [CellChartLine(f"GPU {at}", at, values) for at in range(count)]
     root = ET.fromstring(cell_chart(times, lines, lines, lines, total))
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     for path in root.iter(f"{_SVG}path"):
@@ -27,7 +27,7 @@ def test_whatever_is_drawn_is_well_formed_and_inside(
 
 
 def test_a_gap_is_a_gap() -> None:
-    line = ChartLine("GPU 0", 0, [10.0, 20.0, None, 30.0, 40.0])
+    line = CellChartLine("GPU 0", 0, [10.0, 20.0, None, 30.0, 40.0])
     root = ET.fromstring(cell_chart([0.0, 1.0, 2.0, 3.0, 4.0], [line], [], [line], None))
     strokes = [path.attrib["d"] for path in root.iter(f"{_SVG}path") if path.attrib.get("stroke-width")]
     assert [stroke.count("M") for stroke in strokes] == [2, 2]
@@ -35,7 +35,7 @@ def test_a_gap_is_a_gap() -> None:
 
 def test_several_gpus_have_a_legend_and_one_has_none() -> None:
     def labels(count: int) -> list[str]:
-        lines = [ChartLine(f"GPU {at}", at, [1.0, 2.0, 3.0]) for at in range(count)]
+        lines = [CellChartLine(f"GPU {at}", at, [1.0, 2.0, 3.0]) for at in range(count)]
         root = ET.fromstring(cell_chart([0.0, 1.0, 2.0], lines, lines, lines, 4.0))
         return [text.text or "" for text in root.iter(f"{_SVG}text") if (text.text or "").startswith("GPU")]
 

@@ -17,7 +17,7 @@ from gpulse.surfaces.query.scroll import HEADER_EVERY
 from gpulse.surfaces.query.views import (
     Csv,
     Json,
-    Listing,
+    ListingView,
     Prometheus,
     Scroll,
     ScrollProcesses,
@@ -69,7 +69,7 @@ EVERY_VIEW = [
     Prometheus(gpus("name", "energy", "power.draw", "persistence_mode")),
     Scroll("pucmeta"),
     ScrollProcesses("um"),
-    Listing(),
+    ListingView(),
 ]
 
 
@@ -175,7 +175,7 @@ def test_samples_without_lines_bring_no_second_header() -> None:
 
 def test_a_listing_names_gpus_and_their_instances_as_nvidia_smi_does() -> None:
     parts = (Gpu({"index": 0, "name": "MIG 3g.40gb", "uuid": "MIG-1"}), Gpu({"index": 1, "uuid": "MIG-2"}))
-    lines = Listing().lines(
+    lines = ListingView().lines(
         Snapshot(0.0, (Gpu({"index": 0, "name": "A100", "uuid": "GPU-1"}, instances=parts), Gpu({})))
     )
     assert lines == [

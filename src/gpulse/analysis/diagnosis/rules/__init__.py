@@ -37,9 +37,9 @@ from . import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..rule import Rule
+    from ..rule import DiagnosisRule
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[DiagnosisRule, ...] = (
     fault.RULE, driver_unresponsive.RULE, out_of_memory.RULE, hang.RULE, memory_leak.RULE,
     contention.RULE, idle_allocation.RULE, orphaned_memory.RULE,
     hw_slowdown.RULE, thermal_throttled.RULE, power_throttled.RULE, clocks_locked.RULE, pcie_degraded.RULE, straggler.RULE,

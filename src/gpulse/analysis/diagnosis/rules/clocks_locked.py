@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "clocks_locked", "high" if stated >= 0.5 else "medium", evidence, advice=RULE.advice)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "clocks_locked",
     "limit",
     "window",

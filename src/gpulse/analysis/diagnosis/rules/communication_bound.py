@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _pcie(load: Load) -> float:
     return 0.0 if not link else min(load.mean("pcie_rx") or 0.0, load.mean("pcie_tx") or 0.0) / link
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "communication_bound",
     "feeding",
     "job",

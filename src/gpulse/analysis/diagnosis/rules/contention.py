@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ..load import holder_of
-from ..rule import Rule, above, found, seen
+from ..rule import DiagnosisRule, above, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Confidence, Evidence, Verdict
     from ..load import Load
     from ..rule import Case
-    from ..window import Track
+    from ..window import ProcessTrack
 
 SHARE = 5.0  # per cent of the SM time that a process must use
 _TOGETHER = 0.2  # of the time
@@ -41,7 +41,7 @@ def _judge(case: Case) -> Verdict | None:
     )
 
 
-def _mean(track: Track, load: Load) -> float | None:
+def _mean(track: ProcessTrack, load: Load) -> float | None:
     known = [
         value
         for at, value in zip(track.at, track.values["sm_utilization"], strict=True)
@@ -50,11 +50,11 @@ def _mean(track: Track, load: Load) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _uses(track: Track, load: Load) -> bool:
+def _uses(track: ProcessTrack, load: Load) -> bool:
     return (_mean(track, load) or 0.0) >= SHARE
 
 
-def _may_use(track: Track, load: Load) -> bool:
+def _may_use(track: ProcessTrack, load: Load) -> bool:
     """Tell whether a process whose share the driver does not tell probably computes beside the others."""
     if _mean(track, load) is not None or (load.busy or 0.0) < _FULL:
         return False
@@ -62,7 +62,7 @@ def _may_use(track: Track, load: Load) -> bool:
     return (cpu or 0.0) / 100.0 >= _CPU and max(track.known("memory_used"), default=0.0) >= _HELD
 
 
-def _overlap(tracks: list[Track], load: Load) -> float:
+def _overlap(tracks: list[ProcessTrack], load: Load) -> float:
     """Return the share of the time in which at least two of the processes were there."""
     counts: dict[int, int] = {}
     for track in tracks:
@@ -72,7 +72,7 @@ def _overlap(tracks: list[Track], load: Load) -> float:
     return shared / load.seconds if load.seconds > 0 else 0.0
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "contention",
     "ownership",
     "window",

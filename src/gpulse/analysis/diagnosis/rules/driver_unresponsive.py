@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, found, seen
+from ..rule import DiagnosisRule, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def _judge(case: Case) -> Verdict | None:
     )
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "driver_unresponsive",
     "fault",
     "window",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..rule import Rule, found, seen
+from ..rule import DiagnosisRule, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _advice(lost: bool, xids: list[int], errors: float) -> list[str]:
     return ["ecc", "kernel_log"]
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "fault",
     "fault",
     "window",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "fp32_no_tensor", sure, evidence, advice=RULE.advice)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "fp32_no_tensor",
     "device",
     "phase",

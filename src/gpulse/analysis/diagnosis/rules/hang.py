@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _works(load: Load) -> bool:
     return not load.detailed and (load.mean("memory_utilization") or 0.0) >= DRAM
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "hang",
     "fault",
     "job",

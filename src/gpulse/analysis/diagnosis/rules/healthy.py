@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, beside, found, seen
+from ..rule import DiagnosisRule, above, beside, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _without_counters(load: Load) -> Verdict | None:
     return found(load, "healthy", "medium", evidence, advice=("check_tensor",), limit="power", guess="power")
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "healthy",
     "device",
     "phase",

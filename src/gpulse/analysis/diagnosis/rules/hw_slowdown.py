@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, found, seen
+from ..rule import DiagnosisRule, above, found, seen
 from .thermal_throttled import HEAT
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "hw_slowdown", "high", evidence, advice=RULE.advice, share=share)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "hw_slowdown",
     "limit",
     "window",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, below, found, seen
+from ..rule import DiagnosisRule, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "idle", "high", evidence, processes=())
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "idle",
     "rest",
     "window",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..load import holder_of
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _judge(case: Case) -> Verdict | None:
     )
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "idle_allocation",
     "ownership",
     "window",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "input_bound_cpu", sure, evidence, advice=advice, kind=kind, workers=load.workers, cores=cores)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "input_bound_cpu",
     "feeding",
     "phase",

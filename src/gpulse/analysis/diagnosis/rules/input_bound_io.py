@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "input_bound_io", sure, evidence, advice=RULE.advice, kind=kind, rate=reads)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "input_bound_io",
     "feeding",
     "phase",

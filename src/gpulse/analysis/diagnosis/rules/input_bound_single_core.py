@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _confidence(load: Load, gaps: float, fill: float | None) -> Confidence:
     return "medium" if load.detailed and (gaps >= GAPS or (fill or 0.0) >= 0.75) else "low"
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "input_bound_single_core",
     "feeding",
     "phase",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 from .input_bound_single_core import CPU, FILL, GAPS
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "launch_bound", sure, evidence, advice=RULE.advice)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "launch_bound",
     "feeding",
     "phase",

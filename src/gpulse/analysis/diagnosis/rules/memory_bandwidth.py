@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _without_counters(load: Load) -> Verdict | None:
     )
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "memory_bandwidth",
     "device",
     "phase",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "memory_latency", sure, evidence, advice=RULE.advice)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "memory_latency",
     "device",
     "phase",

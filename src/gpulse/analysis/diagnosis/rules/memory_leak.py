@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ..load import holder_of
-from ..rule import Rule, above, found, seen
+from ..rule import DiagnosisRule, above, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ....model.verdict import Confidence, Verdict
     from ..rule import Case
-    from ..window import Track
+    from ..window import ProcessTrack
 
 RISES = 4  # steps by which memory must rise
 EVEN = 2.5  # times the usual pause between two steps that no pause may exceed, the one since the last step included
@@ -44,7 +44,7 @@ def _used(case: Case) -> list[tuple[float, float]]:
     return [(time, used) for time, used in zip(times, case.load.values("memory_used"), strict=True) if used is not None]
 
 
-def _points(case: Case, track: Track) -> list[tuple[float, float]]:
+def _points(case: Case, track: ProcessTrack) -> list[tuple[float, float]]:
     first, end = case.load.first, case.load.end
     return [
         (case.gpu.times[at], value)
@@ -53,7 +53,7 @@ def _points(case: Case, track: Track) -> list[tuple[float, float]]:
     ]
 
 
-def _grows(case: Case, track: Track | None, points: Sequence[tuple[float, float]]) -> Verdict | None:
+def _grows(case: Case, track: ProcessTrack | None, points: Sequence[tuple[float, float]]) -> Verdict | None:
     if len(points) < 6 or points[-1][0] - points[0][0] < _SHORTEST:
         return None
     grown, seconds = points[-1][1] - points[0][1], points[-1][0] - points[0][0]
@@ -127,7 +127,7 @@ def _free(case: Case) -> float | None:
     return max(0.0, total - (case.gpu.last("memory_reserved") or 0.0) - last)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "memory_leak",
     "fault",
     "window",

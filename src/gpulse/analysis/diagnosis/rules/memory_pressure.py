@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, found, seen
+from ..rule import DiagnosisRule, above, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "memory_pressure", "high", evidence, advice=RULE.advice)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "memory_pressure",
     "rest",
     "window",

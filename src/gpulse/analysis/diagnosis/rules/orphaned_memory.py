@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, found, seen
+from ..rule import DiagnosisRule, above, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _unowned(case: Case) -> float | None:
     return min(left) if len(left) >= 2 else None
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "orphaned_memory",
     "ownership",
     "window",

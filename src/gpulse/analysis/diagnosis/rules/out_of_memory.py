@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ..load import holder_of
-from ..rule import Rule, above, found, seen
+from ..rule import DiagnosisRule, above, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Verdict
     from ..rule import Case
-    from ..window import Track
+    from ..window import ProcessTrack
 
 FULL = 97.0  # per cent of memory in use at the end of a process
 GROWN = 0.01  # of the whole memory, gained in the last seconds of a process that ends at a full GPU
@@ -35,7 +35,7 @@ def _judge(case: Case) -> Verdict | None:
     return None
 
 
-def _ran_out(case: Case, track: Track) -> Verdict | None:
+def _ran_out(case: Case, track: ProcessTrack) -> Verdict | None:
     gpu, load = case.gpu, case.load
     last = track.at[-1]
     total = gpu.last("memory_total")
@@ -81,7 +81,7 @@ def _climbs(held: list[tuple[float, float]]) -> bool:
     return len(steps) >= _RISES and held[-1][0] - steps[-1][0] <= _LAST_RISE
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "out_of_memory",
     "fault",
     "window",

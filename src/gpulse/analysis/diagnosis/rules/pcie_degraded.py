@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..load import link_rate
-from ..rule import Rule, below, found, seen
+from ..rule import DiagnosisRule, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _under_load(case: Case) -> list[int]:
     return found_places
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "pcie_degraded",
     "limit",
     "window",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "power_throttled", "high", evidence, advice=RULE.advice, share=share)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "power_throttled",
     "limit",
     "window",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..rule import Rule, above, found, seen
+from ..rule import DiagnosisRule, above, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _prepares(load: Load, gaps: list[tuple[int, int]]) -> bool:
     return load.workers >= 1 and load.cpu_workers >= 0.7 * load.workers
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "stalls",
     "feeding",
     "phase",

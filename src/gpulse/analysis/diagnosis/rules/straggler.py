@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, below, found, seen
+from ..rule import DiagnosisRule, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _median(values: Sequence[float | None]) -> float | None:
     return known[len(known) // 2] if known else None
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "straggler",
     "limit",
     "job",

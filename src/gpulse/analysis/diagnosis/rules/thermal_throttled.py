@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, found, seen
+from ..rule import DiagnosisRule, above, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "thermal_throttled", "high", evidence, advice=RULE.advice, share=share)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "thermal_throttled",
     "limit",
     "window",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, above, below, found, seen
+from ..rule import DiagnosisRule, above, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _verdict(load: Load, key: str, rate: float, share: float | None, memory: str
     return found(load, "transfer_bound", sure, evidence, advice=advice, direction=direction, memory=memory, rate=rate)
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "transfer_bound",
     "feeding",
     "phase",

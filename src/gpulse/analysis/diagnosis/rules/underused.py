@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, below, found, seen
+from ..rule import DiagnosisRule, below, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "underused", sure, evidence, advice=RULE.advice, kind="server" if server else "waits")
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "underused",
     "feeding",
     "phase",

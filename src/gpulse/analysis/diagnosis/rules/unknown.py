@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import Rule, found, seen
+from ..rule import DiagnosisRule, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _what_would_tell(case: Case) -> list[str]:
     }[_kind(case)]
 
 
-RULE = Rule(
+RULE = DiagnosisRule(
     "unknown",
     "rest",
     "phase",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....errors import UnknownGpu, UsageError
 from ....model.select import Wanted, choose_gpus
 from ....present.text import clean
-from ..views import Listing, View
+from ..views import ListingView, View
 from . import failure
 from .table import SmiTable, version
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from ....model.catalog import Gpu
     from ....model.snapshot import Snapshot
     from ..field import Field
-    from .grammar import Request
+    from .grammar import SmiRequest
 
 
-def view_of(request: Request) -> View:
+def view_of(request: SmiRequest) -> View:
     """Return the view for a request without a subcommand; raise SmiExit as nvidia-smi would end."""
     if "--version" in request:
         return Version()
     if "--list-gpus" in request:
-        return Listing()
+        return ListingView()
     if "--list-excluded-gpus" in request:
         return Excluded()
     if request.query:
@@ -50,7 +50,7 @@ def gpus_named(gpus: Sequence[Gpu], words: Sequence[str]) -> list[str]:
     return found
 
 
-def _query(request: Request) -> View:
+def _query(request: SmiRequest) -> View:
     from ..fields import query_fields
     from ..lists import KEYS, ListCsv
     from ..views import Csv
@@ -73,7 +73,7 @@ def _field(name: str, known: Mapping[str, Field]) -> Field:
     return known[name.lower()]
 
 
-def _log(request: Request) -> View:
+def _log(request: SmiRequest) -> View:
     from .. import log
 
     text = request.get("--display")

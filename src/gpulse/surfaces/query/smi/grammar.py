@@ -34,7 +34,7 @@ _OTHERS = frozenset({
 _USUAL_LOOP = 5.0
 
 
-class Request:
+class SmiRequest:
     """What was asked: `command` is a subcommand or empty, `given` the options by their long name with their values."""
 
     __slots__ = ("command", "given", "rest")
@@ -71,17 +71,17 @@ class Request:
         return None if text is None else _interval(text, 1) if text else _USUAL_LOOP
 
 
-def parse(words: Sequence[str]) -> Request:
+def parse(words: Sequence[str]) -> SmiRequest:
     """Return the request; raise SmiExit as nvidia-smi would end."""
     if words and words[0] in COMMANDS:
-        return Request(words[0], rest=words[1:])
+        return SmiRequest(words[0], rest=words[1:])
     if words and words[0] in _OTHERS:
         raise unknown_command(words)
     given: dict[str, str] = {}
     at = 0
     while at < len(words):
         at = _take(words, at, given)
-    request = Request(given=given)
+    request = SmiRequest(given=given)
     _check(request)
     return request
 
@@ -112,7 +112,7 @@ def _take(words: Sequence[str], at: int, given: dict[str, str]) -> int:
     return at + 1
 
 
-def _check(request: Request) -> None:
+def _check(request: SmiRequest) -> None:
     """Raise SmiExit for options that do not go together."""
     if "--help" in request or "--version" in request:
         return

@@ -34,7 +34,7 @@ _KEYS = frozenset({
 })  # fmt: skip
 
 
-class Links(View):
+class LinkView(View):
     """The answer to one nvlink command."""
 
     def __init__(self, words: Sequence[str]) -> None:
