@@ -21,7 +21,7 @@ _SERVERS = ("vllm", "sglang", "tritonserver", "tensorflow_model_server", "trtllm
 _GONE = 2  # looks without a process after which it has ended: a list of the driver may miss one once
 
 
-class MemoryHolder:
+class HolderTrack:
     """One process on one GPU, `uuid`, or on the instance of it that `gpu` is. `since` is the watched time of its first sample.
 
     `most` is the most bytes it held, `number` what the GPU is called, `missed` counts looks without it. `ahead` tells
@@ -85,8 +85,8 @@ class Holders:
     """All processes on all GPUs. A GPU that says nothing of its processes leaves them as they were."""
 
     def __init__(self) -> None:
-        self._holders: dict[tuple[str, float], MemoryHolder] = {}
-        self.ended: list[MemoryHolder] = []
+        self._holders: dict[tuple[str, float], HolderTrack] = {}
+        self.ended: list[HolderTrack] = []
 
     def observe(self, gpus: Sequence[tuple[str, Gpu]], now: float) -> None:
         """Take a sample at whole GPUs by UUID; afterwards `ended` holds the processes that are found to be gone."""
@@ -95,11 +95,11 @@ class Holders:
             if gpu.state in ("ok", "asleep") and "processes" not in gpu.gaps:
                 self._compare(uuid, gpu, now)
 
-    def present(self) -> Iterator[MemoryHolder]:
+    def present(self) -> Iterator[HolderTrack]:
         """Walk the processes that were there at the last sample."""
         return (holder for holder in self._holders.values() if not holder.missed)
 
-    def on(self, gpu: Gpu) -> list[MemoryHolder]:
+    def on(self, gpu: Gpu) -> list[HolderTrack]:
         """Return the processes that the last sample found on a GPU, or in an instance, biggest first."""
         found = [holder for holder in self.present() if holder.gpu is gpu]
         return sorted(found, key=lambda holder: -(holder.held or 0.0))
@@ -116,7 +116,7 @@ class Holders:
                 continue
             if old is not None:
                 self.ended.append(old)
-            self._holders[uuid, pid] = MemoryHolder(uuid, gpu, part, process, now)
+            self._holders[uuid, pid] = HolderTrack(uuid, gpu, part, process, now)
         for key, holder in list(self._holders.items()):
             if key[0] == uuid and key[1] not in there:
                 holder.missed += 1

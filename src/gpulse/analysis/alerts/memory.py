@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ...model.catalog import Gpu
-    from .holders import MemoryHolder
+    from .holders import HolderTrack
     from .rule import RuleInput
 
 _WANTED = Wanted(
@@ -88,7 +88,7 @@ class Leak(Lasting):
             if growth.add(holder.held, sample.now):
                 yield self._finding(holder, growth, sample.snapshot.time)
 
-    def _finding(self, holder: MemoryHolder, growth: _Growth, time: float) -> Finding:
+    def _finding(self, holder: HolderTrack, growth: _Growth, time: float) -> Finding:
         slope = growth.slope()
         holds = slope is not None and growth.rise >= self.value("rise") and not holder.takes_ahead
         values: dict[str, float | str] = {"memory_used": holder.held or 0.0}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...model.catalog import Gpu
-    from .holders import MemoryHolder
+    from .holders import HolderTrack
     from .rule import RuleInput
     from .transition import Transition
 
@@ -61,7 +61,7 @@ class IdleAllocation(Lasting):
             event = holder.event(time, "idle-allocation", value=holder.held, values=values)
             yield Finding(holder.uuid, holds, event=event, what=holder.pid)
 
-    def _idle(self, holder: MemoryHolder) -> bool | None:
+    def _idle(self, holder: HolderTrack) -> bool | None:
         process, gpu = holder.process, holder.gpu
         if holder.cpu is not None and holder.cpu >= self.value("cpu"):
             return False
@@ -86,7 +86,7 @@ class JobFinished(AlertRule):
     wanted = Wanted(gpu=("memory_percent",), process=("pid", "name", "user", "memory_used", "running_time"))
 
     def observe(self, sample: RuleInput) -> Iterator[Transition]:
-        jobs: dict[tuple[str | None, str | None], list[MemoryHolder]] = {}
+        jobs: dict[tuple[str | None, str | None], list[HolderTrack]] = {}
         ended = {holder.pid for holder in sample.holders.ended} - {holder.pid for holder in sample.holders.present()}
         for holder in sample.holders.ended:
             long = sample.now - holder.since >= self.value("for")
@@ -95,7 +95,7 @@ class JobFinished(AlertRule):
         for holders in jobs.values():
             yield self._fire(holders, sample)
 
-    def _fire(self, holders: list[MemoryHolder], sample: RuleInput) -> Transition:
+    def _fire(self, holders: list[HolderTrack], sample: RuleInput) -> Transition:
         first, pids = holders[0], list(dict.fromkeys(holder.pid for holder in holders))
         seconds = max(holder.process.running_time or sample.now - holder.since for holder in holders)
         gpus = list(dict.fromkeys(holder.number or "?" for holder in holders))
