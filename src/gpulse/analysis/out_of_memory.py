@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..model.out_of_memory import HolderTrack, OutOfMemory
+from ..model.out_of_memory import MemoryHolder, OutOfMemory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def read_message(text: str) -> OutOfMemory | None:
         report.reserved_unused = max(0.0, (_bytes(reserved[1], reserved[2]) or 0.0) - report.allocated)
     if found := _DEVICE.search(text):
         report.device = int(next(group for group in found.groups() if group))
-    report.others = [HolderTrack(int(pid), _bytes(count, unit)) for pid, count, unit in _PROCESS.findall(text)]
+    report.others = [MemoryHolder(int(pid), _bytes(count, unit)) for pid, count, unit in _PROCESS.findall(text)]
     return report
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from ctypes import byref, c_uint, c_ulong, c_void_p
+from ctypes import byref, c_uint, c_ulong
 
 from ..files import names, read_text
 from .calls import Reader, absent, settle
@@ -146,16 +146,31 @@ def _bind_affinity(nvml: Nvml, handle: Any) -> Bound:
 
 def _bind_topology(nvml: Nvml, handle: Any) -> Bound:
     def read(facts: Facts) -> int:
-        if any(power_states(_root()).values()):  # looking at a GPU that sleeps would wake it
-            facts.gaps.update({"topology": "asleep", "p2p": "asleep"})
+        if any(power_states(_root()).values()):  # asking about a GPU that sleeps would wake it
+            facts.gaps["topology"] = "asleep"
             return NOT_SUPPORTED
-        ways, peers = [], []
-        for index, other in _others(nvml, handle):
-            ways.append(f"GPU{index}:{_way(nvml, handle, other)}")
-            peers.append(f"GPU{index}:{','.join(_peer(nvml, handle, other))},{_ancestor(nvml, handle, other)}")
+        switched, direct = _own_links(nvml, handle)
+        ways = []
+        for index, other, bus_id in _others(nvml, handle):
+            links = switched or direct.count(bus_id)
+            ways.append(f"GPU{index}:{f'NV{links}' if links else _ancestor(nvml, handle, other)}")
         folder = _folder(_bus_id(nvml, handle))
         ways += [f"{name}:{_way_by_path(folder, nic)}" for name, nic in _network_devices()]
         settle(facts, "topology", SUCCESS, tuple(ways))
+        return nvml.number("nvmlDeviceGetIndex", handle)[0]
+
+    return read
+
+
+def _bind_p2p(nvml: Nvml, handle: Any) -> Bound:
+    def read(facts: Facts) -> int:
+        if any(power_states(_root()).values()):
+            facts.gaps["p2p"] = "asleep"
+            return NOT_SUPPORTED
+        peers = [
+            f"GPU{index}:{','.join(_peer(nvml, handle, other))},{_ancestor(nvml, handle, other)}"
+            for index, other, _ in _others(nvml, handle)
+        ]
         settle(facts, "p2p", SUCCESS, tuple(peers))
         return nvml.number("nvmlDeviceGetIndex", handle)[0]
 
@@ -169,31 +184,28 @@ def _network_devices() -> list[tuple[str, str]]:
     return [(name, os.path.realpath(f"{root}/{name}/device")) for name in found]
 
 
-def _others(nvml: Nvml, handle: Any) -> Iterator[tuple[int, Any]]:
-    code, count = nvml.number("nvmlDeviceGetCount_v2")
-    _, own = nvml.number("nvmlDeviceGetIndex", handle)
-    for index in range(count if code == SUCCESS else 0):
-        other = c_void_p()
-        if index != own and nvml.call("nvmlDeviceGetHandleByIndex_v2", index, byref(other)) == SUCCESS:
-            yield index, other
+def _others(nvml: Nvml, handle: Any) -> Iterator[tuple[int, Any, str]]:
+    """Yield index, handle and bus id of the other GPUs that could be opened: looking one up that hangs would hang this one, too."""
+    for index, (other, bus_id) in sorted(nvml.opened.items()):
+        if other.value != handle.value:
+            yield index, other, bus_id.lower()
 
 
-def _way(nvml: Nvml, handle: Any, other: Any) -> str:
-    """Return NV and the number of links between two GPUs, or what of the PCIe tree is between them."""
+def _own_links(nvml: Nvml, handle: Any) -> tuple[int, list[str]]:
+    """Return how many links of a GPU lead to a switch, and the bus ids of the GPUs that the others lead to.
+
+    Only this GPU is asked: another one that hangs must not take it along.
+    """
     _, states = _states(nvml, handle)
-    kind, pci, direct, switched = c_uint(), PciInfo(), 0, 0
-    target = _bus_id(nvml, other)
+    kind, pci, switched = c_uint(), PciInfo(), 0
+    direct: list[str] = []
     for link in (at for at, state in enumerate(states) if state == 1):
         failed = nvml.call("nvmlDeviceGetNvLinkRemoteDeviceType", handle, link, byref(kind))
         if not failed and kind.value == _SWITCH:
             switched += 1
         elif nvml.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, link, byref(pci)) == SUCCESS:
-            direct += pci.busId.decode("ascii", "backslashreplace").lower() == target
-    if switched:
-        direct = min(switched, _states(nvml, other)[1].count(1))
-    if direct:
-        return f"NV{direct}"
-    return _ancestor(nvml, handle, other)
+            direct.append(pci.busId.decode("ascii", "backslashreplace").lower())
+    return switched, direct
 
 
 def _ancestor(nvml: Nvml, handle: Any, other: Any) -> str:
@@ -265,5 +277,6 @@ FABRIC_READERS: tuple[Reader, ...] = (
 )
 PLACE: tuple[Reader, ...] = (
     Reader(("cpu_affinity", "numa_affinity", "own_numa_node"), _bind_affinity),
-    Reader(("topology", "p2p"), _bind_topology),
+    Reader(("topology",), _bind_topology),
+    Reader(("p2p",), _bind_p2p),
 )

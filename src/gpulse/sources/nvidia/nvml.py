@@ -82,6 +82,7 @@ class Nvml:
         else:
             raise failure or OSError("no NVML library")
         self._functions: dict[str, Any] = {}
+        self.opened: dict[int, tuple[Any, str]] = {}  # handle and PCI bus id of each GPU that could be opened, by index
 
     def function(self, *names: str) -> Callable[..., int] | None:
         """Return the first of these functions that the library has, or None; old drivers lack new functions."""

@@ -113,6 +113,16 @@ def _pci_ways(gpu: Gpu) -> dict[str, str]:
     return {**_ways(gpu), **{name: rest.rpartition(",")[2] for name, _, rest in peers}}
 
 
+def _way(ways: dict[str, dict[str, str]], name: str, other: str) -> str:
+    """Return how two are connected; links count only as far as they are up at both ends."""
+    there, back = ways[name].get(other, "N/A"), ways.get(other, {}).get(name, "")
+    return min(there, back, key=lambda way: int(way[2:])) if _is_nvlink(there) and _is_nvlink(back) else there
+
+
+def _is_nvlink(way: str) -> bool:
+    return way.startswith("NV") and way[2:].isdecimal()
+
+
 def _matrix(gpus: Sequence[Gpu], ways_of: Callable[[Gpu], dict[str, str]]) -> list[str]:
     names = [f"GPU{gpu_index(gpu)}" for gpu in gpus]
     ways = {f"GPU{gpu_index(gpu)}": ways_of(gpu) for gpu in gpus}
@@ -121,7 +131,7 @@ def _matrix(gpus: Sequence[Gpu], ways_of: Callable[[Gpu], dict[str, str]]) -> li
     head = "\t".join([*names, *nics, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])
     lines = [f"\t{_UNDERLINED}{head}{_PLAIN}"]
     for gpu, name in zip(gpus, names, strict=True):
-        cells = [" X " if other == name else ways[name].get(other, "N/A") for other in (*names, *devices)]
+        cells = [" X " if other == name else _way(ways, name, other) for other in (*names, *devices)]
         near = clean(gpu.cpu_affinity or "N/A")
         lines.append("\t".join([name, *cells, near, _whole(gpu.numa_affinity), "", _whole(gpu.own_numa_node)]))
     for nic, device in zip(nics, devices, strict=True):
