@@ -149,7 +149,10 @@ def _bind_topology(nvml: Nvml, handle: Any) -> Bound:
         if any(power_states(_root()).values()):  # asking about a GPU that sleeps would wake it
             facts.gaps["topology"] = "asleep"
             return NOT_SUPPORTED
-        switched, direct = _own_links(nvml, handle)
+        code, switched, direct = _own_links(nvml, handle)
+        if code:  # without its links it would look as if there were only PCIe
+            facts.gaps["topology"] = gap_of(code)
+            return code
         ways = []
         for index, other, bus_id in _others(nvml, handle):
             links = switched or direct.count(bus_id)
@@ -191,21 +194,25 @@ def _others(nvml: Nvml, handle: Any) -> Iterator[tuple[int, Any, str]]:
             yield index, other, bus_id.lower()
 
 
-def _own_links(nvml: Nvml, handle: Any) -> tuple[int, list[str]]:
-    """Return how many links of a GPU lead to a switch, and the bus ids of the GPUs that the others lead to.
+def _own_links(nvml: Nvml, handle: Any) -> tuple[int, int, list[str]]:
+    """Return a code, how many links of a GPU lead to a switch, and the bus ids of the GPUs that the others lead to.
 
     Only this GPU is asked: another one that hangs must not take it along.
     """
-    _, states = _states(nvml, handle)
+    code, states = _states(nvml, handle)
+    if code and gap_of(code) != "unsupported":
+        return code, 0, []
     kind, pci, switched = c_uint(), PciInfo(), 0
     direct: list[str] = []
     for link in (at for at, state in enumerate(states) if state == 1):
         failed = nvml.call("nvmlDeviceGetNvLinkRemoteDeviceType", handle, link, byref(kind))
-        if not failed and kind.value == _SWITCH:
+        if failed:
+            return failed, 0, []
+        if kind.value == _SWITCH:
             switched += 1
         elif nvml.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, link, byref(pci)) == SUCCESS:
             direct.append(pci.busId.decode("ascii", "backslashreplace").lower())
-    return switched, direct
+    return SUCCESS, switched, direct
 
 
 def _ancestor(nvml: Nvml, handle: Any, other: Any) -> str:

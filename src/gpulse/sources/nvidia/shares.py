@@ -62,7 +62,10 @@ class ProcessShares:
         first = self._seen is None or not self._seen <= now  # the second: the clock has been set back
         since = now - _FIRST if self._seen is None or first else max(self._seen, now - _LONGEST)
         samples = self._fetch(since)
-        if not samples and self._code in (SUCCESS, NOT_FOUND) and not first and now - since < _APART:
+        if self._code not in (SUCCESS, NOT_FOUND):
+            self._seen, self._shares = None, {}  # the next read that succeeds is a first one, not one without samples
+            return
+        if not samples and not first and now - since < _APART:
             return  # too soon for a new sample: the previous answer stands
         self._shares = {pid: {key: getattr(row, name) for key, name in SHARES.items()} for pid, row in samples.items()}
         newest = max((row.timeStamp for row in samples.values()), default=now)
