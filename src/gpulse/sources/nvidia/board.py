@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import byref, c_uint, c_ulonglong
 
 from .calls import Reader, absent, field, number, numbers, record, settle, text, word_of
-from .nvml import INSUFFICIENT_SIZE, SUCCESS
+from .nvml import SUCCESS
 from .structures import (
     AccountingStats,
     Capabilities,
@@ -113,7 +113,7 @@ def _bind_pages(nvml: Nvml, handle: Any) -> Bound:
         for cause, word in enumerate(CAUSES):
             count.value = _MOST_PAGES
             code = call(handle, cause, byref(count), pages, times)
-            failed = failed or (code if code != INSUFFICIENT_SIZE else SUCCESS)
+            failed = failed or code
             if code == SUCCESS:
                 words += [f"{word}:0x{pages[at]:016x}:{times[at]}" for at in range(min(count.value, _MOST_PAGES))]
         settle(facts, "retired_pages", failed, tuple(words))
