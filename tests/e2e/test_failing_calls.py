@@ -87,7 +87,12 @@ SYSTEM = {
 }
 NEEDED = {"nvmlInit_v2", "nvmlDeviceGetCount_v2"}  # without these there is nothing to show
 LOOKUP = "nvmlDeviceGetHandleByIndex_v2"
-UNKNOWN_WITHIN = {"mig_profiles", "p2p", "nvlink_capabilities", "nvlink_remotes"}  # these say ? or U in the place of what failed
+UNKNOWN_WITHIN = {
+    "mig_profiles",
+    "p2p",
+    "nvlink_capabilities",
+    "nvlink_remotes",
+}  # these say ? or U in the place of what failed
 MOVING = {key for key in GPU_METRICS if key.endswith(("_samples", "_links"))}  # these move from one time to the next
 LESSER_LISTS = {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v3"}
 
