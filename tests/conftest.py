@@ -76,8 +76,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _end_children() -> None:
     for pid in _descendants(os.getpid()):
         try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
+            if (
+                not Path(f"/proc/{pid}/comm").read_text().startswith("wandb")
+            ):  # it ends with us, and complains otherwise
+                os.kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, FileNotFoundError):
             pass
 
 
