@@ -9,9 +9,7 @@ from tests.unit.analysis.diagnosis.machines import COUNTERS
 
 _ROOT = Path(__file__).resolve().parents[4]
 _PLACES = [folder / "shared" / "h200" / "traces" for folder in (_ROOT.parent, _ROOT.parent.parent)]
-SHARED = next(
-    (place for place in _PLACES if place.is_dir()), _PLACES[0]
-)  # beside the checkout, or beside its worktrees
+SHARED = next((place for place in _PLACES if place.is_dir()), _PLACES[0])  # beside the checkout
 # The verdict a person who knows would give, and the seconds between which the workload runs.
 LABELS: dict[str, tuple[str, float, float]] = {
     "matmul_bf16": ("healthy", 7.0, 19.5),
