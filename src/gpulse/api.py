@@ -125,7 +125,7 @@ def diagnose(
 
 
 def _for(samples: Iterator[Snapshot], seconds: float) -> Iterator[Snapshot]:
-    """Yield samples of so many seconds."""
+    """Yield samples until they cover `seconds`."""
     first: float | None = None
     for sample in samples:
         first = sample.time if first is None else first

@@ -39,7 +39,7 @@ _COUNTED = ("amd", "intel")  # vendors whose variables can name a GPU by its ord
 
 
 class Requirement:
-    """What is asked for: so many GPUs, each with this many free bytes, in use for at most this many per cent of the time."""
+    """The request: number of GPUs, free bytes on each, and maximum utilization of each in percent."""
 
     __slots__ = ("count", "free_memory", "utilization")
 

@@ -24,7 +24,7 @@ class WeightedSeries:
         self._dice = 1
 
     def add(self, value: float, seconds: float) -> None:
-        """Add a value that held for so many seconds; none or fewer are left out."""
+        """Add a value that held for `seconds`; durations of 0 or less are ignored."""
         if seconds <= 0:
             return
         self.seconds += seconds

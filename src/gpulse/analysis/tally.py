@@ -56,7 +56,7 @@ class Tally:
         """Take a sample from just before the window; nothing is made of it here."""
 
     def add(self, snapshot: Snapshot, program: Process | None, seconds: float, within: bool = True) -> None:
-        """Add a sample that stands for so many seconds of the window; `within` is false for one taken just after its end."""
+        """Add a sample that represents `seconds` of the window; `within` is false for one taken just after its end."""
         self.samples += 1
         for at, gpu in enumerate(snapshot.gpus):
             name = gpu.uuid or f"at {at}"
@@ -85,7 +85,7 @@ class Tally:
         self._cpu[key] = (before + used, watched + seconds)
 
     def summary(self, name: str, seconds: float) -> Summary:
-        """Return the figures of the window, which lasted so many seconds, as a value."""
+        """Return the figures of the window, which lasted `seconds`, as a value."""
         return Summary(
             name,
             seconds,
@@ -124,7 +124,7 @@ class GpuTally:
         self.throttled: dict[str, float] = {}
 
     def add(self, gpu: Gpu, seconds: float) -> None:
-        """Add what the GPU showed for so many seconds."""
+        """Add the state of the GPU over `seconds`."""
         self.latest = gpu
         _gather(self.series, gpu, seconds)
         if gpu.utilization is not None:

@@ -85,7 +85,7 @@ class Alerts:
         return turned
 
     def close(self, deadline: float = 5.0) -> bool:
-        """Deliver what waits, for at most so many seconds; return False when something had to be left."""
+        """Deliver pending transitions within `deadline` seconds; return False if some could not be delivered."""
         until = time.monotonic() + deadline
         for delivery in self.deliveries:
             delivery.close()

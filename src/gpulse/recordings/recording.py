@@ -36,7 +36,7 @@ def open_recording(path: str | os.PathLike[str]) -> Recording:
     frames = Frames(os.fspath(path))
     try:
         frames.find_place(0)
-    except BaseException:
+    except BaseException:  # whatever it was, the file must not stay open
         frames.close()
         raise
     return Recording(frames)

@@ -51,7 +51,7 @@ MASKED = [
     [f"MYSQL_PWD={SECRET}", "mysql"],
     ["bash", "-c", f"WANDB_API_KEY={HEX} python train.py"],
     ["bash", "-c", f"export HF_TOKEN='{SECRET}'; python train.py"],
-    ["sh", "-c", f'cd /work && OPENAI_API_KEY="{SECRET}" exec python train.py'],
+    ["sh", "-c", f'cd /srv/train && OPENAI_API_KEY="{SECRET}" exec python train.py'],
     ["bash", "-c", f"python train.py --wandb-key {HEX} --lr 1e-4"],
     ["bash", "-c", f"python train.py --password {SECRET}"],
     ["curl", f"https://h/?a=1&token={SECRET}"],

@@ -223,7 +223,7 @@ class Load:
         return seen / self.seconds if self.seconds > 0 else 0.0
 
     def gaps(self, least: float) -> list[tuple[int, int]]:
-        """Return the stretches without kernels that last at least so many seconds, as pairs of first place and place after the last."""
+        """Return the stretches without kernels of at least `least` seconds, as pairs of first position and position after the last."""
         found: list[tuple[int, int]] = []
         start: int | None = None
         sm, use = self.gpu.columns["sm_active"], self.gpu.columns["utilization"]

@@ -125,7 +125,7 @@ def _share(gpu: GpuWindow, active: Sequence[bool], first: int, end: int) -> floa
 
 
 def _later(gpu: GpuWindow, at: int, seconds: float, last: int) -> int:
-    """Return the last place at most so many seconds later."""
+    """Return the last position at most `seconds` later."""
     until = gpu.times[at] + seconds
     while at < last and gpu.times[at + 1] <= until:
         at += 1

@@ -22,7 +22,7 @@ _SINCE = 2 * 3600.0
 
 
 class HistoryRequest:
-    """A question: from `start` to `end` in seconds since 1970, these metrics, these GPUs (None: all), so many points, by owner."""
+    """A question: from `start` to `end` in seconds since 1970, these metrics, these GPUs (None: all), at most `points` points, by owner."""
 
     def __init__(
         self, start: float, end: float, metrics: Sequence[str], gpus: Sequence[str] | None, points: int, by: str

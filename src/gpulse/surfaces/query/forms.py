@@ -52,7 +52,7 @@ def microseconds(value: float) -> str:
 
 
 def hexadecimal(digits: int) -> Callable[[float], str]:
-    """Return what writes a number in hex, with at least so many digits."""
+    """Return a formatter for hexadecimal numbers with a minimum number of digits."""
     return lambda value: f"0x{int(value):0{digits}X}"
 
 

@@ -150,7 +150,7 @@ def retired(tag: str, field: str) -> Group:
 
 
 def histogram(label: str, name: str) -> LogLine:
-    """Return the line of banks with so many spare rows left."""
+    """Return the line for memory banks with this number of spare rows left."""
     return LogLine(label, f"row_remapper_histogram_{name}", f"remapped_rows.histogram.{name}", banks)
 
 

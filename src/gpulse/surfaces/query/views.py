@@ -121,7 +121,7 @@ class Prometheus(View):
 
 
 class Scroll(View):
-    """dmon's columns; the header again every so many lines."""
+    """The columns of dmon; the header is repeated at regular intervals."""
 
     def __init__(self, groups: str) -> None:
         self._shown = scroll.columns(scroll.DEVICE, groups)

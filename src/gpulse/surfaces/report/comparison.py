@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _ENOUGH = 0.05  # part by which figures must differ
 _SURE = 2.0  # standard errors by which means must differ
-_PARTS = 10  # a run is cut into so many parts; how much their means vary says how far to trust the mean of all
+_PARTS = 10  # parts a run is cut into; the spread of their means tells how far to trust the overall mean
 _METRICS = (
     *(("Utilization", "utilization", "%", 1.0), ("SM active", "sm_active", "%", 1.0)),
     *(("Tensor active", "tensor_active", "%", 1.0), ("DRAM active", "dram_active", "%", 1.0)),

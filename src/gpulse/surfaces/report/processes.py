@@ -81,7 +81,7 @@ class Uses:
         self._uses: dict[tuple[float, str], ProcessSpan] = {}
 
     def add(self, gpus: Iterable[tuple[str, Gpu]], time: float, seconds: float) -> None:
-        """Add a sample that stands for so many seconds; GPUs come with their labels."""
+        """Add a sample that represents `seconds`; GPUs come with their labels."""
         for label, gpu in gpus:
             for part in (gpu, *gpu.instances):
                 self._add_part(label, part, 1.0 if part is gpu else slice_share(dict(part.items())), time, seconds)
