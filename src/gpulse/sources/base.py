@@ -97,6 +97,9 @@ class Device:
     def prime(self, keys: Key) -> None:
         """Take the first of the two readings that some of these metrics need, so that a read shortly after has their values."""
 
+    def close(self) -> None:
+        """Release what it holds open; safe to call twice."""
+
     def settled(self) -> bool:
         """Return whether a read now would have the values started by `prime`; True if there is nothing to wait for."""
         return True

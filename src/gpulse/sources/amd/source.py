@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ...errors import SourceUnavailable
-from ..base import Source
+from ..card_source import CardSource
 from ..drm.cards import Card, find_cards
-from ..drm.clients import Clients
-from ..processes import LinuxMachine
 from .device import DRIVERS, KEYS, AmdDevice
 from .identity import driver_version
 from .kfd import find_nodes
@@ -20,17 +18,11 @@ __all__ = ["KEYS", "AmdSource"]
 _VENDOR = 0x1002
 
 
-class AmdSource(Source):
+class AmdSource(CardSource):
     """All AMD GPUs of a machine; `root` is prefixed to /proc and /sys: the folder of a recorded machine, or empty."""
 
     name = "amd"
-
-    def __init__(self, root: str = "") -> None:
-        self._root = root
-        self._clients = Clients(root)
-        self.machine = LinuxMachine(root)
-        self.machine.real = not root  # no signal to a pid that another machine had
-        self.devices: list[AmdDevice] = []
+    devices: list[AmdDevice]
 
     def open(self) -> None:
         self.close()
@@ -48,14 +40,6 @@ class AmdSource(Source):
         ]
         version = driver_version(self._root, cards[0].driver)
         self.driver = {"amdgpu": version} if version else {}
-
-    def refresh(self) -> None:
-        self._clients.expire()
-
-    def close(self) -> None:
-        for device in self.devices:
-            device.close()
-        self.devices = []
 
     def examine(self) -> list[Check]:
         from .examine import examine  # only `doctor` needs it

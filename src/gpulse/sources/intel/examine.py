@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...model.check import Check
 from ..drm.cards import find_cards
-from ..drm.clients import Clients
-from ..files import read_text
+from ..drm.checks import card_checks, process_checks, sleeping
 from .device import DRIVERS
 from .identity import is_integrated
 from .regions import may_see_usage, query_memory
@@ -16,10 +15,7 @@ def examine(root: str = "") -> list[Check]:
     cards = find_cards(root, DRIVERS, 0x8086)
     if not cards:
         return [Check("note", "cards", "the kernel has no card of i915 or xe.")]
-    found = [Check("ok", "cards", f"{len(cards)} of {', '.join(sorted({card.driver or 'i915' for card in cards}))}.")]
-    asleep = [card.slot for card in cards if read_text(f"{card.device}/power/runtime_status", 64) == "suspended"]
-    if asleep:
-        found.append(Check("note", "asleep", f"{', '.join(asleep)} sleeps and is not woken by gpulse."))
+    found, asleep = card_checks(cards, "i915"), sleeping(cards)
     discrete = [card for card in cards if not is_integrated(card) and card.slot not in asleep]
     if discrete and not root:
         if query_memory(discrete[0]) is None:
@@ -28,16 +24,4 @@ def examine(root: str = "") -> list[Check]:
         elif not may_see_usage():
             remedy = "Run gpulse as root, or give it CAP_PERFMON."
             found.append(Check("note", "memory", "reading the memory in use needs CAP_PERFMON.", remedy))
-    clients = Clients(root)
-    clients.of("")
-    if clients.hidden:
-        remedy = "Run as root to see all processes that use the GPU."
-        found.append(
-            Check(
-                "note",
-                "processes",
-                f"{clients.hidden} processes belong to other users, so their GPU use is not visible.",
-                remedy,
-            )
-        )
-    return found
+    return found + process_checks(root, "Run as root to see all processes that use the GPU.")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ...errors import SourceUnavailable
-from ..base import Source
+from ..card_source import CardSource
 from ..drm.cards import find_cards
-from ..drm.clients import Clients
-from ..processes import LinuxMachine
 from .device import DRIVERS, KEYS, IntelDevice
 from .identity import driver_version
 
@@ -18,17 +16,11 @@ __all__ = ["KEYS", "IntelSource"]
 _VENDOR = 0x8086
 
 
-class IntelSource(Source):
+class IntelSource(CardSource):
     """All Intel GPUs of a machine; `root` is prefixed to /proc and /sys: the folder of a recorded machine, or empty."""
 
     name = "intel"
-
-    def __init__(self, root: str = "") -> None:
-        self._root = root
-        self._clients = Clients(root)
-        self.machine = LinuxMachine(root)
-        self.machine.real = not root  # no signal to a pid that another machine had
-        self.devices: list[IntelDevice] = []
+    devices: list[IntelDevice]
 
     def open(self) -> None:
         self.close()
@@ -41,14 +33,6 @@ class IntelSource(Source):
         self.devices = [IntelDevice(card, index, self._clients, self._root) for index, card in enumerate(cards)]
         version = driver_version(self._root)
         self.driver = {cards[0].driver or "i915": version} if version else {}
-
-    def refresh(self) -> None:
-        self._clients.expire()
-
-    def close(self) -> None:
-        for device in self.devices:
-            device.close()
-        self.devices = []
 
     def examine(self) -> list[Check]:
         from .examine import examine  # only `doctor` needs it

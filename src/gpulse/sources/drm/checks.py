@@ -1,0 +1,36 @@
+"""Checks that all vendors of DRM cards share: which cards there are, which sleep, and whose processes are hidden."""
+
+from __future__ import annotations
+
+from ...model.check import Check
+from ..files import read_text
+from .clients import Clients
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .cards import Card
+
+
+def sleeping(cards: Sequence[Card]) -> list[str]:
+    """Return the PCI slots of the cards that sleep, without waking them."""
+    return [card.slot for card in cards if read_text(f"{card.device}/power/runtime_status", 64) == "suspended"]
+
+
+def card_checks(cards: Sequence[Card], driver: str) -> list[Check]:
+    """Return the number of cards by driver, `driver` for those that name none, and the sleeping ones."""
+    found = [Check("ok", "cards", f"{len(cards)} of {', '.join(sorted({card.driver or driver for card in cards}))}.")]
+    if asleep := sleeping(cards):
+        found.append(Check("note", "asleep", f"{', '.join(asleep)} sleeps and is not woken by gpulse."))
+    return found
+
+
+def process_checks(root: str, remedy: str) -> list[Check]:
+    """Return whether processes of other users are hidden, with what to do about it."""
+    clients = Clients(root)
+    clients.of("")
+    if not clients.hidden:
+        return []
+    text = f"{clients.hidden} processes belong to other users, so their GPU use is not visible."
+    return [Check("note", "processes", text, remedy)]
