@@ -37,6 +37,9 @@ page: $(STAMP) node browser ## build the web page, the JupyterLab extension and 
 test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus ## run all tests
 	$(BIN)/python -m pytest
 
+fuzz: $(STAMP) compiler ## run the property tests with new random examples, ten times
+	for i in 1 2 3 4 5 6 7 8 9 10; do GPULSE_FUZZ=1 $(BIN)/python -m pytest -x $$(grep -rl '^@given' tests/unit tests/contract) || exit 1; done
+
 docscheck: $(STAMP) ## check that generated documents are up to date
 	$(BIN)/python -m tools.docs --check
 	$(BIN)/python -m tools.dashboards --check

@@ -17,8 +17,10 @@ import pytest
 from hypothesis import settings
 
 # No test fails because the machine is busy: speed is measured in bench/, side by side with peers.
-settings.register_profile("gpulse", deadline=None)
-settings.load_profile("gpulse")
+# The same examples in every run: a change is judged by what it changed. `make fuzz` looks for new ones.
+settings.register_profile("gpulse", deadline=None, derandomize=True)
+settings.register_profile("fuzz", deadline=None, print_blob=True)
+settings.load_profile("fuzz" if os.environ.get("GPULSE_FUZZ") else "gpulse")
 
 LIMIT = float(os.environ.get("GPULSE_TEST_LIMIT", "300"))  # seconds per test, with the fixtures it is the first to use
 _GRACE = 30.0  # more seconds to end, with its fixtures

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpulse.errors import SourceUnavailable
 from gpulse.model.select import EVERYTHING
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.base import Source
@@ -65,9 +66,21 @@ def tree(name: str, folder: Path) -> tuple[Path, str]:
 def test_wrong_contents_never_raise(name: str, tmp_path: Path, data: st.DataObject) -> None:
     root, vendor = tree(name, tmp_path / "tree")
     files = sorted(path for path in root.rglob("*") if path.is_file() and path.name != "load")
-    for path in data.draw(st.lists(st.sampled_from(files), min_size=1, max_size=4)):
+    changed = data.draw(st.lists(st.sampled_from(files), min_size=1, max_size=4))
+    for path in changed:
         path.write_bytes(data.draw(WRONG))
-    read_all(make_source(f"{vendor}:{root}"))
+    try:
+        read_all(make_source(f"{vendor}:{root}"))
+    except SourceUnavailable:  # only where nothing says whose card it is
+        assert {"uevent", "vendor"} <= {path.name for path in changed}
+
+
+@pytest.mark.parametrize("name", ["amd", "intel"])
+def test_a_card_is_known_by_its_vendor_where_no_file_names_its_driver(name: str, tmp_path: Path) -> None:
+    root, vendor = tree(name, tmp_path / "tree")
+    for path in (*root.rglob("device/uevent"), *root.rglob("device/hwmon/*/name")):
+        path.write_text("n/a\n")
+    assert read_all(make_source(f"{vendor}:{root}"))
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -94,6 +94,16 @@ def test_one_that_was_cut_anywhere_has_all_whole_lines_and_can_be_continued(
     assert numbers(read(path))[len(read(path)) - more :] == list(range(more))
 
 
+@pytest.mark.parametrize("left", range(12))
+def test_a_packed_one_that_was_cut_within_its_header_can_be_continued(tmp_path: Path, left: int) -> None:
+    path = tmp_path / "x.gz"
+    record(path, frames(1))
+    os.truncate(path, left)
+    assert read(path) == []
+    record(path, frames(2), append=True)
+    assert read(path) == frames(2)
+
+
 def test_continuing_a_packed_one_that_was_killed_ends_it_properly(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     file = RecordingFile(str(path))

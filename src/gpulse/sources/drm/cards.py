@@ -26,7 +26,7 @@ class Card:
         self.device = f"{path}/device"
         facts = uevent(self.device)
         vendor, _, device = facts.get("PCI_ID", "").partition(":")
-        self.driver = facts.get("DRIVER") or os.path.basename(link(f"{self.device}/driver")) or _hwmon_name(self.device)
+        self.driver = facts.get("DRIVER") or os.path.basename(link(f"{self.device}/driver"))
         self.vendor_id = _hexadecimal(vendor) or _hexadecimal(read_text(f"{self.device}/vendor", 64) or "")
         self.device_id = _hexadecimal(device) or _hexadecimal(read_text(f"{self.device}/device", 64) or "")
         self.revision = _hexadecimal(read_text(f"{self.device}/revision", 64) or "")
@@ -59,9 +59,12 @@ def card_names(root: str) -> list[str]:
 def find_cards(root: str, drivers: Collection[str], vendor_id: int) -> list[Card]:
     """Return the cards of these drivers in the order of their PCI slots; card numbers change from boot to boot.
 
-    Where a tree does not name the driver, the PCI vendor decides. A card that is no PCI device is a partition of another.
+    Where a tree does not name the driver, its sensors' name and then the PCI vendor decide. A card that is no PCI device
+    is a partition of another.
     """
     cards = [Card(f"{root}/sys/class/drm/{name}") for name in card_names(root)]
+    for card in cards:
+        card.driver = card.driver or _driver_of_sensors(card.device, drivers)
     ours = [card for card in cards if card.driver in drivers or (not card.driver and card.vendor_id == vendor_id)]
     return sorted((card for card in ours if not card.virtual), key=lambda card: (card.slot, card.name))
 
@@ -76,10 +79,10 @@ def _slot_of(device: str) -> str:
     return name if is_slot(name) else ""
 
 
-def _hwmon_name(device: str) -> str:
-    """Return the name in the device's hwmon folder, for a tree without any other driver name."""
-    found = [read_text(f"{device}/hwmon/{name}/name", 64) or "" for name in names(f"{device}/hwmon")]
-    return found[0] if found else ""
+def _driver_of_sensors(device: str, drivers: Collection[str]) -> str:
+    """Return the driver that a device's sensors are named after; "" where they are named after none of these."""
+    found = (read_text(f"{device}/hwmon/{name}/name", 64) or "" for name in names(f"{device}/hwmon"))
+    return next((name for name in found if name in drivers), "")
 
 
 def _hexadecimal(text: str) -> int:
