@@ -376,7 +376,39 @@ def test_the_settings_fill_what_the_command_line_leaves_open(tmp_path: Path) -> 
         ].items()
 
 
-@pytest.mark.parametrize("text", ["[serve]\nprot = 1", "[serve]\nport = 'x'", "serve = 1", "[alerts]\nnonsense = 1"])
+def test_metrics_that_the_settings_name_are_sampled_exported_listed_and_recorded(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(
+        '[serve]\nmetrics = ["power_draw_instant", "utilization"]\ninterval = 0.2\n[alerts]\nlog = false\n'
+    )
+    history = {"GPULSE_CONFIG": str(config), "GPULSE_HISTORY": str(tmp_path / "history.db")}
+    env = environment(Scenario.load("h200-busy"), tmp_path / "fake", **history)
+    with Serving(tmp_path, environ=env, source="") as server:
+        server.until("/readyz", 200)
+        with StreamOf(server) as stream:
+            samples = stream.events(10, "sample")
+        assert "power_draw_instant" in json.dumps(samples[-1])
+        assert server.json("/api/snapshot")["gpus"][0]["power_draw_instant"] > 0
+        page = server.get("/metrics")[2].decode()
+        assert "\ngpulse_gpu_power_draw_instant_watts{" in page
+        assert "gpulse_gpu_temperature_margin" not in page
+        listed = [metric["key"] for metric in server.json("/api/metrics-catalog")["gpu"]]
+        assert "power_draw_instant" in listed
+        assert "temperature_margin" not in listed
+        [series] = server.json("/api/history?metrics=power_draw_instant")["series"]
+        assert any(mean and mean > 0 for mean in series["mean"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[serve]\nprot = 1",
+        "[serve]\nmetrics = ['power_drawn']",
+        "[serve]\nport = 'x'",
+        "serve = 1",
+        "[alerts]\nnonsense = 1",
+    ],
+)
 def test_settings_that_make_no_sense_are_exit_2(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.toml").write_text(text)
     code, out, err = refused(tmp_path, "--demo", "--port", "0")

@@ -124,13 +124,8 @@ def _is_metric(word: str) -> bool:
     return word in _METRICS or (prefix + colon in _WORDED and 0 < len(rest) < 60 and rest.isascii())
 
 
-_CATALOG: list[bytes] = []
-
-
 def _catalog(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
-    if not _CATALOG:
-        _CATALOG.append(wire.compact(wire.catalog()))
-    return _CATALOG[0]
+    return wire.compact(wire.catalog(asked.hub.details))
 
 
 _NAME = {"type": "string", "pattern": "^[A-Za-z0-9/:._-]{1,100}$"}

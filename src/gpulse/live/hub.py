@@ -17,7 +17,7 @@ from .verdicts import Verdicts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Any
 
     from ..delivery.alerts import Alerts
@@ -56,7 +56,7 @@ class Hub:
 
     `conceal` maps each snapshot to what clients may see; without it, `commands` says whether command lines are kept.
     `watchers` are called with every snapshot in the hub's own thread, `keep` with every snapshot and what happened at it; one that
-    raises is told to `failed`, once for each message.
+    raises is told to `failed`, once for each message. `details` are the metrics of that group which the sampler reads.
     `latest`, `after` and `greeting` may be called by any thread and never wait for a driver or a disk.
     """
 
@@ -71,11 +71,13 @@ class Hub:
         keep: Callable[[Snapshot, Sequence[Event]], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
         conceal: Callable[[Snapshot], Snapshot] | None = None,
+        details: Collection[str] = (),
     ) -> None:
         self.run = secrets.token_hex(4)
         self.started = time.time()
         self.interval = interval
         self.commands = commands
+        self.details = frozenset(details)
         self._conceal = conceal or (None if commands else wire.without_commands)
         self.alerts = alerts
         self._keep = keep

@@ -10,7 +10,7 @@ from ..present.events import event_style, event_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from typing import Any
 
     from ..model.event import Event
@@ -85,10 +85,10 @@ def process_list(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def catalog() -> dict[str, list[dict[str, Any]]]:
-    """Return the metrics that this server can have: all but the details, which nobody samples."""
+def catalog(details: Collection[str] = ()) -> dict[str, list[dict[str, Any]]]:
+    """Return the metrics that a server has: all but the details, of which it samples only these."""
     return {
-        thing: [_metric(metric) for metric in metrics.values() if metric.group != "details"]
+        thing: [_metric(metric) for metric in metrics.values() if metric.group != "details" or metric.key in details]
         for thing, metrics in (("gpu", GPU_METRICS), ("host", HOST_METRICS), ("process", PROCESS_METRICS))
     }
 

@@ -201,6 +201,7 @@ class Gpu(Reading):
     display_active = Flag("Display active", "The GPU drives a display.", kind="state", cost="slow", group="modes", short="DISPLAY", smi=("display_active",))
 
     # details: further fields of nvidia-smi
+    system_gpus = Number("GPUs of the machine", "Number of GPUs that the driver has, including those not shown.", unit=COUNT, kind="state", cost="static", group="details", smi=("count",))
     compute_capability = Text("Compute capability", "CUDA compute capability, for example 9.0.", kind="state", cost="static", group="details", smi=("compute_cap",))
     pci_domain = Number("PCI domain", "Domain part of the PCI address.", kind="state", cost="static", group="details", smi=("pci.domain",))
     pci_bus = Number("PCI bus", "Bus part of the PCI address.", kind="state", cost="static", group="details", smi=("pci.bus",))

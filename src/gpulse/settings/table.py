@@ -14,6 +14,7 @@ CHARTS = tuple(
     for key, metric in GPU_METRICS.items()
     if isinstance(metric, Number) and metric.kind == "gauge" and metric.cost != "static" and metric.group != "details"
 )
+DETAILS = tuple(key for key, metric in GPU_METRICS.items() if metric.group == "details")
 SHORTEST, LONGEST = 0.1, 3600.0  # seconds between samples
 PORT = 9440
 MOST_PRICE = 1e12
@@ -31,6 +32,7 @@ _SERVE = (
     Setting("serve", "interval", "number", 1.0, "Time between samples, in seconds", what="seconds", low=SHORTEST, high=LONGEST),
     Setting("serve", "commands", "flag", True, "Show and store command lines of processes", flag="--no-commands"),
     Setting("serve", "history", "file or flag", True, "Record a history: true, false, or the file to write", flag="--history, --no-history"),
+    Setting("serve", "metrics", "words", None, "More GPU metrics to sample, show, record and export: names in the group `details`, or all", choices=("all", *GPU_METRICS), what="metric", example=["power_draw_instant", "temperature_margin"]),
     Setting("serve", "processes_metrics", "flag", False, "Export per-process series in /metrics (high cardinality)"),
     Setting("serve", "dcgm_names", "flag", False, "Also export DCGM_FI_* names in /metrics, for existing dashboards"),
     Setting("serve", "smi_names", "flag", False, "Also export nvidia_smi_* names in /metrics, as nvidia_gpu_exporter does"),

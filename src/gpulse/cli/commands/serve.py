@@ -7,7 +7,7 @@ import re
 import sys
 
 from ...errors import GpulseError, UsageError
-from ...settings.table import PORT, SERVE
+from ...settings.table import DETAILS, PORT, SERVE
 from ..main import VERBS
 from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds, words
 from ..session import open_sampler, source_name
@@ -15,7 +15,7 @@ from ..session import open_sampler, source_name
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ...live.past import Past
@@ -140,6 +140,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
 
     from ...delivery.alerts import Alerts
     from ...live.hub import Hub, wanted
+    from ...model.select import Wanted
     from ...surfaces.exporter.exporter import Exporter
     from ...surfaces.exporter.exporter import wanted as exported
     from ...surfaces.exporter.tenants import Tenants
@@ -147,13 +148,16 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
     from ...surfaces.web.server import make_app
 
     token = _token(arguments)
-    exporter = Exporter(lambda: hub.verdicts.latest, Tenants() if arguments.dcgm_names else None)
+    details = _details(arguments.metrics or ())
+    exporter = Exporter(lambda: hub.verdicts.latest, Tenants() if arguments.dcgm_names else None, details)
     with ExitStack() as ends:
         alerts = Alerts(rules, _say)
         ends.callback(alerts.close, 1.0)
         asked = wanted(
             not arguments.no_commands,
-            alerts.wanted | exported(arguments.processes_metrics, arguments.dcgm_names, arguments.smi_names),
+            alerts.wanted
+            | exported(arguments.processes_metrics, arguments.dcgm_names, arguments.smi_names)
+            | Wanted(details),
         )
         sampler = open_sampler(arguments, asked)
         ends.callback(sampler.close)
@@ -171,6 +175,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
             alerts=alerts,
             keep=recorder.put if recorder else None,
             failed=lambda error: _say(f"sampling failed: {error!r}."),
+            details=details,
         )
         metrics = _metrics(exporter, arguments.processes_metrics, arguments.dcgm_names, arguments.smi_names)
         app = make_app(hub, _settings(arguments, place, token), past=past, metrics=metrics)
@@ -179,6 +184,15 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
         ends.callback(running.stop)
         ends.callback(hub.close)  # closed first, so that streams end on their own
         running.wait(lambda: _announce(arguments, place, token))
+
+
+def _details(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys of the named details; metrics of other groups are sampled in any case."""
+    from ...model.select import metric_named
+
+    if "all" in names:
+        return DETAILS
+    return tuple(key for key in (metric_named(name).key for name in names) if key in DETAILS)
 
 
 def _push(arguments: Arguments, ends: Any) -> Callable[[Snapshot], None] | None:
@@ -326,6 +340,7 @@ VERB = Verb(
         Option("--no-commands", default=False, help="Do not show or store command lines of processes"),
         Option("--history", value="FILE", complete="files", help="History file to write (default: this machine's)"),
         Option("--no-history", default=False, help="Do not record or show a history"),
+        _option("metrics", value="NAMES", parse=words, complete="metrics"),
         _option("processes_metrics"),
         _option("dcgm_names"),
         _option("smi_names"),

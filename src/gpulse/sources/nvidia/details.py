@@ -49,6 +49,11 @@ ECC_LIVES = ("volatile", "aggregate")
 ECC_PLACES = {"l1": 0, "l2": 1, "dram": 2, "registers": 3, "texture": 4, "cbu": 6, "sram": 7}
 
 
+def _count(handle: Any) -> tuple[tuple[Any, ...], Values]:
+    out = c_uint()
+    return (byref(out),), lambda: [("system_gpus", out.value)]
+
+
 def thousandth(value: int) -> float:
     return value / 1000
 
@@ -152,6 +157,7 @@ DETAILS: tuple[Reader, ...] = (
         {"addressing_mode": lambda out: word_of(ADDRESSING_MODES)(out.value)},
         1,
     ),
+    prepared(("system_gpus",), "nvmlDeviceGetCount_v2", _count),
     number("accounting_mode", "nvmlDeviceGetAccountingMode", to=bool),
     number("accounting_capacity", "nvmlDeviceGetAccountingBufferSize"),
     numbers(

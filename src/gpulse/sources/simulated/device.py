@@ -45,6 +45,7 @@ class SimulatedDevice(Device):
         near = index * 2 // len(_BUSES)
         self._constants = {
             **CONSTANTS,
+            "system_gpus": len(_BUSES),
             "remapped_rows": 3 if index == 2 else 0,
             "cpu_affinity": ("0-55,112-167", "56-111,168-223")[near],
             "numa_affinity": near,

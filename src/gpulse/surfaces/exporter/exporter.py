@@ -12,7 +12,7 @@ from .families import PROCESS_WANTED, WANTED, diagnosis_family, gap_family, gpu_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from ...model.select import Wanted
     from ...model.snapshot import Snapshot
@@ -54,8 +54,18 @@ class Exporter:
     Snapshots must include `wanted(...)`, otherwise values appear as missing.
     """
 
-    def __init__(self, judged: Callable[[], Diagnosis] | None = None, tenants: Tenants | None = None) -> None:
-        """Start without samples; `judged` gives the latest diagnosis, `tenants` which Kubernetes pod has which GPU."""
+    def __init__(
+        self,
+        judged: Callable[[], Diagnosis] | None = None,
+        tenants: Tenants | None = None,
+        details: Collection[str] = (),
+    ) -> None:
+        """Start without samples.
+
+        `judged` gives the latest diagnosis, `tenants` which Kubernetes pod has which GPU, `details` names metrics of that
+        group to export too.
+        """
+        self._details = frozenset(details)
         self._judged = judged
         self._lock = threading.Lock()
         self._counters = Counters()
@@ -93,7 +103,7 @@ class Exporter:
         yield from self._own()
         snapshot = self._latest
         if snapshot is not None:
-            yield from gpu_families(snapshot, self._counters, processes)
+            yield from gpu_families(snapshot, self._counters, processes, self._details)
             yield from host_families(snapshot, self._counters)
             if self._judged is not None:
                 yield diagnosis_family(snapshot, self._judged())

@@ -19,7 +19,7 @@ from .counters import GPU_RATES, HOST, HOST_RATES, owners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from ...model.catalog import Gpu, Process
     from ...model.metric import Metric
@@ -27,15 +27,14 @@ if TYPE_CHECKING:
     from ...model.verdict import Diagnosis
     from .counters import Counters
 
-# Details are not exported: they would add 130 series per GPU.
-GPU_SERIES = tuple(
+_OF_GPUS = tuple(
     metric
     for metric in GPU_METRICS.values()
-    if is_series(metric)
-    and metric.group != "details"
-    and metric.unit is not BYTES_PER_SECOND
-    and metric.key != "xid_last"
+    if is_series(metric) and metric.unit is not BYTES_PER_SECOND and metric.key != "xid_last"
 )
+# Details are exported only by name: all of them would add 130 series per GPU.
+GPU_SERIES = tuple(metric for metric in _OF_GPUS if metric.group != "details")
+DETAIL_SERIES = tuple(metric for metric in _OF_GPUS if metric.group == "details")
 HOST_SERIES = tuple(
     metric for metric in HOST_METRICS.values() if is_series(metric) and metric.unit is not BYTES_PER_SECOND
 )
@@ -83,8 +82,10 @@ class Member:
         return self.gpu.processes if self.whole is not None else self.gpu.all_processes()
 
 
-def gpu_families(snapshot: Snapshot, counters: Counters, processes: bool) -> Iterator[Family]:
-    """Yield the families of GPUs. A GPU that is lost or not responding only has `up` and its XIDs, which may tell why."""
+def gpu_families(
+    snapshot: Snapshot, counters: Counters, processes: bool, details: Collection[str] = ()
+) -> Iterator[Family]:
+    """Yield the families of GPUs, with these details. A lost or silent GPU only has `up` and its XIDs, which may tell why."""
     there = _distinct(Member(*owner) for owner in owners(snapshot))
     members = [member for member in there if (member.whole or member.gpu).state not in DOWN]
     named = [(member.gpu, member.text) for member in members]
@@ -92,7 +93,8 @@ def gpu_families(snapshot: Snapshot, counters: Counters, processes: bool) -> Ite
     yield Family("gpulse_gpu_info", "info", "Identity of the GPU.", identities)
     up = [(member.text, float(member.gpu.state not in DOWN)) for member in there if member.whole is None]
     yield Family("gpulse_gpu_up", "gauge", "Whether the GPU responds.", up)
-    yield from (of_metric(metric, "gpu", named) for metric in GPU_SERIES)
+    chosen = (metric for metric in DETAIL_SERIES if metric.key in details)
+    yield from (of_metric(metric, "gpu", named) for metric in (*GPU_SERIES, *chosen))
     yield from _grown(members, counters)
     yield _xids(there, counters)
     yield from _use(members)

@@ -104,6 +104,17 @@ class SnapshotField(Field):
         return self.form(row.snapshot)
 
 
+class CountField(Field):
+    """The number of GPUs of the machine, whichever of them are shown; a source that cannot tell has those shown."""
+
+    __slots__ = ()
+
+    def text(self, row: QueryRow, units: bool = True) -> str:
+        """Return the value as nvidia-smi writes it."""
+        count = row.gpu.get(self.key)
+        return str(len(row.snapshot.gpus)) if count is None else f"{count:.0f}"
+
+
 def missing_text(gap: Gap | None, otherwise: str = NOT_AVAILABLE) -> str:
     """Return nvidia-smi's words for a value that is not there."""
     return _MISSING.get(gap or "", otherwise)

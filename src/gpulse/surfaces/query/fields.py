@@ -6,13 +6,12 @@ from ...errors import UnknownMetric
 from ...model.catalog import GPU_METRICS, PROCESS_METRICS
 from ...model.select import did_you_mean
 from .catalog_fields import field_of
-from .field import Field, ProcessField, SnapshotField
+from .field import CountField, Field, ProcessField, SnapshotField
 from .forms import (
     addressing_mode,
     bandwidth,
     compute_mode,
     enabled,
-    gpu_count,
     hexadecimal,
     mask,
     mib,
@@ -104,7 +103,7 @@ FIELDS = _by_name((
     SnapshotField("timestamp", "", time_stamp),
     Field("driver_version", "driver_version"),
     Field("vgpu_driver_capability.heterogenous_multivGPU", ""),
-    SnapshotField("count", "", gpu_count),
+    CountField("count", "system_gpus"),
     Field("name", "name", aliases=("gpu_name",)),
     Field("serial", "serial", aliases=("gpu_serial",)),
     Field("uuid", "uuid", aliases=("gpu_uuid",)),
@@ -322,7 +321,7 @@ def help_lines(query: str = "--query-gpu") -> list[str]:
 
 def _help(field: Field, metrics: Mapping[str, Metric]) -> str:
     if isinstance(field, SnapshotField):
-        return "Local time of the sample, to the millisecond." if field.name == "timestamp" else "Number of GPUs."
+        return "Local time of the sample, to the millisecond."
     if not field.key:
         return f"Always {field.missing}."
     return (metrics if isinstance(field, ProcessField) else GPU_METRICS)[field.key].help

@@ -106,8 +106,3 @@ def time_stamp(snapshot: Snapshot) -> str:
     """Write the local time of a sample to the millisecond."""
     whole_seconds, millis = divmod(int(snapshot.time * 1000), 1000)
     return f"{clock.strftime('%Y/%m/%d %H:%M:%S', clock.localtime(whole_seconds))}.{millis:03d}"
-
-
-def gpu_count(snapshot: Snapshot) -> str:
-    """Write how many GPUs were looked at."""
-    return str(len(snapshot.gpus))

@@ -9,6 +9,7 @@ import pytest
 from gpulse.errors import UnknownMetric
 from gpulse.model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu, Process
 from gpulse.model.snapshot import Snapshot
+from gpulse.present.cells import value_text
 from gpulse.surfaces.query.field import Field, ProcessField, QueryRow, SnapshotField
 from gpulse.surfaces.query.fields import (
     COMPUTE_APP_FIELDS,
@@ -109,6 +110,17 @@ def test_a_value_that_is_not_there_says_why(gap: Gap, text: str) -> None:
 def test_a_field_of_the_fabric_is_not_available_without_brackets() -> None:
     assert field_named("fabric.state").text(row()) == "N/A"
     assert field_named("fabric.state").text(row(Gpu({}, {"fabric_state": "lost"}))) == "[GPU is lost]"
+
+
+def test_the_count_is_that_of_the_machine_whichever_gpus_are_shown() -> None:
+    assert field_named("count").text(row(Gpu({"system_gpus": 8}))) == "8"
+    assert field_named("count").text(row(Gpu({}, {"system_gpus": "unsupported"}))) == "1"
+
+
+def test_the_latency_of_the_encoder_is_in_microseconds_here_and_readable_elsewhere() -> None:
+    gpu = Gpu({"encoder_latency": 0.016667})
+    assert field_named("encoder.stats.averageLatency").text(row(gpu)) == "16667"
+    assert value_text(GPU_METRICS["encoder_latency"], 0.016667) == "16.7 ms"
 
 
 def test_zero_is_a_value() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.sources.nvidia.readers import THROTTLE_WORDS, throttle_words
 from gpulse.surfaces.query import forms
@@ -98,7 +97,3 @@ def test_a_time_stamp_is_local_time_to_the_millisecond(monkeypatch: pytest.Monke
         monkeypatch.undo()
         time.tzset()
     assert re.fullmatch(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}", forms.time_stamp(Snapshot(time.time())))
-
-
-def test_the_count_is_that_of_the_snapshot() -> None:
-    assert forms.gpu_count(Snapshot(0.0, (Gpu({}), Gpu({})))) == "2"
