@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SUSPENDED = 1.0  # seconds of suspend between two samples after which counts cannot be compared
 _POLL = 0.01
+_RATES_APART = 0.06  # seconds between the two counts of a rate of CPU time, which the kernel counts in hundredths
 _NOT_LISTED = object()  # the process list did not respond
 _NEARLY = 0.98  # a sample that comes a little early is the one that was meant, or "every 5 s" would be every 6 s
 _SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
@@ -58,6 +59,7 @@ class Sampler:
         self.dropped: dict[str, int] = {}
         self.missed = 0
         self._plan = Plan(wanted)
+        self._rates_at = float("-inf")  # when `begin_rates` is long enough ago
         self._next_plan: Plan | None = None
         self._slow_every = slow_every
         self._slow_at = float("-inf")
@@ -115,7 +117,7 @@ class Sampler:
 
     def begin_rates(self) -> None:
         """Count for the rates of the host and of processes, so that a sample after `settle` has their values at no extra wait."""
-        if not self.source.machine.real:
+        if not self.source.machine.real or (self._plan.host is None and not self._plan.describes):
             return
         seen: dict[Hashable, Collection[int]] = {}
         jobs: list[Job] = []
@@ -125,16 +127,17 @@ class Sampler:
         ask = _asking(self.source.machine, self._plan, True, seen)
         answer = self._lanes.run([*jobs, ("machine", ask)]).get("machine")
         self._host(self._know(answer, [])[1])
+        self._rates_at = self.clock.monotonic() + _RATES_APART
 
     def settle(self, most: float = 0.12) -> None:
-        """Wait at most `most` seconds until the values started by `prime` can be read; call `prime` if necessary."""
+        """Wait at most `most` seconds until the values started by `prime` and `begin_rates` can be read; call `prime` if necessary."""
         self.prime()
         devices = self._devices()
         end = self.clock.monotonic() + most
         while self.clock.monotonic() < end and not self._lanes.hanging:
             results = self._lanes.run([(position, device.settled) for position, device in devices])
             devices = [(position, device) for position, device in devices if results.get(position) is False]
-            if not devices:
+            if not devices and self.clock.monotonic() >= self._rates_at:
                 return
             self.clock.sleep(_POLL)
 
