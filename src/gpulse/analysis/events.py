@@ -8,6 +8,8 @@ from .xids import XidNews
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..model.catalog import Gpu, Process
     from ..model.snapshot import Snapshot
     from .clock import ClockWatch
@@ -135,14 +137,18 @@ class _WatchedGpu:
         value: float | None = None,
         reasons: tuple[str, ...] = (),
         process: Process | None = None,
+        values: Mapping[str, float] | None = None,
     ) -> Event:
         """Return an event of this GPU."""
         uuids = (self._uuid,) if self._uuid else ()
-        return Event(time, kind, (self._label,), uuids=uuids, value=value, reasons=reasons, process=process)
+        return Event(time, kind, (self._label,), uuids=uuids, value=value, reasons=reasons, process=process, values=values)
 
     def compare(self, gpu: Gpu, time: float, ended: dict[float, _Ended]) -> list[Event]:
         found = self._compare_state(gpu, time)
-        found += [self.event(time, "xid", value=float(code)) for code in dict.fromkeys(self._xids.codes(gpu))]
+        codes = self._xids.codes(gpu)
+        for code in dict.fromkeys(codes):
+            repeats = {"count": float(codes.count(code))} if codes.count(code) > 1 else None
+            found.append(self.event(time, "xid", value=float(code), values=repeats))
         if (errors := gpu.ecc_uncorrected) is not None:
             if self._errors is not None and errors > self._errors:
                 found.append(self.event(time, "memory-errors", value=errors - self._errors))

@@ -102,7 +102,8 @@ class Event:
     def key(self) -> tuple[object, ...]:
         """What stays the same when an event is told again with its end: two events with one key are one event."""
         pid = None if self.process is None else self.process.pid
-        return self.time, self.kind, self.rule, self.alert, self.uuids or self.gpus, pid, self.note
+        code = self.value if self.kind == "xid" else None  # one sample can bring several
+        return self.time, self.kind, self.rule, self.alert, self.uuids or self.gpus, pid, self.note, code
 
     @property
     def category(self) -> str:

@@ -82,7 +82,8 @@ def _lost(event: Event) -> Parts:
 
 def _xid(event: Event) -> Parts:
     remedy = xid_remedy(_number(event))
-    return (f"{gpus_text(event.gpus)} reported {xid_text(_number(event))}{f': {remedy}' if remedy else ''}",)
+    times = f" {count:.0f} times" if (count := _number(event, "count")) > 1 else ""
+    return (f"{gpus_text(event.gpus)} reported {xid_text(_number(event))}{times}{f': {remedy}' if remedy else ''}",)
 
 
 def _memory_errors(event: Event) -> Parts:

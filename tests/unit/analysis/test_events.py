@@ -42,6 +42,12 @@ def told(events: list[Event]) -> list[tuple[float, str, tuple[str, ...]]]:
     return [(event.time, event.kind, event.gpus) for event in events]
 
 
+def test_xids_of_one_sample_are_one_event_per_code_with_their_number() -> None:
+    events = watch([gpu(0, xids=())], [gpu(0, xids=(94.0, 31.0, 94.0, 94.0))], [gpu(0, xids=(94.0,))])
+    assert [(event.value, event.values.get("count")) for event in events] == [(94.0, 3.0), (31.0, None), (94.0, None)]
+    assert len({event.key for event in events}) == 3
+
+
 def test_what_is_there_at_the_first_sample_has_not_just_happened() -> None:
     assert watch([gpu(0, process())], [gpu(0, process())]) == []
 

@@ -24,6 +24,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("timeout", {}, "GPU 3 is not responding"),
     ("xid", {"value": 31.0}, "GPU 3 reported XID 31 (memory page fault): restart the program; usually a bug in it"),
     ("xid", {"value": 7.0}, "GPU 3 reported XID 7"),
+    ("xid", {"value": 7.0, "values": {"count": 4.0}}, "GPU 3 reported XID 7 4 times"),
     ("memory-errors", {"value": 1.0}, "GPU 3: 1 new uncorrected memory error"),
     ("memory-errors", {"value": 2.0}, "GPU 3: 2 new uncorrected memory errors"),
     (
