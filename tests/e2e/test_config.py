@@ -30,11 +30,11 @@ def test_a_file_is_made_checked_shown_and_never_overwritten(tmp_path: Path) -> N
     assert (again.returncode, again.stdout) == (2, "")
     assert again.stderr == f"gpulse: {path} already exists; edit it, or name another file with --path.\n"
     assert path.read_text() == text
-    shown = config(tmp_path, "config", "show", GPULSE_TOP_THEME="light")
+    shown = config(tmp_path, "config", "show", GPULSE_THEME="light")
     rows = {line.split()[0]: " ".join(line.split()[1:]) for line in shown.stdout.splitlines()}
     line = text[: text.index("\nport = 8080")].count("\n") + 2
     assert rows["serve.port"] == f"8080 file, line {line}"
-    assert rows["top.theme"] == '"light" GPULSE_TOP_THEME'
+    assert rows["terminal.theme"] == '"light" GPULSE_THEME'
     assert rows["serve.bind"] == '"127.0.0.1" default'
     assert (shown.returncode, shown.stderr) == (0, "")
 

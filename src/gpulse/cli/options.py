@@ -157,11 +157,12 @@ DEMO = Option("--demo", value="MACHINE", default=False, optional="h100x8", compl
                    "(default: h100x8)")  # fmt: skip
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
                help="When to use color: auto, always or never; auto honors NO_COLOR and FORCE_COLOR (default: auto)")  # fmt: skip
-THEME = Option("--theme", value="THEME", complete=("dark", "light", "contrast", "blind", "mono"),
-               help="Color theme: dark, light, contrast (high contrast), blind (color-blind safe) or mono (default: "
-                    "the saved setting, else dark)")  # fmt: skip
+THEME = Option("--theme", value="THEME", complete=("auto", "dark", "light", "neutral", "contrast", "blind", "mono"),
+               help="Color theme: dark, light, neutral (readable on both), contrast (high contrast), blind (color-blind "
+                    "safe), mono, or auto by the terminal's background (default: $GPULSE_THEME, the saved setting, else "
+                    "auto)")  # fmt: skip
 HELP = Option("--help", "-h", default=False, help="Show this help and exit")
-COMMON = (GPU, SOURCE, DEMO, COLOR, HELP)
+COMMON = (GPU, SOURCE, DEMO, COLOR, THEME, HELP)
 
 
 def parse(verb: Verb, argv: Sequence[str]) -> Arguments:

@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler], interval: float | None) -> None:
     """Show the live screen, or write one line per sample if stdout is not a terminal. Opens and closes the sampler."""
-    from ..present.terminal import capable, theme_for
+    from ..present.terminal import capable
     from ..store.config import config_path, read_config
     from ..surfaces.top.app import App, wanted
     from ..surfaces.top.history import History
     from ..surfaces.top.settings import ScreenSettings
     from ..surfaces.top.state import State
+    from .theme import theme_of
 
     path = config_path(os.environ)
     settings, complaints = ScreenSettings.load(_chosen(read_config(path).get("top", {})))
     settings.interval = interval or settings.interval
-    settings.theme = arguments.theme or settings.theme
-    theme = theme_for(sys.stdout, arguments.color, os.environ, settings.theme)
+    theme = theme_of(arguments, sys.stdout)
+    settings.theme = theme.name
     state = State(settings, History(settings.charts), theme)
     state.readonly = getattr(arguments, "readonly", False)
     state.message = " ".join(complaints)
@@ -64,6 +65,7 @@ def _save(path: str, settings: ScreenSettings) -> str:
 
     try:
         write_table(path, "top", settings.values())
+        write_table(path, "terminal", {"theme": settings.theme})
     except GpulseError as error:
         return str(error)
     return f"saved to {path}"

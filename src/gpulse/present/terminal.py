@@ -1,9 +1,10 @@
-"""What a terminal can do, from the environment and the stream it is."""
+"""What a terminal can do, from the environment and the stream."""
 
 from __future__ import annotations
 
 import os
 
+from .background import stated_background
 from .theme import TRUE_COLOR, Theme
 
 TYPE_CHECKING = False
@@ -12,12 +13,13 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 
-def theme_for(stream: TextIO, color: str, environ: Mapping[str, str], name: str = "dark") -> Theme:
-    """Return the theme for a stream: colours when asked for or on a capable terminal, Unicode where the stream can write it.
+def theme_for(stream: TextIO, color: str, environ: Mapping[str, str], name: str = "auto") -> Theme:
+    """Return the theme for a stream: colors if requested or on a capable terminal, Unicode if the stream can encode it.
 
-    Raises UsageError for a `name` that no theme has.
+    Raises UsageError if there is no theme of this `name`.
     """
-    return Theme(_colors(stream, color, environ), _writes_unicode(stream, environ), name)
+    background = stated_background(environ)
+    return Theme(colors_of(stream, color, environ), _writes_unicode(stream, environ), name, background)
 
 
 def capable(stream: TextIO, environ: Mapping[str, str]) -> bool:
@@ -38,7 +40,8 @@ def size_of(stream: TextIO, environ: Mapping[str, str]) -> tuple[int, int]:
     return columns or 120, rows or 40
 
 
-def _colors(stream: TextIO, color: str, environ: Mapping[str, str]) -> int:
+def colors_of(stream: TextIO, color: str, environ: Mapping[str, str]) -> int:
+    """Return the number of colors to use on a stream: 0, 16, 256 or 16777216."""
     if color == "never" or (color == "auto" and environ.get("NO_COLOR")):
         return 0
     forced = color == "always" or environ.get("FORCE_COLOR", "0") not in ("", "0")
@@ -51,7 +54,7 @@ def _colors(stream: TextIO, color: str, environ: Mapping[str, str]) -> int:
 
 
 def _writes_unicode(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    # Python turns LANG=C into UTF-8 for itself (PEP 538), but the person who set it said what their terminal can show.
+    # Python uses UTF-8 itself with LANG=C (PEP 538), but whoever set it said what the terminal can show.
     if (environ.get("LC_ALL") or environ.get("LANG")) in ("C", "POSIX"):
         return False
     try:

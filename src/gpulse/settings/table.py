@@ -1,4 +1,4 @@
-"""Every setting there is: of the file's tables [serve], [top] and [cost], and those that only the environment has."""
+"""Every setting: the tables [serve], [top], [terminal] and [cost] of the file, and what only the environment sets."""
 
 from __future__ import annotations
 
@@ -45,10 +45,12 @@ _TOP = (
     Setting("top", "charts", "words", ["utilization", "sm_active", "memory_percent"], "Metrics to chart", flag="-", choices=CHARTS, what="chart metric"),
     Setting("top", "sort", "text", "memory_used", "Column to sort processes by", flag="-", choices=COLUMNS, what="column"),
     Setting("top", "falling", "flag", True, "Sort processes in falling order", flag="-"),
-    Setting("top", "theme", "text", "dark", "Color theme", flag="--theme", choices=THEMES, what="theme"),
     Setting("top", "fahrenheit", "flag", False, "Show temperatures in °F instead of °C", flag="-"),
     Setting("top", "decimal", "flag", False, "Show sizes in decimal units (GB) instead of binary ones (GiB)", flag="-"),
     Setting("top", "panels", "words", list(PANELS), "Panels to show", flag="-", choices=PANELS, what="panel", empty=True),
+)
+_TERMINAL = (
+    Setting("terminal", "theme", "text", "auto", "Color theme of all commands; auto follows the background of the terminal", flag="--theme", environ="GPULSE_THEME", choices=THEMES, what="theme"),
 )
 _COST = (
     Setting("cost", "price", "number", None, "Price of one kWh, to show the cost of energy", flag="--price", high=MOST_PRICE, example=0.3),
@@ -65,5 +67,6 @@ ENVIRONMENT = (
 # fmt: on
 SERVE = {setting.key: setting for setting in _SERVE}
 TOP = {setting.key: setting for setting in _TOP}
+TERMINAL = {setting.key: setting for setting in _TERMINAL}
 COST = {setting.key: setting for setting in _COST}
-TABLES = {"serve": SERVE, "top": TOP, "cost": COST}
+TABLES = {"serve": SERVE, "top": TOP, "terminal": TERMINAL, "cost": COST}

@@ -20,6 +20,7 @@ _HEAD = """\
 _TITLES = {
     "serve": "gpulse serve",
     "top": "gpulse top; it saves its own settings here",
+    "terminal": "output of all commands on a terminal",
     "cost": "prices for gpulse run, report and history --usage",
 }
 

@@ -6,6 +6,7 @@ import os
 import re
 
 from ..errors import ConfigError
+from .config_path import config_path as config_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,17 +26,6 @@ _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL
 _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 _ELEMENT = "[[]]"  # stands in a path for one table of an array of them
 _TOML_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
-
-
-def config_path(environ: Mapping[str, str]) -> str:
-    """Return where the configuration is: $GPULSE_CONFIG, or gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config."""
-    if stated := environ.get("GPULSE_CONFIG"):
-        return os.path.expanduser(stated)
-    folder = environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(folder):  # a relative one is to be ignored, says the XDG specification
-        home = environ.get("HOME") or os.path.expanduser("~")
-        folder = os.path.join(home, ".config")
-    return os.path.join(folder, "gpulse", "config.toml")
 
 
 def read_config(path: str) -> dict[str, Any]:

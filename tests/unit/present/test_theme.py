@@ -16,6 +16,8 @@ _STYLES = (
 )  # fmt: skip
 _QUIET = ("faint", "track", "border")  # to be seen, not read
 _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
+_ON_BACKGROUNDS = [("dark", False), ("light", True), *((name, light) for name in ("auto", "neutral", "contrast", "blind", "mono")
+                                                       for light in (False, True))]  # fmt: skip
 
 
 @example(share=0.5, cells=0, unicode=True)
@@ -128,25 +130,58 @@ def test_an_unknown_theme_is_a_usage_error_with_the_nearest(name: str, hint: str
 
 @pytest.mark.parametrize("style", _STYLES)
 @pytest.mark.parametrize("colors", [256, TRUE_COLOR])
-@pytest.mark.parametrize("name", THEMES)
-def test_text_stands_out_from_its_background(name: str, colors: int, style: str) -> None:
-    """As WCAG counts: 4.5 for text, 3 for what is only to be seen, and 7 for all text of the high-contrast theme."""
-    text, behind = _seen(Theme(colors, name=name), style, light=name == "light")
+@pytest.mark.parametrize(("name", "light"), _ON_BACKGROUNDS)
+def test_text_stands_out_from_its_background(name: str, light: bool, colors: int, style: str) -> None:
+    """As WCAG counts: 4.5 for text, 3 for dim text and lines, and 7 for all text of the high-contrast theme."""
+    theme = Theme(colors, name=name, background="light" if light else "dark")
     least = 3.0 if style in _QUIET else 7.0 if name == "contrast" else 4.5
-    assert _contrast(text, behind) >= least
+    if name == "neutral" and colors == 256:
+        least = min(least, 4.0)  # no bright color of the 256 has 4.5 on both black and white
+    assert _contrast(*_seen(theme, style, _WHITE if light else _BLACK)) >= least
+
+
+@pytest.mark.parametrize("style", _STYLES)
+@pytest.mark.parametrize("colors", [256, TRUE_COLOR])
+@pytest.mark.parametrize(("name", "light"), _ON_BACKGROUNDS)
+def test_text_can_be_read_on_usual_backgrounds_too(name: str, light: bool, colors: int, style: str) -> None:
+    """Few terminals are black or white: #1e1e1e and #fdf6e3 are the backgrounds of widespread color schemes."""
+    theme = Theme(colors, name=name, background="light" if light else "dark")
+    assert _contrast(*_seen(theme, style, (253, 246, 227) if light else (30, 30, 30))) >= 3.0
+
+
+@pytest.mark.parametrize("name", [name for name in THEMES if name != "contrast"])
+@pytest.mark.parametrize("colors", [16, 256, TRUE_COLOR])
+def test_values_have_the_foreground_that_the_user_chose(name: str, colors: int) -> None:
+    assert Theme(colors, name=name).paint("71 %", "calm") == "71 %"
+
+
+@pytest.mark.parametrize(("background", "as_name"), [("dark", "dark"), ("light", "light"), ("", "neutral")])
+def test_auto_follows_the_background(background: str, as_name: str) -> None:
+    theme = Theme(256).named("auto").on(background)
+    assert [theme.switch(style) for style in _STYLES] == [Theme(256, name=as_name).switch(style) for style in _STYLES]
+
+
+@pytest.mark.parametrize("name", ["dark", "light", "neutral", "mono"])
+def test_a_named_theme_is_the_same_on_every_background(name: str) -> None:
+    themes = [Theme(256, name=name, background=background) for background in ("", "dark", "light")]
+    assert len({tuple(theme.switch(style) for style in _STYLES) for theme in themes}) == 1
 
 
 @pytest.mark.parametrize("colors", [16, 256, TRUE_COLOR])
-def test_severity_needs_no_eye_for_colour_in_the_blind_theme(colors: int) -> None:
-    weights = {style: set(_codes(Theme(colors, name="blind"), style)) & {1, 4} for style in _STYLES}
+@pytest.mark.parametrize("background", ["dark", "light"])
+def test_severity_needs_no_eye_for_colour_in_the_blind_theme(colors: int, background: str) -> None:
+    theme = Theme(colors, name="blind", background=background)
+    weights = {style: set(_codes(theme, style)) & {1, 4} for style in _STYLES}
     assert weights["calm"] == weights["good"] == weights["busy"] == weights["memory"] == set()
     assert weights["warn"] == {1}
     assert weights["critical"] == {1, 4}
 
 
 @pytest.mark.parametrize("colors", [256, TRUE_COLOR])
-def test_charts_differ_for_people_who_see_no_red_or_no_green(colors: int) -> None:
-    charts = [_seen(Theme(colors, name="blind"), f"chart{at}", light=False)[0] for at in (1, 2, 3, 4)]
+@pytest.mark.parametrize("background", ["dark", "light"])
+def test_charts_differ_for_people_who_see_no_red_or_no_green(colors: int, background: str) -> None:
+    theme = Theme(colors, name="blind", background=background)
+    charts = [_seen(theme, f"chart{at}")[0] for at in (1, 2, 3, 4)]
     for eye in (_PROTANOPIA, _DEUTERANOPIA):
         seen = [tuple(sum(map(float.__mul__, row, map(float, color))) for row in eye) for color in charts]
         for at, one in enumerate(seen):
@@ -172,9 +207,9 @@ def _codes(theme: Theme, style: str) -> list[int]:
     return [int(code) for code in theme.switch(style)[2:-1].split(";")][1:]
 
 
-def _seen(theme: Theme, style: str, light: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the colours of the text and of what is behind it, on the background that the theme is meant for."""
-    text, behind = (_BLACK, _WHITE) if light else (_WHITE, _BLACK)
+def _seen(theme: Theme, style: str, behind: tuple[int, ...] = _BLACK) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the colors of the text and of what is behind it, on a background."""
+    text = _BLACK if _luminance(behind) > 0.18 else _WHITE
     colors: dict[int, tuple[int, ...]] = {38: text, 48: behind}
     codes = _codes(theme, style)
     swapped = False

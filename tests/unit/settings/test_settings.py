@@ -55,7 +55,8 @@ def test_every_setting_takes_its_own_default_and_example(setting: Setting) -> No
     assert setting.parse(text) == (value, [])
     assert setting.help[0].isupper()
     assert not setting.help.endswith(".")
-    assert setting.environ == f"GPULSE_{setting.table}_{setting.key}".upper()
+    table = "" if setting.table == "terminal" else f"{setting.table}_"  # GPULSE_THEME is typed by people
+    assert setting.environ == f"GPULSE_{table}{setting.key}".upper()
 
 
 @pytest.mark.parametrize("setting", ALL, ids=repr)
@@ -132,7 +133,7 @@ def test_a_mistake_names_file_line_and_key(tmp_path: Path) -> None:
 MISTAKES = [
     ("[serve]\nprot = 1\n", 2, "serve.prot: unknown setting (did you mean 'port'?)."),
     ("[serve]\n\nport = 70000\n", 3, "serve.port: 70000 is not between 0 and 65535."),
-    ("[top]\ntheme = 'drak'\n", 2, "top.theme: unknown theme 'drak' (did you mean 'dark'?)."),
+    ("[terminal]\ntheme = 'drak'\n", 2, "terminal.theme: unknown theme 'drak' (did you mean 'dark'?)."),
     ("top.interval = 0\n", 1, "top.interval: 0 s is not between 0.1 and 3600 s."),
     ("top = { interval = 0 }\n", 1, "top.interval: 0 s is not between 0.1 and 3600 s."),
     ("x = 1\n[top]\n[sevre]\n", 3, "sevre: unknown table (did you mean 'serve'?)."),
@@ -196,5 +197,5 @@ def test_the_doctor_says_which_file_is_used(tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
     missing = settings_check({"GPULSE_CONFIG": str(path)})
     assert (missing.level, missing.found) == ("ok", f"{path} does not exist; defaults are used.")
-    path.write_text("[top]\ntheme = 'light'\n")
+    path.write_text("[terminal]\ntheme = 'light'\n")
     assert settings_check({"GPULSE_CONFIG": str(path)}).found == f"{path}, 1 setting."

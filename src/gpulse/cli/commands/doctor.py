@@ -6,7 +6,7 @@ import os
 import sys
 
 from ..main import VERBS
-from ..options import COLOR, DEMO, HELP, SOURCE, Option, Verb
+from ..options import COLOR, DEMO, HELP, SOURCE, THEME, Option, Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,17 +17,18 @@ def run(arguments: Arguments) -> int:
     """Print the checks; return 3 if no GPU can be read, so that scripts can test for it."""
     if arguments.capture:
         return _capture(arguments.capture)
-    from ...present.terminal import size_of, theme_for
+    from ...present.terminal import size_of
     from ...settings.check import settings_check
     from ...sources.registry import make_source
     from ...surfaces.doctor import diagnose, lines, plugin_checks, report
     from ..session import source_name
+    from ..theme import theme_of
 
     checks = [*diagnose(make_source(source_name(arguments))), settings_check(os.environ), *plugin_checks()]
     if arguments.report:
         sys.stdout.write(report(checks) + "\n")
     else:
-        theme = theme_for(sys.stdout, arguments.color, os.environ)
+        theme = theme_of(arguments, sys.stdout)
         sys.stdout.write("\n".join(lines(checks, theme, size_of(sys.stdout, os.environ)[0])) + "\n")
     return 3 if any(check.about == "gpus" and check.level == "fail" for check in checks) else 0
 
@@ -69,6 +70,7 @@ VERB = Verb(
         SOURCE,
         DEMO,
         COLOR,
+        THEME,
         HELP,
     ),
     run,

@@ -8,7 +8,7 @@ import sys
 from ...errors import UsageError
 from ..cost import COST, tariff_of
 from ..main import VERBS
-from ..options import COLOR, GPU, HELP, Option, Verb, some_words
+from ..options import COLOR, GPU, HELP, THEME, Option, Verb, some_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,17 +23,18 @@ _POINTS = 600
 
 def run(arguments: Arguments) -> int:
     """Query the history and write the answer."""
-    from ...present.terminal import size_of, theme_for
+    from ...present.terminal import size_of
     from ...store.history import HistoryReader
     from ...surfaces.history import request as questions
     from ...surfaces.history.plots import columns_for
     from ...surfaces.history.recorded import is_recording
+    from ..theme import theme_of
 
     if arguments.file and is_recording(arguments.file):
         return _export(arguments)
     tariff = tariff_of(arguments)
     start, end = questions.stretch(arguments.since, arguments.start, arguments.end)
-    theme = theme_for(sys.stdout, arguments.color, os.environ)
+    theme = theme_of(arguments, sys.stdout)
     width = size_of(sys.stdout, os.environ)[0]
     points = arguments.points or (columns_for(width, theme) if arguments.format == "plot" else _POINTS)
     question = questions.HistoryRequest(
@@ -155,7 +156,7 @@ VERB = Verb(
         Option("--file", value="FILE", complete="files",
                help="History file, or a recording to export as csv or parquet (default: this machine's history)"),
         *COST,
-        *(GPU, COLOR, HELP),
+        *(GPU, COLOR, THEME, HELP),
     ),
     run,
     (

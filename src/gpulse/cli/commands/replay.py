@@ -58,11 +58,12 @@ def _open(arguments: Arguments, wanted: Wanted) -> Sampler:
 def _glances(arguments: Arguments) -> None:
     """Print status views: in place on a terminal, one after the other elsewhere."""
     from ...model.select import EVERYTHING
-    from ...present.terminal import capable, size_of, theme_for
+    from ...present.terminal import capable, size_of
     from ...surfaces.status.view import glance
     from ...surfaces.status.watch import watch
+    from ..theme import theme_of
 
-    theme = theme_for(sys.stdout, arguments.color, os.environ, arguments.theme or "dark")
+    theme = theme_of(arguments, sys.stdout)
 
     def draw(snapshot: Snapshot) -> list[str]:
         return glance(snapshot, theme, size_of(sys.stdout, os.environ)[0], processes=arguments.processes)
@@ -100,7 +101,7 @@ VERB = Verb(
         Option("--top", default=False, help="Play on the live screen (default on a terminal)"),
         Option("--status", default=False, help="Print one status view per sample (default when not on a terminal)"),
         Option("--processes", "-p", default=False, help="With --status: also list every process"),
-        *(THEME, GPU, COLOR, HELP),
+        *(GPU, COLOR, THEME, HELP),
     ),
     run,
     (

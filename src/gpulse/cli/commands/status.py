@@ -28,10 +28,11 @@ def run(arguments: Arguments) -> int:
         sampler.prime()
         if arguments.json:
             return _json(arguments, sampler)
-        from ...present.terminal import size_of, theme_for
+        from ...present.terminal import size_of
         from ...surfaces.status.view import glance
+        from ..theme import theme_of
 
-        theme = theme_for(sys.stdout, arguments.color, os.environ)
+        theme = theme_of(arguments, sys.stdout)
 
         def draw(snapshot: Snapshot) -> list[str]:
             room = size_of(sys.stdout, os.environ)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..main import VERBS
-from ..options import COMMON, THEME, Option, Verb, seconds
+from ..options import COMMON, Option, Verb, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ VERB = Verb(
         Option("--interval", "-n", value="SECONDS", parse=seconds("--interval", 0.1, 3600),
                help="Time between samples, in seconds (default: the saved setting, else 1)"),
         Option("--readonly", default=False, help="Disable sending signals to processes"),
-        THEME,
         *COMMON,
     ),
     run,

@@ -61,13 +61,14 @@ def _samples(arguments: Arguments) -> Iterable[Snapshot]:
 def _watched(arguments: Arguments) -> Iterator[Snapshot]:
     """Yield samples for the requested time, with a progress bar; Ctrl-C ends it early."""
     from ...analysis.diagnosis.wanted import WANTED
-    from ...present.terminal import capable, theme_for
+    from ...present.terminal import capable
     from ...surfaces.why.progress import Progress
     from ..session import open_sampler
     from ..stop_signals import Ending
+    from ..theme import theme_of
 
     long = getattr(arguments, "for") or _WATCHED
-    theme = theme_for(sys.stderr, arguments.color, os.environ)
+    theme = theme_of(arguments, sys.stderr)
     progress = Progress(sys.stderr, theme, long, capable(sys.stderr, os.environ) and not arguments.json)
     sampler = open_sampler(arguments, WANTED, slow_every=1.0)
     try:
@@ -180,9 +181,10 @@ def _print(arguments: Arguments, diagnosis: Diagnosis, names: dict[int | None, s
         sys.stdout.write(json.dumps(worded(diagnosis).to_plain(), indent=2) + "\n")
         return
     from ...present.explanation import answer
-    from ...present.terminal import size_of, theme_for
+    from ...present.terminal import size_of
+    from ..theme import theme_of
 
-    theme = theme_for(sys.stdout, arguments.color, os.environ)
+    theme = theme_of(arguments, sys.stdout)
     lines: Sequence[str] = answer(diagnosis, names, theme, size_of(sys.stdout, os.environ)[0])
     sys.stdout.write("\n".join(lines) + "\n")
 

@@ -10,6 +10,7 @@ from ...analysis.diagnosis.live import LiveDiagnosis
 from ...analysis.events import EventDetector
 from ...model.presets import HOST_CURVES, SCREEN, USERS
 from ...model.select import Wanted
+from ...present.background import QUERY
 from .actions import action_for
 from .area import Area
 from .diff import difference
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .signals import Target
     from .state import State
 
+_ANSWERED = 0.05  # seconds to wait for the terminal's answer before the first frame
 _ESCAPE = 0.03  # seconds after which an Esc is a key and not the start of a sequence
 _IN_DIALOGS = frozenset(
     ("up", "down", "left", "right", "pageup", "pagedown", "enter", "space", "j", "k", "<", ">")
@@ -99,14 +101,16 @@ class App:
         state = self._state
         with Tty(sys.stdin.fileno(), sys.stdout.fileno()) as tty:
             state.columns, state.rows = tty.size()
+            asked = self._ask_background(tty)
             self._take(self._sampler.read())
+            if asked:  # most terminals have answered by now: the first frame has the right colors
+                self._heed(tty.wait(_ANSWERED))
             self._draw(tty)
             feed = self._feed(tty)
             while not self._over:
                 waits = [feed.patience, _ESCAPE if self._keyboard.waiting else None]
                 typed = tty.wait(min((wait for wait in waits if wait is not None), default=None))
-                for event in self._events(typed):
-                    self._handle(event)
+                self._heed(typed)
                 for fresh in feed.samples():
                     self._take(fresh)
                 self._recall()
@@ -114,6 +118,18 @@ class App:
                 self._ask_for_what_is_shown()
                 self._draw(tty)
         feed.close()
+
+    def _ask_background(self, tty: Tty) -> bool:
+        """Ask the terminal for its background if the theme depends on it; the answer comes as a key, also a late one."""
+        theme = self._state.theme
+        asked = bool(theme.colors) and not theme.background and theme.name in ("auto", "contrast", "blind")
+        if asked:
+            tty.write(QUERY)
+        return asked
+
+    def _heed(self, typed: bytes) -> None:
+        for event in self._events(typed):
+            self._handle(event)
 
     def _feed(self, tty: Tty) -> LiveFeed | ReplayFeed:
         """Return where samples come from: the driver, or the recording that the source plays."""
@@ -214,6 +230,10 @@ class App:
             self._drawn = None
 
     def _handle(self, event: KeyEvent) -> None:
+        if event.key.endswith("-background"):
+            self._state.theme = self._state.theme.on(event.key.removesuffix("-background"))
+            self._drawn = None
+            return
         self._state.message = ""
         if event.mouse:
             self._click(event)
@@ -298,7 +318,6 @@ class App:
             state.dialog = ""
 
     def _choose_setting(self, key: str) -> None:
-        from ...present.theme import Theme
         from .panels import settings
 
         state = self._state
@@ -307,7 +326,7 @@ class App:
             state.message = settings.move(state.settings, state.choice, 1 if key == ">" else -1)
         elif key in ("enter", "space", "right", "left"):
             settings.change(state.settings, state.choice, -1 if key == "left" else 1)
-            state.theme = Theme(state.theme.colors, state.theme.unicode, state.settings.theme)
+            state.theme = state.theme.named(state.settings.theme)
             state.history.watch(state.settings.charts)
             state.sort, state.falling = state.settings.sort, state.settings.falling
             state.hidden = {panel for panel in PANELS if panel not in state.settings.panels}

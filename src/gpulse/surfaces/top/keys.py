@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ...present.background import answered_background
+
 _NAMED = {
     "\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left",
     "\x1bOA": "up", "\x1bOB": "down", "\x1bOC": "right", "\x1bOD": "left",
@@ -17,12 +19,18 @@ _NAMED = {
     "\r": "enter", "\n": "enter", "\t": "tab", "\x7f": "backspace", "\x08": "backspace", "\x1b": "escape", " ": "space",
 }  # fmt: skip
 _MOUSE = re.compile(r"\x1b\[<([0-9]{1,5});([0-9]{1,5});([0-9]{1,5})([Mm])")
-_SEQUENCE = re.compile(r"\x1b(?:\[<[0-9;]*[Mm]|\[\[[A-E]|\[[0-9;?]*[ -/]*[@-Z\\-~]|O[ -~]|[^\[O\x1b])")
-_UNFINISHED = re.compile(r"\x1b(?:\[<[0-9;]*|\[\[?|\[[0-9;?]*[ -/]*|O)?$")
+_ANSWER = re.compile(r"\x1b\]([^\x07\x1b]{0,99})(?:\x07|\x1b\\)")  # of the terminal to a query
+_SEQUENCE = re.compile(
+    _ANSWER.pattern + r"|\x1b(?:\[<[0-9;]*[Mm]|\[\[[A-E]|\[[0-9;?]*[ -/]*[@-Z\\-~]|O[ -~]|[^\[\]O\x1b])"
+)
+_UNFINISHED = re.compile(r"\x1b(?:\[<[0-9;]*|\[\[?|\[[0-9;?]*[ -/]*|O|\][^\x07\x1b]{0,99}\x1b?)?$")
 
 
 class KeyEvent:
-    """A key by name (`up`, `f5`, `ctrl-l`, `a`), or with `mouse` press, release, drag, wheelup or wheeldown at a cell."""
+    """A key by name (`up`, `f5`, `ctrl-l`, `a`), or with `mouse` press, release, drag, wheelup or wheeldown at a cell.
+
+    The key `dark-background` or `light-background` is the terminal's answer to the query for its background.
+    """
 
     __slots__ = ("column", "key", "mouse", "row")
 
@@ -81,6 +89,8 @@ class Keyboard:
                 self._text = self._text[found.end() :]
             elif _UNFINISHED.match(self._text) and not final:
                 break
+            elif self._text.startswith("\x1b]11;"):
+                self._text = ""  # half an answer of the terminal, never typed by a person
             else:
                 events.append(KeyEvent("escape"))
                 self._text = self._text[1:]
@@ -106,6 +116,9 @@ def _key(char: str) -> str:
 
 
 def _sequence(text: str) -> list[KeyEvent]:
+    if found := _ANSWER.fullmatch(text):
+        background = answered_background(found[1])
+        return [KeyEvent(f"{background}-background")] if background else []
     if found := _MOUSE.fullmatch(text):
         return _mouse(int(found[1]), int(found[2]) - 1, int(found[3]) - 1, found[4] == "M")
     if text in _NAMED:

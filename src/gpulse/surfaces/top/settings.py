@@ -7,7 +7,7 @@ from ...settings.setting import shown
 from ...settings.table import CHARTS as CHARTS
 from ...settings.table import COLUMNS as COLUMNS
 from ...settings.table import PANELS as PANELS
-from ...settings.table import TOP
+from ...settings.table import TERMINAL, TOP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ INTERVALS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 class ScreenSettings:
-    """What is kept between runs; every attribute but `unknown` is one key of the [top] table of the configuration file."""
+    """What is kept between runs; every attribute except `theme` and `unknown` is a key of the [top] table of the settings file."""
 
     def __init__(self) -> None:
         self.interval: float = TOP["interval"].default
@@ -25,7 +25,7 @@ class ScreenSettings:
         self.charts: list[str] = list(TOP["charts"].default)
         self.sort: str = TOP["sort"].default
         self.falling: bool = TOP["falling"].default
-        self.theme: str = TOP["theme"].default
+        self.theme: str = TERMINAL["theme"].default  # of all commands, so kept in [terminal]
         self.fahrenheit: bool = TOP["fahrenheit"].default
         self.decimal: bool = TOP["decimal"].default  # MB instead of MiB
         self.panels: list[str] = list(TOP["panels"].default)

@@ -176,7 +176,8 @@ class TestSettings:
             settings.change(chosen, choice, step)
             assert ScreenSettings.load(chosen.values())[1] == []
         changes = step != 0 and 0 <= choice < len(settings.lines(chosen))
-        assert (chosen.values() != ScreenSettings().values()) == changes
+        usual = ScreenSettings()
+        assert ((chosen.values(), chosen.theme) != (usual.values(), usual.theme)) == changes
 
     @pytest.mark.parametrize(
         ("start", "step", "expected"),

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.present.theme import THEMES
 from gpulse.store.config import read_config, write_table
 from gpulse.surfaces.top.settings import CHARTS, COLUMNS, INTERVALS, PANELS, ScreenSettings, column_title
 
@@ -33,7 +32,6 @@ _GOOD = st.fixed_dictionaries(
         "charts": _some(CHARTS, 1),
         "sort": st.sampled_from(COLUMNS),
         "falling": st.booleans(),
-        "theme": st.sampled_from(THEMES),
         "fahrenheit": st.booleans(),
         "decimal": st.booleans(),
         "panels": _some(PANELS, 0),
@@ -71,8 +69,6 @@ def test_anything_may_be_in_the_file(values: dict[str, Any]) -> None:
         ("interval", True, "interval: True is not a number of seconds."),
         ("interval", 0, "interval: 0 s is not between 0.1 and 3600 s."),
         ("interval", math.nan, "interval: nan s is not between 0.1 and 3600 s."),
-        ("theme", "lihgt", "theme: unknown theme 'lihgt' (did you mean 'light'?)"),
-        ("theme", 7, "theme: unknown theme 7."),
         ("sort", "memory_usd", "sort: unknown column 'memory_usd' (did you mean 'memory_used'"),
         ("falling", 1, "falling: 1 is neither true nor false."),
         ("decimal", "yes", "decimal: 'yes' is neither true nor false."),
@@ -106,7 +102,7 @@ def test_what_is_no_table_is_a_sentence_and_the_defaults() -> None:
 
 
 def test_a_long_value_does_not_make_a_long_sentence() -> None:
-    assert len(ScreenSettings.load({"theme": "x" * 1000})[1][0]) < 100
+    assert len(ScreenSettings.load({"sort": "x" * 1000})[1][0]) < 100
 
 
 def test_keys_of_another_version_are_kept_aside() -> None:

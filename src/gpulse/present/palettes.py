@@ -1,0 +1,180 @@
+"""Palettes: the colors of every style, for 16 colors, 256 and 24 bits."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
+    # For 16 colors, 256 and 24 bits; in the last, #rrggbb is a text color and on#rrggbb a background color.
+    Sheet: TypeAlias = Mapping[str, tuple[str, str, str]]
+
+# One row per style. A style is named after its meaning. Values (`calm`) have the terminal's own foreground, which its user can read.
+# fmt: off
+DARK: Sheet = {
+    "title":    ("1", "1", "1"),
+    "label":    ("2", "38;5;245", "#8a8a8a"),
+    "faint":    ("2", "38;5;242", "#6c6c6c"),
+    "track":    ("2", "38;5;242", "#6c6c6c"),
+    "good":     ("32", "38;5;71", "#5faf5f"),
+    "busy":     ("32", "38;5;78", "#5fd787"),
+    "calm":     ("", "", ""),
+    "memory":   ("36", "38;5;74", "#5fafd7"),
+    "user":     ("34", "38;5;110", "#87afd7"),
+    "warn":     ("33", "38;5;214", "#ffaf00"),
+    "critical": ("1;31", "1;38;5;203", "1;#ff5f5f"),
+    "accent":   ("1;36", "1;38;5;80", "1;#5fd7d7"),
+    "selected": ("7", "1;38;5;231;48;5;24", "1;#ffffff;on#005f87"),
+    "border":   ("2", "38;5;242", "#6c6c6c"),
+    "chart1":   ("32", "38;5;78", "#5fd787"),
+    "chart2":   ("36", "38;5;74", "#5fafd7"),
+    "chart3":   ("33", "38;5;214", "#ffaf00"),
+    "chart4":   ("35", "38;5;176", "#d787d7"),
+    "loud":     ("1;37;41", "1;38;5;231;48;5;160", "1;#ffffff;on#d70000"),
+}
+# Yellow is unreadable on white, and most palettes have a bright one: with 16 colors, warnings are magenta.
+LIGHT: Sheet = {
+    "title":    ("1", "1", "1"),
+    "label":    ("2", "38;5;240", "#585858"),
+    "faint":    ("2", "38;5;244", "#808080"),
+    "track":    ("2", "38;5;245", "#8a8a8a"),
+    "good":     ("32", "38;5;22", "#1a6b2a"),
+    "busy":     ("32", "38;5;22", "#00641e"),
+    "calm":     ("", "", ""),
+    "memory":   ("34", "38;5;24", "#005f87"),
+    "user":     ("34", "38;5;25", "#005faf"),
+    "warn":     ("35", "38;5;94", "#8a4b00"),
+    "critical": ("1;31", "1;38;5;124", "1;#af0000"),
+    "accent":   ("1;34", "1;38;5;25", "1;#00558f"),
+    "selected": ("7", "1;38;5;16;48;5;153", "1;#000000;on#afd7ff"),
+    "border":   ("2", "38;5;245", "#8a8a8a"),
+    "chart1":   ("32", "38;5;22", "#00641e"),
+    "chart2":   ("34", "38;5;25", "#005faf"),
+    "chart3":   ("31", "38;5;130", "#a04000"),
+    "chart4":   ("35", "38;5;90", "#870087"),
+    "loud":     ("1;37;41", "1;38;5;231;48;5;124", "1;#ffffff;on#af0000"),
+}
+CONTRAST: Sheet = {
+    "title":    ("1", "1;38;5;231", "1;#ffffff"),
+    "label":    ("", "38;5;255", "#eeeeee"),
+    "faint":    ("", "38;5;250", "#bcbcbc"),
+    "track":    ("", "38;5;248", "#a8a8a8"),
+    "good":     ("1;32", "1;38;5;120", "1;#87ff87"),
+    "busy":     ("1;32", "1;38;5;120", "1;#87ff87"),
+    "calm":     ("1", "38;5;231", "#ffffff"),
+    "memory":   ("1;36", "1;38;5;123", "1;#87ffff"),
+    "user":     ("1;36", "38;5;159", "#afffff"),
+    "warn":     ("1;33", "1;38;5;226", "1;#ffff00"),
+    "critical": ("1;7;31", "1;38;5;16;48;5;217", "1;#000000;on#ffafaf"),
+    "accent":   ("1;4;36", "1;4;38;5;123", "1;4;#87ffff"),
+    "selected": ("1;7", "1;38;5;16;48;5;226", "1;#000000;on#ffff00"),
+    "border":   ("1", "38;5;231", "#ffffff"),
+    "chart1":   ("1;32", "1;38;5;120", "1;#87ff87"),
+    "chart2":   ("1;36", "1;38;5;123", "1;#87ffff"),
+    "chart3":   ("1;33", "1;38;5;226", "1;#ffff00"),
+    "chart4":   ("1;35", "1;38;5;219", "1;#ffafff"),
+    "loud":     ("1;5;7", "1;38;5;16;48;5;231", "1;#000000;on#ffffff"),
+}
+# Nearly everybody can distinguish blue and orange; warnings are also bold, and critical values underlined.
+BLIND: Sheet = {
+    "title":    ("1", "1", "1"),
+    "label":    ("2", "38;5;245", "#8a8a8a"),
+    "faint":    ("2", "38;5;242", "#6c6c6c"),
+    "track":    ("2", "38;5;242", "#6c6c6c"),
+    "good":     ("36", "38;5;74", "#56b4e9"),
+    "busy":     ("36", "38;5;75", "#56b4e9"),
+    "calm":     ("", "", ""),
+    "memory":   ("34", "38;5;69", "#6f9fff"),
+    "user":     ("36", "38;5;110", "#87afd7"),
+    "warn":     ("1;33", "1;38;5;214", "1;#e69f00"),
+    "critical": ("1;4;33", "1;4;38;5;208", "1;4;#ff8700"),
+    "accent":   ("1;36", "1;38;5;117", "1;#87d7ff"),
+    "selected": ("7", "1;38;5;231;48;5;25", "1;#ffffff;on#005faf"),
+    "border":   ("2", "38;5;242", "#6c6c6c"),
+    "chart1":   ("36", "38;5;74", "#56b4e9"),
+    "chart2":   ("33", "38;5;214", "#e69f00"),
+    "chart3":   ("37", "38;5;231", "#ffffff"),
+    "chart4":   ("34", "38;5;63", "#6060ff"),
+    "loud":     ("1;4;7;33", "1;4;38;5;16;48;5;214", "1;4;#000000;on#e69f00"),
+}
+# For a terminal whose background is unknown: every color can be read on black and on white, which leaves only middle tones.
+NEUTRAL: Sheet = {
+    "title":    ("1", "1", "1"),
+    "label":    ("", "38;5;243", "#757575"),
+    "faint":    ("2", "38;5;243", "#757575"),
+    "track":    ("2", "38;5;243", "#757575"),
+    "good":     ("32", "38;5;65", "#58804f"),
+    "busy":     ("32", "38;5;29", "#008844"),
+    "calm":     ("", "", ""),
+    "memory":   ("36", "38;5;31", "#007ea9"),
+    "user":     ("36", "38;5;63", "#506aec"),
+    "warn":     ("1;35", "1;38;5;130", "1;#b35f00"),
+    "critical": ("1;31", "1;38;5;161", "1;#ea0c1f"),
+    "accent":   ("1;36", "1;38;5;30", "1;#088199"),
+    "selected": ("7", "1;38;5;231;48;5;24", "1;#ffffff;on#005f87"),
+    "border":   ("2", "38;5;243", "#757575"),
+    "chart1":   ("32", "38;5;29", "#008844"),
+    "chart2":   ("36", "38;5;31", "#007ea9"),
+    "chart3":   ("31", "38;5;130", "#b35f00"),
+    "chart4":   ("35", "38;5;133", "#c431c4"),
+    "loud":     ("1;37;41", "1;38;5;231;48;5;160", "1;#ffffff;on#d70000"),
+}
+CONTRAST_LIGHT: Sheet = {
+    "title":    ("1", "1;38;5;16", "1;#000000"),
+    "label":    ("", "38;5;235", "#262626"),
+    "faint":    ("", "38;5;239", "#4e4e4e"),
+    "track":    ("", "38;5;241", "#626262"),
+    "good":     ("1;32", "1;38;5;22", "1;#005f00"),
+    "busy":     ("1;32", "1;38;5;22", "1;#005f00"),
+    "calm":     ("1", "38;5;16", "#000000"),
+    "memory":   ("1;34", "1;38;5;18", "1;#000087"),
+    "user":     ("1;34", "38;5;17", "#00005f"),
+    "warn":     ("1;35", "1;38;5;53", "1;#5f005f"),
+    "critical": ("1;7;31", "1;38;5;231;48;5;88", "1;#ffffff;on#870000"),
+    "accent":   ("1;4;34", "1;4;38;5;18", "1;4;#000087"),
+    "selected": ("1;7", "1;38;5;231;48;5;16", "1;#ffffff;on#000000"),
+    "border":   ("1", "38;5;16", "#000000"),
+    "chart1":   ("1;32", "1;38;5;22", "1;#005f00"),
+    "chart2":   ("1;34", "1;38;5;18", "1;#000087"),
+    "chart3":   ("1;31", "1;38;5;88", "1;#870000"),
+    "chart4":   ("1;35", "1;38;5;53", "1;#5f005f"),
+    "loud":     ("1;5;7", "1;38;5;226;48;5;16", "1;#ffff00;on#000000"),
+}
+BLIND_LIGHT: Sheet = {
+    "title":    ("1", "1", "1"),
+    "label":    ("2", "38;5;240", "#585858"),
+    "faint":    ("2", "38;5;244", "#808080"),
+    "track":    ("2", "38;5;245", "#8a8a8a"),
+    "good":     ("34", "38;5;25", "#005faf"),
+    "busy":     ("34", "38;5;25", "#00558f"),
+    "calm":     ("", "", ""),
+    "memory":   ("34", "38;5;61", "#4a4ab0"),
+    "user":     ("34", "38;5;24", "#005f87"),
+    "warn":     ("1;33", "1;38;5;130", "1;#a05000"),
+    "critical": ("1;4;31", "1;4;38;5;94", "1;4;#7a3d00"),
+    "accent":   ("1;34", "1;38;5;25", "1;#00558f"),
+    "selected": ("7", "1;38;5;16;48;5;153", "1;#000000;on#afd7ff"),
+    "border":   ("2", "38;5;245", "#8a8a8a"),
+    "chart1":   ("34", "38;5;25", "#005faf"),
+    "chart2":   ("33", "38;5;130", "#a05000"),
+    "chart3":   ("30", "38;5;16", "#000000"),
+    "chart4":   ("36", "38;5;63", "#6060ff"),
+    "loud":     ("1;4;7;33", "1;4;38;5;231;48;5;94", "1;4;#ffffff;on#7a3d00"),
+}
+MONO: Mapping[str, str] = {
+    "title": "1", "label": "2", "faint": "2", "track": "2", "good": "", "busy": "", "calm": "", "memory": "", "user": "",
+    "warn": "1", "critical": "1;7", "accent": "1", "selected": "7", "border": "2",
+    "chart1": "1", "chart2": "", "chart3": "2", "chart4": "", "loud": "1;7",
+}
+# fmt: on
+SHEETS: Mapping[str, Sheet] = {
+    "dark": DARK,
+    "light": LIGHT,
+    "neutral": NEUTRAL,
+    "contrast": CONTRAST,
+    "contrast-light": CONTRAST_LIGHT,
+    "blind": BLIND,
+    "blind-light": BLIND_LIGHT,
+    "mono": {style: (code, code, code) for style, code in MONO.items()},
+}
