@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from gpulse.model.snapshot import Snapshot
+from gpulse.present.text import width
 from gpulse.sinks.base import Mark, Sample
 from gpulse.sinks.jsonl import JsonlSink
 from tests.e2e.browser import Browser, chromium
+from tests.e2e.terminal import CommandTerminal
 from tests.unit.store.history.ticks import write as write_history
 from tests.unit.surfaces.report.runs import HOSTILE, START, gpu, process, sample, samples, write
 
@@ -68,6 +71,22 @@ def test_markdown_on_standard_output(training: Path) -> None:
     assert done.stderr == ""
 
 
+def test_a_terminal_gets_a_layout_of_its_width(training: Path) -> None:
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path), "LANG": "C.UTF-8"}
+    command = (sys.executable, "-m", "gpulse", "report", str(training))
+    with CommandTerminal({**environ, "TERM": "xterm-256color"}, *command, columns=90) as terminal:
+        assert terminal.wait() == 0
+        shown = terminal.raw.decode()
+    assert "| --- |" not in shown
+    assert "\x1b[1m" in shown
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("\r", "").splitlines()
+    assert lines[0] == "run.ndjson"
+    assert max(map(width, lines)) <= 90
+    with CommandTerminal(environ, *command, "--format", "md", columns=90) as terminal:
+        assert terminal.wait() == 0
+        assert terminal.raw.startswith(b"# `run.ndjson`")
+
+
 def test_the_name_of_the_file_says_what_is_written(training: Path, tmp_path: Path) -> None:
     for name, begins in (("a.html", "<!DOCTYPE html>"), ("a.md", "# "), ("a.json", "{")):
         done = gpulse(training, "-o", tmp_path / name, "--title", "Tuesday")
@@ -91,7 +110,7 @@ def test_a_part_of_it_and_one_gpu(training: Path) -> None:
         (("--compare", "one"), "--compare needs two recordings", 2),
         (("nowhere.ndjson",), "cannot be read", 1),
         (("x.ndjson", "-o", "x.pdf"), "use .html", 2),
-        (("x.ndjson", "--format", "pdf"), "choose one of html, markdown, json", 2),
+        (("x.ndjson", "--format", "pdf"), "choose one of html, markdown, json, text", 2),
     ],
 )
 def test_what_cannot_be(words: tuple[str, ...], says: str, code: int) -> None:
@@ -158,6 +177,45 @@ def test_the_page_stands_alone(browser: Browser, page: Path, width: int, dark: b
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     shade = browser.evaluate("getComputedStyle(document.body).backgroundColor")
     assert shade == ("rgb(15, 18, 21)" if dark else "rgb(246, 247, 249)")
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a machine that has every column: eight busy GPUs, throttled, with long commands."""
+
+    def machine(at: int) -> Snapshot:
+        gpus = [
+            gpu(
+                index,
+                process(
+                    index, command="python train.py --config configs/a/rather/long/path.yaml " * 3, job="slurm:48213"
+                ),
+                tensor_active=62.0,
+                dram_active=40.0,
+                clock_sm=1612.0,
+                pcie_rx=121e6,
+                energy=at * 500.0,
+                throttle_reasons=("sw_power_cap", "hw_thermal_slowdown", "hw_power_brake_slowdown"),
+            )
+            for index in range(8)
+        ]
+        return sample(at, *gpus)
+
+    folder = tmp_path_factory.mktemp("full")
+    recording = write(folder / "full.ndjson", (machine(at) for at in range(60)))
+    gpulse(recording, "-o", folder / "full.html")
+    return folder / "full.html"
+
+
+_TOO_WIDE = """[...document.querySelectorAll(".scroll")].filter(box => box.scrollWidth > box.clientWidth)
+  .map(box => box.getAttribute("aria-label"))"""
+
+
+@pytest.mark.parametrize("width", [1500, 1200, 1100])
+def test_no_column_is_cut_off(browser: Browser, full: Path, width: int) -> None:
+    browser.open(full, width)
+    assert browser.evaluate("document.querySelectorAll('#gpus thead th').length") == 16
+    assert browser.evaluate(_TOO_WIDE) == []
 
 
 def test_hostile_names_are_text(browser: Browser, page: Path) -> None:

@@ -1,4 +1,4 @@
-"""`gpulse report`: summarize a recording, or compare two, as HTML, Markdown or JSON."""
+"""`gpulse report`: summarize a recording, or compare two, in the terminal or as HTML, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...errors import UsageError
 from ...units import parse_duration
 from ..cost import COST, tariff_of
 from ..main import VERBS
-from ..options import GPU, HELP, Option, Verb
+from ..options import COLOR, GPU, HELP, Option, Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,19 +25,33 @@ def run(arguments: Arguments) -> int:
     from ...surfaces.report.writing import form_of, report_text, save
 
     to_file = arguments.output is not None and arguments.output != "-"
-    form = arguments.format or (form_of(arguments.output) if to_file else "markdown")
+    form = arguments.format or (form_of(arguments.output) if to_file else "text" if sys.stdout.isatty() else "markdown")
     _check(arguments)
     tariff = tariff_of(arguments)
     runs = [_read(arguments, path) for path in arguments.files or [None]]
     for each in runs:
         each.tariff = tariff
-    text = report_text(form, runs, arguments.title or "")
+    title = arguments.title or ""
+    if form == "text" and not to_file:
+        sys.stdout.write(_laid_out(arguments, runs, title))
+        return 0
+    text = report_text(form, runs, title)
     if not to_file:
         sys.stdout.write(text)
         return 0
     save(arguments.output, text)
     sys.stderr.write(f"gpulse: wrote {arguments.output} ({len(text.encode()) / 1000:,.0f} kB).\n")
     return 0
+
+
+def _laid_out(arguments: Arguments, runs: list[Run], title: str) -> str:
+    """Return the report for the terminal that standard output is, or for a pipe."""
+    from ...present.terminal import size_of, theme_for
+    from ...surfaces.report.terminal import to_terminal
+    from ...surfaces.report.writing import report_document
+
+    theme = theme_for(sys.stdout, arguments.color, os.environ)
+    return to_terminal(report_document(runs, title), theme, size_of(sys.stdout, os.environ)[0])
 
 
 def _check(arguments: Arguments) -> None:
@@ -69,6 +83,15 @@ def _remembered(since: str) -> Iterator[RecordedSample]:
     return remembered(now - parse_duration(since), now)
 
 
+def _form(word: str) -> str:
+    from ...surfaces.report.writing import FORMS
+
+    form = "markdown" if word == "md" else word
+    if form not in FORMS:
+        raise UsageError(f"unknown format {word!r};", f"choose one of {', '.join(FORMS)}.")
+    return form
+
+
 VERB = Verb(
     "report",
     VERBS["report"],
@@ -76,16 +99,17 @@ VERB = Verb(
         Option("files", value="FILE", many=True, default=(), complete="files",
                help="Recording to summarize (.ndjson or .ndjson.gz); two with --compare"),
         Option("--output", "-o", value="FILE", complete="files",
-               help="File to write: .html, .md or .json (default: Markdown on standard output)"),
-        Option("--format", value="FORM", complete=("html", "markdown", "json"),
-               help="Output format: html, markdown or json (default: from the name of the output file)"),
+               help="File to write: .html, .md or .json (default: standard output)"),
+        Option("--format", value="FORM", parse=_form, complete=("text", "html", "markdown", "json"), open=True,
+               help="Output format: text (tables and bars for a terminal), html, markdown (or md) or json (default: from the name "
+                    "of the output file; on standard output, text on a terminal and markdown otherwise)"),
         Option("--compare", default=False, help="Compare two recordings and mark the significant differences"),
         Option("--since", value="TIME", help="Report on the last TIME of this machine's history, for example 2h"),
         Option("--from", value="WHEN", help="Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording"),
         Option("--to", value="WHEN", help="End time, in the same forms"),
         Option("--title", value="TEXT", help="Title of the report (default: the name of the file)"),
         *COST,
-        *(GPU, HELP),
+        *(GPU, COLOR, HELP),
     ),
     run,
     (

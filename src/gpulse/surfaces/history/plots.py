@@ -1,4 +1,4 @@
-"""The history as plots in the terminal: one a metric and GPU, spikes kept, holes left as holes."""
+"""The history as plots in the terminal: one per metric and GPU, each with its axis of time; spikes stay visible, gaps stay empty."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from ...model.catalog import GPU_METRICS
 from ...present.cells import value_text
 from ...present.line import Line
 from ...present.plot import ascii_spans, braille_spans
+from ...present.quantities import clock_text, moment_text
 from ...present.words import product_name
-from ...units import PERCENT
+from ...units import PERCENT, duration_text
 from .statistics import over_time
 from .tables import label
 
@@ -33,16 +34,23 @@ def columns_for(width: int, theme: Theme) -> int:
 
 
 def plots(answer: HistoryAnswer, width: int, theme: Theme) -> list[Line]:
-    """Return a plot for each metric of each GPU, with its figures and a line of times below the last."""
+    """Return the time they cover, then a plot for each metric of each GPU with its figures and its axis of time."""
     lines: list[Line] = []
     for key in answer.asked.metrics:
         metric = GPU_METRICS[key]
         for gpu in answer.gpus:
             if drawn := [*_plot(answer, gpu, metric, width, theme)]:
-                lines += [*drawn, Line()]
-    if lines:
-        lines[-1] = _times(answer, width)
-    return lines
+                lines += [Line(), *drawn, _times(answer, width)]
+    return [_covers(answer), *lines] if lines else []
+
+
+def _covers(answer: HistoryAnswer) -> Line:
+    """Return the time that the plots cover, by this machine's clock."""
+    start, end = answer.asked.start, answer.asked.end
+    same_day = time.localtime(start)[:3] == time.localtime(end)[:3]
+    last = clock_text(end) if same_day else moment_text(end)
+    zone = time.strftime("%Z", time.localtime(end))
+    return Line().add(f"{moment_text(start)} to {last} {zone}", "title").add(f"  {duration_text(end - start)}", "label")
 
 
 def _plot(answer: HistoryAnswer, gpu: GpuIdentity, metric: Metric, width: int, theme: Theme) -> Iterator[Line]:
@@ -51,7 +59,7 @@ def _plot(answer: HistoryAnswer, gpu: GpuIdentity, metric: Metric, width: int, t
     if series is None or found is None:
         return
     head = f"GPU {label(gpu)} {product_name(gpu.name or '')} · {metric.title}"
-    figures = f"mean {value_text(metric, found.mean)}, most {value_text(metric, found.max)}"
+    figures = f"mean {value_text(metric, found.mean)}, max {value_text(metric, found.max)}"
     yield Line().add(head, "title").add(f"  {figures}", "label")
     low, high = _scale(metric, found.max, gpu)
     spans = _spans(series, answer, columns_for(width, theme))
@@ -88,10 +96,12 @@ def _scale(metric: Metric, most: float, gpu: GpuIdentity) -> tuple[float, float]
 
 
 def _times(answer: HistoryAnswer, width: int) -> Line:
-    """Return the moments along the axis: first, middle, last."""
+    """Return the axis of one plot: first, middle and last time, with the date where the plot covers several days."""
     start, end, room = answer.asked.start, answer.asked.end, width - _AXIS
-    form = "%H:%M" if end - start < 86400 else "%m-%d %H:%M"
+    days = time.localtime(start)[:3] != time.localtime(end)[:3]
+    form = ("%m-%d " if days else "") + ("%H:%M:%S" if end - start < 600 else "%H:%M")
     first, middle, last = (time.strftime(form, time.localtime(moment)) for moment in (start, (start + end) / 2, end))
     line = Line().add(" " * _AXIS).add(first, "label")
-    line.to(_AXIS + room // 2 - len(middle) // 2).add(middle, "label")
+    if room >= 3 * len(first) + 4:
+        line.to(_AXIS + room // 2 - len(middle) // 2).add(middle, "label")
     return line.to(_AXIS + room - len(last)).add(last, "label")

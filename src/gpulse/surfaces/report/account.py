@@ -12,6 +12,7 @@ from ...errors import RecordingError
 from ...model.cadence import Cadence
 from ...model.event import Event
 from ...model.presets import CURVES, HOST_CURVES
+from .instances import INSTANCE_CURVES, InstanceSpans, instance_label
 from .plausibility import believed
 from .processes import Uses
 from .run import Run
@@ -57,6 +58,7 @@ class _Account:
         self.timeline = Timeline()
         self._events: dict[tuple[object, ...], Event] = {}
         self.uses = Uses()
+        self.instances = InstanceSpans()
         self.marks: list[Mark] = []
         self.bands: list[tuple[float, float, str]] = []
         self.problems: dict[tuple[str, str], None] = {}
@@ -88,6 +90,7 @@ class _Account:
         self._diagnosis.add(snapshot)
         self._diagnosis.note(moment.events or ())
         self.uses.add(gpus, snapshot.time, seconds)
+        self.instances.add(gpus, max(seconds, 1e-6))
         self._enter(moment, late)
         for tally in self._tallies(moment.phase):
             tally.add(snapshot, moment.program, max(seconds, 1e-6))
@@ -128,6 +131,7 @@ class _Account:
             summary=summary,
             events=[*self._events.values()],
             uses=self.uses.sorted(),
+            instances=self.instances.sorted(),
             timeline=self.timeline,
             labels=list(self._labels.values()),
             bands=self.bands,
@@ -172,6 +176,10 @@ class _Account:
             for key in CURVES:
                 if isinstance(value := gpu.get(key), (int, float)):
                     timeline.add(where, key, value)
+            for at, part in enumerate(gpu.instances):
+                for key in INSTANCE_CURVES:
+                    if isinstance(value := part.get(key), (int, float)):
+                        timeline.add(f"instance {instance_label(label, at, part)}", key, value)
         for key in HOST_CURVES:
             if isinstance(value := host.get(key), (int, float)):
                 timeline.add("host", key, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.presets import CURVES
 from ...present.quantities import quantity_text
+from .instances import INSTANCE_CURVES
 from .timeline import TimelineSeries
 
 TYPE_CHECKING = False
@@ -69,11 +70,7 @@ class ReportChart:
         return f"{self.title}. " + "; ".join(self._line_text(line) for line in self.lines)
 
     def _line_text(self, line: ChartLine) -> str:
-        trace = line.trace
-        full = [at for at, count in enumerate(trace.counts) if count]
-        mean = sum(trace.sums[at] for at in full) / sum(trace.counts[at] for at in full)
-        low, high = min(trace.lows[at] for at in full), max(trace.highs[at] for at in full)
-        words = (quantity_text(self.unit, value) for value in (mean, low, high))
+        words = (quantity_text(self.unit, value) for value in line.trace.figures())
         return "{}: mean {}, from {} to {}".format(line.name, *words)
 
     def to_plain(self, lengths: Sequence[int]) -> dict[str, Any]:
@@ -135,6 +132,7 @@ def run_charts(run: Run) -> list[ReportChart]:
         if _worth(key, lines):
             metric = GPU_METRICS[key]
             charts.append(ReportChart(metric.title, metric.unit.symbol, lines, _top([run], key), metric.help))
+    charts += _instance_charts(run)
     for title, keys in _HOST:
         traces = [(key, run.timeline.traces.get(("host", key))) for key in keys]
         lines = [
@@ -147,6 +145,22 @@ def run_charts(run: Run) -> list[ReportChart]:
         if where == "training":
             title, unit = _TRAINING.get(tag, (tag, ""))
             charts.append(ReportChart(title, unit, [ChartLine(title, trace, 0)]))
+    return charts
+
+
+def _instance_charts(run: Run) -> list[ReportChart]:
+    """Return what the driver measures for each MIG instance; nothing without MIG."""
+    charts = []
+    labels = dict.fromkeys(span.label for span in run.instances)
+    for key in INSTANCE_CURVES:
+        lines = [
+            ChartLine(label, trace, at)
+            for at, label in enumerate(labels)
+            if (trace := run.timeline.traces.get((f"instance {label}", key))) is not None
+        ]
+        if lines:
+            metric = GPU_METRICS[key]
+            charts.append(ReportChart(f"{metric.title}, MIG instances", metric.unit.symbol, lines, help=metric.help))
     return charts
 
 
@@ -190,17 +204,21 @@ def both_charts(runs: Sequence[Run], names: Sequence[str]) -> list[ReportChart]:
 def _together(run: Run, key: str) -> TimelineSeries:
     """Return the mean of all GPUs of a run, with the least and the most of any."""
     found = [trace for label in run.labels if (trace := run.timeline.traces.get((f"gpu {label}", key))) is not None]
-    together = TimelineSeries()
-    length = len(run.timeline.at)
-    for trace in found:
+    return together(found, len(run.timeline.at))
+
+
+def together(traces: Sequence[TimelineSeries], length: int) -> TimelineSeries:
+    """Return the mean of several series at each of `length` points, with the least and the most of any."""
+    mean = TimelineSeries()
+    for trace in traces:
         trace.reach(length)
     for point in range(length):
-        full = [trace for trace in found if trace.counts[point]]
-        together.lows.append(min((trace.lows[point] for trace in full), default=0.0))
-        together.highs.append(max((trace.highs[point] for trace in full), default=0.0))
-        together.sums.append(sum(trace.sums[point] / trace.counts[point] for trace in full))
-        together.counts.append(len(full))
-    return together
+        full = [trace for trace in traces if trace.counts[point]]
+        mean.lows.append(min((trace.lows[point] for trace in full), default=0.0))
+        mean.highs.append(max((trace.highs[point] for trace in full), default=0.0))
+        mean.sums.append(sum(trace.sums[point] / trace.counts[point] for trace in full))
+        mean.counts.append(len(full))
+    return mean
 
 
 def _worth(key: str, lines: Sequence[ChartLine]) -> bool:

@@ -78,17 +78,18 @@ class Difference:
         if self.before is None or self.after is None:
             return DASH
         gap = self.after - self.before
-        if not gap:
+        words = self._text(abs(gap))
+        if words == self._text(0.0) and not self.matters:
             return "same"
         arrow = "▲" if gap > 0 else "▼"
-        if (words := self._text(abs(gap))).endswith(
-            " %"
-        ):  # a change of a percentage is in points: 5 % to 10 % is not "+100 %"
-            words = f"{arrow} {words.removesuffix(' %')} points"
-            return Loud(words) if self.matters else words
-        part = f" ({100 * gap / abs(self.before):+.0f} %)" if self.before and abs(gap / self.before) < 100 else ""
-        words = f"{arrow} {self._text(abs(gap))}{part}"
-        return Loud(words) if self.matters else words
+        if words.endswith(" %"):  # a change of a percentage is in points: 5 % to 10 % is not "+100 %"
+            points = words.removesuffix(" %")
+            said = f"{arrow} {points} point{'' if points == '1' else 's'}"
+        else:
+            percent = 100 * gap / abs(self.before) if self.before else 0.0
+            part = f" ({percent:+.0f} %)" if 0.5 <= abs(percent) < 10_000 else ""
+            said = f"{arrow} {words}{part}"
+        return Loud(said) if self.matters else said
 
 
 def comparison_document(first: Run, second: Run, title: str = "") -> Document:

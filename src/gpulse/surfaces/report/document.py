@@ -1,4 +1,4 @@
-"""A document: what a report says, in blocks, before it is HTML or Markdown."""
+"""A document: what a report says, in blocks, before it is HTML, Markdown or text for a terminal."""
 
 from __future__ import annotations
 
@@ -20,6 +20,22 @@ class Loud(str):
     """Text that matters more than its neighbours."""
 
     __slots__ = ()
+
+
+class Figure(str):
+    """A number in words. `share` from 0 to 1 can be drawn as a bar; `style` is the style of the bar, or of the text without one."""
+
+    __slots__ = ("share", "style")
+
+    share: float | None
+    style: str
+
+    def __new__(cls, text: str, share: float | None = None, style: str = "") -> Figure:
+        """Make one of a finished text."""
+        made = super().__new__(cls, text)
+        made.share = share
+        made.style = style
+        return made
 
 
 class Tiles:

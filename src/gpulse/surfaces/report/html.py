@@ -9,7 +9,7 @@ from html import escape
 from ..._version import __version__
 from ...present.events import event_style, event_text
 from ...present.text import Untrusted, clean
-from .document import Charts, Lines, Loud, TableBlock, Tiles, plain
+from .document import Charts, Figure, Lines, Loud, TableBlock, Tiles, plain
 from .wording import mark_text
 
 TYPE_CHECKING = False
@@ -85,9 +85,8 @@ def _lines(block: Lines) -> str:
 
 def _table(block: TableBlock) -> str:
     def cell(text: Cell, at: int) -> str:
-        right = ' class="number"' if block.numeric[at] else ""
         kind = 'th scope="row"' if at == 0 else "td"
-        return f"<{kind}{right}>{_inline(text)}</{kind[:2]}>"
+        return f"<{kind}{_look(text, block.numeric[at])}>{_inline(text)}</{kind[:2]}>"
 
     head = "".join(
         f'<th scope="col"{" class=number" if block.numeric[at] else ""}>{_inline(text)}</th>'
@@ -169,6 +168,17 @@ def _embedded(data: dict[str, Any]) -> str:
     """Return JSON that cannot end the element it stands in."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _look(cell: Cell, numeric: bool) -> str:
+    """Return the attributes of a cell: its class, and the length of the bar behind a share."""
+    names = ["number"] if numeric else []
+    share = ""
+    if isinstance(cell, Figure):
+        names += ["bar", cell.style] if cell.share is not None else [cell.style]
+        share = "" if cell.share is None else f' style="--share:{100 * min(1.0, max(0.0, cell.share)):.0f}%"'
+    shown = " ".join(filter(None, names))
+    return (f' class="{shown}"' if shown else "") + share
 
 
 def _inline(cell: Cell) -> str:

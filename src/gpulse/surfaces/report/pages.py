@@ -18,6 +18,7 @@ from ...present.words import of, ranges, short_name
 from ...units import duration_text, size_text
 from .charts import run_charts, run_strips
 from .document import Charts, Document, Lines, TableBlock, Tiles, plain
+from .gpu_tables import gpu_table, instance_table
 from .wording import mark_text, throttled_text
 
 TYPE_CHECKING = False
@@ -40,10 +41,6 @@ _COUNTED = {
     "process-start": "process start",
     "process-end": "process end",
 }
-_GPU_HEADER = (
-    *("GPU", "Utilization", "SM active", "SM p95", "Tensor", "DRAM", "Peak memory", "Power", "Peak power", "Hottest"),
-    *("SM clock", "PCIe in", "Energy", "Idle", "At power cap", "Throttled"),
-)
 
 
 def run_document(run: Run, title: str = "") -> Document:
@@ -54,6 +51,7 @@ def run_document(run: Run, title: str = "") -> Document:
         Lines("What limited the run", run.verdict),
         Charts("Timelines", [run], charts, run_strips(run, charts)),
         gpu_table(run),
+        instance_table(run),
         _phase_table(run.summary),
         _process_table(run),
         _event_table(run),
@@ -72,7 +70,7 @@ def subtitle(run: Run) -> Cell:
 def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
     """Return the figures that everybody wants."""
     summary = run.summary
-    samples = f"{summary.samples:,} looks, {run.interval:.2g} s apart"
+    samples = f"{summary.samples:,} samples, {run.interval:.2g} s apart"
     lost = f"; {duration_text(run.missing)} missing" if run.missing >= 1 else ""
     busy = run.mean(run.activity)
     use = run.mean("utilization")
@@ -123,39 +121,6 @@ def peak_of(summary: Summary) -> tuple[int, GpuSummary] | None:
     return max(known, key=lambda one: (one[1].peak_memory or 0.0) / (one[1].memory_total or 2**60), default=None)
 
 
-def gpu_table(run: Run) -> TableBlock:
-    """Return a row for each GPU."""
-    rows = [_gpu_row(label, gpu) for label, gpu in zip(run.labels, run.summary.gpus, strict=True)]
-    return TableBlock(
-        "GPUs", _GPU_HEADER, rows, caption="Means over the run unless noted otherwise.", wide=("Throttled",)
-    )
-
-
-def _gpu_row(label: str, gpu: GpuSummary) -> list[Cell]:
-    def figure(key: str, which: str, unit: str) -> str:
-        stats = gpu.stats.get(key)
-        return quantity_text(unit, None if stats is None else getattr(stats, which))
-
-    return [
-        label if gpu.state == "ok" else f"{label} ({gpu.state})",
-        figure("utilization", "mean", "%"),
-        figure("sm_active", "mean", "%"),
-        figure("sm_active", "p95", "%"),
-        figure("tensor_active", "mean", "%"),
-        figure("dram_active", "mean", "%"),
-        quantity_text("B", gpu.peak_memory),
-        figure("power_draw", "mean", "W"),
-        figure("power_draw", "max", "W"),
-        figure("temperature", "max", "°C"),
-        figure("clock_sm", "mean", "MHz"),
-        figure("pcie_rx", "mean", "B/s"),
-        energy_text(gpu.energy),
-        quantity_text("%", gpu.idle_share),
-        DASH if gpu.power_capped < 1 else duration_text(gpu.power_capped),
-        throttled_text(gpu),
-    ]
-
-
 def _phase_table(summary: Summary) -> TableBlock:
     rows: list[list[Cell]] = []
     for phase in summary.phases:
@@ -202,7 +167,7 @@ def _process_table(run: Run) -> TableBlock:
                 Untrusted(process.user) if process.user else DASH,
                 Untrusted(process.name or "?"),
                 DASH if process.pid is None else f"{process.pid:.0f}",
-                ranges(use.gpus),
+                ", ".join(use.instances) or ranges(use.gpus),
                 f"{elapsed_text(int(use.first - run.start))} to {elapsed_text(int(use.last - run.start))}",
                 quantity_text("B", use.peak),
                 quantity_text("%", use.share),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...model.derive import slice_share
 from ...model.growth import Growth
+from .instances import instance_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +21,13 @@ class ProcessSpan:
     instance counts by its slices.
     """
 
-    __slots__ = ("_busy", "_ran", "_watched", "first", "gpus", "hours", "last", "peak", "process")
+    __slots__ = ("_busy", "_ran", "_watched", "first", "gpus", "hours", "instances", "last", "peak", "process")
 
     def __init__(self, process: Process, time: float) -> None:
         self.process = process
         self.first = self.last = time
         self.gpus: list[str] = []
+        self.instances: list[str] = []  # MIG instances, as "0:1"
         self.peak: float | None = None
         self.hours = 0.0
         self._busy = 0.0
@@ -55,6 +57,11 @@ class ProcessSpan:
         growth = self._ran[gpu].grown(process.sm_time, time)
         return 0.0 if growth is None else growth[0]
 
+    def place(self, instance: str) -> None:
+        """Note the MIG instance it runs on."""
+        if instance and instance not in self.instances:
+            self.instances.append(instance)
+
     @property
     def share(self) -> float | None:
         """Mean share of time in which its kernels ran, over its GPUs."""
@@ -66,6 +73,7 @@ class ProcessSpan:
         known = {key: process.get(key) for key in ("pid", "user", "name", "command", "job", "container", "pod", "type")}
         return known | {
             "gpus": list(self.gpus),
+            "instances": list(self.instances),
             "first_seen": self.first,
             "last_seen": self.last,
             "peak_memory": self.peak,
@@ -83,16 +91,19 @@ class Uses:
     def add(self, gpus: Iterable[tuple[str, Gpu]], time: float, seconds: float) -> None:
         """Add a sample that represents `seconds`; GPUs come with their labels."""
         for label, gpu in gpus:
-            for part in (gpu, *gpu.instances):
-                self._add_part(label, part, 1.0 if part is gpu else slice_share(dict(part.items())), time, seconds)
+            self._add_part(label, gpu, 1.0, time, seconds)
+            for at, part in enumerate(gpu.instances):
+                share = slice_share(dict(part.items()))
+                self._add_part(label, part, share, time, seconds, instance_label(label, at, part))
 
-    def _add_part(self, label: str, part: Gpu, share: float, time: float, seconds: float) -> None:
+    def _add_part(self, label: str, part: Gpu, share: float, time: float, seconds: float, instance: str = "") -> None:
         there = [process for process in part.processes if process.pid is not None]
         for process in there:
             key = (process.pid or 0.0, process.name or "")  # a PID is reused, rarely by the same program
             if key not in self._uses:
                 self._uses[key] = ProcessSpan(process, time)
             self._uses[key].add(process, label, time, seconds, share / len(there))
+            self._uses[key].place(instance)
 
     def raise_peaks(self, peaks: Mapping[tuple[float, str], float]) -> None:
         """Take peaks, by PID and name, that are higher than those seen."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
     from ...sinks.base import Mark
+    from .instances import InstanceSpan
     from .processes import ProcessSpan
     from .timeline import Timeline
 
@@ -35,6 +36,7 @@ class Run:
         summary: Summary,
         events: Sequence[Event],
         uses: Sequence[ProcessSpan],
+        instances: Sequence[InstanceSpan],
         timeline: Timeline,
         labels: Sequence[str],
         bands: Sequence[tuple[float, float, str]],
@@ -51,6 +53,7 @@ class Run:
         self.summary = summary
         self.events = events
         self.uses = uses
+        self.instances = instances
         self.timeline = timeline
         self.labels = labels
         self.bands = bands

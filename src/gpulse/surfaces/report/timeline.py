@@ -58,6 +58,12 @@ class TimelineSeries:
         self.sums = [sum(self.sums[at] for at in group) for group in full]
         self.counts = [sum(self.counts[at] for at in group) for group in full]
 
+    def figures(self) -> tuple[float, float, float]:
+        """Return mean, least and most over all points; there must be at least one value."""
+        full = [at for at, count in enumerate(self.counts) if count]
+        mean = sum(self.sums[at] for at in full) / sum(self.counts[at] for at in full)
+        return mean, min(self.lows[at] for at in full), max(self.highs[at] for at in full)
+
     def means(self) -> Iterator[float | None]:
         """Walk the means, None where a point has no value."""
         for total, count in zip(self.sums, self.counts, strict=True):

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...analysis.cost import Tariff
+    from .document import Document
     from .run import Run
 
-FORMS = ("html", "markdown", "json")
+FORMS = ("html", "markdown", "json", "text")
 _SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
@@ -25,18 +26,27 @@ def form_of(path: str) -> str:
     return _SUFFIXES[suffix]
 
 
-def report_text(form: str, runs: Sequence[Run], title: str = "") -> str:
-    """Return one run, or two side by side, in one of FORMS."""
-    if form == "json":
-        return _json(runs)
+def report_document(runs: Sequence[Run], title: str = "") -> Document:
+    """Return what is said of one run, or of two side by side."""
     if len(runs) == 2:
         from .comparison import comparison_document
 
-        document = comparison_document(runs[0], runs[1], title)
-    else:
-        from .pages import run_document
+        return comparison_document(runs[0], runs[1], title)
+    from .pages import run_document
 
-        document = run_document(runs[0], title)
+    return run_document(runs[0], title)
+
+
+def report_text(form: str, runs: Sequence[Run], title: str = "") -> str:
+    """Return one run, or two side by side, in one of FORMS; `text` is without colors, 120 cells wide."""
+    if form == "json":
+        return _json(runs)
+    document = report_document(runs, title)
+    if form == "text":
+        from ...present.theme import Theme
+        from .terminal import to_terminal
+
+        return to_terminal(document, Theme(), 120)
     if form == "html":
         from .html import to_html
 

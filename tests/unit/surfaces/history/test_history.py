@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import time
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from gpulse.surfaces.history.plots import plots
 from gpulse.surfaces.history.request import HistoryAnswer, HistoryRequest, metrics_named, moment, stretch
 from gpulse.surfaces.history.statistics import over_time
 from gpulse.surfaces.history.tables import events_list, overview, usage_table
+from tests.golden import check_golden
 from tests.unit.store.history.ticks import START, gpu, tick, write
 
 NOW = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
@@ -138,11 +140,25 @@ def test_the_json_has_null_for_what_is_not_there(path: str) -> None:
 
 def test_a_plot_leaves_a_hole_where_nothing_was_recorded(path: str) -> None:
     lines = [line.render(Theme(unicode=True), 70) for line in plots(answer(path, gpus=["0"]), 70, Theme(unicode=True))]
-    lowest = lines[5][10:]
+    lowest = lines[7][10:]
     assert [lowest[at] == " " for at in (0, 8, 12, 15, 18, 21, 40, 59)] == [
         at in (12, 15, 18) for at in (0, 8, 12, 15, 18, 21, 40, 59)
     ]
     assert max(map(len, lines)) <= 70
+
+
+@pytest.mark.parametrize(("unicode", "columns"), [(True, 80), (False, 80), (True, 120)])
+def test_every_plot_has_its_axis_and_the_page_says_which_time(
+    path: str, unicode: bool, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    theme = Theme(unicode=unicode)
+    lines = [line.render(theme, columns) for line in plots(answer(path), columns, theme)]
+    axes = [line for line in lines if re.fullmatch(r" +\d\d:\d\d(:\d\d)? +\d\d:\d\d(:\d\d)? +\d\d:\d\d(:\d\d)?", line)]
+    assert len(axes) == len([line for line in lines if line.startswith("GPU ")]) > 1
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d to \d\d:\d\d:\d\d UTC  ", lines[0])
+    check_golden(f"history/plot-{columns}{'' if unicode else '-ascii'}", lines)
 
 
 def test_nothing_recorded_is_said(tmp_path: Path) -> None:
