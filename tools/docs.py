@@ -62,12 +62,13 @@ def metrics_page() -> str:
         out += [
             f"## {title}",
             "",
-            "| key | unit | read | sources | meaning | nvidia-smi | DCGM |",
-            "| --- | --- | --- | --- | --- | --- | --- |",
+            "| key | unit | read | covers | sources | meaning | nvidia-smi | DCGM |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- |",
         ]
         out += [_metric_row(metric, _sources(metric) if title == "GPU" else "linux") for metric in metrics.values()]
         out.append("")
     out.append(
+        "`covers` is the time that one value of a rate, share or mean stands for; other values are those of one moment. "
         "`sources` lists the sources that can provide a metric on some machine; gpulse computes derived metrics itself."
     )
     return "\n".join([*out, ""])
@@ -81,7 +82,7 @@ def _metric_row(metric: Metric, sources: str) -> str:
     often = {"static": "once", "fast": "each sample", "slow": "every 5 s"}[metric.cost]
     smi = ", ".join(f"`{name}`" for name in metric.smi)
     dcgm = f"`{metric.dcgm}`" if metric.dcgm else ""
-    return f"| `{metric.key}` | {metric.unit.symbol} | {often} | {sources} | {metric.help} | {smi} | {dcgm} |"
+    return f"| `{metric.key}` | {metric.unit.symbol} | {often} | {metric.window} | {sources} | {metric.help} | {smi} | {dcgm} |"
 
 
 def cli_page() -> str:

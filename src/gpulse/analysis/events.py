@@ -141,7 +141,9 @@ class _WatchedGpu:
     ) -> Event:
         """Return an event of this GPU."""
         uuids = (self._uuid,) if self._uuid else ()
-        return Event(time, kind, (self._label,), uuids=uuids, value=value, reasons=reasons, process=process, values=values)
+        return Event(
+            time, kind, (self._label,), uuids=uuids, value=value, reasons=reasons, process=process, values=values
+        )
 
     def compare(self, gpu: Gpu, time: float, ended: dict[float, _Ended]) -> list[Event]:
         found = self._compare_state(gpu, time)

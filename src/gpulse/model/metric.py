@@ -28,11 +28,13 @@ class Metric:
     `kind`: a gauge varies, a counter only grows, a state is a word, an identity never changes.
     `cost`: static values are read once, fast ones with every sample, slow ones every few seconds.
     `low` and `high` are the plausible range: a value outside is dropped. `warn` and `critical` set its color.
+    `window` is the time that one value of a rate, share or mean covers; empty for what is read at one moment.
     `smi`, `dcgm` and `otel` are the names other tools use; the first of `smi` is nvidia-smi's current name.
     """
 
     __slots__ = (
-        "cost", "critical", "dcgm", "group", "help", "high", "key", "kind", "low", "otel", "short", "smi", "title", "unit", "warn",
+        "cost", "critical", "dcgm", "group", "help", "high", "key", "kind", "low", "otel", "short", "smi", "title", "unit",
+        "warn", "window",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +54,7 @@ class Metric:
         high: float = 1e300,
         warn: float | None = None,
         critical: float | None = None,
+        window: str = "",
     ) -> None:
         self.key = ""
         self.title = title
@@ -68,6 +71,7 @@ class Metric:
         self.high = high
         self.warn = warn
         self.critical = critical
+        self.window = window
 
     def __set_name__(self, owner: type[Reading], name: str) -> None:
         self.key = name

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu
-from gpulse.model.metric import Metric
-from gpulse.units import Unit
+from gpulse.model.metric import Metric, Number, Numbers
+from gpulse.units import BYTES_PER_SECOND, PERCENT, Unit
 
 _GPU_KEYS = """
 index uuid name vendor architecture pci_bus_id serial vbios driver_version
@@ -91,3 +93,17 @@ def test_all_processes_are_those_of_the_gpu_and_of_its_instances() -> None:
     one, two = Process({"pid": 1}), Process({"pid": 2})
     gpu = Gpu({}, processes=(one,), instances=(Gpu({}, processes=(two,)),))
     assert list(gpu.all_processes()) == [one, two]
+
+
+@pytest.mark.parametrize("metrics", [GPU_METRICS, PROCESS_METRICS, HOST_METRICS])
+def test_every_rate_and_share_of_time_says_which_time_it_covers(metrics: Mapping[str, Metric]) -> None:
+    at_one_moment = {"memory_percent", "fan_speed"}
+    kept_by_the_driver = {key for key in metrics if key.endswith("_samples")}
+    rates = {
+        key
+        for key, metric in metrics.items()
+        if isinstance(metric, (Number, Numbers))
+        and metric.kind == "gauge"
+        and metric.unit in (PERCENT, BYTES_PER_SECOND)
+    }
+    assert {key for key in rates if not metrics[key].window} <= at_one_moment | kept_by_the_driver

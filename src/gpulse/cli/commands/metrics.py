@@ -46,8 +46,9 @@ def _all_words(metric: Metric) -> str:
 
 def _line(metric: Metric, widest: int, kind: str, sources: dict[str, frozenset[str]]) -> str:
     smi = f" nvidia-smi: {metric.smi[0]}." if metric.smi and metric.smi[0] != metric.key else ""
+    window = f" Covers: {metric.window}." if metric.window else ""
     home = ",".join(_homes(metric, kind, sources))
-    return f"{metric.key:<{widest}}  {metric.unit.symbol:<4} {home:<7} {metric.help}{smi}"
+    return f"{metric.key:<{widest}}  {metric.unit.symbol:<4} {home:<7} {metric.help}{window}{smi}"
 
 
 def _homes(metric: Metric, kind: str, sources: dict[str, frozenset[str]]) -> list[str]:
@@ -58,7 +59,7 @@ def _homes(metric: Metric, kind: str, sources: dict[str, frozenset[str]]) -> lis
 
 
 def _plain(metric: Metric, kind: str, sources: dict[str, frozenset[str]]) -> dict[str, object]:
-    names = ("key", "title", "kind", "cost", "group", "help", "dcgm", "otel")
+    names = ("key", "title", "kind", "cost", "group", "help", "window", "dcgm", "otel")
     plain: dict[str, object] = {name: getattr(metric, name) for name in names}
     return plain | {"unit": metric.unit.name, "nvidia_smi": list(metric.smi), "sources": _homes(metric, kind, sources)}
 
