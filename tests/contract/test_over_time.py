@@ -26,7 +26,7 @@ from tests.unit.store.history.ticks import TurnedClock
 if TYPE_CHECKING:
     from gpulse.model.snapshot import Snapshot
 
-UUID = "GPU-00000000"
+UUID, OTHER = "GPU-00000000", "GPU-00000001"
 USERS = {1: "ada", 2: "bob"}
 WANTED = Wanted(
     gpu=("utilization", "power_draw", "energy", "nvlink_rx", "memory_used", "memory_total"),
@@ -39,6 +39,7 @@ STEPS = st.lists(
             "slower": st.sampled_from([1, 1, 1, 4]),  # times the interval
             "suspend": st.sampled_from([0, 0, 0, 5000]),  # seconds before it
             "utilization": st.sampled_from([0, 10, 60, 100]),
+            "other": st.sampled_from([0, 50, 100, None]),  # the utilization of the second GPU; None while it is lost
             "watts": st.sampled_from([80, 300, 700]),
             "rate": st.sampled_from([0, 10**6, 10**10]),
             "cpu": st.sampled_from([0.0, 1.0, 6.5]),
@@ -69,6 +70,7 @@ class SteppedMachine:
         self.interval = interval
         self.clock = ManualClock()
         self.device = ScriptedDevice(0, self.answer)
+        self.second = ScriptedDevice(1, self.answer_of_second)
         self.known = ScriptedMachine({pid: {"name": "python", "user": user} for pid, user in USERS.items()})
         self._read = 0.0
 
@@ -125,6 +127,15 @@ class SteppedMachine:
                 found.processes[pid].values.update(sm_time=ran, sm_utilization=share)
         return found
 
+    def answer_of_second(self, number: int, keys: frozenset[str]) -> DeviceSample:
+        """Answer for the GPU that comes and goes."""
+        share = self.now()["other"]
+        found = sample({} if share is None else {"utilization": share})
+        if share is None:
+            found.state = "lost"
+            found.gaps.update(dict.fromkeys(keys, "lost"))
+        return found
+
     def program(self, slow: bool) -> Process:
         """Return what is known of the program; its tree is read now and then."""
         used = self.integral(lambda one: one["cpu"], 0.0, self.clock.monotonic())
@@ -132,7 +143,7 @@ class SteppedMachine:
 
     def run(self) -> list[tuple[float, Snapshot, Process]]:
         """Sample from the beginning to the end."""
-        sampler = sampler_of(self.device, wanted=WANTED, machine=self.known, clock=self.clock)
+        sampler = sampler_of(self.device, self.second, wanted=WANTED, machine=self.known, clock=self.clock)
         found = [(0.0, sampler.read(), self.program(True))]
         for step in self.steps:
             self.clock.suspend(float(step["suspend"]))
@@ -164,6 +175,9 @@ def test_every_surface_has_the_exact_integral(
     slowest = max(5.0, 4 * interval)  # seconds between two readings of slow counters
     mean = exact(lambda step: step["utilization"]) / end
     near_mean = pytest.approx(mean, rel=0.01, abs=0.1 + 100 * holes * 4 * interval / end)
+    there = exact(lambda step: step["other"] is not None)
+    of_second = exact(lambda step: step["other"] or 0) / there if there else 0.0
+    near_second = pytest.approx(of_second, rel=0.01, abs=0.1 + 100 * (1 + holes) * 4 * interval / (there or 1.0))
     joules = exact(lambda step: step["watts"])
     near_joules = pytest.approx(joules, rel=0.01, abs=700 * slowest * (1 + holes))
 
@@ -176,6 +190,7 @@ def test_every_surface_has_the_exact_integral(
     diary.ended = end
     summary = diary.summary()
     assert summary.gpus[0].stats["utilization"].mean == near_mean
+    assert not there or summary.gpus[1].stats["utilization"].mean == near_second
     assert summary.gpus[0].energy == near_joules or end < 1
     cpu = 100 * exact(lambda step: step["cpu"]) / end
     assert summary.program["cpu_percent"].mean == pytest.approx(cpu, rel=0.01, abs=0.1)
@@ -184,6 +199,7 @@ def test_every_surface_has_the_exact_integral(
     # the report
     report = account((RecordedSample(snapshot) for _, snapshot, _ in samples), "it").summary
     assert report.gpus[0].stats["utilization"].mean == near_mean
+    assert not there or report.gpus[1].stats["utilization"].mean == near_second
     assert report.seconds == pytest.approx(end, abs=4 * interval * (1 + holes))
     assert report.gpus[0].energy == near_joules or end < 1
 
@@ -210,6 +226,8 @@ def test_every_surface_has_the_exact_integral(
             found = over_time(series)
             assert found is not None
             assert found.mean == near_mean, points
+            second = [over_time(one) for one in reader.series(["utilization"], [OTHER], first - 1, last, points)]
+            assert not there or points < 100_000 or [one.mean for one in second if one is not None] == [near_second]
         usage = {use.owner: use for use in reader.usage(first - 1, last)}
     again = account(remembered(first - 1, last, path), "it").summary
     assert again.gpus[0].stats["utilization"].mean == near_mean
