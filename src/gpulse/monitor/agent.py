@@ -102,7 +102,7 @@ class Agent:
         while True:
             last = clock.monotonic()
             self._sample(last)
-            due = max(due + pace, last)
+            due = due + pace if due + pace > last else last + pace  # no second sample at once after a long stop
             while True:  # at least once: commands must be read even if samples take longer than the interval
                 for command in self._commands.wait(due - clock.monotonic()):
                     word, _, value = command.partition(" ")
