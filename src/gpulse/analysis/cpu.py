@@ -21,6 +21,15 @@ class CpuMeter:
     def __init__(self) -> None:
         self._counters = {key: Growth() for key in _COUNTERS}
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The metrics whose means are known from these counters."""
+        return tuple(_COUNTERS)
+
+    def read_at(self, key: str) -> float | None:
+        """Return when the counter of this metric was last read; None before the first reading."""
+        return self._counters[key].at
+
     def add(self, program: Process | None, at: float) -> Iterator[tuple[str, float, float]]:
         """Yield the keys whose counters were read, with the CPU seconds since the previous reading and the time of that one."""
         if program is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..model.presets import COSTLY
 from .energy import TELLING
 from .series import WeightedSeries
 from .summary import GpuSummary, Stats, Summary
@@ -72,6 +73,13 @@ class Tally:
         if uuid in self.gpus:
             tally = self.gpus[uuid]
             tally.energy = (tally.energy or 0.0) + joules
+
+    def add_activity(self, snapshot: Snapshot, seconds: float) -> None:
+        """Let the activity values of the sample that was added last stand for `seconds` more, since they are read less often."""
+        for at, gpu in enumerate(snapshot.gpus):
+            tally = self.gpus.get(gpu.uuid or f"at {at}")
+            if tally is not None:
+                _gather(tally.series, gpu, seconds, COSTLY)
 
     def raise_peaks(self, key: str, peaks: Mapping[str, float]) -> None:
         """Take the highest value of a metric by UUID from a source that knows it better: samples may be means."""
@@ -162,8 +170,10 @@ class GpuTally:
         )
 
 
-def _gather(series: dict[str, WeightedSeries], reading: Reading, seconds: float) -> None:
-    keys = _varying()
+def _gather(
+    series: dict[str, WeightedSeries], reading: Reading, seconds: float, among: frozenset[str] | None = None
+) -> None:
+    keys = _varying() if among is None else among
     for key, value in reading.items():
         if key in keys and isinstance(value, (int, float)):
             if key not in series:

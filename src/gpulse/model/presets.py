@@ -24,5 +24,19 @@ CURVES = (*ACTIVITY, "memory_used", "power_draw", "temperature", "clock_sm", *LI
 HOST_CURVES = ("cpu_percent", "iowait", "memory_used", "disk_read", "disk_write", "net_rx", "net_tx")
 # What a monitor logs unless told otherwise: cheap on every GPU, and enough to tell what a run did.
 LOGGED = (*CURVES, "sm_occupancy", "memory_utilization", "memory_percent", "memory_temperature", "energy")
+# Activity that the hardware counts; reading it costs an NVIDIA GPU 1.4 ms, as much as ten of the others together.
+COSTLY = frozenset(
+    {
+        "sm_active",
+        "sm_occupancy",
+        "tensor_active",
+        "dram_active",
+        "integer_active",
+        "fp64_active",
+        "fp32_active",
+        "fp16_active",
+    }
+    | {"graphics_active", *LINKS}
+)
 # What is read of each process to say who uses a GPU.
 USERS = ("pid", "name", "user", "memory_used", "type")

@@ -34,7 +34,8 @@ class ParentGone(Exception):
 class Agent:
     """Takes samples at an interval and on command; `emit` receives a Greeting, then AgentSamples, or one Trouble.
 
-    Commands are lines on the descriptor `commands`: `sample`, `pace SECONDS`, `stop`. End of file means stop, too.
+    Commands are lines on the descriptor `commands`: `sample`, `pace SECONDS`, `measure SECONDS` (the same, with the process
+    lists in every sample), `stop`. End of file means stop, too.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Agent:
         self._commands = Commands(commands, request.pid)
         self._program = Program(request.pid)
         wanted = Wanted(request.asked, request.processes, HOST)
-        self._sampler = Sampler(make_source(request.source), wanted)
+        self._sampler = Sampler(make_source(request.source), wanted, costly_every=request.costly_every)
         self._uuids: list[str] | None = None
         self._slow_at = float("-inf")
 
@@ -101,15 +102,16 @@ class Agent:
         while True:
             last = clock.monotonic()
             self._sample(last)
-            due = max(due + pace, last)
+            due = due + pace if due + pace > last else last + pace  # no second sample at once after a long stop
             while True:  # at least once: commands must be read even if samples take longer than the interval
                 for command in self._commands.wait(due - clock.monotonic()):
                     word, _, value = command.partition(" ")
                     if word == "stop":
                         self._last_sample()
                         return
-                    if word == "pace":
+                    if word in ("pace", "measure"):
                         pace = float(value)
+                        self._sampler.lists_always = word == "measure"
                         due = min(due, last + pace)
                     elif word == "sample":
                         self._hurry(clock.monotonic(), _SLOWEST)
@@ -123,8 +125,7 @@ class Agent:
         self._sample(now)
 
     def _hurry(self, now: float, apart: float) -> None:
-        if now - self._slow_at >= apart:
-            self._sampler.hurry()
+        self._sampler.hurry(slow=now - self._slow_at >= apart)
 
     def _sample(self, at: float) -> None:
         slow = self._sampler.slow_is_due

@@ -11,9 +11,13 @@ from contextvars import ContextVar
 
 from ..analysis.cpu import CpuMeter
 from ..analysis.energy import TELLING
-from ..model.growth import Growth
-from ..sinks.base import Mark
+from .held import HeldValues
+from .marks import Marks
 from .memory_trail import MemoryTrail
+from .rhythm import SampleRhythm
+from .shares import EnergyShares, Shares
+from .windows import Phase as Phase
+from .windows import Window as Window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,97 +26,19 @@ if TYPE_CHECKING:
     from ..analysis.diagnosis.running import RunningDiagnosis
     from ..analysis.summary import Summary
     from ..analysis.tally import Tally
+    from ..model.snapshot import Snapshot
     from ..model.verdict import Diagnosis
+    from ..sinks.base import Mark
     from .request import AgentSample
+    from .shares import Parts
 
-_MOST_MARKS = 10_000
+_MOST_NAMES = 1000  # names of short measured calls that are remembered
 _PATIENCE = 30.0  # seconds a closed window waits for an energy reading after its end
 _FRESH = 2.0  # seconds for which a sample describes the state before a window
-
-
-class Window:
-    """A time window on the monotonic clock, open while `end` is None. `finished` is called once with its tally when it is complete.
-
-    The tally is created at the first sample in the window: most windows of short functions have none.
-    """
-
-    __slots__ = ("_before", "_made", "_make", "end", "finished", "start")
-
-    def __init__(
-        self,
-        start: float,
-        make: Callable[[], Tally],
-        before: AgentSample | None = None,
-        finished: Callable[[Tally | None], None] | None = None,
-    ) -> None:
-        self.start = start
-        self.end: float | None = None
-        self.finished = finished
-        self._before = before
-        self._make = make
-        self._made: Tally | None = None
-
-    @property
-    def tally(self) -> Tally:
-        """The statistics of this window."""
-        if self._made is None:
-            self._made = self._make()
-            if self._before is not None:
-                self._made.begin(self._before.snapshot)
-        return self._made
-
-    def finish(self) -> None:
-        """Notify waiters that the window is complete."""
-        if self.finished is not None:
-            self.finished(self._made)
-
-    def overlap(self, start: float, end: float) -> float:
-        """Return how many seconds of an interval are in this window."""
-        return min(end, end if self.end is None else self.end) - max(start, self.start)
-
-
-class Phase:
-    """All the windows of one name in one ledger."""
-
-    def __init__(self, ledger: Ledger, name: str, tally: Tally) -> None:
-        self.ledger = ledger
-        self.name = name
-        self.tally = tally
-        self.calls = 0
-        self.closed = 0.0
-        self.open: list[Window] = []
-
-    def seconds(self, now: float) -> float:
-        """Return the time spent in this phase so far."""
-        return self.closed + sum(now - window.start for window in self.open)
-
+_STARTING = 5.0  # seconds after the start within which the first sample also stands for the time before it
 
 # the current phases of a thread or of a task of an event loop
 _inside: ContextVar[tuple[Phase, ...]] = ContextVar("gpulse_phases", default=())
-
-
-class SampleRhythm:
-    """The program's progress since the previous sample: steps, items and time spent waiting for data."""
-
-    def __init__(self) -> None:
-        self.steps = 0
-        self.items = 0.0
-        self.waited = 0.0
-        self._at = (0, 0.0, 0.0)
-
-    def since(self, seconds: float) -> dict[str, float]:
-        """Return the rates since the last call by tag, without what the program does not count."""
-        steps, items, waited = self.steps, self.items, self.waited
-        before, self._at = self._at, (steps, items, waited)
-        values: dict[str, float] = {}
-        if seconds > 0:
-            if steps:
-                values["train/steps_per_second"] = (steps - before[0]) / seconds
-            if items:
-                values["train/items_per_second"] = (items - before[1]) / seconds
-            if waited:
-                values["train/data_wait"] = min(100.0, 100.0 * (waited - before[2]) / seconds)
-        return values
 
 
 class Ledger:
@@ -137,58 +63,71 @@ class Ledger:
         self._whole = Window(self.started, lambda: whole)
         self._windows = [self._whole]
         self._phases: dict[str, Phase] = {}
-        self._marks: list[Mark] = []
-        self._told = 0
-        self._counters: dict[str, Growth] = {}
+        self._brief: set[str] = set()
+        self._marks = Marks()
+        self._counters: dict[str, EnergyShares] = {}
+        self._activity = Shares()
         self._diagnosis: RunningDiagnosis | None = None
         self._judging = threading.Lock()  # judging takes milliseconds, for which no phase of the program waits
         self._cpu = CpuMeter()
+        self._cpu_shares = {key: Shares() for key in self._cpu.keys}
         self.charge: Callable[[float], None] | None = None
         self.ordinals: dict[str, int] = {}
         self.trail = MemoryTrail()
+        self.held = HeldValues()
 
-    def open(self, make: Callable[[], Tally], finished: Callable[[Tally | None], None] | None = None) -> Window:
-        """Open a separate window; `make` creates its tally at the first sample."""
-        now, latest = time.monotonic(), self.latest
-        window = Window(now, make, latest if latest is not None and now - latest.at < _FRESH else None, finished)
+    def open(
+        self, make: Callable[[], Tally], finished: Callable[[Tally | None], None] | None = None, name: str = ""
+    ) -> Window:
+        """Open a separate window; `make` creates its tally at the first sample. A `name` whose calls are short takes no sample."""
+        now, brief = time.monotonic(), self.is_brief(name)
+        window = Window(now, make, self._state_before(now), finished, name, brief)
         with self._lock:
             self._windows.append(window)
-        self._edge()
+        if not brief:
+            self._edge()
         return window
 
     def close(self, window: Window) -> None:
         """Close a window; its statistics are complete once it is `finished`."""
         window.end = time.monotonic()
+        self._brief.discard(window.name)
         if self.watched:
             self._edge()
         else:
-            self.drop(window)
+            self._remove(window)
             window.finish()
+
+    def is_brief(self, name: str) -> bool:
+        """Return whether the last call of this name was too short for any sample."""
+        return bool(name) and name in self._brief
 
     def drop(self, window: Window) -> None:
         """Discard a window that is too short for any sample."""
-        with self._lock:
-            if window in self._windows:
-                self._windows.remove(window)
+        self._remove(window)
+        if window.name and len(self._brief) < _MOST_NAMES:
+            self._brief.add(window.name)
 
     @property
     def measuring(self) -> bool:
         """Whether a window is open whose statistics are needed."""
-        return any(window.finished is not None and window.end is None for window in self._windows)
+        return any(
+            window.finished is not None and window.end is None and not window.brief for window in [*self._windows]
+        )
 
     def enter(self, name: str) -> tuple[Phase, Window]:
         """Start a phase within the current phase of this thread or task."""
         stack = self._stack()
         path = f"{stack[-1].name}/{name}" if stack else name
         with self._lock:
-            if path not in self._phases:
-                self._phases[path] = Phase(self, path, self._new_tally())
-            phase = self._phases[path]
-        window = self.open(lambda: phase.tally)
-        with self._lock:
-            phase.calls += 1
-            phase.open.append(window)
+            phase = self._phases.get(path)
+            if phase is None:
+                phase = self._phases[path] = Phase(self, path, self._new_tally())
+            window = Window(time.monotonic(), _of_phase(phase))
+            phase.begin(window)
         _inside.set((*_inside.get(), phase))
+        if not phase.brief:
+            self._edge()
         return phase, window
 
     def leave(self, phase: Phase, window: Window) -> None:
@@ -197,10 +136,10 @@ class Ledger:
         if phase in inside:
             del inside[len(inside) - 1 - inside[::-1].index(phase)]
             _inside.set(tuple(inside))
-        self.close(window)
         with self._lock:
-            phase.open.remove(window)
-            phase.closed += (window.end or window.start) - window.start
+            phase.end(window, time.monotonic(), self.watched)
+        if self.watched and not phase.brief:
+            self._edge()
 
     def step(self, count: int, items: float) -> None:
         """Count steps of the program in all current phases of this thread or task."""
@@ -216,22 +155,18 @@ class Ledger:
         for tally in (self._whole.tally, *(phase.tally for phase in self._stack())):
             tally.waited += seconds
 
-    def mark(self, name: str, value: float | str | None) -> None:
+    def mark(self, name: str, value: object) -> None:
         """Record a mark."""
-        with self._lock:
-            if len(self._marks) < _MOST_MARKS:
-                self._marks.append(Mark(name, value, time.time()))
+        self._marks.add(name, value)
 
     def new_marks(self) -> tuple[Mark, ...]:
         """Return the marks since the last call."""
-        with self._lock:
-            fresh, self._told = tuple(self._marks[self._told :]), len(self._marks)
-        return fresh
+        return self._marks.new()
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """All marks, at most ten thousand."""
-        return tuple(self._marks)
+        """The newest marks, at most ten thousand."""
+        return self._marks.all()
 
     def phase(self) -> str:
         """Return the name of the most recently started open phase, or an empty text."""
@@ -241,19 +176,19 @@ class Ledger:
 
     def add(self, snap: AgentSample) -> None:
         """Add a sample, which represents the interval since the previous one."""
-        before = self.latest.at if self.latest is not None else snap.at
+        fresh = self.held.add(snap.snapshot)
         with self._lock:
-            self.latest = snap
+            before, self.latest = self._before(snap.at), snap
             self.trail.add(snap.snapshot)
-            for window in self._windows:
-                seconds = window.overlap(before, snap.at)
-                if seconds > 0 or (window.start <= snap.at and window.tally.samples == 0):
-                    within = window.end is None or snap.at < window.end
-                    window.tally.add(snap.snapshot, snap.program, max(seconds, 1e-6), within)
-            self._spread_cpu(snap)
-            points, watts = self._spread_energy(snap)
-            finished = [window for window in self._windows if self._is_finished(window, snap.at, points)]
-            self._windows = [window for window in self._windows if window not in finished]
+            parts = self._parts(snap, before)
+            seconds = snap.at - before
+            self._share_activity(snap, parts, seconds, fresh)
+            self._share_cpu(snap, parts, seconds)
+            watts = self._share_energy(snap, parts, seconds)
+            finished = [window for window in self._windows if self._is_finished(window, snap.at)]
+            for window in finished:
+                self._windows.remove(window)
+                self._forget(window)
         self._diagnose(snap)
         for window in finished:
             window.finish()
@@ -313,39 +248,86 @@ class Ledger:
     def _stack(self) -> list[Phase]:
         return [phase for phase in _inside.get() if phase.ledger is self]
 
-    def _spread_cpu(self, snap: AgentSample) -> None:
-        """Share the growth of the program's CPU time among the windows."""
-        for key, used, since in self._cpu.add(snap.program, snap.at):
-            for window in self._windows:
-                if (seconds := window.overlap(since, snap.at)) > 0:
-                    window.tally.add_cpu(key, used * seconds / (snap.at - since), seconds)
+    def _state_before(self, now: float) -> Snapshot | None:
+        """Return the state before a window that starts now; None if the latest sample is too old."""
+        latest = self.latest
+        return None if latest is None or now - latest.at >= _FRESH else self.held.complete(latest.snapshot)
 
-    def _spread_energy(self, snap: AgentSample) -> tuple[dict[str, float], float | None]:
-        """Share the growth of the energy counters among the windows; return when each was last read, and the power since then."""
+    def _remove(self, window: Window) -> None:
+        with self._lock:
+            if window in self._windows:
+                self._windows.remove(window)
+                self._forget(window)
+
+    def _forget(self, window: Window) -> None:
+        if (tally := window.made) is not None:
+            for shares in (self._activity, *self._cpu_shares.values()):
+                shares.forget(tally)
+            for counter in self._counters.values():
+                counter.forget(tally)
+
+    def _before(self, at: float) -> float:
+        """Return when the interval of a sample began; the first sample also stands for the start of the sampling process."""
+        if self.latest is not None:
+            return self.latest.at
+        return self.started if 0.0 <= at - self.started < _STARTING else at
+
+    def _parts(self, snap: AgentSample, before: float) -> Parts:
+        """Add a sample to every window and phase of its interval; return their tallies with the seconds of each in it."""
+        parts: list[tuple[Tally, float]] = []
+        found: list[tuple[Window | Phase, float]] = [
+            (window, window.overlap(before, snap.at)) for window in self._windows
+        ]
+        found += [(phase, phase.take(snap.at)) for phase in self._phases.values()]
+        for part, seconds in found:
+            if seconds > 0 or part.begins_with(snap.at):
+                part.tally.add(snap.snapshot, snap.program, max(seconds, 1e-6), part.contains(snap.at))
+            if seconds > 0:
+                parts.append((part.tally, seconds))
+        return parts
+
+    def _share_activity(self, snap: AgentSample, parts: Parts, seconds: float, fresh: bool) -> None:
+        """Let activity values stand for the time since they were last read: each has counted for this interval already."""
+        if fresh and self._activity.total > 0:
+            for tally, unread in self._activity.take():
+                tally.add_activity(snap.snapshot, unread)
+        elif not fresh:
+            self._activity.add(parts, seconds)
+
+    def _share_cpu(self, snap: AgentSample, parts: Parts, seconds: float) -> None:
+        """Share the growth of the program's CPU time among the windows."""
+        for shares in self._cpu_shares.values():
+            shares.add(parts, seconds)
+        for key, used, since in self._cpu.add(snap.program, snap.at):
+            for tally, part in self._cpu_shares[key].take():
+                tally.add_cpu(key, used * part / (snap.at - since), part)
+        for key, shares in self._cpu_shares.items():
+            if shares.total and self._cpu.read_at(key) in (None, snap.at):
+                shares.take()  # nothing to compare with before the first reading
+
+    def _share_energy(self, snap: AgentSample, parts: Parts, seconds: float) -> float | None:
+        """Share the growth of the energy counters among the windows; return the mean power since they were last read."""
         watts: float | None = None
-        points: dict[str, float] = {}
         for gpu in snap.snapshot.gpus:
             if gpu.uuid is None:
                 continue
-            counter = self._counters.setdefault(gpu.uuid, Growth())
-            growth = counter.grown(gpu.energy, snap.at)
-            if counter.at is not None:
-                points[gpu.uuid] = counter.at
-            if growth is None:
-                continue
-            joules, since = growth
-            watts = (watts or 0.0) + joules / (snap.at - since)
-            for window in self._windows:
-                if (seconds := window.overlap(since, snap.at)) > 0:
-                    window.tally.add_energy(gpu.uuid, joules * seconds / (snap.at - since))
-        return points, watts
+            if gpu.uuid not in self._counters:
+                self._counters[gpu.uuid] = EnergyShares(gpu.uuid)
+            mean = self._counters[gpu.uuid].add(gpu, parts, seconds, snap.at)
+            if mean is not None:
+                watts = (watts or 0.0) + mean
+        return watts
 
-    def _is_finished(self, window: Window, at: float, points: dict[str, float]) -> bool:
+    def _is_finished(self, window: Window, at: float) -> bool:
         if window.end is None or window.end > at:
             return False
         if window.end - window.start < TELLING or at - window.end > _PATIENCE:
             return True
-        return all(point >= window.end for point in points.values())
+        return all(read is None or read >= window.end for read in (shares.at for shares in self._counters.values()))
+
+
+def _of_phase(phase: Phase) -> Callable[[], Tally]:
+    return lambda: phase.tally
 
 
 def _power(snap: AgentSample) -> float | None:

@@ -104,8 +104,8 @@ class Timing:
             self._memory = allocated(self._cuda)
         self._monitor, self._ledger = _background()
         if self._ledger is not None and self._monitor is not None:
-            self._monitor.hasten()
-            self._window = self._ledger.open(self._tally, self.measurement.complete)
+            self._monitor.hasten(self.measurement.name)
+            self._window = self._ledger.open(self._tally, self.measurement.complete, self.measurement.name)
         self._cpu = time.process_time()
         self._start = time.perf_counter()
         self._entered = self._start

@@ -11,6 +11,7 @@ import time
 from ..errors import UsageError
 from ..sources.registry import default_source, is_built_in, is_local
 from .arguments import checked_keys, listed, sinks_of
+from .edges import EdgeBudget
 from .ledger import Ledger
 from .link import InnerLink, Link
 from .phase import PhaseContext
@@ -93,7 +94,7 @@ class Monitor:
         self._over = threading.Event()
         self._hasty = False
         self._hasty_until = 0.0
-        self._told_at = 0.0
+        self._edges = EdgeBudget()
 
     # --- start and end
 
@@ -104,6 +105,7 @@ class Monitor:
         self._pid = os.getpid()
         self._over = threading.Event()
         self._hasty = False
+        self._edges = EdgeBudget()
         self._ledger = Ledger(self._sample_now)
         running.append(self)
         if self._samples():
@@ -197,8 +199,9 @@ class Monitor:
     @property
     def latest(self) -> Snapshot | None:
         """The newest snapshot, of the monitored GPUs only; None before the first."""
-        latest = self._ledger.latest if self._ledger is not None else None
-        return None if latest is None else latest.snapshot
+        if self._ledger is None or (latest := self._ledger.latest) is None:
+            return None
+        return self._ledger.held.complete(latest.snapshot)
 
     def summary(self) -> Summary | None:
         """Return the statistics of the run and of each phase so far; None before the start."""
@@ -230,12 +233,17 @@ class Monitor:
         sinks = f", sinks: {', '.join(str(sink.name) for sink in self._sinks)}" if self._sinks else ""
         return f"<Monitor {state}, every {self.interval:g} s{sinks}>"
 
-    def hasten(self) -> None:
-        """Sample ten times per second while something is measured and shortly after; sinks keep their interval."""
+    def hasten(self, name: str = "") -> None:
+        """Sample ten times per second while something is measured and shortly after; sinks keep their interval.
+
+        Calls of a name that were too short to be measured change nothing.
+        """
+        if self._ledger is not None and self._ledger.is_brief(name):
+            return
         self._hasty_until = time.monotonic() + _LINGER
         if not self._hasty and self._link is not None:
             self._hasty = True
-            self._link.tell(f"pace {min(self.interval, _HASTE)}")
+            self._link.tell(f"measure {min(self.interval, _HASTE)}")
 
     # --- internal
 
@@ -301,7 +309,7 @@ class Monitor:
                     ledger.ordinals = {uuid: at for at, uuid in enumerate(message.uuids or ())}
                     self._doubt(message)
                     if self._hasty:  # an agent that replaces another only knows the default interval
-                        link.tell(f"pace {min(self.interval, _HASTE)}")
+                        link.tell(f"measure {min(self.interval, _HASTE)}")
                     continue
                 ledger.add(message)  # type: ignore[arg-type]
                 self._relax(ledger)
@@ -335,9 +343,7 @@ class Monitor:
             self._link.tell(f"pace {self.interval}")
 
     def _sample_now(self) -> None:
-        now = time.monotonic()
-        if self._link is not None and now - self._told_at > _HASTE / 2:  # a sample was requested just before
-            self._told_at = now
+        if self._link is not None and self._edges.take(time.monotonic()):
             self._link.tell("sample")
 
     def _disown(self) -> None:

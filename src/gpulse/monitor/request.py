@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.presets import HOST_CURVES, LOGGED
+from ..model.presets import COSTLY, HOST_CURVES, LOGGED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ SUMMED = (
     "throttle_reasons", "memory_total", "memory_reserved", "power_limit", "power_default_limit", "clock_sm_max", "fp32_active",
     "fp64_active",
 )  # fmt: skip
+SELDOM = 1.0  # seconds between two reads of the activity counters and process lists, if samples come more often
 HOST = ("name", "memory_total", *HOST_CURVES)
 HOST_CONSTANTS = frozenset({"memory_total", "cpu_count"})
 
@@ -53,6 +54,11 @@ class Request:
     def asked(self) -> frozenset[str]:
         """The GPU metrics to read."""
         return frozenset((*(LOGGED if self.metrics is None else self.metrics), *SUMMED))
+
+    @property
+    def costly_every(self) -> float:
+        """Minimum seconds between two reads of what costs the GPU most: 0 if the user asked for exactly that."""
+        return SELDOM if COSTLY.isdisjoint(self.metrics or ()) else 0.0
 
     def to_plain(self) -> dict[str, Any]:
         """Return the request as JSON for the agent's command line."""

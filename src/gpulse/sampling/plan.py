@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..model.catalog import GPU_METRICS, PROCESS_METRICS
+from ..model.presets import COSTLY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +20,17 @@ _DERIVED = {
 
 
 class Plan:
-    """Keys to read, by cost. `lists`: read the process list of each GPU; `describes`: read the details of processes from the host."""
+    """Keys to read, by cost. `costly` are those of `fast` that may be read less often.
+
+    `lists`: read the process list of each GPU; `describes`: read the details of processes from the host.
+    """
 
     def __init__(self, wanted: Wanted) -> None:
         self.asked = wanted.gpu
         self.derives = not wanted.gpu.isdisjoint(_DERIVED)
         needed = wanted.gpu.union(*(_DERIVED[key] for key in wanted.gpu & _DERIVED.keys())) - _DERIVED.keys()
         self.fast = _of_cost(needed, GPU_METRICS, "fast")
+        self.costly = self.fast & COSTLY
         self.slow = _of_cost(needed, GPU_METRICS, "slow")
         self.static = _of_cost(needed, GPU_METRICS, "static")
         self.lasting = self.slow | self.static

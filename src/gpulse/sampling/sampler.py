@@ -40,9 +40,11 @@ _FOREIGN = Problem(
 class Sampler:
     """Reads one source for one set of wanted metrics. Used by one thread; the caller that opens it closes it.
 
-    Static metrics are read once, slow ones every `slow_every` seconds, fast ones with every sample. `dropped` counts values
-    outside their range, by key; `missed` counts samples that a stream skipped because it was late. A GPU that does not respond
-    within `patience` seconds is `timeout` in that snapshot.
+    Static metrics are read once, slow ones every `slow_every` seconds, fast ones with every sample. Activity counters and
+    process lists, which cost the GPU most, are read at most every `costly_every` seconds; a sample without them has no values
+    for them. `lists_always` exempts the lists. `dropped` counts values outside their range, by key; `missed` counts samples
+    that a stream skipped because it was late. A GPU that does not respond within `patience` seconds is `timeout` in that
+    snapshot.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Sampler:
         clock: SystemClock | None = None,
         patience: float = 1.0,
         slow_every: float = 5.0,
+        costly_every: float = 0.0,
     ) -> None:
         self.source = source
         self.clock = clock or SystemClock()
@@ -63,6 +66,9 @@ class Sampler:
         self._next_plan: Plan | None = None
         self._slow_every = slow_every
         self._slow_at = float("-inf")
+        self._costly_every = costly_every
+        self._costly_at = float("-inf")
+        self.lists_always = False
         self._lanes = Lanes(patience)
         self._rates = Rates()
         self._tracks: dict[int, Track] = {}
@@ -97,9 +103,11 @@ class Sampler:
             for position, device in devices
         ]
 
-    def hurry(self) -> None:
-        """Include the slow metrics in the next sample."""
-        self._slow_at = float("-inf")
+    def hurry(self, slow: bool = True) -> None:
+        """Include everything in the next sample; without `slow`, everything but the slow metrics."""
+        self._costly_at = float("-inf")
+        if slow:
+            self._slow_at = float("-inf")
 
     @property
     def slow_is_due(self) -> bool:
@@ -152,14 +160,16 @@ class Sampler:
         self._notice_suspend()
         self._adopt_plan()
         now, slow = self.clock.now(), self._turn_slow()
-        process_keys = self._plan.process(slow) if self._plan.lists else None
+        costly = self._turn_costly(slow)
+        lists = self._plan.lists and (costly or self.lists_always)
+        process_keys = self._plan.process(slow) if lists else None
         before = self.source.devices
         seen: dict[Hashable, Collection[int]] = {}
         ask = _asking(self.source.machine, self._plan, slow, seen)
-        jobs = self._read_jobs(slow, process_keys, seen)
+        jobs = self._read_jobs(slow, costly, process_keys, seen)
         results = self._lanes.run([("source", self.source.refresh), *jobs, ("machine", ask)])
         if self.source.devices is not before:  # the source was reopened: the GPUs may have changed
-            again = self._lanes.run([*self._read_jobs(slow, process_keys, seen), ("machine", ask)])
+            again = self._lanes.run([*self._read_jobs(slow, costly, process_keys, seen), ("machine", ask)])
             results = {"source": results.get("source"), **again}
         elif len(results) < len(jobs) + 2:  # a call hangs, so the host may have been read before all GPUs were
             results.update(self._lanes.run([("machine", ask)]))
@@ -173,7 +183,7 @@ class Sampler:
                 gpus[position] = track.silent(device, now, "timeout" if answer is None else "failed")
             else:
                 _add_processes(answer, results.get((position, "processes"), _NOT_LISTED), process_keys)
-                gpus[position] = track.gpu(device, answer, now, known)
+                gpus[position] = track.gpu(device, answer, now, known, lists)
         host = self._host(facts)
         self._rates.next_sample()
         return Snapshot(now, self._parts(gpus), host, self.source.driver, tuple(problems))
@@ -202,11 +212,13 @@ class Sampler:
         self._lanes.close()
 
     def _read_jobs(
-        self, slow: bool, process_keys: frozenset[str] | None, seen: dict[Hashable, Collection[int]]
+        self, slow: bool, costly: bool, process_keys: frozenset[str] | None, seen: dict[Hashable, Collection[int]]
     ) -> list[Job]:
         jobs: list[Job] = []
         for position, device in self._devices():
             due = self._track(position).due(slow)
+            if not costly:
+                due -= self._plan.costly
             jobs.append((position, _read_job(device, due, process_keys, seen, position)))
             if process_keys is not None and not self._lanes.waits_for(position):
                 jobs.append(((position, "processes"), _list_job(device, process_keys, seen, (position, "processes"))))
@@ -238,6 +250,13 @@ class Sampler:
         due = self.slow_is_due
         if due:
             self._slow_at = self.clock.monotonic()
+        return due
+
+    def _turn_costly(self, slow: bool) -> bool:
+        now = self.clock.monotonic()
+        due = slow or now - self._costly_at >= _NEARLY * self._costly_every
+        if due:
+            self._costly_at = now
         return due
 
     def _only_chosen(self, snapshot: Snapshot) -> Snapshot:

@@ -45,9 +45,16 @@ class Track:
         ]
         return keys.union(missing) if missing else keys
 
-    def gpu(self, device: Device, sample: DeviceSample, now: float, known: dict[int, Facts]) -> Gpu:
-        """Build the values of a GPU that responded; `known` holds the host's details of processes."""
-        self._prepare(sample, self._position)
+    def gpu(
+        self, device: Device, sample: DeviceSample, now: float, known: dict[int, Facts], listed: bool = True
+    ) -> Gpu:
+        """Build the values of a GPU that responded; `known` holds the host's details of processes.
+
+        `listed` is false if the processes were not read this time, although they are wanted.
+        """
+        self._prepare(sample, self._position, listed)
+        if not listed and self._plan.lists and sample.state == "ok":
+            sample.gaps.setdefault("processes", "skipped")
         if sample.state == "ok":
             self._remember(sample)
             values = {**device.identity, **self._kept, **sample.values}
@@ -63,8 +70,9 @@ class Track:
             processes=self._processes(sample, known),
             instances=tuple(self._instance(part, known, at) for at, part in enumerate(sample.instances)),
         )
-        present = {process.pid for process in gpu.all_processes()}
-        self._kept_of = {pid: kept for pid, kept in self._kept_of.items() if pid in present}
+        if listed:
+            present = {process.pid for process in gpu.all_processes()}
+            self._kept_of = {pid: kept for pid, kept in self._kept_of.items() if pid in present}
         return gpu
 
     def silent(self, device: Device, now: float, gap: Gap) -> Gpu:
@@ -74,13 +82,13 @@ class Track:
         gaps: dict[str, Gap] = dict.fromkeys(self._plan.asked - device.identity.keys(), gap)
         return Gpu(device.identity, gaps, state=state, since=self._since_when(state, now))
 
-    def _prepare(self, sample: DeviceSample, owner: int | tuple[int, int]) -> None:
+    def _prepare(self, sample: DeviceSample, owner: int | tuple[int, int], listed: bool = True) -> None:
         settle_rates(owner, sample, self._rates)
         check(sample, GPU_METRICS, self._dropped)
         for facts in sample.processes.values():
             check(facts, PROCESS_METRICS, self._dropped)
         if self._plan.derives:
-            derive_memory(sample, self._plan.lists)
+            derive_memory(sample, self._plan.lists and listed)
 
     def _remember(self, sample: DeviceSample) -> None:
         self._empty = False

@@ -11,6 +11,7 @@ import pytest
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor import ledger as ledgers
+from gpulse.monitor import marks
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.request import AgentSample
 
@@ -34,7 +35,8 @@ class Diary:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = START
         self.edges = 0
-        monkeypatch.setattr(ledgers, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
+        for module in (ledgers, marks):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
         self.ledger = Ledger(self._edge)
         self.ledger.watched = True
 

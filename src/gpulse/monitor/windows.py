@@ -1,0 +1,153 @@
+"""Windows: stretches of time on the monotonic clock whose statistics are collected, and the phases that repeat them."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..analysis.tally import Tally
+    from ..model.snapshot import Snapshot
+    from .ledger import Ledger
+
+BRIEF = 0.1  # seconds: the activity counters do not latch faster, so nothing can be measured in a shorter window
+_MOST_SPANS = 256  # closed windows of one phase that are kept apart until the next sample; more are merged
+
+
+class Window:
+    """A time window, open while `end` is None. `finished` is called once with its tally when it is complete.
+
+    The tally is created at the first sample in the window: most windows of short functions have none.
+    """
+
+    __slots__ = ("_before", "_made", "_make", "brief", "end", "finished", "name", "start")
+
+    def __init__(
+        self,
+        start: float,
+        make: Callable[[], Tally],
+        before: Snapshot | None = None,
+        finished: Callable[[Tally | None], None] | None = None,
+        name: str = "",
+        brief: bool = False,
+    ) -> None:
+        self.start = start
+        self.end: float | None = None
+        self.finished = finished
+        self.name = name
+        self.brief = brief
+        self._before = before
+        self._make = make
+        self._made: Tally | None = None
+
+    @property
+    def tally(self) -> Tally:
+        """The statistics of this window."""
+        if self._made is None:
+            self._made = self._make()
+            if self._before is not None:
+                self._made.begin(self._before)
+        return self._made
+
+    @property
+    def made(self) -> Tally | None:
+        """The statistics of this window, if there are any yet."""
+        return self._made
+
+    def finish(self) -> None:
+        """Notify waiters that the window is complete."""
+        if self.finished is not None:
+            self.finished(self._made)
+
+    def overlap(self, start: float, end: float) -> float:
+        """Return how many seconds of an interval are in this window."""
+        return min(end, end if self.end is None else self.end) - max(start, self.start)
+
+    def begins_with(self, at: float) -> bool:
+        """Return whether a sample at this time is the first one of the window."""
+        return self.start <= at and self.tally.samples == 0
+
+    def contains(self, at: float) -> bool:
+        """Return whether a sample at this time was taken before the end of the window."""
+        return self.end is None or at < self.end
+
+
+class Spans:
+    """The closed windows of one phase that no sample has covered yet.
+
+    Bounded: beyond a limit, neighbors are merged into one span that is in the phase for a part of its time.
+    """
+
+    __slots__ = ("_spans",)
+
+    def __init__(self) -> None:
+        self._spans: list[list[float]] = []  # start, end, seconds within the phase
+
+    def add(self, start: float, end: float) -> None:
+        """Add a window that has ended."""
+        if len(self._spans) < _MOST_SPANS:
+            self._spans.append([start, end, end - start])
+        else:
+            last = self._spans[-1]
+            last[0], last[1], last[2] = min(last[0], start), max(last[1], end), last[2] + end - start
+
+    def take(self, until: float) -> float:
+        """Remove and return the seconds before this time."""
+        seconds, rest = 0.0, []
+        for span in self._spans:
+            start, end, within = span
+            share = 1.0 if end <= until else max(0.0, until - start) / (end - start)
+            seconds += within * share
+            if share < 1.0:
+                rest.append([max(start, until), end, within * (1.0 - share)])
+        self._spans = rest
+        return seconds
+
+
+class Phase:
+    """All the windows of one name in one ledger; guarded by the ledger's lock."""
+
+    __slots__ = ("_spans", "_taken", "brief", "calls", "closed", "ledger", "name", "open", "tally")
+
+    def __init__(self, ledger: Ledger, name: str, tally: Tally) -> None:
+        self.ledger = ledger
+        self.name = name
+        self.tally = tally
+        self.calls = 0
+        self.closed = 0.0
+        self.open: list[Window] = []
+        self.brief = False  # whether its last window was too short to measure
+        self._spans = Spans()
+        self._taken = float("-inf")
+
+    def begin(self, window: Window) -> None:
+        """Open a window."""
+        self.calls += 1
+        self.open.append(window)
+
+    def end(self, window: Window, at: float, sampled: bool) -> None:
+        """Close a window; if it is `sampled`, its time waits for the next sample."""
+        window.end = at
+        self.open.remove(window)
+        self.closed += at - window.start
+        self.brief = at - window.start < BRIEF
+        if sampled and at > (start := max(window.start, self._taken)):
+            self._spans.add(start, at)
+
+    def seconds(self, now: float) -> float:
+        """Return the time spent in this phase so far."""
+        return self.closed + sum(now - window.start for window in self.open)
+
+    def take(self, until: float) -> float:
+        """Return the seconds in this phase since the last call, up to this time."""
+        since, self._taken = self._taken, until
+        running = sum(max(0.0, until - max(since, window.start)) for window in self.open)
+        return self._spans.take(until) + running
+
+    def begins_with(self, at: float) -> bool:
+        """Return whether a sample at this time is the first one of the phase."""
+        return self.tally.samples == 0 and any(window.start <= at for window in self.open)
+
+    def contains(self, at: float) -> bool:
+        """Return whether the program is in this phase."""
+        return bool(self.open)

@@ -1,0 +1,120 @@
+"""Activity counters and process lists, which are read less often than the other metrics."""
+
+from __future__ import annotations
+
+from gpulse.model.select import Wanted
+from gpulse.sampling.clock import SystemClock
+from gpulse.sampling.sampler import Sampler
+from gpulse.sources.base import Device, DeviceSample, Facts, Listing, Machine, Source
+
+Key = frozenset[str]
+
+
+class Hands(SystemClock):
+    """A clock that stands where a test puts it."""
+
+    at = 100.0
+
+    def monotonic(self) -> float:
+        return self.at
+
+    def asleep(self) -> float:
+        return 0.0
+
+
+class Counting(Device):
+    """A GPU that keeps what it was asked for."""
+
+    identity = {"uuid": "GPU-1", "index": 0}
+    lists_apart = True
+
+    def __init__(self) -> None:
+        self.asked: list[Key] = []
+        self.listed = 0
+
+    def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
+        self.asked.append(keys)
+        sample = DeviceSample()
+        sample.values = dict.fromkeys(keys, 7.0)
+        return sample
+
+    def list_processes(self, process_keys: Key) -> Listing:
+        self.listed += 1
+        listing = Listing()
+        listing.processes = {4711: Facts()}
+        return listing
+
+
+class Host(Machine):
+    def processes(self, pids: object, keys: Key) -> dict[int, Facts]:
+        return {}
+
+
+class One(Source):
+    name = "one"
+    machine = Host()
+
+    def __init__(self) -> None:
+        self.device = Counting()
+        self.devices = (self.device,)
+
+    def open(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def sampled(every: float) -> tuple[Sampler, Hands, Counting]:
+    clock, source = Hands(), One()
+    wanted = Wanted({"power_draw", "sm_active", "energy"}, {"memory_used"})
+    return Sampler(source, wanted, clock=clock, costly_every=every).open(), clock, source.device
+
+
+def test_they_are_read_with_every_sample_unless_said_otherwise() -> None:
+    sampler, clock, device = sampled(0.0)
+    for step in range(3):
+        clock.at = 100.0 + step / 10
+        assert sampler.read().gpus[0].sm_active == 7.0
+    assert device.listed == 3
+    sampler.close()
+
+
+def test_they_are_read_once_per_second_and_are_missing_in_between() -> None:
+    sampler, clock, device = sampled(1.0)
+    seen = []
+    for step in range(21):
+        clock.at = 100.0 + step / 10
+        gpu = sampler.read().gpus[0]
+        assert gpu.power_draw == 7.0
+        seen.append((gpu.sm_active, len(gpu.processes), gpu.gaps.get("processes")))
+    complete = (7.0, 1, None)
+    assert [at for at, one in enumerate(seen) if one == complete] == [0, 10, 20]
+    assert set(seen) == {complete, (None, 0, "skipped")}
+    assert device.listed == 3
+    sampler.close()
+
+
+def test_a_sample_in_a_hurry_has_everything_but_the_slow_metrics() -> None:
+    sampler, clock, device = sampled(1.0)
+    sampler.read()
+    clock.at += 0.1
+    sampler.hurry(slow=False)
+    assert sampler.read().gpus[0].sm_active == 7.0
+    assert device.asked[-1] == {"power_draw", "sm_active"}
+    clock.at += 0.1
+    sampler.hurry()
+    sampler.read()
+    assert device.asked[-1] == {"power_draw", "sm_active", "energy"}
+    sampler.close()
+
+
+def test_lists_can_be_read_always() -> None:
+    sampler, clock, device = sampled(1.0)
+    sampler.read()
+    sampler.lists_always = True
+    clock.at += 0.1
+    gpu = sampler.read().gpus[0]
+    assert (gpu.sm_active, len(gpu.processes)) == (None, 1)
+    assert device.listed == 2
+    sampler.close()
