@@ -8,9 +8,8 @@ import sys
 import threading
 import time
 
-from ..errors import UsageError
 from ..sources.registry import default_source, is_built_in, is_local
-from .arguments import checked_keys, listed, sinks_of
+from .arguments import check_values, checked_keys, listed, sinks_of
 from .ledger import Ledger
 from .link import InnerLink, Link
 from .phase import PhaseContext
@@ -48,7 +47,8 @@ class Monitor:
     program and never waits for a GPU: an error is printed once to stderr and counted. In a forked child it does nothing. Under
     torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the others only count their
     steps. `gpus` is "visible", "all", or names as in `--gpu`. `mode="thread"` samples in a thread of the program instead of a
-    separate process. `report=True` prints the summary at the end. A sink may be
+    separate process. `report=True` prints the summary at the end. A GPU that is lost, throttled, running out of memory or no longer
+    used is reported in one line on stderr and as an alert in the sinks that have alerts, unless `alerts=False`. A sink may be
     given by name: `"csv:gpu.csv"`, `"wandb"`, or the name of a plug-in.
     """
 
@@ -58,20 +58,15 @@ class Monitor:
         *,
         interval: float = 1.0,
         metrics: Sequence[str] | None = None,
-        gpus: str | Sequence[str | int] = "visible",
+        gpus: str | int | Sequence[str | int] = "visible",
         mode: Literal["process", "thread"] = "process",
         ranks: Literal["one", "all"] = "one",
         report: bool = False,
+        alerts: bool = True,
         source: str | None = None,
         stderr: TextIO | None = None,
     ) -> None:
-        if not 0.1 <= interval <= 3600:
-            raise UsageError(f"an interval of {interval} s is not between 0.1 and 3600;", "try interval=1.")
-        if mode not in ("process", "thread") or ranks not in ("one", "all"):
-            raise UsageError(
-                f"invalid mode {mode!r} or ranks {ranks!r};",
-                'mode must be "process" or "thread", and ranks "one" or "all".',
-            )
+        check_values(interval, mode, ranks, source, report=report, alerts=alerts)
         self.interval = interval
         self.errors = 0
         self._sinks = sinks_of(sinks)
