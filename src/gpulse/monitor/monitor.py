@@ -14,7 +14,7 @@ from .ledger import Ledger
 from .link import InnerLink, Link
 from .phase import PhaseContext
 from .ranks import local_rank
-from .request import Greeting, Request
+from .request import AlertMessage, Greeting, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..analysis.summary import Summary
     from ..model.snapshot import Snapshot
     from ..sinks.base import Sink
+    from .samples import Samples
     from .sink_workers import Outlet
 
     T = TypeVar("T")
@@ -76,6 +77,7 @@ class Monitor:
         self._threaded = mode == "thread" or bool(getattr(sys, "frozen", False)) or not sys.executable
         self._every_rank = ranks == "all"
         self._report = report
+        self._alerts = alerts
         self._source = source or default_source()
         self._threaded = self._threaded or is_local(self._source)  # what only this process has, no other can sample
         self._stderr = stderr
@@ -261,6 +263,7 @@ class Monitor:
             uuids=uuids,
             source=self._source,
             path=[] if is_built_in(self._source) else [*map(str, sys.path)],  # a plug-in is imported by the agent, too
+            alerts=self._alerts,
             processes={"memory_used", *(key for sink in self._sinks for key in getattr(sink, "processes", ()))},
         )
 
@@ -298,6 +301,9 @@ class Monitor:
                     if self._hasty:  # an agent that replaces another only knows the default interval
                         link.tell(f"pace {min(self.interval, _HASTE)}")
                     continue
+                if isinstance(message, AlertMessage):
+                    self._alert(message, ledger, samples)
+                    continue
                 ledger.add(message)  # type: ignore[arg-type]
                 self._relax(ledger)
                 if self._outlets and (sample := samples.due(message)) is not None:  # type: ignore[arg-type]
@@ -308,6 +314,16 @@ class Monitor:
         finally:
             ledger.unwatched()
             over.set()
+
+    def _alert(self, message: AlertMessage, ledger: Ledger, samples: Samples) -> None:
+        """Print what has begun, one line each, and pass it to the sinks; what is over goes to the sinks only."""
+        from .alerts import alert_of
+
+        for event in message.events:
+            alert = alert_of(event, ledger.ordinals)
+            samples.add_alert(alert)
+            if alert.state == "fire":
+                self._print(f"gpulse: {alert.text}")
 
     def _doubt(self, greeting: Greeting) -> None:
         if not greeting.certain:
