@@ -236,7 +236,9 @@ def main() -> int:
     arguments = parsed()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if (os.cpu_count() or 1) > 8:
-        os.sched_setaffinity(0, {2, 3, 4, 5})  # a loop that moves between all CPUs varies more; the agents use all of them
+        os.sched_setaffinity(
+            0, {2, 3, 4, 5}
+        )  # a loop that moves between all CPUs varies more; the agents use all of them
     loops = arguments.loops.split(",")
     whole = sum(_SHARE[name] for name in loops)
     found: dict[str, dict[str, list[float]]] = {}

@@ -56,6 +56,20 @@ def tensorboard_rows(directory: Path | str) -> list[Row]:
 
 def wandb_history(directory: Path) -> list[dict[str, Any]]:
     """Return the rows of the finished offline run below a directory, `_step` among them."""
+    return [
+        {item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+        for record in _finished_run(directory)
+        if record.HasField("history")
+    ]
+
+
+def wandb_alerts(directory: Path) -> list[tuple[str, str, str]]:
+    """Return title, text and level of the alerts of the finished offline run below a directory."""
+    alerts = [record.alert for record in _finished_run(directory) if record.HasField("alert")]
+    return [(alert.title, alert.text, alert.level) for alert in alerts]
+
+
+def _finished_run(directory: Path) -> list[Any]:
     (path,) = directory.glob("wandb/offline-run-*/*.wandb")
     deadline = time.monotonic() + 20
     records = _wandb_records(path)
@@ -63,11 +77,7 @@ def wandb_history(directory: Path) -> list[dict[str, Any]]:
         assert time.monotonic() < deadline, "the run was not finished"
         time.sleep(0.01)
         records = _wandb_records(path)
-    return [
-        {item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
-        for record in records
-        if record.HasField("history")
-    ]
+    return records
 
 
 def _wandb_records(path: Path) -> list[Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from .arguments import Gpus, Mode, Ranks, Sinks
 from .framework import framework
 from .training import Course
 
@@ -11,7 +14,6 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from ..monitor.monitor import Monitor
-    from ..sinks.base import Sink
 
     T = TypeVar("T")
 
@@ -32,9 +34,26 @@ class GpulseTracker(_GeneralTracker):  # type: ignore[misc]
     requires_logging_directory = False
     main_process_only = False  # every machine has GPUs; the monitor decides which process of a machine samples
 
-    def __init__(self, run_name: str = "", sinks: Sink | str | Iterable[Sink | str] = (), **options: Any) -> None:
+    def __init__(
+        self,
+        run_name: str = "",
+        sinks: Sinks = (),
+        *,
+        interval: float = 1.0,
+        metrics: Sequence[str] | None = None,
+        gpus: Gpus = "visible",
+        mode: Mode = "process",
+        ranks: Ranks = "one",
+        report: bool = False,
+        alerts: bool = True,
+        source: str | None = None,
+    ) -> None:
         super().__init__()
         self.run_name = run_name
+        options = {
+            "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
+            "alerts": alerts, "source": source,
+        }  # fmt: skip
         self._course = Course(sinks, options)
         self._epoch: float | None = None
         self._counts = False

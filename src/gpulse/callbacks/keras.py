@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from .arguments import Gpus, Mode, Ranks, Sinks
 from .framework import framework
 from .training import Course
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
     from ..monitor.monitor import Monitor
-    from ..sinks.base import Sink
 
 _Callback: Any = framework("keras", "keras").callbacks.Callback
 
@@ -27,8 +28,24 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
 
     async_safe = True  # otherwise Keras would wait for the device after every batch before calling us
 
-    def __init__(self, sinks: Sink | str | Iterable[Sink | str] = (), **options: Any) -> None:
+    def __init__(
+        self,
+        sinks: Sinks = (),
+        *,
+        interval: float = 1.0,
+        metrics: Sequence[str] | None = None,
+        gpus: Gpus = "visible",
+        mode: Mode = "process",
+        ranks: Ranks = "one",
+        report: bool = False,
+        alerts: bool = True,
+        source: str | None = None,
+    ) -> None:
         super().__init__()
+        options = {
+            "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
+            "alerts": alerts, "source": source,
+        }  # fmt: skip
         self._course = Course(sinks, options)
         self._before = 0
 

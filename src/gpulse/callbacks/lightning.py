@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
+from .arguments import Gpus, Mode, Ranks, Sinks
 from .framework import MissingFramework, framework
 from .training import Course, harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
     from ..monitor.monitor import Monitor
-    from ..sinks.base import Sink
 
 
 _HOMES = (("lightning.pytorch", "lightning"), ("pytorch_lightning", "pytorch-lightning"))
@@ -42,8 +42,25 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
     a batch, because loggers need not be thread-safe, and only in the process of rank 0. `monitor` is that of the last run.
     """
 
-    def __init__(self, sinks: Sink | str | Iterable[Sink | str] = (), *, log: bool = True, **options: Any) -> None:
+    def __init__(
+        self,
+        sinks: Sinks = (),
+        *,
+        log: bool = True,
+        interval: float = 1.0,
+        metrics: Sequence[str] | None = None,
+        gpus: Gpus = "visible",
+        mode: Mode = "process",
+        ranks: Ranks = "one",
+        report: bool = False,
+        alerts: bool = True,
+        source: str | None = None,
+    ) -> None:
         super().__init__()
+        options = {
+            "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
+            "alerts": alerts, "source": source,
+        }  # fmt: skip
         self._course = Course(sinks, options, log)
         self._stage = ""
 

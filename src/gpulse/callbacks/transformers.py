@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
+from .arguments import Gpus, Mode, Ranks, Sinks
 from .framework import framework
 from .training import Course, harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
     from ..monitor.monitor import Monitor
@@ -29,8 +31,25 @@ class GpulseCallback(_TrainerCallback):  # type: ignore[misc]
     the end of the program, or `callback.monitor.stop()`.
     """
 
-    def __init__(self, sinks: Sink | str | Iterable[Sink | str] = (), *, log: bool = True, **options: Any) -> None:
+    def __init__(
+        self,
+        sinks: Sinks = (),
+        *,
+        log: bool = True,
+        interval: float = 1.0,
+        metrics: Sequence[str] | None = None,
+        gpus: Gpus = "visible",
+        mode: Mode = "process",
+        ranks: Ranks = "one",
+        report: bool = False,
+        alerts: bool = True,
+        source: str | None = None,
+    ) -> None:
         super().__init__()
+        options = {
+            "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
+            "alerts": alerts, "source": source,
+        }  # fmt: skip
         self._course = Course(sinks, options)
         self._log = log
         self._evaluates = False

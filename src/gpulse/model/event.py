@@ -24,6 +24,7 @@ SEVERITY = {
     "memory-nearly-full": "warn",
     "memory-growth": "warn",
     "idle-allocation": "warn",
+    "stalled": "warn",
     "threshold": "warn",
     "verdict": "info",
     "gap": "warn",

@@ -15,7 +15,7 @@ from ..model.visible import by_uuid, order_is_certain, visible
 from ..sampling.program import Program
 from ..sampling.sampler import Sampler
 from ..sources.registry import make_source
-from .request import HOST, AgentSample, Greeting, Request, Trouble
+from .request import HOST, AgentSample, AlertMessage, Greeting, Request, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ class ParentGone(Exception):
 
 
 class Agent:
-    """Takes samples at an interval and on command; `emit` receives a Greeting, then AgentSamples, or one Trouble.
+    """Takes samples at an interval and on command; `emit` receives a Greeting, then AgentSamples and what the rules
+    for alerts find in them, or one Trouble.
 
     Commands are lines on the descriptor `commands`: `sample`, `pace SECONDS`, `measure SECONDS` (the same, with the process
     lists in every sample), `stop`. End of file means stop, too.
@@ -42,7 +43,7 @@ class Agent:
         self,
         request: Request,
         commands: int,
-        emit: Callable[[Greeting | AgentSample | Trouble], None],
+        emit: Callable[[Greeting | AgentSample | AlertMessage | Trouble], None],
         outlives: bool = False,
     ) -> None:
         """Prepare; an agent that `outlives` its program takes a last sample after the program has ended."""
@@ -52,6 +53,12 @@ class Agent:
         self._commands = Commands(commands, request.pid)
         self._program = Program(request.pid)
         wanted = Wanted(request.asked, request.processes, HOST)
+        self._rules = None
+        if request.alerts:
+            from .training_rules import TrainingRules
+
+            self._rules = TrainingRules()
+            wanted |= self._rules.wanted
         self._sampler = Sampler(make_source(request.source), wanted, costly_every=request.costly_every)
         self._uuids: list[str] | None = None
         self._slow_at = float("-inf")
@@ -135,6 +142,8 @@ class Agent:
         if self._uuids is not None:
             gpus = tuple(by_uuid(snapshot.gpus, self._uuids))
             snapshot = Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+        if self._rules is not None and (found := self._rules.observe(at, snapshot)):
+            self._emit(AlertMessage(found))
         self._emit(AgentSample(at, snapshot, self._program.read(slow)))
 
 

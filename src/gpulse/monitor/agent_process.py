@@ -9,7 +9,7 @@ import signal
 import sys
 
 from .agent import Agent, ParentGone, is_alive
-from .request import AgentSample, Birth, Greeting, Request, Trouble
+from .request import AgentSample, AlertMessage, Birth, Greeting, Request, Trouble
 from .wire import encode
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ class Pipe:
         os.set_blocking(descriptor, False)
         self.gone: Callable[[], bool] = lambda: not is_alive(parent)
 
-    def send(self, message: Birth | Greeting | AgentSample | Trouble) -> None:
+    def send(self, message: Birth | Greeting | AgentSample | AlertMessage | Trouble) -> None:
         """Write a complete message; raise ParentGone if the program no longer reads."""
         rest = memoryview(encode(message))
         while rest:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
 
-    from .request import AgentSample, Greeting, Request
+    from .request import AgentSample, AlertMessage, Greeting, Request
 
-    Message = Greeting | AgentSample | Trouble
+    Message = Greeting | AgentSample | AlertMessage | Trouble
 
 _TRIES = 3  # restarts before giving up
 _HEALTHY = 300.0  # seconds that an agent must live for earlier restarts to be forgotten

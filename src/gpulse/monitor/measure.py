@@ -296,7 +296,7 @@ def _background() -> tuple[Monitor | None, Ledger | None]:
     if not monitors.running and not _is_worker():
         with _lock:
             if not monitors.running:
-                _quiet[:] = [monitors.Monitor().start()]
+                _quiet[:] = [monitors.Monitor(alerts=False).start()]
     for found in monitors.running[-1:]:  # another thread may have stopped it in the meantime
         if found.samples and (ledger := found.ledger) is not None:
             ledger.charge = _EVERY.charge

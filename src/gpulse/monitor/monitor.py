@@ -8,15 +8,14 @@ import sys
 import threading
 import time
 
-from ..errors import UsageError
 from ..sources.registry import default_source, is_built_in, is_local
-from .arguments import checked_keys, listed, sinks_of
+from .arguments import check_values, checked_keys, listed, sinks_of
 from .edges import EdgeBudget
 from .ledger import Ledger
 from .link import InnerLink, Link
 from .phase import PhaseContext
 from .ranks import local_rank
-from .request import Greeting, Request
+from .request import AlertMessage, Greeting, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from ..analysis.summary import Summary
     from ..model.snapshot import Snapshot
     from ..sinks.base import Sink
+    from .samples import Samples
     from .sink_workers import Outlet
 
     T = TypeVar("T")
@@ -49,7 +49,8 @@ class Monitor:
     program and never waits for a GPU: an error is printed once to stderr and counted. In a forked child it does nothing. Under
     torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the others only count their
     steps. `gpus` is "visible", "all", or names as in `--gpu`. `mode="thread"` samples in a thread of the program instead of a
-    separate process. `report=True` prints the summary at the end. A sink may be
+    separate process. `report=True` prints the summary at the end. A GPU that is lost, throttled, running out of memory or no longer
+    used is reported in one line on stderr and as an alert in the sinks that have alerts, unless `alerts=False`. A sink may be
     given by name: `"csv:gpu.csv"`, `"wandb"`, or the name of a plug-in.
     """
 
@@ -59,20 +60,15 @@ class Monitor:
         *,
         interval: float = 1.0,
         metrics: Sequence[str] | None = None,
-        gpus: str | Sequence[str | int] = "visible",
+        gpus: str | int | Sequence[str | int] = "visible",
         mode: Literal["process", "thread"] = "process",
         ranks: Literal["one", "all"] = "one",
         report: bool = False,
+        alerts: bool = True,
         source: str | None = None,
         stderr: TextIO | None = None,
     ) -> None:
-        if not 0.1 <= interval <= 3600:
-            raise UsageError(f"an interval of {interval} s is not between 0.1 and 3600;", "try interval=1.")
-        if mode not in ("process", "thread") or ranks not in ("one", "all"):
-            raise UsageError(
-                f"invalid mode {mode!r} or ranks {ranks!r};",
-                'mode must be "process" or "thread", and ranks "one" or "all".',
-            )
+        check_values(interval, mode, ranks, source, report=report, alerts=alerts)
         self.interval = interval
         self.errors = 0
         self._sinks = sinks_of(sinks)
@@ -82,6 +78,7 @@ class Monitor:
         self._threaded = mode == "thread" or bool(getattr(sys, "frozen", False)) or not sys.executable
         self._every_rank = ranks == "all"
         self._report = report
+        self._alerts = alerts
         self._source = source or default_source()
         self._threaded = self._threaded or is_local(self._source)  # what only this process has, no other can sample
         self._stderr = stderr
@@ -274,6 +271,7 @@ class Monitor:
             uuids=uuids,
             source=self._source,
             path=[] if is_built_in(self._source) else [*map(str, sys.path)],  # a plug-in is imported by the agent, too
+            alerts=self._alerts,
             processes={"memory_used", *(key for sink in self._sinks for key in getattr(sink, "processes", ()))},
         )
 
@@ -311,6 +309,9 @@ class Monitor:
                     if self._hasty:  # an agent that replaces another only knows the default interval
                         link.tell(f"measure {min(self.interval, _HASTE)}")
                     continue
+                if isinstance(message, AlertMessage):
+                    self._alert(message, ledger, samples)
+                    continue
                 ledger.add(message)  # type: ignore[arg-type]
                 self._relax(ledger)
                 if self._outlets and (sample := samples.due(message)) is not None:  # type: ignore[arg-type]
@@ -321,6 +322,16 @@ class Monitor:
         finally:
             ledger.unwatched()
             over.set()
+
+    def _alert(self, message: AlertMessage, ledger: Ledger, samples: Samples) -> None:
+        """Print what has begun, one line each, and pass it to the sinks; what is over goes to the sinks only."""
+        from .alerts import alert_of
+
+        for event in message.events:
+            alert = alert_of(event, ledger.ordinals)
+            samples.add_alert(alert)
+            if alert.state == "fire":
+                self._print(f"gpulse: {alert.text}")
 
     def _doubt(self, greeting: Greeting) -> None:
         if not greeting.certain:

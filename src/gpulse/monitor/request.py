@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model.catalog import Process
+    from ..model.event import Event
     from ..model.snapshot import Snapshot
 
 # Read for the summary and not logged, since a constant makes no curve.
@@ -26,7 +27,7 @@ class Request:
     """What to read, how often, from which GPUs, and for which process.
 
     `gpus` is "all", "visible", or a list of names; `uuids` are the GPUs by ordinal, if known. `processes` are the metrics to
-    read for each process on a GPU. `path` is the import path for a source that is a plug-in.
+    read for each process on a GPU. `path` is the import path for a source that is a plug-in. `alerts`: whether to look for them.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Request:
         source: str = "auto",
         processes: Iterable[str] = ("memory_used",),
         path: Iterable[str] = (),
+        alerts: bool = False,
     ) -> None:
         self.pid = pid
         self.interval = interval
@@ -49,6 +51,7 @@ class Request:
         self.source = source
         self.processes = list(processes)
         self.path = list(path)
+        self.alerts = alerts
 
     @property
     def asked(self) -> frozenset[str]:
@@ -87,6 +90,13 @@ class AgentSample:
         self.at = at
         self.snapshot = snapshot
         self.program = program
+
+
+class AlertMessage:
+    """Alerts that fired or cleared; the sample they were found in follows."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.events = tuple(events)
 
 
 class Trouble:

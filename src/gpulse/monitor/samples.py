@@ -12,6 +12,7 @@ from .tags import Tags
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.event import Event
+    from ..sinks.base import Alert
     from .ledger import Ledger
     from .request import AgentSample
 
@@ -27,10 +28,15 @@ class Samples:
         self._at = float("-inf")
         self._detector = EventDetector(ClockWatch())
         self._events: list[Event] = []
+        self._alerts: list[Alert] = []
 
     def greet(self, uuids: list[str] | None) -> None:
         """Set the order of the GPUs as reported by an agent."""
         self._tags = Tags(uuids, self._keys)
+
+    def add_alert(self, alert: Alert) -> None:
+        """Pass an alert to the sinks with their next sample."""
+        self._alerts.append(alert)
 
     def due(self, taken: AgentSample) -> Sample | None:
         """Return the sample for sinks; None if it is too close to the previous one."""
@@ -38,6 +44,7 @@ class Samples:
         if taken.at - self._at < self._apart:
             return None
         events, self._events = tuple(self._events), []
+        alerts, self._alerts = tuple(self._alerts), []
         ledger = self._ledger
         since = taken.at - max(self._at, ledger.started)
         self._at = taken.at
@@ -62,4 +69,5 @@ class Samples:
             program=taken.program,
             texts=self._tags.texts,
             events=events,
+            alerts=alerts,
         )

@@ -7,11 +7,12 @@ import json
 from ..errors import RecordingError
 from ..model.catalog import Process
 from ..model.codec import from_plain, to_plain
+from ..model.event import Event
 from ..model.metric import GAPS
-from .request import AgentSample, Birth, Greeting, Trouble
+from .request import AgentSample, AlertMessage, Birth, Greeting, Trouble
 
 
-def encode(message: Birth | Greeting | AgentSample | Trouble) -> bytes:
+def encode(message: Birth | Greeting | AgentSample | AlertMessage | Trouble) -> bytes:
     """Return a message as a line."""
     if isinstance(message, AgentSample):
         plain = to_plain(message.snapshot)
@@ -22,12 +23,14 @@ def encode(message: Birth | Greeting | AgentSample | Trouble) -> bytes:
         plain = {"greeting": vars(message)}
     elif isinstance(message, Birth):
         plain = {"birth": message.pid}
+    elif isinstance(message, AlertMessage):
+        plain = {"alerts": [event.to_plain() for event in message.events]}
     else:
         plain = {"trouble": message.message}
     return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-def decode(line: bytes) -> Birth | Greeting | AgentSample | Trouble | None:
+def decode(line: bytes) -> Birth | Greeting | AgentSample | AlertMessage | Trouble | None:
     """Return the message in a line; None if the line is not a message, for example truncated by a dying process."""
     try:
         plain = json.loads(line)
@@ -35,6 +38,8 @@ def decode(line: bytes) -> Birth | Greeting | AgentSample | Trouble | None:
             return Greeting(plain["greeting"]["uuids"], plain["greeting"]["certain"])
         if "birth" in plain:
             return Birth(int(plain["birth"]))
+        if "alerts" in plain:
+            return AlertMessage(Event.from_plain(event) for event in plain["alerts"])
         if "trouble" in plain:
             return Trouble(str(plain["trouble"]))
         program = plain.get("program")

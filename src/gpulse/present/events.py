@@ -156,6 +156,15 @@ def _no_longer_idle(event: Event) -> Parts:
     return (*process_parts(event.process), f" on {gpus_text(event.gpus)} is no longer idle")
 
 
+def _stalled(event: Event) -> Parts:
+    idle = duration_text(_number(event, "idle"))
+    return (*process_parts(event.process), f" has not used {gpus_text(event.gpus)} for {idle}")
+
+
+def _no_longer_stalled(event: Event) -> Parts:
+    return (*process_parts(event.process), f" uses {gpus_text(event.gpus)} again")
+
+
 def _free(event: Event) -> Parts:
     total = "" if event.value is None else f" ({size_text(event.value)})"
     return (_where(event), f"{total} is free")
@@ -219,6 +228,7 @@ _SENTENCES: dict[str, Callable[[Event], Parts]] = {
     "memory-nearly-full": _nearly_full,
     "memory-growth": _growing,
     "idle-allocation": _idle,
+    "stalled": _stalled,
     "threshold": _threshold,
     "verdict": _verdict,
     "gap": _gap,
@@ -250,6 +260,7 @@ _CLEARED: dict[str, Callable[[Event], Parts]] = {
     "memory-nearly-full": _has_room,
     "memory-growth": _no_longer_growing,
     "idle-allocation": _no_longer_idle,
+    "stalled": _no_longer_stalled,
     "process-end": _ended,
     "threshold": lambda event: _threshold(event, cleared=True),
 }

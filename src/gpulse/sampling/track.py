@@ -125,10 +125,13 @@ class Track:
             fresh, gaps = {**machine.values, **fresh}, {**machine.gaps, **gaps}
         elif self._plan.describes:
             gaps["name"] = "failed"
-        kept, kept_gaps = self._kept_of.get(pid, ({}, {}))
+        slow = self._plan.process_slow
+        kept, kept_gaps = self._kept_of.get(pid) or ({}, {})
+        if not kept and not kept_gaps and slow.isdisjoint(fresh) and slow.isdisjoint(gaps):
+            kept_gaps = dict.fromkeys(slow, "pending")  # it has come since the slow metrics were last read
         values = {**{key: value for key, value in kept.items() if key not in gaps}, **fresh}
         gaps = {**kept_gaps, **gaps}
-        if slow := self._plan.process_slow:
+        if slow:
             kept = {key: value for key, value in values.items() if key in slow}
             self._kept_of[pid] = (kept, {key: gap for key, gap in gaps.items() if key in slow and key not in kept})
         return Process(values, {key: gap for key, gap in gaps.items() if key not in values})

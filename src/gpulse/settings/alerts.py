@@ -33,6 +33,8 @@ _HELP = {
     "over": "Time over which memory must grow",
     "rise": "Amount by which memory must grow",
     "used": "Time a GPU must have been in use before it counts as freed",
+    "stalled.used": "Time a process must have used a GPU before it can count as stalled",
+    "stalled.for": "How long the GPU must be idle before the alert fires",
     "job_finished.for": "Time a process must have run to be reported when it ends",
     "idle_allocation.for": "How long a process must do nothing before the alert fires",
     "gpu_free.for": "How long a GPU must be free before the alert fires",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .base import Alert as Alert
     from .base import Mark as Mark
     from .base import Sample as Sample
     from .base import Sink as Sink
@@ -26,6 +27,7 @@ _HOMES = {
     "Sink": "base",
     "Sample": "base",
     "Mark": "base",
+    "Alert": "base",
 }
 __all__ = list(_HOMES)  # a single table of names
 

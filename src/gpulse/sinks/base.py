@@ -22,6 +22,23 @@ class Mark:
         self.time = time
 
 
+class Alert:
+    """An alert of a rule: `state` is "fire" or "clear", `severity` "info", "warn" or "critical", `text` one sentence.
+
+    `event` is what happened, with its GPUs and values. `time` is in seconds since 1970.
+    """
+
+    __slots__ = ("event", "rule", "severity", "state", "text", "time")
+
+    def __init__(self, time: float, rule: str, state: str, severity: str, text: str, event: Event) -> None:
+        self.time = time
+        self.rule = rule
+        self.state = state
+        self.severity = severity
+        self.text = text
+        self.event = event
+
+
 class Sample:
     """One sample as passed to sinks; do not modify it.
 
@@ -30,10 +47,22 @@ class Sample:
     grows from sample to sample. `step` counts the program's steps and never decreases; None before the first step.
     `phase` is the innermost phase, or empty. `marks` are those since the previous sample. `texts` describes each tag and
     names its GPU. `snapshot` is the complete snapshot; `program` is the monitored process with its descendants.
-    `events` are the events of the GPUs since the previous sample.
+    `events` are the events of the GPUs since the previous sample, `alerts` the alerts that fired or cleared since then.
     """
 
-    __slots__ = ("elapsed", "events", "marks", "phase", "program", "snapshot", "step", "texts", "time", "values")
+    __slots__ = (
+        "alerts",
+        "elapsed",
+        "events",
+        "marks",
+        "phase",
+        "program",
+        "snapshot",
+        "step",
+        "texts",
+        "time",
+        "values",
+    )
 
     def __init__(
         self,
@@ -48,6 +77,7 @@ class Sample:
         program: Process | None = None,
         texts: Mapping[str, str] | None = None,
         events: tuple[Event, ...] = (),
+        alerts: tuple[Alert, ...] = (),
     ) -> None:
         self.time = time
         self.elapsed = elapsed
@@ -59,6 +89,7 @@ class Sample:
         self.program = program
         self.texts = texts or {}
         self.events = events
+        self.alerts = alerts
 
 
 class Sink:

@@ -39,7 +39,7 @@ class HistorySink(Sink):
 
     def write(self, sample: Sample) -> None:
         if self._recorder is not None:
-            self._recorder.put(sample.snapshot, sample.events)
+            self._recorder.put(sample.snapshot, (*sample.events, *(alert.event for alert in sample.alerts)))
 
     def close(self) -> None:
         if self._recorder is not None:

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .base import Sample
+    from .base import Alert, Sample
 
 
 class WandbSink(Sink):
@@ -20,7 +20,7 @@ class WandbSink(Sink):
     The curves are under `prefix`, with prefix/elapsed in seconds as x axis. W&B has one row per step, and only finishing a row
     advances run.step. Samples therefore go into the row that the program's next log() finishes, as their mean since the
     previous row, and those after its last log() into the row that finish() writes. If the program does not call log(), use
-    `commit`: then every sample is its own row and advances run.step by one.
+    `commit`: then every sample is its own row and advances run.step by one. An alert is an alert of the run.
     """
 
     name = "wandb"
@@ -51,6 +51,15 @@ class WandbSink(Sink):
         values = {under(self._prefix, tag): value for tag, value in self._means.values().items()}
         values[under(self._prefix, "elapsed")] = sample.elapsed
         self._run.log(values, commit=self._commit)
+        for alert in sample.alerts:
+            self._alert(alert)
+
+    def _alert(self, alert: Alert) -> None:
+        """Raise an alert of the run, which W&B sends by mail or Slack if its user wants that."""
+        if alert.state == "fire":
+            level = load("wandb", "wandb").AlertLevel
+            grave = level.ERROR if alert.severity == "critical" else level.WARN
+            self._run.alert(title=f"gpulse: {alert.rule}", text=alert.text, level=grave, wait_duration=0)
 
     def close(self) -> None:
         self._run = None

@@ -14,7 +14,7 @@ from gpulse.model.catalog import Gpu
 from gpulse.monitor import agent as agents
 from gpulse.monitor.agent import Agent, Commands, ParentGone
 from gpulse.monitor.agent_process import Pipe
-from gpulse.monitor.request import AgentSample, Greeting, Request, Trouble
+from gpulse.monitor.request import AgentSample, AlertMessage, Greeting, Request, Trouble
 from gpulse.monitor.wire import decode
 
 
@@ -95,10 +95,10 @@ def test_a_program_that_does_not_read_and_is_gone_is_not_waited_for(pipe: tuple[
         writer.send(Trouble("x" * 300_000))
 
 
-def _take(request: Request, *commands: str) -> list[Greeting | AgentSample | Trouble]:
+def _take(request: Request, *commands: str) -> list[Greeting | AgentSample | AlertMessage | Trouble]:
     """Return all that an agent says until it has read these commands."""
     read, write = os.pipe()
-    said: list[Greeting | AgentSample | Trouble] = []
+    said: list[Greeting | AgentSample | AlertMessage | Trouble] = []
     os.write(write, "".join(f"{command}\n" for command in commands).encode())
     try:
         Agent(request, read, said.append).run()

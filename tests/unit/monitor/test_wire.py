@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import PROCESS_METRICS, Process
+from gpulse.model.event import Event
 from gpulse.model.metric import GAPS, Number
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.request import AgentSample, Greeting, Request, Trouble
+from gpulse.monitor.request import AgentSample, AlertMessage, Greeting, Request, Trouble
 from gpulse.monitor.wire import decode, encode
 from tests.unit.snapshots import snapshots
 
@@ -28,7 +29,7 @@ _JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ("greeting", "trouble", "program", "at", "uuids", "certain", "gaps", "gpus", "time", "schema")
+                ("greeting", "trouble", "alerts", "program", "at", "uuids", "certain", "gaps", "gpus", "time", "schema")
             ),
             inner,
             max_size=4,
@@ -52,6 +53,15 @@ def test_a_sample_survives(at: float, snapshot: Snapshot, program: Process | Non
         assert found.program is not None
         assert dict(found.program.items()) == dict(program.items())
         assert dict(found.program.gaps) == dict(program.gaps)
+
+
+def test_alerts_survive() -> None:
+    event = Event(
+        5.0, "throttled", ("3",), uuids=("GPU-3",), reasons=("hw_slowdown",), values={"clock_sm": 345.0}, rule="throttled", alert="fire"
+    )  # fmt: skip
+    found = decode(encode(AlertMessage([event, event.replace(alert="clear")])))
+    assert isinstance(found, AlertMessage)
+    assert found.events == (event, event.replace(alert="clear"))
 
 
 @given(uuids=st.none() | st.lists(st.text(max_size=8), max_size=3), certain=st.booleans())

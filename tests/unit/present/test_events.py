@@ -74,6 +74,11 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         "ada's python (pid 42) holds 3.0 GiB on GPU 3 but has been idle for 15m00s",
     ),
     (
+        "stalled",
+        {"process": ADA, "values": {"idle": 180.0}},
+        "ada's python (pid 42) has not used GPU 3 for 3m00s",
+    ),
+    (
         "threshold",
         {"value": 91.0, "values": {"metric": "temperature", "above": 85.0}},
         "GPU 3: Temperature is 91 °C, above 85 °C",
@@ -130,6 +135,7 @@ CLEARED: list[tuple[str, dict[str, Any], str]] = [
     ("memory-nearly-full", {"value": 80.0}, "GPU 3 memory is down to 80 %"),
     ("memory-growth", {"process": ADA}, "ada's python (pid 42) on GPU 3 no longer grows"),
     ("idle-allocation", {"process": ADA}, "ada's python (pid 42) on GPU 3 is no longer idle"),
+    ("stalled", {"process": ADA}, "ada's python (pid 42) uses GPU 3 again"),
     ("threshold", {"value": 80.0, "values": {"metric": "temperature", "above": 85.0}}, "GPU 3: Temperature is 80 °C"),
     ("link-errors", {}, "GPU 3 has no new link errors"),
 ]

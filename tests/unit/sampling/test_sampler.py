@@ -562,3 +562,21 @@ def test_a_kept_value_of_a_process_does_not_outlive_a_new_gap() -> None:
     found = [reader.read().gpus[0].processes[0] for _ in range(4)]
     assert [row.sm_utilization for row in found] == [80, 80, None, None]
     assert [row.gaps.get("sm_utilization") for row in found] == [None, None, "denied", "denied"]
+
+
+def test_a_process_that_comes_between_two_slow_readings_says_that_its_share_is_pending() -> None:
+    clock = ManualClock()
+
+    def script(number: int, keys: frozenset[str]) -> DeviceSample:
+        answer = sample({key: value for key, value in VALUES.items() if key in keys})
+        if number >= 2:
+            answer.processes = {7: process(pid=7)}
+        if number == 4:
+            answer.processes[7].values["sm_utilization"] = 80
+        return answer
+
+    wanted = Wanted(gpu=VALUES, process=["pid", "sm_utilization"])
+    reader = sampler_of(ScriptedDevice(0, script), wanted=wanted, clock=clock)
+    found = [reader.read().gpus[0].processes for _ in range(4)][1:]
+    assert [row.sm_utilization for (row,) in found] == [None, None, 80]
+    assert [row.gaps.get("sm_utilization") for (row,) in found] == ["pending", "pending", None]

@@ -12,6 +12,7 @@ from .faults import Ecc, Hot, Lost, Throttled, Xid
 from .links import LinkErrors, PcieDegraded
 from .memory import Leak, MemoryNearlyFull
 from .rule import duration, number, size
+from .stalled import Stalled
 from .threshold import Threshold
 from .work import GpuFree, IdleAllocation, JobFinished
 
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     from .rule import AlertRule
 
 _CLASSES: tuple[type[AlertRule], ...] = (
-    Lost, Xid, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, MemoryNearlyFull, Leak, IdleAllocation, JobFinished, GpuFree, Diagnosed,
+    Lost, Xid, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, MemoryNearlyFull, Leak, IdleAllocation, Stalled, JobFinished, GpuFree,
+    Diagnosed,
 )  # fmt: skip
 BUILT_IN: dict[str, type[AlertRule]] = {rule.name: rule for rule in _CLASSES}
-ON_REQUEST = frozenset({Diagnosed.name})  # only with a table of their own or in `enable`
+ON_REQUEST = frozenset({Diagnosed.name, Stalled.name})  # only with a table of their own or in `enable`
 SEVERITIES = ("info", "warn", "critical")
 _OWN = ("name", "metric", "above", "below", "clear", "for", "clear_for", "gpu", "severity")
 

@@ -1,0 +1,105 @@
+"""The rules that an agent applies: which, with which settings, and how many lines an incident is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpulse.model.catalog import Gpu, Host
+from gpulse.model.event import Event
+from gpulse.model.snapshot import Snapshot
+from gpulse.monitor.alerts import alert_of
+from gpulse.monitor.training_rules import RULES, TrainingRules
+from tests.unit.analysis.alerts.machines import GIB, START, gpu, process
+
+HOT = ("hw_thermal_slowdown",)
+
+
+def found(rules: TrainingRules, make: object, seconds: int, step: float = 1.0) -> list[Event]:
+    events = []
+    for at in range(int(seconds / step)):
+        gpus: tuple[Gpu, ...] = make(at * step)  # type: ignore[operator]
+        events += rules.observe(1000.0 + at * step, Snapshot(START + at * step, gpus, Host({})))
+    return events
+
+
+def settings(folder: Path, text: str) -> TrainingRules:
+    (folder / "config.toml").write_text(text)
+    return TrainingRules({"GPULSE_CONFIG": str(folder / "config.toml")})
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> TrainingRules:
+    return settings(tmp_path, "")
+
+
+def sentences(events: list[Event]) -> list[str]:
+    return [alert_of(event, {}).text for event in events if event.alert == "fire"]
+
+
+def test_a_lost_gpu_with_its_xid_is_one_line(rules: TrainingRules) -> None:
+    events = found(rules, lambda at: (gpu(state="lost" if at >= 5 else "ok", xid_last=79 if at >= 5 else None),), 60)
+    assert sentences(events) == ["GPU 0 is lost (fell off the bus, XID 79)"]
+
+
+def test_all_gpus_of_a_hot_room_are_one_line(rules: TrainingRules) -> None:
+    events = found(rules, lambda at: tuple(gpu(at, throttle_reasons=HOT) for at in range(4)), 30)
+    assert sentences(events) == ["GPUs 0-3 throttled: too hot"]
+    assert events[0].uuids == ("GPU-0", "GPU-1", "GPU-2", "GPU-3")
+
+
+def test_throttling_that_comes_and_goes_is_few_lines(rules: TrainingRules) -> None:
+    events = found(rules, lambda at: (gpu(throttle_reasons=HOT if at % 2 else ()),), 3600)
+    assert len(sentences(events)) == 1
+
+
+def test_the_power_cap_is_no_alert(rules: TrainingRules) -> None:
+    assert found(rules, lambda at: (gpu(throttle_reasons=("sw_power_cap",)),), 60) == []
+
+
+def test_a_full_gpu_is_told_later_than_elsewhere_as_frameworks_keep_memory(rules: TrainingRules) -> None:
+    def filled(percent: float) -> tuple[Gpu, ...]:
+        return (gpu(memory_used=percent * GIB, processes=[process(held=percent * GIB)]),)
+
+    events = found(rules, lambda at: filled(20 + min(at, 77) if at < 200 else 99), 300)
+    assert sentences(events) == ["GPU 0 memory is 99 % full; ada's python (pid 42) holds 99.0 GiB"]
+    assert events[0].time == START + 210
+
+
+def test_samples_of_a_measured_program_are_judged_once_per_second(rules: TrainingRules) -> None:
+    calls = [len(rules.observe(at / 10, Snapshot(START + at / 10, (), Host({})))) for at in range(30)]
+    assert calls == [0] * 30
+    assert rules._book._time.now == pytest.approx(2.7)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("", RULES),
+        ("[alerts]\ndisable = ['throttled', 'stalled']\n", ("lost", "xid", "ecc", "memory", "leak")),
+        ("[alerts]\nenable = ['lost', 'gpu_free']\n", ("lost", "stalled")),
+        ("[alerts]\nenable = 'nonsense'\n", RULES),
+        ("not toml", RULES),
+    ],
+)
+def test_the_settings_decide_which_rules_there_are(tmp_path: Path, text: str, kept: tuple[str, ...]) -> None:
+    assert tuple(rule.name for rule in settings(tmp_path, text)._book._rules) == kept
+
+
+def test_the_settings_change_thresholds(tmp_path: Path) -> None:
+    rules = settings(tmp_path, "[alerts.memory]\nabove = 50\nfor = '1s'\n[alerts.diagnosis]\nfor = '1m'\n")
+    events = found(rules, lambda at: (gpu(memory_used=60 * GIB, processes=[process(held=(20 + at) * GIB)]),), 10)
+    assert len(sentences(events)) == 1
+
+
+def test_command_lines_of_processes_are_not_read_for_it(rules: TrainingRules) -> None:
+    assert "command" not in (rules.wanted.process or ())
+    assert {"xid_last", "throttle_reasons", "utilization", "ecc_uncorrected"} <= rules.wanted.gpu
+
+
+def test_a_gpu_with_another_number_in_the_program_gets_both() -> None:
+    event = Event(START, "throttled", ("3", "5"), uuids=("GPU-3", "GPU-5"), reasons=HOT, rule="throttled", alert="fire")
+    assert alert_of(event, {"GPU-3": 0, "GPU-5": 1}).text == "GPUs 3, 5 throttled: too hot (gpu0, gpu1 in this program)"
+    assert alert_of(event, {"GPU-3": 3, "GPU-5": 5}).text == "GPUs 3, 5 throttled: too hot"
+    assert alert_of(event, {}).severity == "warn"
