@@ -12,7 +12,7 @@ from gpulse.model.catalog import PROCESS_METRICS, Process
 from gpulse.model.event import Event
 from gpulse.model.metric import GAPS, Number
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.request import AgentSample, AlertMessage, Greeting, Request, Trouble
+from gpulse.monitor.request import AgentSample, AlertMessage, Birth, Greeting, Trouble
 from gpulse.monitor.wire import decode, encode
 from tests.unit.snapshots import snapshots
 
@@ -88,7 +88,7 @@ def test_any_bytes_are_no_message(line: bytes) -> None:
 @given(plain=_JSON)
 def test_any_json_is_a_message_or_none(plain: object) -> None:
     found = decode(json.dumps(plain).encode())
-    assert found is None or isinstance(found, (Greeting, AgentSample, Trouble))
+    assert found is None or isinstance(found, (Birth, Greeting, AgentSample, AlertMessage, Trouble))
 
 
 @pytest.mark.parametrize(
