@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from collections import deque
 
-_LONG = 60.0  # seconds between samples that are never taken for a hole
-_RECENT = 9  # steps whose median is the usual one
+from ...model.cadence import Cadence
+
+_LONG = 60.0  # seconds between the first two samples that are a hole
 _OFTEN = 600.0  # seconds after a clear in which another fire is a repeat
 _REPEATS = 2  # repeats after which the calm that is needed doubles with each
 _LEAST_CALM = 15.0
 
 
 class WatchedTime:
-    """Turns the times of looks into seconds that were really watched: a hole counts as one usual step, a clock set back as none."""
+    """Turns the times of samples into seconds watched: a long hole counts as one usual interval, a clock set back as none."""
 
-    __slots__ = ("_last", "_steps", "now")
+    __slots__ = ("_cadence", "now")
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._last: float | None = None
-        self._steps: deque[float] = deque(maxlen=_RECENT)
+        self._cadence = Cadence(first=_LONG)
 
     def advance(self, time: float) -> float:
         """Take the time of a sample, in seconds since 1970, and return the seconds watched until it."""
-        step = 0.0 if self._last is None else max(0.0, time - self._last)
-        self._last = time
-        usual = sorted(self._steps)[len(self._steps) // 2] if self._steps else 0.0
-        self.now += usual if step > max(_LONG, 5 * usual) else step
-        if step:
-            self._steps.append(step)
+        self.now += self._cadence.next(time)[0]
         return self.now
 
 

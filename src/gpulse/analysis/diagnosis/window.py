@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ...model.cadence import Cadence
 from ...model.catalog import Process
 from .backfill import backfilled
 
@@ -34,7 +35,6 @@ PROCESS_KEYS = (
 )  # fmt: skip
 HOST_KEYS = ("cpu_percent", "iowait", "disk_read", "disk_write", "net_rx", "net_tx", "cpu_count")
 _HELD = 300 << 20  # bytes in use that a program takes for its own where processes are hidden
-_LONGEST_HOLE = 5.0  # times the usual interval; a sample after a longer hole stands for one interval only
 
 
 class Row:
@@ -208,11 +208,11 @@ def windows_of(snapshots: Iterable[Snapshot]) -> WindowBuilder:
 
 def weigh(times: Sequence[float]) -> tuple[float, list[float]]:
     """Return the usual interval and how many seconds each sample stands for; the first stands for one interval."""
-    steps = [max(0.0, later - earlier) for earlier, later in pairwise(times)]
-    positive = sorted(step for step in steps if step > 0)
+    positive = sorted(later - earlier for earlier, later in pairwise(times) if later > earlier)
     interval = positive[len(positive) // 2] if positive else 1.0
-    most = _LONGEST_HOLE * interval
-    return interval, [interval] * min(1, len(times)) + [step if step <= most else interval for step in steps]
+    cadence = Cadence()
+    weights = [cadence.next(time)[0] for time in times]
+    return interval, [interval, *weights[1:]] if weights else []
 
 
 def numbers(reading: Reading, keys: Sequence[str]) -> list[float | None]:
