@@ -126,3 +126,16 @@ print(json.dumps([before == after, [name for name in ("subprocess", "typing", "a
     assert same
     assert "asyncio" not in loaded
     assert ROOT.exists()
+
+
+def test_collecting_by_hand(tmp_path: Path) -> None:
+    code = """
+m = gpulse.Monitor(interval=0.1, source="nvidia").start()
+until(lambda: m.collect())
+first = m.collect()
+for _ in m.batches(range(20)):
+    time.sleep(0.01)
+last = m.collect()
+print(json.dumps([first["gpu0/utilization"], first["gpu1/utilization"], "host/cpu_percent" in last, last["train/steps_per_second"] > 0]))
+"""
+    assert told(code, tmp_path, on(machine(), tmp_path, CUDA_VISIBLE_DEVICES="3,1")) == [13.0, 11.0, True, True]

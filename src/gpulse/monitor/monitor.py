@@ -11,7 +11,10 @@ import time
 from ..errors import UsageError
 from ..sources.registry import default_source, is_built_in, is_local
 from .arguments import checked_keys, listed, sinks_of
+from .batches import Batches, counted_by_program
+from .collector import Collector
 from .edges import EdgeBudget
+from .forking import forget_half_imported
 from .ledger import Ledger
 from .link import InnerLink, Link
 from .phase import PhaseContext
@@ -20,7 +23,7 @@ from .request import Greeting, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Literal, TextIO, TypeVar
 
@@ -39,7 +42,6 @@ _LINGER = 2.0  # seconds to keep that rate, since measurements are often repeate
 _PUNCTUAL = 0.9  # share of the interval after which a sample counts as the next one for sinks
 
 running: list[Monitor] = []  # the monitors of this process, the most recently started last
-forked = False  # whether this process was forked from one with a monitor
 
 
 class Monitor:
@@ -90,6 +92,7 @@ class Monitor:
         self._link: Link | None = None
         self._ledger: Ledger | None = None
         self._outlets: list[Outlet] = []
+        self._collector = Collector(self._metrics)
         self._listener: threading.Thread | None = None
         self._over = threading.Event()
         self._hasty = False
@@ -163,8 +166,8 @@ class Monitor:
     # --- reported by the program
 
     def phase(self, name: str) -> PhaseContext:
-        """Return a context manager for a phase of the program: train, eval, save. Phases can be nested and repeated."""
-        return PhaseContext(self, str(name))
+        """Return a phase of the program (train, eval, save), for `with` or as a decorator. Phases can be nested and repeated."""
+        return PhaseContext(self, name)
 
     def mark(self, name: str, value: float | str | None = None) -> None:
         """Record a mark: `mark("epoch", 3)`. A number is logged as mark/epoch."""
@@ -172,7 +175,12 @@ class Monitor:
             self._ledger.mark(str(name), value)
 
     def step(self, count: int = 1, items: float = 0) -> None:
-        """Count a step and, with `items`, what it processed (samples, tokens), for throughput and the steps of sinks."""
+        """Count a step and, with `items`, what it processed (samples, tokens), for throughput and the steps of sinks.
+
+        Inside a loop over `batches` it replaces the step that the loop would count for the current batch.
+        """
+        if count:
+            counted_by_program(self)
         if self._is_ours() and self._ledger is not None:
             self._ledger.step(count, items)
 
@@ -181,18 +189,15 @@ class Monitor:
         if self._is_ours() and self._ledger is not None:
             self._ledger.waited(seconds)
 
-    def batches(self, loader: Iterable[T]) -> Iterator[T]:
-        """Yield the batches of a loader; measure how long each took to load, and count each as a step."""
-        batches = iter(loader)
-        while True:
-            began = time.perf_counter()
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            self.waited(time.perf_counter() - began)
-            yield batch
-            self.step()
+    def batches(
+        self, loader: Iterable[T], *, items: float | Callable[[T], float] = 0, steps: bool = True
+    ) -> Batches[T]:
+        """Iterate over the batches of a loader; measure how long each took to load, and count each as a step.
+
+        `items` is the number of items (samples, tokens) in a batch, or a function that returns it: `items=len`. With `steps=False`
+        only the waiting is measured, and the program calls `step` itself. `len()` of the result is the loader's.
+        """
+        return Batches(self, loader, items, steps)
 
     # --- results
 
@@ -202,6 +207,14 @@ class Monitor:
         if self._ledger is None or (latest := self._ledger.latest) is None:
             return None
         return self._ledger.held.complete(latest.snapshot)
+
+    def collect(self) -> dict[str, float]:
+        """Return the newest values by tag (`gpu0/utilization`, `host/cpu_percent`, …), for programs that log them themselves.
+
+        Returns immediately: the values are those of the last sample. Missing values are left out, so the result is empty before
+        the first sample, and on a rank that does not sample it has only the program's own progress.
+        """
+        return {} if self._ledger is None else self._collector.values(self._ledger, self.interval)
 
     def summary(self) -> Summary | None:
         """Return the statistics of the run and of each phase so far; None before the start."""
@@ -380,8 +393,7 @@ def _at_fork() -> None:
 
 
 def _disown_all() -> None:
-    global forked
-    forked = bool(running)
+    forget_half_imported()
     for monitor in running:
         monitor._disown()
     running.clear()
