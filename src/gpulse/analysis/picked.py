@@ -70,7 +70,8 @@ def take(verdicts: list[Availability], asked: Requirement) -> tuple[list[Gpu], l
                 return [*chosen], claims
         except OSError as error:
             why = f"cannot claim a GPU in {claims_folder()}: {error.strerror};"
-            raise GpulseError(why, "set GPULSE_CLAIMS to a folder that every user can write to.") from None
+            cure = "set GPULSE_CLAIMS to a folder that every user can write to"
+            raise GpulseError(why, f"{cure}, or use claim=False.", option=f"{cure}.") from None
         for other in claims:
             other.close()
         for verdict in verdicts:

@@ -50,7 +50,7 @@ class Monitor:
     Use it in a `with`, or call `start()` and `stop()`; it also stops when the program ends. Once created, it never raises into the
     program and never waits for a GPU: an error is printed once to stderr and counted. In a forked child it does nothing. Under
     torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the others only count their
-    steps. `gpus` is "visible", "all", or names as in `--gpu`. `mode="thread"` samples in a thread of the program instead of a
+    steps. `gpus` is "visible", "all", or a list of indices and UUIDs. `mode="thread"` samples in a thread of the program instead of a
     separate process. `report=True` prints the summary at the end. A sink may be
     given by name: `"csv:gpu.csv"`, `"wandb"`, or the name of a plug-in.
     """
