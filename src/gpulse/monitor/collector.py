@@ -42,9 +42,11 @@ class Collector:
             return {**self._values, **self._rates}
 
     def _tagged(self, ledger: Ledger, sample: AgentSample) -> dict[str, float]:
+        from .request import AgentSample
         from .tags import Tags  # with the catalog, which a program that does not ask need not load
 
-        return Tags([*ledger.ordinals] or None, self._keys).values(sample)
+        complete = AgentSample(sample.at, ledger.held.complete(sample.snapshot), sample.program)
+        return Tags([*ledger.ordinals] or None, self._keys).values(complete)
 
     def _rate(self, ledger: Ledger, now: float) -> None:
         rhythm, seconds = ledger.rhythm, now - self._at
