@@ -31,6 +31,15 @@ def ordinals() -> list[str] | None:
         return None
 
 
+def is_data_worker() -> bool:
+    """Return whether this process is a worker of torch's DataLoader."""
+    data = sys.modules.get("torch.utils.data")
+    try:
+        return data is not None and data.get_worker_info() is not None
+    except Exception:  # noqa: BLE001  # torch may be half imported by another thread
+        return False
+
+
 def _is_rocm() -> bool:
     return bool(getattr(getattr(sys.modules.get("torch"), "version", None), "hip", None))
 

@@ -72,7 +72,8 @@ class RecordingFile(AppendedFile):
         if not append:
             raise RecordingError(
                 f"{self.path} already exists;",
-                "use --append to continue it, --force to overwrite it, or choose another name.",
+                "choose another name.",
+                option="use --append to continue it, --force to overwrite it, or choose another name.",
             )
         try:
             if self._is_packed():

@@ -149,7 +149,7 @@ def test_a_packed_one_of_another_program_that_was_cut_is_left_as_it_is(tmp_path:
 def test_one_that_is_there_is_not_touched_unless_asked(path: Path) -> None:
     record(path, frames(2))
     before = path.read_bytes()
-    with pytest.raises(RecordingError, match="--append"):
+    with pytest.raises(RecordingError, match="already exists"):
         RecordingFile(str(path))
     assert path.read_bytes() == before
     record(path, frames(1), force=True)

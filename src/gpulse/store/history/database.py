@@ -82,7 +82,9 @@ def open_to_read(path: str) -> sqlite3.Connection:
     """Open a history that somebody else may be writing; raise HistoryError when it is not there or cannot be read."""
     if not os.path.exists(path):
         raise HistoryError(
-            f"no history found at {path}.", "Record one with `gpulse record --history` or `gpulse serve`."
+            f"no history found at {path}.",
+            "Record one with Monitor(HistorySink()).",
+            option="Record one with `gpulse record --history` or `gpulse serve`.",
         )
     from urllib.parse import quote
 
