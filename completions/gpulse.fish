@@ -129,6 +129,7 @@ complete -c gpulse -n '__fish_seen_subcommand_from report' -l gpu-price -x -d 'P
 complete -c gpulse -n '__fish_seen_subcommand_from report' -l carbon -x -d 'Grams of CO2e per kWh, to show emissions (default: cost.carbon of the settings)'
 complete -c gpulse -n '__fish_seen_subcommand_from report' -l gpu -l id -s i -x -a 'visible' -d 'GPUs to use: index, range (0-3), UUID prefix, PCI bus id, or `visible` for CUDA_VISIBLE_DEVICES (default: all)'
 complete -c gpulse -n '__fish_seen_subcommand_from report' -l color -x -a 'auto always never' -d 'When to use color: auto, always or never; auto honors NO_COLOR and FORCE_COLOR (default: auto)'
+complete -c gpulse -n '__fish_seen_subcommand_from report' -l theme -x -a 'auto dark light neutral contrast blind mono' -d 'Color theme: dark, light, neutral (readable on both), contrast (high contrast), blind (color-blind safe), mono, or auto by the terminal'\''s background (default: $GPULSE_THEME, the saved setting, else auto)'
 complete -c gpulse -n '__fish_seen_subcommand_from report' -l help -s h -d 'Show this help and exit'
 complete -c gpulse -n '__fish_seen_subcommand_from record' -l output -s o -x -d 'File to write, compressed if it ends in .gz; - for standard output'
 complete -c gpulse -n '__fish_seen_subcommand_from record' -l history -d 'Write to this machine'\''s history, which `gpulse history` reads; FILE selects another location'

@@ -77,7 +77,7 @@ class Machine:
         snapshot = self.sampler.read()
         self.writer.add(snapshot, self.detector.observe(snapshot))
         self.time = snapshot.time
-        self.plain = to_plain(snapshot)
+        self.plain = {**to_plain(snapshot), "time": snapshot.time}
 
     def _live(self) -> None:
         while True:

@@ -9,7 +9,7 @@ from ...errors import UsageError
 from ...units import parse_duration
 from ..cost import COST, tariff_of
 from ..main import VERBS
-from ..options import COLOR, GPU, HELP, Option, Verb
+from ..options import COLOR, GPU, HELP, THEME, Option, Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,11 +46,12 @@ def run(arguments: Arguments) -> int:
 
 def _laid_out(arguments: Arguments, runs: list[Run], title: str) -> str:
     """Return the report for the terminal that standard output is, or for a pipe."""
-    from ...present.terminal import size_of, theme_for
+    from ...present.terminal import size_of
     from ...surfaces.report.terminal import to_terminal
     from ...surfaces.report.writing import report_document
+    from ..theme import theme_of
 
-    theme = theme_for(sys.stdout, arguments.color, os.environ)
+    theme = theme_of(arguments, sys.stdout)
     return to_terminal(report_document(runs, title), theme, size_of(sys.stdout, os.environ)[0])
 
 
@@ -109,7 +110,7 @@ VERB = Verb(
         Option("--to", value="WHEN", help="End time, in the same forms"),
         Option("--title", value="TEXT", help="Title of the report (default: the name of the file)"),
         *COST,
-        *(GPU, COLOR, HELP),
+        *(GPU, COLOR, THEME, HELP),
     ),
     run,
     (

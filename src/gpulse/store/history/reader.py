@@ -16,6 +16,7 @@ from .failure import HistoryError
 from .fetching import TimeGrid, fetch
 from .place import check_access, default_path, existing_path, system_path
 from .slots import HOST
+from .usage_times import OWNERS, UsageTimes, usage_times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from ...model.event import Event
     from ...model.snapshot import Snapshot
 
-_OWNERS = {"user", "job", "container", "pod", "name", "gpu"}
 _USES = """
 SELECT process.id, pid, started, user, name, command, job, container, pod, uuid, first, last, seconds, held, memory_most,
 memory_seconds, busy_seconds, energy FROM usage JOIN process ON process.id = usage.process JOIN gpu ON gpu.id = process.gpu
@@ -153,8 +153,8 @@ class HistoryReader:
 
     def usage(self, start: float, end: float, by: str = "user", uuids: Collection[str] | None = None) -> list[Usage]:
         """Return what each user used, or each job, container, pod, name or gpu, of these GPUs; the most GPU hours first."""
-        if by not in _OWNERS:
-            raise UsageError(f"unknown usage owner {by!r};", f"choose one of {', '.join(sorted(_OWNERS))}.")
+        if by not in OWNERS or by == "process":
+            raise UsageError(f"unknown usage owner {by!r};", f"choose one of {', '.join(sorted(OWNERS[:-1]))}.")
         with self._reading() as connection:
             instances = {uuid: facts for _, uuid, facts in latest_facts(connection, end) if "parent" in facts}
         totals: dict[str | None, Usage] = {}
@@ -174,6 +174,27 @@ class HistoryReader:
             if use.memory_most is not None:
                 total.memory_most = max(total.memory_most or 0.0, use.memory_most)
         return sorted(totals.values(), key=lambda total: -total.gpu_hours)
+
+    def usage_times(
+        self, start: float, end: float, by: str, points: int, uuids: Collection[str] | None = None
+    ) -> list[UsageTimes]:
+        """Return the same over time: per owner the GPUs held and the power drawn, as means of `points` equal stretches.
+
+        `by` may also be `process`. Usage is kept by process and hour; inside an hour it is spread evenly over the time that the
+        process was there.
+        """
+        if by not in OWNERS:
+            raise UsageError(f"unknown usage owner {by!r};", f"choose one of {', '.join(OWNERS)}.")
+        with self._reading() as connection:
+            instances = {uuid: facts for _, uuid, facts in latest_facts(connection, end) if "parent" in facts}
+            rows = connection.execute(_USES, (start, end)).fetchall()
+        return usage_times(rows, start, end, by, points, uuids, instances)
+
+    def unknown(self, uuids: Collection[str]) -> list[str]:
+        """Return those UUIDs of which nothing was ever recorded."""
+        with self._reading() as connection:
+            known = {uuid for (uuid,) in connection.execute("SELECT uuid FROM gpu")}
+        return [uuid for uuid in uuids if uuid not in known]
 
     def events(self, start: float, end: float, kinds: Collection[str] | None = None) -> list[Event]:
         """Return what happened, in the order of time, and what began earlier and still lasted; all kinds with None.
