@@ -17,7 +17,7 @@ from .forking import forget_half_imported
 from .ledger import Ledger
 from .link import InnerLink, Link
 from .phase import PhaseContext
-from .ranks import local_rank
+from .ranks import doubts, local_rank
 from .request import AlertMessage, Greeting, Request
 
 TYPE_CHECKING = False
@@ -318,7 +318,8 @@ class Monitor:
                 if isinstance(message, Greeting):
                     samples.greet(message.uuids)
                     ledger.ordinals = {uuid: at for at, uuid in enumerate(message.uuids or ())}
-                    self._doubt(message)
+                    for doubt in doubts(message, self._every_rank, os.environ):
+                        self._say(doubt)
                     if self._hasty:  # an agent that replaces another only knows the default interval
                         link.tell(f"measure {min(self.interval, _HASTE)}")
                     continue
@@ -345,21 +346,6 @@ class Monitor:
             samples.add_alert(alert)
             if alert.state == "fire":
                 self._print(f"gpulse: {alert.text}")
-
-    def _doubt(self, greeting: Greeting) -> None:
-        if not greeting.certain:
-            self._say(
-                "this machine has different GPU models, and CUDA puts the fastest first: gpu0 may not be cuda:0. "
-                "Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or start the monitor after initializing CUDA."
-            )
-        from .ranks import local_size
-
-        size = local_size(os.environ)
-        if not self._every_rank and greeting.uuids is not None and max(1, len(greeting.uuids)) < size:
-            self._say(
-                f"this process sees {len(greeting.uuids)} GPU(s) and samples for all {size} processes of its job on this "
-                'machine. Use Monitor(gpus="all") or ranks="all" to see the others.'
-            )
 
     def _relax(self, ledger: Ledger) -> None:
         if self._hasty and time.monotonic() > self._hasty_until and not ledger.measuring and self._link is not None:
