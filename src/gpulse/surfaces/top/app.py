@@ -9,6 +9,7 @@ import time
 from ...analysis.diagnosis.live import LiveDiagnosis
 from ...analysis.events import EventDetector
 from ...model.presets import HOST_CURVES, SCREEN, USERS
+from ...model.process_filter import ProcessFilter
 from ...model.select import Wanted
 from ...present.background import QUERY
 from .actions import action_for
@@ -20,7 +21,7 @@ from .layout import arrange
 from .painter import paint
 from .panels import processes as process_panel
 from .past import ProcessPast
-from .processes import pids, rows
+from .processes import filter_text, pids, rows
 from .recall import Recall
 from .settings import PANELS
 from .tty import Tty
@@ -74,7 +75,8 @@ def wanted(state: State) -> Wanted:
     gpu = {*SCREEN, *_JUDGED, "xid_last", "xids", "fan_speed", *shown}
     process = {*USERS, "command", "container", "job", "running_time", *_JUDGED_PROCESS}
     if "processes" not in state.hidden:
-        process |= {key for key in state.settings.columns if key != "gpu"}
+        process |= {key for key in (*state.settings.columns, state.sort) if key != "gpu"}
+        process |= ProcessFilter(filter_text(state)).keys
     return Wanted(gpu, process, ("name",) if "host" in state.hidden else _HOST)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...model.catalog import PROCESS_METRICS, Process
 from ...model.metric import Text
-from .find import Find
+from ...model.process_filter import ProcessFilter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,9 +61,14 @@ def rows(snapshot: Snapshot | None, state: State) -> list[ProcessRow]:
         return []
     asked = (state.sort, state.falling, filter_text(state), state.tree, state.group)
     if _Last.snapshot is not snapshot or _Last.asked != asked:
-        _Last.rows = _arranged(Find(filter_text(state)).apply(all_rows(snapshot)), state)
+        _Last.rows = _arranged(_matching(all_rows(snapshot), filter_text(state)), state)
         _Last.snapshot, _Last.asked = snapshot, asked
     return _Last.rows
+
+
+def _matching(found: list[ProcessRow], text: str) -> list[ProcessRow]:
+    wanted = ProcessFilter(text)
+    return [row for row in found if wanted.fits(row.process, row.place)] if wanted else found
 
 
 def filter_text(state: State) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ....model.catalog import PROCESS_METRICS
 from ....model.metric import Number
+from ....model.process_filter import ProcessFilter
 from ....present.cells import MISSING, value_text
 from ....present.text import clean, fit, pad, width
 from ....present.words import heading
 from ....units import BYTES, SECOND
-from ..find import Find
 from ..processes import filter_text, rows
 
 TYPE_CHECKING = False
@@ -237,7 +237,7 @@ def _nothing(grid: Grid, area: Area, state: State) -> None:
     if state.shown is None:
         words = "waiting for the first sample"
     elif filter_text(state).strip() and _any(state.shown):
-        note = Find(filter_text(state)).note
+        note = ProcessFilter(filter_text(state)).note
         words = "no process matches the filter" + (f" ({note})" if note else "")
     elif _notes(area, state):
         return  # that a list could not be read is said already; it may well be full
