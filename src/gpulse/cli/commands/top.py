@@ -15,6 +15,10 @@ GROUPS = ("user", "container", "job")
 
 def run(arguments: Arguments) -> int:
     """Show the live screen, or write one line per sample if stdout is not a terminal."""
+    if arguments.tree and arguments.group:
+        from ...errors import UsageError
+
+        raise UsageError("top: --tree and --group cannot be combined;", "choose one.")
     from ..screen import show_screen
     from ..session import open_sampler
 
