@@ -14,7 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from .base import Key
+    from .base import Key, Relative
+    from .lineage import Lineage
 
 _APART = 0.05  # minimum seconds between two counts of CPU time for a meaningful rate
 _OWNER = frozenset({"container", "pod", "job"})
@@ -82,6 +83,7 @@ class LinuxMachine(Machine):
         self._ticks = os.sysconf("SC_CLK_TCK")
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._users: dict[int, str] = {}
+        self._lineage: Lineage | None = None
         self._lasting: dict[tuple[int, int], dict[str, str]] = {}
 
     def host(self, keys: Key) -> Facts:
@@ -114,6 +116,13 @@ class LinuxMachine(Machine):
             name, _, value = mask([entry]).partition("=")
             facts[f"${name}"] = value
         return {word: text for word, text in facts.items() if text}
+
+    def lineage(self, pids: Collection[int]) -> dict[int, Relative]:
+        if self._lineage is None:
+            from .lineage import Lineage  # for the tree of the live screen only
+
+            self._lineage = Lineage(self._stat, self._describe)
+        return self._lineage.of(pids)
 
     def foreign(self, pids: Collection[int]) -> bool:
         return bool(pids) and self.isolated() and not all(self._holds_a_gpu(pid) for pid in pids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base import Facts, Machine
+from ..base import Facts, Machine, Relative
 from .scene import GIB
 from .stage import jitter
 
@@ -44,6 +44,9 @@ _PROCESS_READERS: dict[str, Callable[[Worker, float, float], Value]] = {
 }
 
 
+_STEP = Relative(31806, 1, "slurmstepd", "slurmstepd: [48213.batch]", "root")  # starts the processes of the batch job
+
+
 class SimulatedMachine(Machine):
     """The host of one stage."""
 
@@ -81,6 +84,14 @@ class SimulatedMachine(Machine):
         elapsed = self._stage.elapsed()
         wanted = {worker.pid: (worker, at) for worker, at in self._stage.workers(elapsed) if worker.pid in pids}
         return {pid: self._facts(worker, at, keys) for pid, (worker, at) in wanted.items()}
+
+    def lineage(self, pids: Collection[int]) -> dict[int, Relative]:
+        workers = {worker.pid: worker for worker, _ in self._stage.workers(self._stage.elapsed()) if worker.pid in pids}
+        found = {
+            pid: Relative(pid, _STEP.pid if "job" in worker.owner else 1, worker.name, worker.command, worker.user)
+            for pid, worker in workers.items()
+        }
+        return found | ({_STEP.pid: _STEP} if any(one.parent == _STEP.pid for one in found.values()) else {})
 
     def _facts(self, worker: Worker, at: float, keys: Key) -> Facts:
         facts = Facts()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .signals import USUAL
 from .state import SPANS, State
 
 TYPE_CHECKING = False
@@ -89,7 +90,7 @@ def _signal(state: State) -> None:
     elif state.selected is None and not state.tagged:
         state.message = "no process selected"
     else:
-        state.dialog, state.choice = "signal", 0
+        state.dialog, state.choice, state.digits = "signal", USUAL, ""
 
 
 def _pause(state: State) -> None:
@@ -153,14 +154,14 @@ def _pace(factor: float) -> Callable[[State], str | None]:
 ACTIONS = (
     Action(("f1", "?", "h"), "show this help", _dialog("help"), "help"),
     Action(("f2", "S"), "settings", _dialog("settings"), "setup"),
-    Action(("/", "f3", "f4"), "filter: user:ada gpu:0-3 mem>1G train", _filter, "filter"),
+    Action(("/", "f3", "f4"), "filter processes, as explained below", _filter, "filter"),
     Action(("f5", "t"), "show processes as a tree", _toggle_tree, "tree"),
     Action(("g",), "group by user, container, job", _next_group, "group"),
     Action(("f6", "o"), "choose the sort column", _dialog("sort"), "sort"),
     Action(("<", ","), "sort by the previous column; in settings: move column", _sort_step(-1)),
     Action((">", "."), "sort by the next column; in settings: move column", _sort_step(1)),
     Action(("r", "I"), "reverse the order", _reverse),
-    Action(("f9", "k"), "send a signal", _signal, "kill"),
+    Action(("f9", "K"), "send a signal to the selected or tagged processes", _signal, "kill"),
     Action(("space",), "tag a process", _tag),
     Action(("enter",), "process details", _dialog("details")),
     Action(("y",), "what limits each GPU, and what to try", _dialog("why"), "why"),
@@ -179,8 +180,8 @@ ACTIONS = (
     Action(("+", "="), "shorter interval", _pace(0.5)),
     Action(("-",), "longer interval", _pace(2.0)),
     Action(("w",), "save the settings", _move("save")),
-    Action(("up",), "", _move("up")),
-    Action(("down", "j"), "", _move("down")),
+    Action(("up", "k"), "cursor up; also PgUp and Home", _move("up")),
+    Action(("down", "j"), "cursor down; also PgDn and End", _move("down")),
     Action(("pageup",), "", _move("pageup")),
     Action(("pagedown",), "", _move("pagedown")),
     Action(("home",), "", _move("home")),
@@ -200,6 +201,14 @@ def action_for(state: State, key: str) -> Action | None:
 def help_table(recording: bool = False) -> list[tuple[str, str]]:
     """Return the keys and their descriptions, for the help."""
     return [(" ".join(action.keys), action.what) for action in _now(recording) if action.what]
+
+
+def help_lines(recording: bool = False) -> list[tuple[str, str]]:
+    """Return the lines of the help: the keys, then the words of a filter."""
+    from ...model.process_filter import FILTER_HELP
+
+    filters = [("/ words", "filter: every word must match a process"), *FILTER_HELP]
+    return [*help_table(recording), *((word, meaning) for word, meaning in filters)]
 
 
 def hints(recording: bool = False) -> list[tuple[str, str]]:

@@ -9,18 +9,20 @@ import time
 from ...analysis.diagnosis.live import LiveDiagnosis
 from ...analysis.events import EventDetector
 from ...model.presets import HOST_CURVES, SCREEN, USERS
+from ...model.process_filter import ProcessFilter
 from ...model.select import Wanted
 from ...present.background import QUERY
 from .actions import action_for
 from .area import Area
 from .diff import difference
 from .feed import LiveFeed
-from .keys import Keyboard
+from .keys import Keyboard, KeyEvent
 from .layout import arrange
+from .mouse import key_for
 from .painter import paint
 from .panels import processes as process_panel
 from .past import ProcessPast
-from .processes import pids, rows
+from .processes import all_rows, filter_text, pids, rows
 from .recall import Recall
 from .settings import PANELS
 from .tty import Tty
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
     from .grid import Grid
-    from .keys import KeyEvent
     from .replay import ReplayFeed
     from .signals import Target
     from .state import State
@@ -41,8 +42,9 @@ if TYPE_CHECKING:
 _ANSWERED = 0.05  # seconds to wait for the terminal's answer before the first frame
 _ESCAPE = 0.03  # seconds after which an Esc is a key and not the start of a sequence
 _IN_DIALOGS = frozenset(
-    ("up", "down", "left", "right", "pageup", "pagedown", "enter", "space", "j", "k", "<", ">")
+    ("up", "down", "left", "right", "pageup", "pagedown", "home", "end", "enter", "space", "j", "k", "<", ">")
 )  # keys that a dialog takes before the table of keys does
+_RELATIVES = 10_000  # processes to remember for the tree of earlier samples
 _EVENTS = 4  # how many of the last events are kept
 _HOST = (
     "name",
@@ -73,8 +75,11 @@ def wanted(state: State) -> Wanted:
     shown = () if "charts" in state.hidden else state.settings.charts
     gpu = {*SCREEN, *_JUDGED, "xid_last", "xids", "fan_speed", *shown}
     process = {*USERS, "command", "container", "job", "running_time", *_JUDGED_PROCESS}
+    if state.tree:
+        process.add("parent")
     if "processes" not in state.hidden:
-        process |= {key for key in state.settings.columns if key != "gpu"}
+        process |= {key for key in (*state.settings.columns, state.sort) if key != "gpu"}
+        process |= ProcessFilter(filter_text(state)).keys
     return Wanted(gpu, process, ("name",) if "host" in state.hidden else _HOST)
 
 
@@ -92,6 +97,7 @@ class App:
         self._past: Recall | None = None
         self._wanted = wanted(state)
         self._over = False
+        self._traced: Snapshot | None = None
         self._typed = 0.0
         self._targets: list[Target] = []
         self._about: tuple[int, dict[str, str]] = (0, {})
@@ -184,8 +190,19 @@ class App:
         seen = {event.key for event in self._state.events}
         self._note(event for event in recall.events if event.key not in seen and event.severity != "info")
 
+    def _trace(self) -> None:
+        """Read the ancestors of the processes of a new sample, for the tree; those of earlier samples are kept."""
+        state, live = self._state, self._state.live
+        if not state.tree or live is None or live is self._traced:
+            return
+        self._traced = live
+        machine, found = self._sampler.source.machine, pids(all_rows(live))
+        fresh = {} if machine.foreign(found) else machine.lineage(found)
+        state.relatives = {**(state.relatives if len(state.relatives) < _RELATIVES else {}), **fresh}
+
     def _show(self) -> None:
         state = self._state
+        self._trace()
         stands = state.paused or state.player is not None
         state.now = state.live.time if stands and state.live is not None else time.time()
         if state.back > 0 and state.live is not None:
@@ -239,6 +256,10 @@ class App:
             self._click(event)
         elif self._state.dialog == "filter":
             self._type(event.key)
+        elif self._state.dialog == "signal" and event.key.isdecimal():
+            from .panels import signal_menu
+
+            signal_menu.typed(self._state, event.key)
         elif self._state.dialog and event.key in _IN_DIALOGS:
             self._choose(event.key)
         elif (action := action_for(self._state, event.key)) is not None:
@@ -294,6 +315,7 @@ class App:
         state = self._state
         if key == "enter":
             state.filter, state.dialog = state.editing, ""
+            state.message = ProcessFilter(state.filter).note
         elif key == "escape":
             state.dialog = ""
         elif key == "backspace":
@@ -306,8 +328,9 @@ class App:
     def _choose(self, key: str) -> None:
         """Take a key of the dialog in front."""
         state = self._state
-        step = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10}.get(key, 0)
-        state.choice = max(0, state.choice + step)
+        steps = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10, "home": -9999, "end": 9999}
+        state.choice = max(0, state.choice + steps.get(key, 0))
+        state.digits = ""
         if state.dialog == "settings":
             self._choose_setting(key)
         elif state.dialog == "sort":
@@ -357,6 +380,10 @@ class App:
 
     def _click(self, event: KeyEvent) -> None:
         state = self._state
+        if (key := key_for(state, event)) is not None:
+            if key:
+                self._handle(KeyEvent(key))
+            return
         areas = arrange(state)
         table = areas.get("processes")
         if event.mouse in ("wheelup", "wheeldown"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...present.events import event_style, event_text
 from ...units import duration_text
-from .actions import help_table, hints
+from .actions import help_lines, hints
 from .area import Area
 from .grid import Grid, mend
 from .layout import arrange
@@ -53,7 +53,7 @@ def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:
     if state.dialog == "help":
         from .panels import help as help_panel
 
-        help_panel.paint(grid, area, state, help_table(state.player is not None))
+        help_panel.paint(grid, area, state, help_lines(state.player is not None))
     elif state.dialog == "settings":
         from .panels import settings
 

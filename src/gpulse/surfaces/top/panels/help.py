@@ -67,12 +67,12 @@ def _column(table: Table, keys: int, cells: int, theme: Theme) -> list[Pieces]:
     beside = cells - keys - 2
     for name, what in table:
         if beside >= min(_NARROW, width(what)):
-            first, *more = _wrapped(what, beside)
+            first, *more = wrapped(what, beside)
             lines.append([(pad(name, keys + 2), "accent"), (first, "calm")])
             lines += [[(" " * (keys + 2), ""), (part, "calm")] for part in more]
         else:
             lines.append([(fit(name, cells, theme.more), "accent")])
-            lines += [[(" ", ""), (part, "calm")] for part in _wrapped(what, cells - 1)]
+            lines += [[(" ", ""), (part, "calm")] for part in wrapped(what, cells - 1)]
     return lines
 
 
@@ -80,7 +80,7 @@ def _filled(pieces: Pieces, cells: int) -> Pieces:
     return [*pieces, (" " * (cells - sum(width(text) for text, _ in pieces)), "")]
 
 
-def _wrapped(text: str, cells: int) -> list[str]:
+def wrapped(text: str, cells: int) -> list[str]:
     """Return text in lines of at most `cells`, broken at spaces, or within a word that is longer."""
     cells = max(2, cells)  # the widest character
     lines, line = [], ""
