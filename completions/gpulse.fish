@@ -173,6 +173,8 @@ complete -c gpulse -n '__fish_seen_subcommand_from history' -l format -x -a 'tab
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l usage -a 'user job container pod name gpu' -d 'Show only usage, by user, job, container, pod, name or gpu (default: user)'
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l events -d 'Show only events: throttling, faults, processes, reboots'
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l points -x -d 'Number of points (default: 600; plot: as many as fit)'
+complete -c gpulse -n '__fish_seen_subcommand_from history' -l verify -d 'Check the whole file and list what is damaged; exit with 1 if anything is'
+complete -c gpulse -n '__fish_seen_subcommand_from history' -l repair -d 'Check the file and delete what is damaged; everything else is kept'
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l output -s o -x -d 'Write to FILE instead of standard output'
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l file -x -d 'History file, or a recording to export as csv or parquet (default: this machine'\''s history)'
 complete -c gpulse -n '__fish_seen_subcommand_from history' -l price -x -d 'Price of one kWh, to show the cost of energy (default: cost.price of the settings)'

@@ -30,6 +30,8 @@ def run(arguments: Arguments) -> int:
     from ...surfaces.history.recorded import is_recording
     from ..theme import theme_of
 
+    if arguments.verify or arguments.repair:
+        return _verify(arguments)
     if arguments.file and is_recording(arguments.file):
         return _export(arguments)
     tariff = tariff_of(arguments)
@@ -55,6 +57,20 @@ def run(arguments: Arguments) -> int:
     else:
         lines = _text(answer, arguments, tariff)
     _write(lines, arguments.output)
+    return 0
+
+
+def _verify(arguments: Arguments) -> int:
+    """Check the history, repair it if asked to; return 1 if damage remains."""
+    from ...store.history import default_path, existing_path, repair, verify
+    from ...surfaces.history.verification import verification_lines
+
+    path = arguments.file or existing_path() or default_path()
+    found = verify(path)
+    _write(verification_lines(path, found), arguments.output)
+    if found.sound or not arguments.repair:
+        return 0 if found.sound else 1
+    sys.stdout.write(f"repaired: {repair(path, found)}\n")
     return 0
 
 
@@ -152,6 +168,8 @@ VERB = Verb(
                help="Show only usage, by user, job, container, pod, name or gpu (default: user)"),
         Option("--events", default=False, help="Show only events: throttling, faults, processes, reboots"),
         Option("--points", value="N", parse=_points, help="Number of points (default: 600; plot: as many as fit)"),
+        Option("--verify", default=False, help="Check the whole file and list what is damaged; exit with 1 if anything is"),
+        Option("--repair", default=False, help="Check the file and delete what is damaged; everything else is kept"),
         Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
         Option("--file", value="FILE", complete="files",
                help="History file, or a recording to export as csv or parquet (default: this machine's history)"),

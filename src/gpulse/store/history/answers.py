@@ -107,5 +107,14 @@ def latest_facts(connection: sqlite3.Connection, end: float) -> list[tuple[int, 
         "SELECT gpu, uuid, since, facts FROM fact JOIN gpu ON gpu.id = fact.gpu ORDER BY fact.id"
     ):
         if since < end or gpu not in facts:
-            facts[gpu] = (gpu, uuid, json.loads(text))
+            try:
+                facts[gpu] = (gpu, uuid, dict(json.loads(text)))
+            except (ValueError, TypeError):
+                continue  # damaged, in a file without checksums
     return list(facts.values())
+
+
+def labels_of(connection: sqlite3.Connection, end: float = float("inf")) -> dict[str, str]:
+    """Return the number that people know each GPU by at a moment, by UUID."""
+    found = latest_facts(connection, end)
+    return {uuid: f"{facts['index']:.0f}" for _, uuid, facts in found if isinstance(facts.get("index"), (int, float))}

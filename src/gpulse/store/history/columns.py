@@ -79,22 +79,29 @@ def pack(columns: dict[int, Column]) -> bytes:
 
 
 def unpack(data: bytes, rows: int, slots: frozenset[int] | None = None) -> dict[int, Column]:
-    """Return the columns of some slots, or of all, that are there."""
+    """Return the columns of some slots, or of all, that are there; raise DamagedBlock when the bytes are not what was packed."""
     import zlib
 
     try:
-        raw = zlib.decompress(data)
-    except zlib.error as error:
+        return _columns(zlib.decompress(data), rows, slots)
+    except (zlib.error, struct.error, ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
         raise DamagedBlock(f"a block of the history is damaged ({error}).") from None
+
+
+def _columns(raw: bytes, rows: int, slots: frozenset[int] | None) -> dict[int, Column]:
     (count,) = _COUNT.unpack_from(raw)
     at = _COUNT.size + count * _HEAD.size
     columns: dict[int, Column] = {}
     for slot, coding, gaps, mean, low, high, first in _HEAD.iter_unpack(raw[_COUNT.size : at]):
         widths = mean.decode(), low.decode(), high.decode()
         size = rows * (bool(gaps) + sum(map(_SIZES.__getitem__, widths)))
+        if at + size > len(raw):
+            raise ValueError("it is too short")
         if slots is None or slot in slots:
             columns[slot] = _unpacked(raw[at : at + size], rows, coding, bool(gaps), widths, first)
         at += size
+    if at != len(raw):
+        raise ValueError("it is too long")
     return columns
 
 

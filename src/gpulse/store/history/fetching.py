@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from .blocks import Rows, bounds_of, gathered, joined, read_block, ticks_to_rows
+from .blocks import Rows, blocks_where, bounds_of, gathered, joined, read_block, ticks_to_rows
 from .columns import NAN, Column
+from .damage import Damage, damage_of
+from .failure import DamagedBlock
 from .sealing import TIERS, WINDOW, layouts_of, owners_of, times_before
 
 TYPE_CHECKING = False
@@ -27,36 +29,55 @@ class Fetched:
         self.spacing = spacing
 
 
-def fetch(connection: sqlite3.Connection, slots: Slots, start: float, end: float, width: float) -> Fetched | None:
+def fetch(
+    connection: sqlite3.Connection, slots: Slots, start: float, end: float, width: float, damages: list[Damage]
+) -> Fetched | None:
     """Return the rows from `start` to before `end`, about `width` seconds apart or less where they are kept so; None for none.
 
-    Ticks that are not sealed yet are in no tier and always come along.
+    Ticks that are not sealed yet are in no tier and always come along. What is damaged is added to `damages` and taken from
+    another tier where one has it.
     """
     pieces: list[tuple[Rows, int]] = []
     covered: set[float] = set()
-    for tier in [tier for tier in TIERS if tier.seconds <= width][-1:] + [
-        tier for tier in TIERS if tier.seconds > width
-    ]:
-        earliest = start - tier.seconds + 0.001 if tier.seconds else start  # a row reaches into the stretch from before
-        found = connection.execute(
-            "SELECT id, row_count, times FROM block WHERE tier = ? AND stop >= ? AND start < ?",
-            (tier.seconds, earliest, end),
-        ).fetchall()
-        fresh: set[float] = set()
-        for block, count, times in found:
-            rows = read_block(connection, tier.seconds, block, count, times, {})
+    finer = [tier for tier in TIERS if tier.seconds <= width]
+    known = len(damages)
+    for tier in finer[-1:] + [tier for tier in TIERS if tier.seconds > width]:
+        pieces += _rows_of(connection, tier.seconds, slots, (start, end), covered, damages)
+    if len(damages) > known:
+        for tier in reversed(finer[:-1]):
+            pieces += _rows_of(connection, tier.seconds, slots, (start, end), covered, damages)
+    if (open_rows := _open_rows(connection, slots, start, end)) is not None:
+        pieces.append((open_rows, 0))
+    return _in_order(pieces) if pieces else None
+
+
+def _rows_of(
+    connection: sqlite3.Connection,
+    tier: int,
+    slots: Slots,
+    span: tuple[float, float],
+    covered: set[float],
+    damages: list[Damage],
+) -> list[tuple[Rows, int]]:
+    """Return the rows of one tier in stretches that are not covered yet, and add those stretches to `covered`."""
+    start, end = span
+    earliest = start - tier + 0.001 if tier else start  # a row reaches into the stretch from before
+    pieces: list[tuple[Rows, int]] = []
+    fresh: set[float] = set()
+    for block in blocks_where(connection, "tier = ? AND stop >= ? AND start < ?", (tier, earliest, end)):
+        try:
+            rows = read_block(connection, block, {})
             kept = [
                 at for at, time in enumerate(rows.times) if earliest <= time < end and time // WINDOW not in covered
             ]
             if kept:
+                pieces.append((_chosen(read_block(connection, block, slots), kept), tier))
                 fresh.update([rows.times[at] // WINDOW for at in kept])
-                pieces.append(
-                    (_chosen(read_block(connection, tier.seconds, block, count, times, slots), kept), tier.seconds)
-                )
-        covered |= fresh
-    if (open_rows := _open_rows(connection, slots, start, end)) is not None:
-        pieces.append((open_rows, 0))
-    return _in_order(pieces) if pieces else None
+        except DamagedBlock:
+            damages.append(Damage(block.start, block.stop + tier))
+        damages += damage_of(block)
+    covered |= fresh
+    return pieces
 
 
 def _open_rows(connection: sqlite3.Connection, slots: Slots, start: float, end: float) -> Rows | None:
@@ -70,7 +91,8 @@ def _open_rows(connection: sqlite3.Connection, slots: Slots, start: float, end: 
         "SELECT time FROM tick WHERE time < ? ORDER BY time DESC LIMIT 16", (start,)
     ).fetchall()
     before = [time for (time,) in reversed(earlier)] or times_before(connection, ticks[0][0])
-    return ticks_to_rows(ticks, layouts_of(connection), owners_of(connection), wanted, before)
+    rows = ticks_to_rows(ticks, layouts_of(connection), owners_of(connection), wanted, before)
+    return rows if rows.times else None
 
 
 def _chosen(rows: Rows, kept: list[int]) -> Rows:
