@@ -31,6 +31,7 @@ START = 1_700_000_000.0 // 21_600 * 21_600
 END = START + HOURS * 3600
 GPUS = {"GPU-a": 0, "GPU-b": 1}
 WINDOWS = HOURS * 6
+LINES = 300
 KINDS = ("bit", "zeros", "noise", "cut")
 
 
@@ -204,18 +205,71 @@ def history_rounds(folder: Path, rounds: int, seed: int, again: int = 1) -> tupl
     return first, second
 
 
+def recording_rounds(folder: Path, name: str, rounds: int, seed: int) -> tuple[int, int, int, int, list[str]]:
+    """Damage a recording a number of times.
+
+    Return how many lines it has, how many were lost in all and at most, how often nothing was readable, and what was wrong.
+    """
+    from gpulse.store.frames import Frames
+    from gpulse.store.recorder import RecordingFile
+    from gpulse.store.recording import read_recording
+
+    sound = folder / name
+    file = RecordingFile(str(sound))
+    samples = [snapshot(START + at) for at in range(0, LINES * STEP, STEP)]
+    for sample in samples:
+        file.write(sample)
+    file.close()
+    truth = {sample.time: sample for sample in read_recording(str(sound))}
+    data, path = sound.read_bytes(), folder / f"round-{name}"
+    lost, most, unreadable = 0, 0, 0
+    wrong: list[str] = []
+    for number in range(rounds):
+        kind = KINDS[number % len(KINDS)]
+        path.write_bytes(damaged(data, random.Random(seed * 1_000_003 + number), kind))
+        try:
+            found = list(read_recording(str(path)))
+            frames = Frames(str(path))
+            frames.find(float("inf"))
+            again = [frames[place] for place in range(len(frames) - 1, -1, -1)]
+            frames.close()
+        except GpulseError:
+            unreadable += 1
+            continue
+        wrong += [f"{name} {kind} {number}: {one!r}" for one in found if truth.get(one.time) != one]
+        if again[::-1] != found:
+            wrong.append(f"{name} {kind} {number}: read backwards {len(again)}, forwards {len(found)}")
+        if kind != "cut":
+            lost, most = lost + LINES - len(found), max(most, LINES - len(found))
+    return LINES, lost, most, unreadable, wrong
+
+
 def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--recordings", action="store_true", help="recordings only")
     chosen = parser.parse_args()
+    failed = False
     with TemporaryDirectory() as place:
+        for name in ("run.ndjson", "run.ndjson.gz"):
+            lines, lost, most, unreadable, wrong = recording_rounds(Path(place), name, chosen.rounds, chosen.seed)
+            print(
+                f"{name}, {chosen.rounds} rounds: {len(wrong)} wrong; of {lines} lines, {lost / chosen.rounds / 0.75:.2f} "
+                f"lost per round that was not a cut, at most {most}; {unreadable} not readable at all",
+                *wrong[:20],
+                sep="\n",
+                flush=True,
+            )
+            failed |= bool(wrong)
+        if chosen.recordings:
+            return int(failed)
         first, second = history_rounds(Path(place), chosen.rounds, chosen.seed)
     print("Read:\n" + "\n".join(first.lines(WINDOWS * len(GPUS))))
     print("Written for another hour and read:\n" + "\n".join(second.lines((WINDOWS + 6) * len(GPUS))))
     print("\n".join([*first.wrong[:20], *second.wrong[:20]]))
-    return 1 if first.wrong or second.wrong else 0
+    return 1 if failed or first.wrong or second.wrong else 0
 
 
 if __name__ == "__main__":

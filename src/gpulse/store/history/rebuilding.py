@@ -31,7 +31,8 @@ def rebuilt(connection: sqlite3.Connection, start: float, end: float, damages: l
     if fetched is None:
         return []
     keys = dict(connection.execute("SELECT id, key FROM slot"))
-    facts = {gpu: (uuid, known) for gpu, uuid, known in latest_facts(connection, end)}
+    facts = {gpu: (uuid, _named(uuid)) for gpu, uuid in connection.execute("SELECT id, uuid FROM gpu")}
+    facts |= {gpu: (uuid, known) for gpu, uuid, known in latest_facts(connection, end)}
     users = connection.execute(_PROCESSES, (start, end)).fetchall()
     columns = [
         (gpu, [(keys[slot], column.mean) for slot, column in slots.items() if slot in keys])
@@ -44,6 +45,11 @@ def rebuilt(connection: sqlite3.Connection, start: float, end: float, damages: l
         for at, time in enumerate(fetched.rows.times)
         if not any(first <= time <= last for first, last in holes)
     ]
+
+
+def _named(uuid: str) -> dict[str, Any]:
+    """Return what is known of a GPU whose facts are damaged: its UUID, if it is one."""
+    return {"uuid": uuid} if uuid.startswith(("GPU-", "MIG-")) else {}
 
 
 def _there(columns: list[tuple[str, Any]], at: int) -> dict[str, float]:
