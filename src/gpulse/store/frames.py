@@ -8,7 +8,7 @@ from bisect import bisect_right
 
 from ..errors import RecordingError
 from ..model.codec import from_line, parse_time
-from .line_checks import is_damaged
+from .line_checks import has_check, is_damaged
 from .recording import DamagedLine, open_text, read_line, was_damaged
 
 TYPE_CHECKING = False
@@ -37,6 +37,7 @@ class Frames:
         self._numbers: array[int] = array("Q")
         self._end = self._number = 0
         self._newest = 0.0
+        self._checked = False
         self._problem: RecordingError | None = None  # of the first damaged line
         places: Places = []
         try:
@@ -117,12 +118,14 @@ class Frames:
 
     def _moment(self, line: bytes) -> float | None:
         """Return when a line was written; None when it was cut off."""
-        if not is_damaged(line) and line.startswith(_HEAD) and line.endswith(b"}\n"):
+        quick = has_check(line) or not self._checked
+        if quick and not is_damaged(line) and line.startswith(_HEAD) and line.endswith(b"}\n"):
+            self._checked |= has_check(line)
             try:
                 return parse_time(line[len(_HEAD) : line.index(b'"', len(_HEAD))].decode("ascii", "replace"))
             except (RecordingError, ValueError):
                 pass  # whatever it is, reading it says so
-        sample = read_line(self.path, self._number, line, from_line)
+        sample = read_line(self.path, self._number, line, from_line, self._checked)
         return None if sample is None else sample.time
 
     def _unreadable(self, error: OSError | ValueError) -> RecordingError:

@@ -13,10 +13,16 @@ def checked(line: bytes) -> bytes:
     return b'%s%s%08x"}' % (line[:-1], _KEY, crc32(line))
 
 
+def has_check(line: bytes) -> bool:
+    """Return whether a line has a checksum, right or wrong."""
+    return line.rstrip()[-_LENGTH:].startswith(_KEY)
+
+
 def is_damaged(line: bytes) -> bool:
     """Return whether a line has a checksum that is not its own; one without a checksum cannot be told."""
     line = line.rstrip()
-    if not line[-_LENGTH:].startswith(_KEY):
+    tail = line[-_LENGTH:]
+    if not tail.startswith(_KEY):
         return False
     from zlib import crc32
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import RecordingError
 from ..model.codec import from_line
-from .line_checks import is_damaged
+from .line_checks import has_check, is_damaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,18 +33,19 @@ def read_lines(path: str, read: Callable[[str], Line], damaged: list[int] | None
     a schema that this version does not know.
     """
     problem: RecordingError | None = None
-    good = 0
+    good, checked = 0, False
     try:
         with open_text(path) as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    found = read_line(path, number, line, read) if line.strip() else None
+                    found = read_line(path, number, line, read, checked) if line.strip() else None
                 except DamagedLine as error:
                     problem = problem or error
                     if damaged is not None:
                         damaged.append(number)
                     continue
                 if found is not None:
+                    checked = checked or has_check(line)
                     good += 1
                     yield found
             if not good and was_damaged(lines):
@@ -64,14 +65,15 @@ class DamagedLine(RecordingError):
     """A line of a recording that is not what was written."""
 
 
-def read_line(path: str, number: int, line: bytes, read: Callable[[str], Line]) -> Line | None:
+def read_line(path: str, number: int, line: bytes, read: Callable[[str], Line], checked: bool = False) -> Line | None:
     """Return what `read` makes of a line; None for one that was cut off.
 
-    Raises DamagedLine or RecordingError, with file and number, for one that is damaged or of an unknown schema.
+    Raises DamagedLine or RecordingError, with file and number, for one that is damaged or of an unknown schema. After lines
+    that are `checked`, one without a checksum is damaged.
     """
-    if is_damaged(line):
-        raise DamagedLine(f"{path}, line {number}: this line is damaged: its checksum is not right.")
     try:
+        if is_damaged(line) or (checked and not has_check(line)):
+            raise DamagedLine("this line is damaged: its checksum is not right.")
         return read(line.decode("utf-8", "replace"))
     except RecordingError as error:
         if not line.endswith(b"\n"):

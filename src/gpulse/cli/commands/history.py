@@ -7,12 +7,16 @@ import sys
 
 from ...errors import UsageError
 from ..cost import COST, tariff_of
+from ..export import say_damaged, write_lines, write_table
 from ..main import VERBS
 from ..options import COLOR, GPU, HELP, THEME, Option, Verb, some_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ...analysis.cost import Tariff
+    from ...model.snapshot import Snapshot
     from ...surfaces.history.request import HistoryAnswer
     from ..options import Arguments
 
@@ -56,7 +60,7 @@ def run(arguments: Arguments) -> int:
         ]
     else:
         lines = _text(answer, arguments, tariff)
-    _write(lines, arguments.output)
+    write_lines(lines, arguments.output)
     return 0
 
 
@@ -67,7 +71,7 @@ def _verify(arguments: Arguments) -> int:
 
     path = arguments.file or existing_path() or default_path()
     found = verify(path)
-    _write(verification_lines(path, found), arguments.output)
+    write_lines(verification_lines(path, found), arguments.output)
     if found.sound or not arguments.repair:
         return 0 if found.sound else 1
     sys.stdout.write(f"repaired: {repair(path, found)}\n")
@@ -77,7 +81,7 @@ def _verify(arguments: Arguments) -> int:
 def _export(arguments: Arguments) -> int:
     """Write the samples of a recording as a table."""
     from ...surfaces.history import request as questions
-    from ...surfaces.history.recorded import RecordedTable
+    from ...surfaces.history.recorded import RecordedTable, samples_of
 
     if arguments.format not in ("csv", "parquet"):
         raise UsageError(
@@ -87,13 +91,14 @@ def _export(arguments: Arguments) -> int:
     start = end = None
     if arguments.since or arguments.start or arguments.end:
         start, end = questions.stretch(arguments.since, arguments.start, arguments.end)
-    table = RecordedTable(arguments.file, start, end, arguments.metrics or (), arguments.gpu or (), os.environ)
-    if arguments.format == "csv":
-        _write([*table.csv_lines()], arguments.output)
-        return 0
-    if not arguments.output:
-        raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o run.parquet.")
-    table.write_parquet(arguments.output)
+    damaged: list[int] = []
+
+    def samples() -> Iterator[Snapshot]:
+        damaged.clear()
+        return samples_of(arguments.file, start, end, arguments.gpu or (), os.environ, damaged)
+
+    write_table(RecordedTable(arguments.file, samples, arguments.metrics or ()), arguments.format, arguments.output)
+    say_damaged(arguments.file, damaged)
     return 0
 
 
@@ -133,19 +138,6 @@ def _parquet(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> int
 
     write_parquet(answer, path, bool(arguments.usage), tariff)
     return 0
-
-
-def _write(lines: list[str], path: str | None) -> None:
-    if not path:
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
-        return
-    from ...store.lines import LineFile
-
-    file = LineFile(path)
-    try:
-        file.write("\n".join(lines))
-    finally:
-        file.close()
 
 
 def _points(text: str) -> int:
