@@ -16,8 +16,8 @@ TEXTS = ("user", "name", "command", "job", "container", "pod")
 class HistorySeries:
     """One metric of one GPU, or of the host with uuid "": least, mean and most at each of `times`, NaN where there is none.
 
-    `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; `seconds` is how much recorded time
-    each holds, the weight of its mean. Series of one call share both lists.
+    `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; `seconds` is how much time with
+    values each holds, the weight of its mean. Series of one call share `times`.
     """
 
     __slots__ = ("key", "max", "mean", "min", "seconds", "times", "uuid")

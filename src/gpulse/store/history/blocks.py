@@ -146,6 +146,7 @@ def _joined(pieces: Sequence[Rows], gpu: int, slot: int) -> Column:
     mean: list[float] = []
     low: list[float] = []
     high: list[float] = []
+    shares: list[float] = []
     gaps, coding, same = False, 0, True
     for piece in pieces:
         column = piece.parts.get(gpu, {}).get(slot)
@@ -159,7 +160,9 @@ def _joined(pieces: Sequence[Rows], gpu: int, slot: int) -> Column:
         mean += column.mean
         low += column.low
         high += column.high
-    return Column(coding, mean, mean, mean, gaps) if same else Column(coding, mean, low, high, gaps)
+        shares += column.shares or [1.0] * len(column.mean)
+    part = shares if min(shares, default=1.0) < 1.0 else None
+    return Column(coding, mean, mean, mean, gaps, part) if same else Column(coding, mean, low, high, gaps, part)
 
 
 def bounds_of(times: Sequence[float], seconds: float, origin: float = 0.0) -> list[tuple[float, int, int]]:
@@ -177,10 +180,11 @@ def bounds_of(times: Sequence[float], seconds: float, origin: float = 0.0) -> li
 def gathered(column: Column, bounds: Sequence[tuple[float, int, int]], weights: Sequence[float] | None) -> Column:
     """Return a column with one row a stretch: the least, the mean and the most of the rows in it, NaN only where all miss.
 
-    `weights` are the seconds of the rows; None when all weigh the same.
+    `weights` are the seconds of the rows; None when all weigh the same. A row with values for part of its time weighs that much.
     """
     if len(bounds) == len(column.mean):
         return column
+    shares: list[float] = []
     mean, low, high = column.mean, column.low, column.high
     if not column.gaps:  # most stretches of a chart have one row: taking it is a third of the price of slicing
         lows = [low[at] if end == at + 1 else min(low[at:end]) for _, at, end in bounds]
@@ -194,7 +198,7 @@ def gathered(column: Column, bounds: Sequence[tuple[float, int, int]], weights: 
         lows, means, highs = [], [], []
         for _, first, end in bounds:
             there = [at for at in range(first, end) if mean[at] == mean[at]]
-            seconds = [1.0 if weights is None else weights[at] for at in there]
+            seconds = seconds_there(column, there, weights)
             lows.append(min((low[at] for at in there), default=NAN))
             highs.append(max((high[at] for at in there), default=NAN))
             means.append(
@@ -202,11 +206,21 @@ def gathered(column: Column, bounds: Sequence[tuple[float, int, int]], weights: 
                 if there
                 else NAN
             )
+            whole = end - first if weights is None else sum(weights[first:end])
+            shares.append(min(1.0, sum(seconds) / whole))
     means = list(
         map(max, lows, map(min, highs, means))
     )  # sums round: a mean of equal values may lie a hair beside them
     total = sum(means) if column.gaps else 0.0
-    return Column(column.coding, means, lows, highs, gaps=total != total)
+    partial = min(shares, default=1.0) < 1.0
+    return Column(column.coding, means, lows, highs, total != total or partial, shares if partial else None)
+
+
+def seconds_there(column: Column, rows: Sequence[int], weights: Sequence[float] | None) -> list[float]:
+    """Return for how long each of some rows has values; a row of unknown length counts as 1."""
+    seconds = [1.0 if weights is None else weights[at] for at in rows]
+    shares = column.shares
+    return seconds if shares is None else [one * shares[at] for one, at in zip(seconds, rows, strict=True)]
 
 
 def rolled_up(rows: Rows, seconds: float) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from .blocks import Rows, blocks_where, bounds_of, gathered, joined, read_block, ticks_to_rows
+from .blocks import Rows, blocks_where, bounds_of, gathered, joined, read_block, seconds_there, ticks_to_rows
 from .columns import NAN, Column
 from .damage import Damage, damage_of
 from .failure import DamagedBlock
@@ -111,7 +111,14 @@ def _chosen(rows: Rows, kept: list[int]) -> Rows:
 
     parts = {
         gpu: {
-            slot: Column(column.coding, pick(column.mean), pick(column.low), pick(column.high), column.gaps)
+            slot: Column(
+                column.coding,
+                pick(column.mean),
+                pick(column.low),
+                pick(column.high),
+                column.gaps,
+                None if column.shares is None else pick(column.shares),
+            )
             for slot, column in columns.items()
         }
         for gpu, columns in rows.parts.items()
@@ -134,7 +141,7 @@ def _in_order(pieces: list[tuple[Rows, int]]) -> Fetched:
 class TimeGrid:
     """The moments a chart gets: one for each stretch that has rows, and one without values where rows are missing."""
 
-    __slots__ = ("_bounds", "_holes", "_uneven", "seconds", "times")
+    __slots__ = ("_bounds", "_holes", "_lasting", "_seconds", "_uneven", "times")
 
     def __init__(self, fetched: Fetched, start: float, width: float, points: int) -> None:
         rows = fetched.rows
@@ -156,9 +163,18 @@ class TimeGrid:
                 self._holes.append(at)
                 self.times.append(before + step)
             self.times.append(time)
-        self.seconds = [sum(rows.seconds[first:end]) for _, first, end in self._bounds]
-        for at in reversed(self._holes):
-            self.seconds.insert(at, 0.0)
+        self._lasting = rows.seconds
+        self._seconds = self._with_holes([sum(rows.seconds[first:end]) for _, first, end in self._bounds], 0.0)
+
+    def weights(self, column: Column | None) -> list[float]:
+        """Return for how many seconds there are values at each moment."""
+        if column is None or not column.gaps:
+            return self._seconds
+        found = []
+        for _, first, end in self._bounds:
+            there = [at for at in range(first, end) if column.mean[at] == column.mean[at]]
+            found.append(sum(seconds_there(column, there, self._lasting)))
+        return self._with_holes(found, 0.0)
 
     def spread(self, column: Column | None) -> tuple[list[float], list[float], list[float]]:
         """Return least, mean and most at each moment; NaN where there is none."""
@@ -166,11 +182,13 @@ class TimeGrid:
             nothing = [NAN] * len(self.times)
             return nothing, nothing, nothing
         column = gathered(column, self._bounds, self._uneven)
-        lists = list(column.low), list(column.mean), list(column.high)
+        low, mean, high = (self._with_holes(list(values), NAN) for values in (column.low, column.mean, column.high))
+        return low, mean, high
+
+    def _with_holes(self, values: list[float], filler: float) -> list[float]:
         for at in reversed(self._holes):
-            for values in lists:
-                values.insert(at, NAN)
-        return lists
+            values.insert(at, filler)
+        return values
 
 
 def _usual(times: Sequence[float]) -> float:

@@ -119,8 +119,8 @@ class HistoryReader:
         grid = TimeGrid(fetched, start, width, points)
         parts = fetched.rows.parts
         return [
-            HistorySeries(uuid, key, grid.times, grid.seconds, grid.spread(parts.get(gpu, {}).get(slot)))
-            for (uuid, key), (gpu, slot) in named.items()
+            HistorySeries(uuid, key, grid.times, grid.weights(column), grid.spread(column))
+            for (uuid, key), column in ((name, parts.get(gpu, {}).get(slot)) for name, (gpu, slot) in named.items())
         ]
 
     def host_series(self, keys: Sequence[str], start: float, end: float, points: int = 600) -> list[HistorySeries]:
@@ -198,8 +198,7 @@ class HistoryReader:
 
     def unknown(self, uuids: Collection[str]) -> list[str]:
         """Return those UUIDs of which nothing was ever recorded."""
-        found = self._ask(lambda connection: connection.execute("SELECT uuid FROM gpu").fetchall())
-        known = {uuid for (uuid,) in found}
+        known = self._ask(lambda connection: {uuid for (uuid,) in connection.execute("SELECT uuid FROM gpu")})
         return [uuid for uuid in uuids if uuid not in known]
 
     def events(self, start: float, end: float, kinds: Collection[str] | None = None) -> list[Event]:
