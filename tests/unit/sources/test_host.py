@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,9 +73,10 @@ def test_each_disk_has_its_own_traffic_and_busy_time(root: Root) -> None:
     rates = Rates()
     root.machine(sectors=10)
     assert _read(root, rates).gaps["disk_reads"] == "pending"
-    facts = _read(root, rates)
-    assert facts.values["disk_names"] == tuple(sorted(facts.values["disk_names"]))
-    assert len(facts.values["disk_reads"]) == len(facts.values["disk_busy"]) == len(facts.values["disk_names"])
+    values: dict[str, Any] = {**_read(root, rates).values}
+    assert values["disk_names"]
+    assert values["disk_names"] == tuple(sorted(values["disk_names"]))
+    assert len(values["disk_reads"]) == len(values["disk_busy"]) == len(values["disk_names"])
 
 
 def test_activity_and_paging(root: Root) -> None:

@@ -74,9 +74,10 @@ def _events(grid: Grid, area: Area, state: State) -> None:
 def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:
     """Draw the open dialog; each is loaded when first used."""
     if state.dialog == "help":
+        from .legend import LEGEND
         from .panels import help as help_panel
 
-        help_panel.paint(grid, area, state, help_table(state.player is not None))
+        help_panel.paint(grid, area, state, help_table(state.player is not None), LEGEND)
     elif state.dialog == "settings":
         from .panels import settings
 

@@ -73,8 +73,13 @@ def corner(grid: Grid, area: Area, text: str) -> None:
 
 def gauge(grid: Grid, row: int, column: int, state: State, share: float | None, cells: int, style: str) -> int:
     """Draw a bar and return the column after it."""
-    filled, empty = state.theme.bar(share, max(0, cells))
-    return draw(grid, row, draw(grid, row, column, filled, style), empty, "track")
+    cells = max(0, cells)
+    filled, empty = state.theme.bar(share, cells)
+    end = draw(grid, row, column, filled, style)
+    shades = state.theme.shaded(style, cells) if filled else None
+    if shades is not None and 0 <= row < grid.rows and 0 <= column < end:
+        grid.styles[row][column:end] = shades[: end - column]
+    return draw(grid, row, end, empty, "track")
 
 
 def fraction(percent: float | None) -> float | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ....model.metric import Metric
     from ..grid import Grid
     from ..state import State
+    from .sections import Section
 
 WINDOW = 60.0  # seconds of the minimum and mean beside a value
 _GROUPS = {
@@ -99,7 +100,7 @@ def _title(gpu: Gpu, state: State, cells: int) -> Line:
     return line.to(cells - len(hint)).add(hint, "label") if line.width + len(hint) < cells else line
 
 
-def _metrics(gpu: Gpu, state: State, name: str):  # type: ignore[no-untyped-def]
+def _metrics(gpu: Gpu, state: State, name: str) -> Section:
     title, groups = _GROUPS[name]
 
     def lines(cells: int) -> list[Line]:

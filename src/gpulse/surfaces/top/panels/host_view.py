@@ -14,12 +14,14 @@ from .sections import heading, laid, paint_columns
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeVar
 
     from ....model.metric import Metric
     from ..area import Area
     from ..grid import Grid
     from ..state import State
 
+    T = TypeVar("T")
     Cell = tuple[str, str]
     Entry = tuple[float, str, float, float, str, str]  # pid, user, CPU, memory, role, command
 
@@ -201,5 +203,5 @@ def _absent(host: Host, key: str) -> str:
     )
 
 
-def _at(values: Sequence[object] | None, at: int):  # type: ignore[no-untyped-def]
+def _at(values: Sequence[T] | None, at: int) -> T | None:
     return values[at] if values is not None and at < len(values) else None
