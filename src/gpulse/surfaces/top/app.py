@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _ANSWERED = 0.05  # seconds to wait for the terminal's answer before the first frame
 _ESCAPE = 0.03  # seconds after which an Esc is a key and not the start of a sequence
 _IN_DIALOGS = frozenset(
-    ("up", "down", "left", "right", "pageup", "pagedown", "home", "end", "enter", "space", "j", "k", "<", ">")
+    ("up", "down", "left", "right", "pageup", "pagedown", "enter", "space", "j", "k", "<", ">")
 )  # keys that a dialog takes before the table of keys does
 _EVENTS = 500  # how many of the last events are kept, for the view of a GPU and for stepping back
 
@@ -210,7 +210,7 @@ class App:
             self._click(event)
         elif self._state.dialog == "filter":
             self._type(event.key)
-        elif self._state.dialog and event.key in _IN_DIALOGS:
+        elif self._state.dialog and (event.key in _IN_DIALOGS or _in_view(self._state, event.key)):
             self._choose(event.key)
         elif (action := action_for(self._state, event.key)) is not None:
             self._do(action.run(self._state))
@@ -349,3 +349,8 @@ class App:
                 state.selected, state.focus = pid, "processes"
         elif (charts := areas.get("charts")) is not None and charts.holds(event.row, event.column):
             state.cursor = None if event.mouse == "release" else event.column
+
+
+def _in_view(state: State, key: str) -> bool:
+    """Return whether a full-screen view takes this key too."""
+    return state.dialog in ("gpu", "host") and key in ("home", "end")
