@@ -275,7 +275,7 @@ class TestPanels:
     def test_one_gets_the_whole_screen_and_gives_it_back(self, tmp_path: Path) -> None:
         with Top(tmp_path) as top:
             top.opened()
-            top.press(TAB)
+            top.press(b"e")
             top.until(lambda: "PID" in top.lines[1])
             assert "UTIL" not in top.text
             top.press(ESC)
@@ -697,6 +697,50 @@ class TestTrouble:
         finally:
             evil.kill()
             evil.wait()
+
+
+class TestViews:
+    def test_64_gpus_at_80x24_can_all_be_reached(self, tmp_path: Path) -> None:
+        with Top(tmp_path, scenario=Scenario.load("fleet64"), columns=80, rows=24) as top:
+            top.until(lambda: "F1 help" in top.footer and "↓" in top.lines[1])
+            assert " 63 " not in top.text
+            top.press(TAB + b"\x1b[F")
+            top.until(lambda: " 63 " in top.text)
+            top.press(ENTER_KEY)
+            top.until(lambda: top.lines[1].startswith("GPU 63 "))
+            top.press(b"\x1b[D")
+            top.until(lambda: top.lines[1].startswith("GPU 62 "))
+            top.press(ESC)
+            top.until(lambda: "UTIL" in top.lines[1])
+            top.press(b"q")
+            assert top.wait() == 0
+
+    def test_the_host_opens_to_its_top_processes(self, tmp_path: Path) -> None:
+        with Top(tmp_path, columns=120, rows=40) as top:
+            top.opened()
+            top.press(b"n")
+            top.until(lambda: "Context switches" in top.text and "no GPU" in top.text)
+            top.press(ESC)
+            top.until(lambda: "Context switches" not in top.text)
+
+    def test_a_gpu_that_hangs_does_not_block_its_view(self, tmp_path: Path) -> None:
+        scenario = (
+            Scenario.load("boards/h100").driver(gpus=2).fault(function="nvmlDevice*", gpu=1, hang="600s", since="2s")
+        )
+        clock = Clock(tmp_path)
+        with Top(tmp_path, "-n", "0.2", scenario=scenario, clock=clock, columns=120, rows=40) as top:
+            top.until(lambda: "F1 help" in top.footer and top.text.count("GiB") >= 2)
+            clock.set(3.0)
+            top.until(lambda: "driver does not answer" in top.text)
+            top.press(b"\x1b[C\x1b[C" + ENTER_KEY)
+            top.until(lambda: top.lines[1].startswith("GPU 1 "))
+            assert "driver does not answer" in top.lines[2]
+            top.press(b"\x1b[D")
+            top.until(lambda: top.lines[1].startswith("GPU 0 "))
+            top.press(b"q")
+            top.until(lambda: "util" in top.text)
+            top.press(b"q")
+            assert top.wait() == 0
 
 
 class TestPlainPlaces:

@@ -50,7 +50,9 @@ def _union(one: frozenset[str] | None, other: frozenset[str] | None) -> frozense
 
 # All metrics except the details, which are read only when named.
 EVERYTHING = Wanted(
-    (key for key, metric in GPU_METRICS.items() if metric.group != "details"), PROCESS_METRICS, HOST_METRICS
+    (key for key, metric in GPU_METRICS.items() if metric.group != "details"),
+    PROCESS_METRICS,
+    (key for key, metric in HOST_METRICS.items() if metric.group != "details"),
 )
 
 

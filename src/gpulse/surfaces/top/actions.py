@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 
 GROUPS = ("", "user", "container", "job")
 PANELS = ("", "processes", "gpus", "charts")
+FOCUS = ("processes", "gpus", "host")
+_FOCUSED = {
+    "processes": "arrow keys select a process; Enter shows its details",
+    "gpus": "arrow keys select a GPU; Enter shows all about it",
+    "host": "Enter shows the host: CPUs, paging, disks, ports, top processes",
+}
 
 
 class Action:
@@ -37,6 +43,21 @@ def _dialog(name: str) -> Callable[[State], str | None]:
     return run
 
 
+def _open(state: State) -> None:
+    """Open what the keys act on: a process, a GPU or the host."""
+    _dialog({"gpus": "gpu", "host": "host"}.get(state.focus, "details"))(state)
+
+
+def _next_focus(state: State) -> None:
+    panels = [panel for panel in FOCUS if panel not in state.hidden]
+    at = panels.index(state.focus) if state.focus in panels else -1
+    state.focus = panels[(at + 1) % len(panels)]
+    first = next((gpu.index for gpu in (state.shown.gpus if state.shown else ())), None)
+    if state.focus == "gpus" and state.chart_gpu is None and first is not None:
+        state.chart_gpu = int(first)
+    state.message = _FOCUSED[state.focus]
+
+
 def _filter(state: State) -> None:
     state.dialog, state.editing = "filter", state.filter
 
@@ -46,6 +67,8 @@ def _escape(state: State) -> None:
         state.dialog = ""
     elif state.enlarged:
         state.enlarged = ""
+    elif state.focus != "processes" or state.chart_gpu is not None:
+        state.focus, state.chart_gpu = "processes", None
     elif state.filter:
         state.filter = ""
     else:
@@ -163,9 +186,14 @@ ACTIONS = (
     Action(("r", "I"), "reverse the order", _reverse),
     Action(("f9", "K"), "send a signal to the selected or tagged processes", _signal, "kill"),
     Action(("space",), "tag a process", _tag),
-    Action(("enter",), "process details", _dialog("details")),
+    Action(("enter",), "all about the selected process, GPU or host", _open),
+    Action(("tab",), "arrow keys and Enter act on: processes, GPUs, host", _next_focus),
+    Action(("left",), "", _move("left")),
+    Action(("right",), "left, right: select a GPU; charts follow", _move("right")),
+    Action(("d",), "all about the selected GPU: metrics, verdict, events", _dialog("gpu")),
+    Action(("n",), "the host: CPUs, paging, disks, ports, top processes", _dialog("host"), "host"),
     Action(("y",), "what limits each GPU, and what to try", _dialog("why"), "why"),
-    Action(("tab", "e"), "maximize a panel", _enlarge),
+    Action(("e",), "maximize a panel", _enlarge),
     Action(("H",), "show or hide the host", _panel("host")),
     Action(("C",), "show or hide charts", _panel("charts")),
     Action(("P",), "show or hide processes", _panel("processes")),

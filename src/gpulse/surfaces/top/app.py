@@ -8,10 +8,9 @@ import time
 
 from ...analysis.diagnosis.live import LiveDiagnosis
 from ...analysis.events import EventDetector
-from ...model.presets import HOST_CURVES, SCREEN, USERS
 from ...model.process_filter import ProcessFilter
-from ...model.select import Wanted
 from ...present.background import QUERY
+from . import gpu_plan
 from .actions import action_for
 from .area import Area
 from .diff import difference
@@ -19,10 +18,11 @@ from .feed import LiveFeed
 from .keys import Keyboard, KeyEvent
 from .layout import arrange
 from .mouse import key_for
+from .needs import wanted as wanted
 from .painter import paint
 from .panels import processes as process_panel
 from .past import ProcessPast
-from .processes import all_rows, filter_text, pids, rows
+from .processes import all_rows, pids, rows
 from .recall import Recall
 from .settings import PANELS
 from .tty import Tty
@@ -45,42 +45,7 @@ _IN_DIALOGS = frozenset(
     ("up", "down", "left", "right", "pageup", "pagedown", "home", "end", "enter", "space", "j", "k", "<", ">")
 )  # keys that a dialog takes before the table of keys does
 _RELATIVES = 10_000  # processes to remember for the tree of earlier samples
-_EVENTS = 4  # how many of the last events are kept
-_HOST = (
-    "name",
-    "cpu_count",
-    "cpu_per_core",
-    "load",
-    "memory_total",
-    "swap_used",
-    "swap_total",
-    *HOST_CURVES,
-    "port_names",
-    "port_rx",
-    "port_tx",
-)
-_JUDGED = (
-    "sm_occupancy",
-    "fp32_active",
-    "pcie_rx",
-    "pcie_tx",
-    "clock_sm_max",
-    "power_default_limit",
-)  # for the verdict
-_JUDGED_PROCESS = ("cpu_percent", "tree_cpu_percent", "children", "sm_utilization")
-
-
-def wanted(state: State) -> Wanted:
-    """Return what the screen shows now and so needs; a hidden panel costs nothing."""
-    shown = () if "charts" in state.hidden else state.settings.charts
-    gpu = {*SCREEN, *_JUDGED, "xid_last", "xids", "fan_speed", *shown}
-    process = {*USERS, "command", "container", "job", "running_time", *_JUDGED_PROCESS}
-    if state.tree:
-        process.add("parent")
-    if "processes" not in state.hidden:
-        process |= {key for key in (*state.settings.columns, state.sort) if key != "gpu"}
-        process |= ProcessFilter(filter_text(state)).keys
-    return Wanted(gpu, process, ("name",) if "host" in state.hidden else _HOST)
+_EVENTS = 500  # how many of the last events are kept, for the view of a GPU and for stepping back
 
 
 class App:
@@ -174,6 +139,9 @@ class App:
 
     def _note(self, events: Iterable[Event]) -> None:
         """Keep the last events, newest first; one that comes again with its end replaces itself."""
+        events = list(events)
+        if not events:
+            return
         found = {event.key: event for event in (*reversed(self._state.events), *events)}
         self._state.events = sorted(found.values(), key=lambda event: -event.time)[:_EVENTS]
 
@@ -260,7 +228,7 @@ class App:
             from .panels import signal_menu
 
             signal_menu.typed(self._state, event.key)
-        elif self._state.dialog and event.key in _IN_DIALOGS:
+        elif self._state.dialog and (event.key in _IN_DIALOGS or _in_view(self._state, event.key)):
             self._choose(event.key)
         elif (action := action_for(self._state, event.key)) is not None:
             self._do(action.run(self._state))
@@ -295,11 +263,14 @@ class App:
             settings.sort, settings.falling = state.sort, state.falling
             settings.panels = [panel for panel in PANELS if panel not in state.hidden]
             state.message = self._save(settings)
-        elif effect in ("up", "down", "pageup", "pagedown", "home", "end"):
+        elif effect in ("up", "down", "pageup", "pagedown", "home", "end", "left", "right"):
             self._move(effect)
 
     def _move(self, where: str) -> None:
         state = self._state
+        if state.focus == "gpus" or where in ("left", "right"):
+            gpu_plan.move(state, arrange(state)["gpus"], where)
+            return
         listed = pids(rows(state.shown, state))
         if not listed:
             state.selected = None
@@ -331,7 +302,9 @@ class App:
         steps = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10, "home": -9999, "end": 9999}
         state.choice = max(0, state.choice + steps.get(key, 0))
         state.digits = ""
-        if state.dialog == "settings":
+        if state.dialog == "gpu" and key in ("left", "right"):
+            gpu_plan.next_gpu(state, -1 if key == "left" else 1)
+        elif state.dialog == "settings":
             self._choose_setting(key)
         elif state.dialog == "sort":
             self._choose_sort(key)
@@ -386,6 +359,8 @@ class App:
             return
         areas = arrange(state)
         table = areas.get("processes")
+        if not state.dialog and gpu_plan.pointed(state, areas, event):
+            return
         if event.mouse in ("wheelup", "wheeldown"):
             self._do("up" if event.mouse == "wheelup" else "down") if not state.dialog else self._choose(
                 "up" if event.mouse == "wheelup" else "down"
@@ -395,6 +370,11 @@ class App:
                 state.falling = not state.falling if key == state.sort else True
                 state.sort = key
             elif (pid := process_panel.row_at(table, state, event.row)) is not None:
-                state.selected = pid
+                state.selected, state.focus = pid, "processes"
         elif (charts := areas.get("charts")) is not None and charts.holds(event.row, event.column):
             state.cursor = None if event.mouse == "release" else event.column
+
+
+def _in_view(state: State, key: str) -> bool:
+    """Return whether a full-screen view takes this key too."""
+    return state.dialog in ("gpu", "host") and key in ("home", "end")

@@ -59,8 +59,11 @@ class State:
         self.digits = ""  # the number being typed in the signal menu
         self.choice = 0  # the line under the cursor in a dialog
         # the GPUs and charts
-        self.gpu_scrolled = 0
-        self.chart_gpu: int | None = None  # index of the GPU in the charts; None for the mean of all
+        self.focus = "processes"  # the panel that the arrow keys and Enter act on: gpus, host, processes
+        self.gpu_scrolled = 0  # first line of GPUs on screen
+        self.chart_gpu: int | None = (
+            None  # index of the GPU under the cursor and in the charts; None for the mean of all
+        )
         self.span = 0  # position in SPANS
         self.cursor: int | None = None  # column of a chart under the mouse
         self.hidden = {"host", "charts", "processes"} - set(settings.panels)  # hidden panels
