@@ -17,12 +17,16 @@ from types import FrameType
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 # No test fails because the machine is busy: speed is measured in bench/, side by side with peers.
 # The same examples in every run: a change is judged by what it changed. `make fuzz` looks for new ones.
 settings.register_profile("gpulse", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("GPULSE_FUZZ") else "gpulse")
+if not os.environ.get("GPULSE_FUZZ") and hasattr(providers, "_local_constants"):
+    # Hypothesis also draws the constants of all modules loaded so far, which depend on the tests that ran before.
+    setattr(providers, "_get_local_constants", lambda: providers._local_constants)  # noqa: B010
 
 LIMIT = float(os.environ.get("GPULSE_TEST_LIMIT", "300"))  # seconds per test, with the fixtures it is the first to use
 _GRACE = min(30.0, LIMIT)  # more seconds to end, with its fixtures
