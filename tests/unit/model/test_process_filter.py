@@ -17,6 +17,11 @@ _VECTORS = json.loads((Path(__file__).parents[3] / "web/test/filter.json").read_
 _ROWS = [(Process(row["process"]), (row["gpu"], row["instance"])) for row in _VECTORS["processes"]]
 
 
+def test_the_page_gets_the_same_metrics() -> None:
+    catalog = [{"key": metric.key, "unit": metric.unit.name} for metric in Process.metrics()]
+    assert all(metric in catalog for metric in _VECTORS["metrics"])
+
+
 def found(find: ProcessFilter) -> list[int]:
     return [int(process.pid or 0) for process, place in _ROWS if find.fits(process, place)]
 
