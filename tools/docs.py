@@ -49,7 +49,7 @@ VARIABLES = (
     ("COLUMNS", "output width, instead of the terminal's width"),
     ("CUDA_VISIBLE_DEVICES", "the GPUs that `--gpu visible` selects"),
     ("GPULSE_CONFIG", "configuration file (default: ~/.config/gpulse/config.toml)"),
-    ("GPULSE_CLAIMS", "folder in which `gpulse run --gpus` claims GPUs"),
+    ("GPULSE_CLAIMS", "folder in which `gpulse run --gpus` and `gpulse.pick()` claim GPUs"),
     ("GPULSE_ROOT", "folder to read /proc and /sys from, for tests"),
 )
 
