@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+    from collections.abc import Iterator
     from types import ModuleType
     from typing import Any
 
@@ -30,17 +30,17 @@ class Hints(dict):  # type: ignore[type-arg]
         complete(self._module)
         return super().__iter__()
 
-    def keys(self) -> KeysView[str]:
+    def keys(self) -> Any:
         """Return the names, with everything imported that their annotations use."""
         complete(self._module)
         return super().keys()
 
-    def items(self) -> ItemsView[str, Any]:
+    def items(self) -> Any:
         """Return names and annotations, likewise."""
         complete(self._module)
         return super().items()
 
-    def values(self) -> ValuesView[Any]:
+    def values(self) -> Any:
         """Return annotations, likewise."""
         complete(self._module)
         return super().values()
