@@ -1,4 +1,4 @@
-"""Generate docs/metrics.md, cli.md, top.md, settings.md and diagnosis.md, the man page and the completion scripts from tables in the code.
+"""Generate docs/metrics.md, cli.md, top.md, settings.md, diagnosis.md, man page, completions and type stubs from tables in the code.
 
 python -m tools.docs            # write them
 python -m tools.docs --check    # exit 1 if one is out of date
@@ -28,6 +28,7 @@ from gpulse.settings.alerts import rule_settings
 from gpulse.settings.setting import Setting, toml
 from gpulse.settings.table import ENVIRONMENT, TABLES
 from gpulse.sources.registry import metric_sources
+from tools.stubs import stubs
 from tools.top_page import top_page
 
 ROOT = Path(__file__).parent.parent
@@ -48,7 +49,7 @@ VARIABLES = (
     ("COLUMNS", "output width, instead of the terminal's width"),
     ("CUDA_VISIBLE_DEVICES", "the GPUs that `--gpu visible` selects"),
     ("GPULSE_CONFIG", "configuration file (default: ~/.config/gpulse/config.toml)"),
-    ("GPULSE_CLAIMS", "folder in which `gpulse run --gpus` claims GPUs"),
+    ("GPULSE_CLAIMS", "folder in which `gpulse run --gpus` and `gpulse.pick()` claim GPUs"),
     ("GPULSE_ROOT", "folder to read /proc and /sys from, for tests"),
 )
 
@@ -302,6 +303,7 @@ def _roff(text: str) -> str:
 def documents() -> dict[Path, str]:
     """Return the expected content of each generated file."""
     return {
+        **{ROOT / path: text for path, text in stubs().items()},
         ROOT / "docs/metrics.md": metrics_page(),
         ROOT / "docs/cli.md": cli_page(),
         ROOT / "docs/diagnosis.md": diagnosis_page(),

@@ -49,6 +49,22 @@ def _written(uuid: str) -> str:
     return bytes.fromhex(uuid.replace("-", "")).decode("ascii")
 
 
+def memory_by_device() -> list[tuple[int, int]]:
+    """Return the bytes of tensors and the bytes held by torch's allocator, by device; empty if torch has not initialized CUDA.
+
+    Asks torch's own allocator only, never the driver: another allocator's numbers would come from there.
+    """
+    found = cuda()
+    try:
+        if found is None or found.get_allocator_backend() != "native":
+            return []
+        stats = [sys.modules["torch"]._C._cuda_memoryStats(device) for device in range(found.device_count())]
+        keys = ("allocated_bytes", "reserved_bytes")
+        return [(int(one[keys[0]]["all"]["current"]), int(one[keys[1]]["all"]["current"])) for one in stats]
+    except Exception:  # noqa: BLE001  # an error in torch must not affect the monitoring
+        return []
+
+
 def allocated(found: Any) -> tuple[int, int, int] | None:
     """Return the bytes of tensors on the current device, now and at their peak, and the bytes held by torch's allocator.
 

@@ -148,3 +148,16 @@ last = m.collect()
 print(json.dumps([first["gpu0/utilization"], first["gpu1/utilization"], "host/cpu_percent" in last, last["train/steps_per_second"] > 0]))
 """
     assert told(code, tmp_path, on(machine(), tmp_path, CUDA_VISIBLE_DEVICES="3,1")) == [13.0, 11.0, True, True]
+
+
+def test_what_this_process_uses_reaches_sinks_and_hand_written_logs(tmp_path: Path) -> None:
+    scenario = machine(2).process(gpu=1, pid="self", memory="1 GiB", sm=30)
+    code = """
+sink = Values()
+m = gpulse.Monitor(sink.sink, interval=0.1, mode="thread").start()
+values = sink(lambda values: "gpu1/process_sm_utilization" in values and "gpu1/process_memory_used" in values)
+until(lambda: "gpu1/process_memory_used" in m.collect())
+own = {key: value for key, value in m.collect().items() if "process_" in key}
+print(json.dumps([own["gpu1/process_memory_used"] / 2**30, [key for key in values if key.startswith("gpu0/process")]]))
+"""
+    assert told(code, tmp_path, on(scenario, tmp_path)) == [1.0, []]

@@ -285,7 +285,11 @@ class Monitor:
             source=self._source,
             path=[] if is_built_in(self._source) else [*map(str, sys.path)],  # a plug-in is imported by the agent, too
             alerts=self._alerts,
-            processes={"memory_used", *(key for sink in self._sinks for key in getattr(sink, "processes", ()))},
+            processes={
+                "memory_used",
+                *(["sm_utilization"] if self._sinks and self._metrics is None else []),  # 2 ms per GPU, if it is logged
+                *(key for sink in self._sinks for key in getattr(sink, "processes", ())),
+            },
         )
 
     def _open_sinks(self) -> None:

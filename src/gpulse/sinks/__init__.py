@@ -2,25 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .aim import AimSink as AimSink
-    from .base import Alert as Alert
-    from .base import Mark as Mark
-    from .base import Sample as Sample
-    from .base import Sink as Sink
-    from .callable import CallableSink as CallableSink
-    from .clearml import ClearmlSink as ClearmlSink
-    from .comet import CometSink as CometSink
-    from .csv import CsvSink as CsvSink
-    from .history import HistorySink as HistorySink
-    from .jsonl import JsonlSink as JsonlSink
-    from .mlflow import MlflowSink as MlflowSink
-    from .swanlab import SwanlabSink as SwanlabSink
-    from .tensorboard import TensorBoardSink as TensorBoardSink
-    from .trackio import TrackioSink as TrackioSink
-    from .wandb import WandbSink as WandbSink
-
+# Type checkers and editors read __init__.pyi, which `make docs` generates from this table.
 _HOMES = {
     "TensorBoardSink": "tensorboard",
     "WandbSink": "wandb",
@@ -42,14 +24,15 @@ _HOMES = {
 __all__ = list(_HOMES)  # a single table of names
 
 
-if not TYPE_CHECKING:  # else a misspelled name would be an object to type checkers
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gpulse.sinks' has no attribute {name!r}")
+    from ..hints import prepare
 
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'gpulse.sinks' has no attribute {name!r}")
-        found = getattr(__import__(f"gpulse.sinks.{_HOMES[name]}", fromlist=[name]), name)
-        globals()[name] = found
-        return found
+    found = getattr(__import__(f"gpulse.sinks.{_HOMES[name]}", fromlist=[name]), name)
+    globals()[name] = found
+    prepare(found)
+    return found
 
 
 def __dir__() -> list[str]:

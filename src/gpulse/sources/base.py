@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..model.metric import Gap, Value
     from ..model.snapshot import Problem, Snapshot
 
-    Key: TypeAlias = "frozenset[str]"
+    Key: TypeAlias = frozenset[str]
 
 
 class Counter:
