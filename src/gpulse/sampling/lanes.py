@@ -1,9 +1,10 @@
 """Lanes: threads for driver calls, so that a call that hangs never blocks the caller.
 
 All jobs of a sample run one after another in one thread, which is kept and cheap; a single sample of many GPUs may be split
-over several threads (`width`), which takes less time but not less CPU. If a job takes longer than `patience` seconds, or all together take longer than a little more, the remaining ones continue in parallel, each in its own lane, with
-one deadline for all: however many jobs hang, a run takes at most 2.5 times `patience`. A job that is not done by then is
-abandoned, and its owner is not asked again until its lane returns.
+over several threads (`width`), which takes less time but not less CPU. If a job takes longer than `patience` seconds, or all
+together take longer than a little more, the remaining ones continue in parallel, each in its own lane, with one deadline for
+all: however many jobs hang, a run takes at most 2.5 times `patience`. A job that is not done by then is abandoned, and its
+owner is not asked again until its lane returns.
 """
 
 from __future__ import annotations
