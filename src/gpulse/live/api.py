@@ -69,19 +69,31 @@ class ApiRequest:
         number = self.hub.number
         if self._snapshot[0] != number or number == 0:
             hub, snapshot = self.hub, self.latest()
-            server = {
-                "version": __version__,
-                "started": round(hub.started, 3),
-                "interval": hub.interval,
-                "commands": hub.commands,
-                "history": self.past is not None,
-            }
-            if hub.idle_interval is not None:
-                server["idle_interval"] = hub.idle_interval
             alerts = [] if hub.alerts is None else [alert_plain(alert) for alert in hub.alerts.active]
-            plain = {**to_plain(snapshot), "alerts": alerts, "verdicts": hub.verdicts.found, "server": server}
+            plain = {**to_plain(snapshot), "alerts": alerts, "verdicts": hub.verdicts.found, "server": self._server()}
             self._snapshot = (number, wire.compact(plain))
         return self._snapshot[1]
+
+    def snapshot_at(self, at: float) -> bytes:
+        """Return the machine as it was at a time; 404 if nothing was recorded then."""
+        if self.past is None:
+            raise Refusal(404, "this server does not record a history.")
+        moment = self.past.moment(at)
+        if moment.snapshot is None:
+            raise Refusal(404, "nothing was recorded at that time.")
+        plain = to_plain(self.hub.concealed(moment.snapshot))
+        return wire.compact({**plain, "alerts": moment.alerts, "verdicts": moment.verdicts, "server": self._server()})
+
+    def _server(self) -> dict[str, Any]:
+        hub = self.hub
+        server = {
+            "version": __version__,
+            "started": round(hub.started, 3),
+            "interval": hub.interval,
+            "commands": hub.commands,
+            "history": self.past is not None,
+        }
+        return server if hub.idle_interval is None else server | {"idle_interval": hub.idle_interval}
 
 
 def _stretch(given: Mapping[str, Any]) -> tuple[float, float]:
@@ -97,6 +109,10 @@ def _history(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
         raise Refusal(404, "this server does not record a history.")
     gpus = None if given["gpus"] in (None, ["all"]) else given["gpus"]
     return asked.past.series(given["metrics"] or _SHOWN, gpus, *_stretch(given), given["points"] or 600)
+
+
+def _snapshot(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
+    return asked.snapshot() if given["at"] is None else asked.snapshot_at(given["at"])
 
 
 def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
@@ -139,8 +155,8 @@ def _is_name(word: str) -> bool:
 
 
 QUESTIONS = (
-    Question("/api/snapshot", "Current values, as in `gpulse status --json`.", lambda asked, given: asked.snapshot(),
-             "Snapshot", statuses=(503,)),
+    Question("/api/snapshot", "Current values, as in `gpulse status --json`; with `at`, those recorded at that time.", _snapshot,
+             "Snapshot", (moment("at", "Time in seconds since 1970 (default: now)."),), (404, 422, 503)),
     Question("/api/history", "Recorded metrics: minimum, mean and maximum per interval; null if unknown.", _history,
              "History", (
                  words("metrics", "Catalog keys; prefix those of the host with `host.`.", _METRIC, _is_metric),

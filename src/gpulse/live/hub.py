@@ -154,10 +154,13 @@ class Hub:
         gpus = () if self.latest is None else self.latest.gpus
         return bool(gpus) and all(gpu.state in DOWN for gpu in gpus)
 
+    def concealed(self, snapshot: Snapshot) -> Snapshot:
+        """Return what clients may see of a snapshot."""
+        return snapshot if self._conceal is None else self._conceal(snapshot)
+
     def add(self, snapshot: Snapshot) -> None:
         """Take a snapshot: hand it to the watchers, make its text, wake those who listen."""
-        if self._conceal is not None:
-            snapshot = self._conceal(snapshot)
+        snapshot = self.concealed(snapshot)
         for watcher in self._watchers:
             self._guarded(watcher, snapshot)
         events = self.events.observe(snapshot)

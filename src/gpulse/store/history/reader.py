@@ -102,7 +102,7 @@ class HistoryReader:
         grid = TimeGrid(fetched, start, width, points)
         parts = fetched.rows.parts
         return [
-            HistorySeries(uuid, key, grid.times, grid.seconds, grid.spread(parts.get(gpu, {}).get(slot)))
+            HistorySeries(uuid, key, grid.times, grid.seconds, grid.spread(parts.get(gpu, {}).get(slot)), grid.gaps)
             for (uuid, key), (gpu, slot) in named.items()
         ]
 
