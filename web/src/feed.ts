@@ -178,6 +178,9 @@ export class Feed {
         this.machine.takeAlert(data as Alert);
         this.events.said((data as Alert).text);
         break;
+      case "alerts":
+        this.machine.alerts = (data as Alert[]).filter((alert) => alert.state !== "clear");
+        break;
       case "hole":
         // The first sample after it shows how wide the hole is; what else was missed is asked for here.
         void this.askSnapshot();

@@ -73,8 +73,9 @@ export class Marks {
     const spoken = cluster.events.map((event) => `${momentText(event.time)} ${event.text}`).join("; ");
     const flag = h(
       "button",
-      { type: "button", class: `mark ${cluster.level}`, "aria-label": spoken, title: spoken, onclick: () => this.open(cluster) },
+      { type: "button", class: `mark ${cluster.level}`, title: spoken, onclick: () => this.open(cluster) },
       cluster.label,
+      h("span", { class: "unseen" }, ` ${spoken}`),
     );
     flag.style.left = `${cluster.left}px`;
     return flag;

@@ -60,6 +60,11 @@ async function painted(page: Page, chart = 0): Promise<void> {
   }, chart);
 }
 
+/** Wait until something holds that only another process knows. */
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 500)); // ended by the time limit of the test
+}
+
 const clock = (page: Page) => page.textContent(".status .text");
 
 test("cards and a chart are there, and the token is not in the address", async () => {
@@ -162,13 +167,12 @@ test("pause freezes everything, and says so, until the present is chosen again",
   });
 });
 
-test("a past window shows the cards, processes and events of its end, and of the cursor", async () => {
+test("a past window shows the cards, processes and events of its end, and of the cursor", { timeout: 90_000 }, async () => {
   await visit("#/overview", async (page) => {
     await painted(page);
-    await page.waitForFunction(async () => (Date.now() / 1000 - Date.parse((await (await fetch("api/snapshot")).json()).time) / 1000) < 5);
     const now = await page.evaluate(async () => Date.parse((await (await fetch("api/snapshot")).json()).time) / 1000);
     const [from, to] = [Math.floor(now) - 60, Math.floor(now) - 8];
-    await page.waitForFunction(async (at) => (await fetch(`api/snapshot?at=${at}`)).ok, from + 20);
+    await until(() => page.evaluate(async (at) => (await fetch(`api/snapshot?at=${at}`)).ok, from + 20));
     const then = (at: number) =>
       page.evaluate(async (when) => {
         const plain = await (await fetch(`api/snapshot?at=${when}`)).json();
@@ -234,7 +238,7 @@ test("a tab that is not seen lets the stream go, and comes back", { skip: !mocke
     const listeners = async () => ((await (await page.request.get(`${base}mock/listeners`)).json()) as { listeners: number }).listeners;
     assert.equal(await listeners(), 1);
     await hide(true);
-    await page.waitForFunction(async () => (await (await fetch("mock/listeners")).json()).listeners === 0, undefined, { timeout: 60_000, polling: 1000 });
+    await until(async () => (await listeners()) === 0);
     await hide(false);
     await page.waitForSelector(".status.live");
     assert.equal(await listeners(), 1);
@@ -356,15 +360,18 @@ test("on a phone every view is in reach, charts follow fingers, and the sorted c
       await page.evaluate(() => scrollTo(0, 0));
       const session = await page.context().newCDPSession(page);
       await page.locator(".plot .u-over").first().scrollIntoViewIfNeeded();
-      const box = await page.locator(".plot .u-over").first().boundingBox();
-      assert.ok(box);
-      const y = box.y + box.height / 2;
-      const touch = (type: string, ...places: number[]) =>
-        session.send("Input.dispatchTouchEvent", { type: type as "touchStart", touchPoints: places.map((share, id) => ({ x: box.x + box.width * share, y, id })) });
+      const touch = async (type: string, ...places: number[]) => {
+        const box = await page.locator(".plot .u-over").first().boundingBox(); // the bar that tells the past moves it
+        assert.ok(box);
+        const points = places.map((share, id) => ({ x: box.x + box.width * share, y: box.y + box.height / 2, id }));
+        await session.send("Input.dispatchTouchEvent", { type: type as "touchStart", touchPoints: points });
+      };
       await touch("touchStart", 0.3);
       for (const share of [0.4, 0.5, 0.6]) await touch("touchMove", share);
       await touch("touchEnd");
       await page.waitForURL(/from=.*to=/);
+      await page.waitForSelector(".pastbar");
+      await page.locator(".plot .u-over").first().scrollIntoViewIfNeeded();
       const span = () => {
         const asked = new URLSearchParams(page.url().split("?").at(-1));
         return Number(asked.get("to")) - Number(asked.get("from"));
