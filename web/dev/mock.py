@@ -59,7 +59,7 @@ class Machine:
 
     def __init__(self, hours: float, interval: float, gpus: int, hole: tuple[float, float]) -> None:
         self.interval, self.gpus = interval, gpus
-        self.quiet, self.lost, self.listeners = False, -1, 0
+        self.quiet, self.lost, self.lost_since, self.listeners = False, -1, 0.0, 0
         self.news = threading.Condition()
         path = os.path.join(tempfile.mkdtemp(), "history.db")
         self.clock = HurriedClock(time.time() - hours * 3600)
@@ -94,7 +94,8 @@ class Machine:
 
     def _copy(self, gpu: Gpu, at: int, some: int) -> Gpu:
         if at == self.lost:
-            return Gpu({"index": at, "uuid": self._uuid(gpu, at, some), "name": gpu.name}, {"utilization": "lost"}, state="lost")
+            known = {"index": at, "uuid": self._uuid(gpu, at, some), "name": gpu.name}
+            return Gpu(known, {"utilization": "lost"}, state="lost", since=self.lost_since)
         if at < some:
             return gpu
         values = dict(gpu.items()) | {"index": at, "uuid": self._uuid(gpu, at, some)}
@@ -187,8 +188,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             body = question.answer(self.machine.api, read(question.parameters, asked))  # type: ignore[attr-defined]
         except Refusal as refusal:
-            return self._problem(refusal.status, refusal.detail)
-        self._body(200, "application/json", body)
+            self._problem(refusal.status, refusal.detail)
+        else:
+            self._body(200, "application/json", body)
 
     def _api_stream(self, asked: dict[str, str]) -> None:
         machine = self.machine
@@ -227,7 +229,7 @@ class Handler(BaseHTTPRequestHandler):
         self._json({})
 
     def _mock_lose(self, asked: dict[str, str]) -> None:
-        self.machine.lost = int(asked.get("gpu", "-1"))
+        self.machine.lost, self.machine.lost_since = int(asked.get("gpu", "-1")), time.time()
         self._json({})
 
 

@@ -11,7 +11,7 @@ import { Look } from "./look.ts";
 import type { Machine, Metrics } from "./machine.ts";
 import { textOf } from "./numbers.ts";
 import type { Page, View } from "./page.ts";
-import { isHeat } from "./panel.ts";
+import { isHeat } from "./heat.ts";
 import { PastBar, Toast } from "./pastbar.ts";
 import { seriesId } from "./series.ts";
 import { shareStream } from "./sharing.ts";

@@ -5,7 +5,7 @@ import type { Gpu, Happening } from "./contract.ts";
 import { Machine } from "./machine.ts";
 
 const SETTLED = 120; // ms that the cursor must rest before a moment is asked for
-const IDENTITY = ["uuid", "index", "name", "pci_bus_id", "memory_total"];
+const LASTING = /^(uuid|index|name|pci_bus_id)$|_(total|limit|max)$/; // values that tell which GPU it is and how far its scales reach
 
 export class Moment {
   machine: Machine;
@@ -101,7 +101,7 @@ export class Moment {
     machine.server = like.server;
     machine.driver = like.driver;
     machine.gpus = like.gpus.map((gpu) => {
-      const values = Object.keys(gpu).map((key) => [key, IDENTITY.includes(key) ? gpu[key] : null]);
+      const values = Object.keys(gpu).map((key) => [key, LASTING.test(key) ? gpu[key] : null]);
       const never = Object.entries(gpu.gaps ?? {}).filter(([, gap]) => gap === "unsupported");
       return { ...Object.fromEntries(values), state: "ok", gaps: Object.fromEntries(never), processes: [], instances: [] } as unknown as Gpu;
     });

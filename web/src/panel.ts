@@ -1,26 +1,17 @@
 // A panel: charts in a grid, all on one window of time, under one cursor and with the same lines.
 
-import type { Address } from "./address.ts";
 import { Chart, type ChartSpec, type Plotted } from "./charts.ts";
 import type { Happening, Reading, Verdict } from "./contract.ts";
 import { h, spread } from "./elements.ts";
+import { isHeat } from "./heat.ts";
 import { HeatMap } from "./heatmap.ts";
 import type { Page } from "./page.ts";
 import type { Frame } from "./series.ts";
 
 const CURSOR = "gpulse"; // charts with the same name share their cursor
 const SHORTEST_ZOOM = 5; // seconds
-const MANY = 16; // GPUs from which lines cannot be told apart
-const SEVERAL = 6; // GPUs of which many hours are easier to read as a heat map
-const LONG = 12 * 3600; // seconds
 const AROUND = 300; // seconds shown on either side of an event
 const JUDGED_AFTER = 20; // seconds after an event up to which a finding about it looks
-
-/** Return whether metrics of several GPUs are shown as heat maps: as chosen, else where lines would be too many. */
-export function isHeat(chart: Address["chart"], gpus: number, seconds: number): boolean {
-  if (gpus < 2) return false;
-  return chart === "heat" || (chart === "" && (gpus > MANY || (gpus >= SEVERAL && seconds >= LONG)));
-}
 
 export class Panel {
   readonly element: HTMLElement;

@@ -5,7 +5,7 @@ import { csvText, jsonText, save, type Table } from "./download.ts";
 import { h, setShown, setText } from "./elements.ts";
 import { momentText } from "./numbers.ts";
 import type { Page } from "./page.ts";
-import { isHeat } from "./panel.ts";
+import { isHeat } from "./heat.ts";
 import { gpuTitle, place } from "./specs.ts";
 import { label } from "./words.ts";
 

@@ -9,7 +9,7 @@ import { h, setShown } from "../elements.ts";
 import type { Machine, Metrics } from "../machine.ts";
 import { momentText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
-import { isHeat } from "../panel.ts";
+import { isHeat } from "../heat.ts";
 import { seriesId } from "../series.ts";
 import { Status } from "../status.ts";
 import type { Timeline } from "../timeline.ts";

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class RuleBook:
     """Rules over snapshots in the order of their times. `observe` is for one thread; `active` may be read by any.
 
-    `active` are the alerts that last, oldest first, with the time at which each fired and the values of now. `wanted` is what the rules have to be shown. A rule that raises an error is
-    told to `failed`, and the others go on.
+    `active` are the alerts that last, oldest first, each with the time at which it fired and the values of now. `wanted` is what the
+    rules have to be shown. A rule that raises an error is told to `failed`, and the others go on.
     """
 
     def __init__(self, rules: Sequence[AlertRule], failed: Callable[[str, Exception], None] | None = None) -> None:
