@@ -229,7 +229,7 @@ class Handler(BaseHTTPRequestHandler):
         self._json({})
 
     def _mock_lose(self, asked: dict[str, str]) -> None:
-        self.machine.lost, self.machine.lost_since = int(asked.get("gpu", "-1")), time.time()
+        self.machine.lost, self.machine.lost_since = int(asked.get("gpu", "-1")), time.time() - 5
         self._json({})
 
 

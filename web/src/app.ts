@@ -179,7 +179,7 @@ class App implements Page {
     document.documentElement.classList.toggle("kiosk", this.kiosk);
     document.querySelector("#status")?.append(this.status.element);
     document.querySelector("#tools")?.append(this.toolbar.element, this.brush.element);
-    document.querySelector("#tools")?.after(this.pastBar.element);
+    document.querySelector("#tools")?.after(this.pastBar.element); // read before what it is about
     document.body.append(this.toast.element);
     addEventListener("beforeprint", () => (this.look.force("light"), this.show()));
     addEventListener("afterprint", () => this.look.force(undefined));
