@@ -34,8 +34,8 @@ page: $(STAMP) node browser ## build the web page, the JupyterLab extension and 
 	PYTHON=$(abspath $(BIN))/python sh web/test/real.sh
 	cd web && PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these tests need a server that misbehaves
 
-test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus ## run all tests
-	$(BIN)/python -m pytest
+test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus ## run all tests, one file per core at a time
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 fuzz: $(STAMP) compiler ## run the property tests with new random examples, ten times
 	for i in 1 2 3 4 5 6 7 8 9 10; do GPULSE_FUZZ=1 $(BIN)/python -m pytest -x $$(grep -rl '^@given' tests/unit tests/contract) || exit 1; done

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from gpulse.model.catalog import GPU_METRICS, Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryReader, HistoryWriter
-from gpulse.store.history.blocks import Rows, joined, read_block, write_block
+from gpulse.store.history.blocks import Rows, blocks_where, joined, read_block, write_block
+from gpulse.store.history.database import open_to_write
 from gpulse.store.history.sealing import TIERS
 
 if TYPE_CHECKING:
@@ -155,12 +156,10 @@ def median_ms(ask: Callable[[], object], rounds: int) -> float:
 
 def stretch(path: str) -> None:
     """Repeat twelve hours back in time until each tier is as long as it is kept, in blocks as large as they become."""
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = open_to_write(path, 0o600)
     for tier in TIERS:
-        found = connection.execute(
-            "SELECT id, row_count, times FROM block WHERE tier = ? ORDER BY start", (tier.seconds,)
-        ).fetchall()
-        pieces = [read_block(connection, *block) for block in found]
+        found = blocks_where(connection, "tier = ? ORDER BY start", (tier.seconds,))
+        pieces = [read_block(connection, block) for block in found]
         whole = max(1, max(tier.spans, default=0) // _HALF_DAY)  # so many times twelve hours make the largest block
         connection.execute("BEGIN")
         for again in range(1, tier.keep // _HALF_DAY, whole):

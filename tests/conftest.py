@@ -9,21 +9,28 @@ import ctypes
 import faulthandler
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 # No test fails because the machine is busy: speed is measured in bench/, side by side with peers.
 # The same examples in every run: a change is judged by what it changed. `make fuzz` looks for new ones.
 settings.register_profile("gpulse", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("GPULSE_FUZZ") else "gpulse")
+if not os.environ.get("GPULSE_FUZZ") and hasattr(providers, "_local_constants"):
+    # Hypothesis also draws the constants of all modules loaded so far, which depend on the tests that ran before.
+    setattr(providers, "_get_local_constants", lambda: providers._local_constants)  # noqa: B010
 
 LIMIT = float(os.environ.get("GPULSE_TEST_LIMIT", "300"))  # seconds per test, with the fixtures it is the first to use
-_GRACE = 30.0  # more seconds to end, with its fixtures
+_GRACE = min(30.0, LIMIT)  # more seconds to end, with its fixtures
+_WATCHDOG = pytest.StashKey["subprocess.Popen[bytes]"]()
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans of our children become ours
 
 
@@ -35,6 +42,24 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # still ignored here; a program started from here has the default
+    config.stash[_WATCHDOG] = _watchdog(config)
+
+
+def _watchdog(config: pytest.Config) -> subprocess.Popen[bytes]:
+    """Start the process that ends a run stuck in a C call, where no handler of Python runs; it writes to the real stderr."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    command = [sys.executable, str(Path(__file__).with_name("watchdog.py")), str(os.getpid())]
+    with capture.global_and_fixture_disabled():
+        return subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
+
+
+def _tell(item: pytest.Item, seconds: float) -> None:
+    pipe = item.config.stash[_WATCHDOG].stdin
+    assert pipe is not None
+    try:
+        pipe.write(f"{seconds:g} {item.nodeid}\n".encode())
+    except BrokenPipeError:
+        pass  # it has been ended: tests still have the other limit
 
 
 @pytest.hookimpl(wrapper=True)
@@ -55,9 +80,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, too_long)
     signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    _tell(item, LIMIT + 2 * _GRACE)
     try:
         return (yield)
     finally:
+        _tell(item, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
@@ -73,6 +100,13 @@ def _give_up(text: str) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """End the processes that failed tests have left."""
     _end_children()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Collect the watchdog."""
+    if (watchdog := config.stash.get(_WATCHDOG, None)) is not None:
+        watchdog.kill()
+        watchdog.communicate()
 
 
 def _end_children() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 
 from .errors import UsageError
 from .model.select import EVERYTHING, Wanted, metric_named
 from .sampling.sampler import Sampler
-from .sources.registry import default_source, make_source
+from .sources.registry import default_source, is_local, make_source
 from .torch import ordinals
 from .units import parse_size
 
@@ -15,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
+    from .analysis.free import Availability
+    from .analysis.picked import Picked
     from .model.catalog import Gpu
     from .model.snapshot import Snapshot
     from .model.verdict import Diagnosis
@@ -30,7 +33,11 @@ def snapshot(
 
     Raises SourceUnavailable if no GPU can be read. Takes about 0.1 s if it includes activity (SM, tensor, DRAM).
     """
-    sampler = _open(metrics, gpus, source)
+    return read_once(_open(metrics, gpus, source))
+
+
+def read_once(sampler: Sampler) -> Snapshot:
+    """Return one sample of an open sampler, with activity, and close it."""
     try:
         sampler.begin_rates()
         sampler.settle()
@@ -51,10 +58,14 @@ def visible_gpus(metrics: Sequence[str] | None = None, *, source: str | None = N
     variables of other vendors). A MIG instance is returned as itself. Different GPU models are assumed to be in PCI bus order,
     which CUDA uses only with CUDA_DEVICE_ORDER=PCI_BUS_ID.
     """
+    return seen_by_program(snapshot(None if metrics is None else [*metrics, "mig_mode"], source=source))
+
+
+def seen_by_program(taken: Snapshot) -> tuple[Gpu, ...]:
+    """Return the GPUs of a snapshot that this program can see, in its own order."""
     from .model.visible import by_uuid, visible
 
-    there = snapshot(None if metrics is None else [*metrics, "mig_mode"], source=source).gpus
-    uuids = ordinals() or []
+    there, uuids = taken.gpus, ordinals() or []
     found = by_uuid(there, uuids)
     return tuple(found if uuids and len(found) == len(uuids) else visible(there, os.environ))
 
@@ -66,30 +77,42 @@ def pick(
     utilization: float | None = None,
     window: float | None = None,
     gpus: Sequence[str | int] | None = None,
+    wait: bool | float = False,
+    claim: bool = True,
     source: str | None = None,
-) -> tuple[Gpu, ...]:
+) -> Picked:
     """Return `n` free GPUs, best first; raise NoFreeGpu with the reasons if there are fewer.
 
     A GPU is free if it has no compute process, no memory in use, and at most `utilization` percent utilization during `window`
     seconds (default: 2), which is also how long the call takes. `free_memory` is the minimum free memory, in bytes or as "40GiB".
-    Only GPUs that the environment (CUDA_VISIBLE_DEVICES) leaves to this program are selected, and none that is claimed.
+    Only GPUs that the environment (CUDA_VISIBLE_DEVICES) leaves to this program are selected.
+
+    The GPUs are claimed: no other call, in this program or another, returns them until this program ends or calls `release()`.
+    With `claim=False` they are only looked for. `wait=True` waits until there are enough, a number waits at most that many seconds.
     """
-    from .analysis.free import WANTED, Requirement, best, refusal, samples_for, watch
+    from .analysis.free import WANTED, Requirement, best, never, refusal, samples_for, watch
+    from .analysis.picked import picked, take
 
     if n < 1:
         raise UsageError(f"cannot pick {n} GPUs;", "ask for 1 or more.")
-    needed = parse_size(free_memory) if isinstance(free_memory, str) else free_memory
-    asked = Requirement(n, needed, utilization)
+    asked = Requirement(n, parse_size(free_memory) if isinstance(free_memory, str) else free_memory, utilization)
+    end = time.monotonic() + (float("inf") if wait is True else float(wait))
     interval, size = samples_for(window)
+    # the GPUs of a test exist in one process only: a lock file would outlast them and meet other tests
+    claims = claim and not is_local(source or default_source())
     sampler = Sampler(_source(source), WANTED).open()
     try:
         words = None if gpus is None else [str(gpu) for gpu in gpus]
-        verdicts = next(watch(sampler.stream(interval), size, asked, os.environ, words), [])
+        verdicts: list[Availability] = []
+        for verdicts in watch(sampler.stream(interval), size, asked, os.environ, words):
+            found = take(verdicts, asked) if claims else (best(verdicts, asked), ())
+            if found is not None and found[0]:
+                return picked(*found)
+            if time.monotonic() >= end or never(verdicts, asked):
+                break
+        raise refusal(verdicts, asked)
     finally:
         sampler.close()
-    if chosen := best(verdicts, asked):
-        return chosen
-    raise refusal(verdicts, asked)
 
 
 def diagnose(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+on_command_line = False  # set by the command line, so that remedies name its options instead of Python's arguments
+
 
 class GpulseError(Exception):
-    """Base class of all errors of gpulse: `message` says what is wrong, `remedy` what to do about it."""
+    """Base class of all errors of gpulse: `message` says what is wrong, `remedy` what to do about it.
+
+    `option` is the remedy on the command line, where it has other words for it than Python.
+    """
 
     exit_code = 1
 
-    def __init__(self, message: str, remedy: str = "") -> None:
+    def __init__(self, message: str, remedy: str = "", *, option: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.remedy = remedy
+        self.remedy = option if option and on_command_line else remedy
 
     def __str__(self) -> str:
         if not self.remedy:
@@ -39,8 +44,8 @@ class SourceUnavailable(GpulseError):
 
     exit_code = 3
 
-    def __init__(self, message: str, remedy: str = "", driver_code: int = 0) -> None:
-        super().__init__(message, remedy)
+    def __init__(self, message: str, remedy: str = "", driver_code: int = 0, *, option: str = "") -> None:
+        super().__init__(message, remedy, option=option)
         self.driver_code = driver_code
 
 

@@ -31,6 +31,15 @@ def ordinals() -> list[str] | None:
         return None
 
 
+def is_data_worker() -> bool:
+    """Return whether this process is a worker of torch's DataLoader."""
+    data = sys.modules.get("torch.utils.data")
+    try:
+        return data is not None and data.get_worker_info() is not None
+    except Exception:  # noqa: BLE001  # torch may be half imported by another thread
+        return False
+
+
 def _is_rocm() -> bool:
     return bool(getattr(getattr(sys.modules.get("torch"), "version", None), "hip", None))
 
@@ -38,6 +47,22 @@ def _is_rocm() -> bool:
 def _written(uuid: str) -> str:
     """Return the UUID as ROCm writes it: HIP's 16 bytes are themselves the digits of the number, as text."""
     return bytes.fromhex(uuid.replace("-", "")).decode("ascii")
+
+
+def memory_by_device() -> list[tuple[int, int]]:
+    """Return the bytes of tensors and the bytes held by torch's allocator, by device; empty if torch has not initialized CUDA.
+
+    Asks torch's own allocator only, never the driver: another allocator's numbers would come from there.
+    """
+    found = cuda()
+    try:
+        if found is None or found.get_allocator_backend() != "native":
+            return []
+        stats = [sys.modules["torch"]._C._cuda_memoryStats(device) for device in range(found.device_count())]
+        keys = ("allocated_bytes", "reserved_bytes")
+        return [(int(one[keys[0]]["all"]["current"]), int(one[keys[1]]["all"]["current"])) for one in stats]
+    except Exception:  # noqa: BLE001  # an error in torch must not affect the monitoring
+        return []
 
 
 def allocated(found: Any) -> tuple[int, int, int] | None:

@@ -33,7 +33,9 @@ def snapshots() -> None:
             assert_type(process, Process)
             assert_type(process.memory_used, "float | None")
     assert_type(Gpu.utilization.title, str)
-    assert_type(gpulse.pick(2, free_memory="40GiB"), "tuple[Gpu, ...]")
+    with gpulse.pick(2, free_memory="40GiB", wait=60) as picked:
+        assert_type(picked[0], Gpu)
+        assert_type(picked.environ, "dict[str, str]")
     for each in gpulse.stream(0.5):
         assert_type(each, Snapshot)
 

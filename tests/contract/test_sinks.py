@@ -12,7 +12,19 @@ from typing import Any
 import pytest
 
 from gpulse.errors import GpulseError
-from gpulse.sinks import CallableSink, CsvSink, JsonlSink, MlflowSink, Sink, TensorBoardSink, WandbSink
+from gpulse.sinks import (
+    CallableSink,
+    ClearmlSink,
+    CometSink,
+    CsvSink,
+    JsonlSink,
+    MlflowSink,
+    Sink,
+    SwanlabSink,
+    TensorBoardSink,
+    TrackioSink,
+    WandbSink,
+)
 from tests.e2e.lab import ROOT
 from tests.unit.readback import Row, csv_rows, jsonl_rows, mlflow_rows, tensorboard_rows, wandb_rows
 from tests.unit.samples import sample
@@ -222,7 +234,15 @@ class Without:
 
 @pytest.mark.parametrize(
     ("make_sink", "packages"),
-    [(TensorBoardSink, ("tensorboard", "tensorboardX")), (WandbSink, ("wandb",)), (MlflowSink, ("mlflow",))],
+    [
+        (TensorBoardSink, ("tensorboard", "tensorboardX")),
+        (WandbSink, ("wandb",)),
+        (MlflowSink, ("mlflow",)),
+        (CometSink, ("comet_ml",)),
+        (ClearmlSink, ("clearml",)),
+        (SwanlabSink, ("swanlab",)),
+        (TrackioSink, ("trackio",)),
+    ],
     ids=lambda given: "" if isinstance(given, tuple) else given.name,
 )
 def test_a_package_that_is_missing_is_named(
@@ -233,7 +253,8 @@ def test_a_package_that_is_missing_is_named(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Without(packages), *sys.meta_path])
     sink = make_sink()
-    with pytest.raises(GpulseError, match=f"^{packages[0]}[a-z-]* is not installed. Run `pip install {packages[0]}"):
+    name = packages[0].replace("_", "-")
+    with pytest.raises(GpulseError, match=f"^{name}[a-z-]* is not installed. Run `pip install {name}"):
         sink.open()
     sink.close()
     assert list(tmp_path.iterdir()) == []
@@ -242,9 +263,11 @@ def test_a_package_that_is_missing_is_named(
 def test_naming_a_sink_loads_no_package() -> None:
     code = """
 import sys, gpulse.sinks as sinks
-made = [sinks.TensorBoardSink("x"), sinks.WandbSink(), sinks.MlflowSink(), sinks.CsvSink("x"), sinks.JsonlSink("x")]
+made = [sinks.TensorBoardSink("x"), sinks.WandbSink(), sinks.MlflowSink(), sinks.CsvSink("x"), sinks.JsonlSink("x"),
+    sinks.CometSink(), sinks.ClearmlSink(), sinks.SwanlabSink(), sinks.TrackioSink(), sinks.AimSink(None)]
 assert set(sinks.__all__) <= set(dir(sinks)) and all(getattr(sinks, name) for name in sinks.__all__)
 loaded = {name.partition(".")[0] for name in sys.modules}
-assert not loaded & {"torch", "tensorboard", "tensorboardX", "wandb", "mlflow", "numpy", "typing", "logging"}, loaded
+trackers = {"tensorboard", "tensorboardX", "wandb", "mlflow", "comet_ml", "clearml", "swanlab", "trackio", "aim"}
+assert not loaded & (trackers | {"torch", "numpy", "typing", "logging"}), loaded
 """
     subprocess.run([sys.executable, "-S", "-c", code], env={"PYTHONPATH": f"{ROOT}/src"}, check=True, timeout=30)

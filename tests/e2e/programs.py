@@ -19,6 +19,7 @@ from tests.e2e.lab import PERSONAL, ROOT, environment
 from tests.fake_nvml import Scenario
 
 PATIENCE = 30.0
+QUIET = str(Path(__file__).with_name("quiet.toml"))  # no alerts
 LAUNCHERS = ("LOCAL_", "SLURM_", "OMPI_", "MPI_", "PMI_", "RANK", "WORLD_SIZE")
 PRELUDE = """
 import atexit, os, signal, sys, threading, time
@@ -50,7 +51,13 @@ def plain_environment(**more: str) -> dict[str, str]:
     """Return an environment without anything personal, in which a demo machine is what gpulse sees."""
     own = {key: value for key, value in os.environ.items() if not key.startswith((*PERSONAL, *LAUNCHERS, "FAKE_NVML_"))}
     # since 3.12 Python warns whoever forks beside a thread, be it ours
-    return own | {"PYTHONPATH": f"{ROOT / 'src'}", "GPULSE_SOURCE": "demo", "PYTHONWARNINGS": "ignore"} | more
+    usual = {
+        "PYTHONPATH": f"{ROOT / 'src'}",
+        "GPULSE_SOURCE": "demo",
+        "GPULSE_CONFIG": QUIET,
+        "PYTHONWARNINGS": "ignore",
+    }
+    return own | usual | more
 
 
 class Ended:
@@ -213,7 +220,8 @@ def machine(count: int = 4) -> Scenario:
 
 
 def on(scenario: Scenario, folder: Path, **more: str) -> dict[str, str]:
-    return environment(scenario, folder / "machine", **more)
+    """Return the environment of a scripted machine, without alerts."""
+    return environment(scenario, folder / "machine", **{"GPULSE_CONFIG": QUIET, **more})
 
 
 def told(code: str, folder: Path, environ: dict[str, str]) -> Any:

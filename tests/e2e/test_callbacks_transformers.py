@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,11 +41,11 @@ first = trainer(callback, Data(4), watch.wait, gradient_accumulation_steps=2, nu
 first.train()
 before = first.evaluate() and callback.monitor.samples
 fast = told(callback.monitor) | {"global_step": first.state.global_step, "marks": watch.marks(),
-    "ran_for_evaluate": before, "curves": glob.glob("out/runs/gpulse*/events*"),
+    "ran_for_evaluate": before, "curves": sorted(glob.glob("out/runs/**/events*", recursive=True)),
     "spoiled": [key for row in first.state.log_history for key in row if "gpu" in key]}
 
-trainer(callback, Data(6, slow=True), eval_strategy="steps", eval_steps=3).train()
-slow = told(callback.monitor)
+trainer(callback, Data(6, slow=True), eval_strategy="steps", eval_steps=3, output_dir="again", report_to="tensorboard").train()
+slow = told(callback.monitor) | {"curves": sorted(glob.glob("again/runs/**/events*", recursive=True))}
 
 class Boom(Exception): pass
 failing = GpulseCallback(interval=0.1)
@@ -86,8 +87,13 @@ def test_a_training_has_samples_steps_phases_and_marks(told: Any) -> None:
 
 
 def test_values_go_beside_the_reporter_and_not_into_the_history(told: Any) -> None:
-    assert len(told["fast"]["curves"]) == 1
     assert told["fast"]["spoiled"] == []
+    for output, training in (("out", "fast"), ("again", "slow")):
+        theirs, ours = sorted(
+            {Path(path).parent for path in told[training]["curves"]}, key=lambda path: len(path.parts)
+        )
+        assert theirs.parent == Path(output, "runs")
+        assert ours == theirs / "gpulse", "one folder holds one run"
 
 
 def test_evaluating_alone_is_not_monitored(told: Any) -> None:

@@ -106,6 +106,15 @@ def test_a_quick_sample(tmp_path: Path) -> None:
     assert "util 11 %" in lines[1]
 
 
+def test_a_quick_sample_says_what_this_process_holds(tmp_path: Path) -> None:
+    scenario = machine(2).process(gpu=1, pid="self", memory="1536 MiB")
+    seen = run("gpulse.print_utilization()", tmp_path, on(scenario, tmp_path))
+    assert (seen.code, seen.err) == (0, "")
+    other, own = seen.out.splitlines()
+    assert "this process" not in other
+    assert own.endswith("this process 1.5 GiB")
+
+
 def test_a_quick_sample_where_there_is_nothing_to_see(tmp_path: Path) -> None:
     hidden = run("gpulse.print_utilization()", tmp_path, on(machine(), tmp_path, CUDA_VISIBLE_DEVICES=""))
     assert (hidden.code, hidden.err) == (0, "")
@@ -126,3 +135,29 @@ print(json.dumps([before == after, [name for name in ("subprocess", "typing", "a
     assert same
     assert "asyncio" not in loaded
     assert ROOT.exists()
+
+
+def test_collecting_by_hand(tmp_path: Path) -> None:
+    code = """
+m = gpulse.Monitor(interval=0.1, source="nvidia").start()
+until(lambda: m.collect())
+first = m.collect()
+for _ in m.batches(range(20)):
+    time.sleep(0.01)
+last = m.collect()
+print(json.dumps([first["gpu0/utilization"], first["gpu1/utilization"], "host/cpu_percent" in last, last["train/steps_per_second"] > 0]))
+"""
+    assert told(code, tmp_path, on(machine(), tmp_path, CUDA_VISIBLE_DEVICES="3,1")) == [13.0, 11.0, True, True]
+
+
+def test_what_this_process_uses_reaches_sinks_and_hand_written_logs(tmp_path: Path) -> None:
+    scenario = machine(2).process(gpu=1, pid="self", memory="1 GiB", sm=30)
+    code = """
+sink = Values()
+m = gpulse.Monitor(sink.sink, interval=0.1, mode="thread").start()
+values = sink(lambda values: "gpu1/process_sm_utilization" in values and "gpu1/process_memory_used" in values)
+until(lambda: "gpu1/process_memory_used" in m.collect())
+own = {key: value for key, value in m.collect().items() if "process_" in key}
+print(json.dumps([own["gpu1/process_memory_used"] / 2**30, [key for key in values if key.startswith("gpu0/process")]]))
+"""
+    assert told(code, tmp_path, on(scenario, tmp_path)) == [1.0, []]

@@ -379,10 +379,10 @@ with m.phase("train"), gpulse.measure("outer", show=False):
     child = os.fork()
     if child == 0:
         m.step(); m.mark("x", 1); m.waited(1.0); m.hasten()
-        with m.phase("eval"), gpulse.measure("inner", show=False) as inner:
-            time.sleep(0.11)
-        assert m.stop() is None and m.summary() is None and m.latest is None
-        assert inner.gpus == () and not gpulse.monitor.monitor.running
+        with m.phase("eval"):
+            pass
+        assert m.stop() is None and m.summary() is None and m.latest is None and m.collect() == {}
+        assert not gpulse.monitor.monitor.running
         assert {name for name in pipes() - before if name.startswith("pipe:")} == set()
 if child == 0:
     import gc; gc.collect()
@@ -426,7 +426,6 @@ def test_workers_of_multiprocessing_start_no_agent(tmp_path: Path, method: str) 
 import multiprocessing, warnings
 m = gpulse.Monitor(interval=0.1)
 
-@gpulse.measure(show=False)
 def work(carried):
     for monitor in (m, carried):
         monitor.step()
@@ -466,12 +465,10 @@ for more in ({}, {"ranks": "all"}):
         sink()
     with m.phase("train"):
         m.step(3)
-    with gpulse.measure("x", show=False) as x:
-        time.sleep(0.11)
-    print(m.samples, m.stop().phase("train").steps, len(x.gpus), flush=True)
+    print(m.samples, m.stop().phase("train").steps, flush=True)
 """
     ended = run(code, tmp_path, DEMO | {"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"})
-    assert (ended.code, ended.out, ended.err) == (0, "False 3 0\nTrue 3 8\n", "")
+    assert (ended.code, ended.out, ended.err) == (0, "False 3\nTrue 3\n", "")
 
 
 def test_a_first_rank_that_sees_too_few_gpus_says_so(tmp_path: Path) -> None:

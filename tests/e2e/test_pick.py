@@ -192,7 +192,7 @@ from gpulse import api
 from gpulse.errors import NoFreeGpu
 def picked(*words, **more):
     try:
-        return [gpu.uuid for gpu in api.pick(*words, window=0, **more)]
+        return [gpu.uuid for gpu in api.pick(*words, window=0, claim=False, **more)]
     except NoFreeGpu as error:
         return str(error)
 say([picked(), picked(2, free_memory="70GiB"), picked(gpus=[5]), picked(3), picked(free_memory="90GiB")])
@@ -201,3 +201,122 @@ say([picked(), picked(2, free_memory="70GiB"), picked(gpus=[5]), picked(3), pick
         assert (one, two, named) == ([uuids[2]], [uuids[2], uuids[5]], [uuids[5]])
         assert many.startswith("2 of 8 GPUs are free, 3 requested.\n  GPU 0: 60.0 GiB held by ")
         assert "GPU 2: it has 79.6 GiB of memory" in large
+
+
+PICK = """
+import os, sys, time
+import gpulse
+sys.stdin.readline()
+try:
+    found = gpulse.pick({arguments}, window=0)
+    print(*(gpu.uuid for gpu in found), flush=True)
+except gpulse.NoFreeGpu as error:
+    print("none", flush=True)
+sys.stdin.readline()
+"""
+
+
+class Picker:
+    """A program that picks when it is told to, and ends when it is told again."""
+
+    def __init__(self, environ: dict[str, str], arguments: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PICK.format(arguments=arguments)],
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def go(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> list[str]:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().split()
+
+    def end(self) -> None:
+        self._process.communicate("\n", timeout=60)
+        assert self._process.returncode == 0
+
+
+class TestPickingAtOnce:
+    @pytest.fixture
+    def environ(self, tmp_path: Path) -> dict[str, str]:
+        return environment(dgx(0, 1, 2), tmp_path / "fake", GPULSE_CLAIMS=str(tmp_path))
+
+    def test_programs_that_pick_at_once_never_get_the_same_gpu(self, environ: dict[str, str]) -> None:
+        pickers = [Picker(environ, "1") for _ in range(5)]
+        for picker in pickers:
+            picker.go()
+        answers = [picker.answer() for picker in pickers]
+        taken = [uuid for answer in answers for uuid in answer if uuid != "none"]
+        assert (len(taken), len(set(taken)), answers.count(["none"])) == (3, 3, 2)
+        for picker in pickers:
+            picker.end()
+
+    def test_one_that_waits_gets_the_gpu_of_one_that_has_ended(self, environ: dict[str, str]) -> None:
+        first, second = Picker(environ, "3"), Picker(environ, "2, wait=60")
+        first.go()
+        held = first.answer()
+        assert len(held) == 3
+        second.go()
+        first.end()
+        assert set(second.answer()) < set(held)
+        second.end()
+
+    def test_a_program_that_picks_twice_gets_two_until_it_releases_them(self, lab: Lab, claims: str) -> None:
+        code = """
+import gpulse, gc, threading
+first = gpulse.pick(window=0)[0].uuid
+gc.collect()
+second = gpulse.pick(window=0)
+with gpulse.pick(window=0) as third:
+    pass
+again = gpulse.pick(window=0)
+second.release(); second.release()
+last = gpulse.pick(window=0)
+both = []
+last.release()
+again.release()
+threads = [threading.Thread(target=lambda: both.append(gpulse.pick(window=0)[0].uuid)) for _ in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+said = None
+try:
+    gpulse.pick(window=0, wait=0.3)
+except gpulse.NoFreeGpu as error:
+    said = str(error)
+say([first, second[0].uuid, third[0].uuid, again[0].uuid, last[0].uuid, sorted(both), last.environ, said])
+"""
+        first, second, third, again, last, both, environ, said = lab.see(dgx(0, 1, 2), code, GPULSE_CLAIMS=claims)
+        assert len({first, second, third}) == 3
+        assert (again, last) == (third, second)
+        assert both == sorted([second, third])
+        assert environ == {"CUDA_VISIBLE_DEVICES": second, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        assert said.startswith("0 of 8 GPUs are free, 1 requested.\n")
+        assert "claimed by" in said
+
+    def test_waiting_that_cannot_help_is_not_done(self, lab: Lab, claims: str) -> None:
+        code = """
+import gpulse
+try:
+    gpulse.pick(free_memory="900GiB", wait=True)
+except gpulse.NoFreeGpu as error:
+    say(str(error).splitlines()[0])
+"""
+        assert lab.see(dgx(0), code, GPULSE_CLAIMS=claims) == "0 of 8 GPUs are free, 1 requested."
+
+    def test_a_folder_that_cannot_be_written_is_named(self, lab: Lab) -> None:
+        code = """
+import gpulse
+try:
+    gpulse.pick(window=0)
+except gpulse.GpulseError as error:
+    say([str(error), [gpu.index for gpu in gpulse.pick(window=0, claim=False)]])
+"""
+        said, seen = lab.see(dgx(0), code, GPULSE_CLAIMS="/proc/no-such-folder")
+        assert said.startswith("cannot claim a GPU in /proc/no-such-folder: ")
+        assert seen == [0]

@@ -171,7 +171,7 @@ def test_the_help_says_how_to_move(tmp_path: Path, recording: Path) -> None:
 def test_a_signal_is_sent_to_nobody(tmp_path: Path, recording: Path) -> None:
     with Replay(tmp_path, str(recording)) as replay:
         replay.until(lambda: replay.at != "")
-        replay.press(b"jk")
+        replay.press(b"jK")
         replay.until(lambda: "not on this machine" in replay.lines[-1])
 
 

@@ -334,3 +334,13 @@ def test_a_link_below_its_maximum_under_load_is_said(lab: Lab, verb: str) -> Non
     link = {"pcie__gen": 5, "pcie__gen__max": 5, "pcie__width": 4, "pcie__width__max": 16, "utilization__gpu": 97}
     assert "PCIe x4 of x16" in lab.run(machine(1).gpu(0, **link), verb).out
     assert "PCIe x" not in lab.run(machine(1).gpu(0, **{**link, "pcie__width": 16}), verb).out
+
+
+@pytest.mark.parametrize("function", ["nvmlDeviceGetMigMode", "nvmlDeviceGetAddressingMode"])
+def test_what_hangs_before_the_first_sample_is_not_waited_for_again_by_the_process_lists(
+    lab: Lab, function: str
+) -> None:
+    answer = lab.run(machine().fault(function=function, gpu="all", hang="60s"), "--json")
+    assert answer.code == 0
+    assert [gpu["state"] for gpu in answer.gpus] == ["timeout"] * 3
+    assert answer.calls[function] == 3  # once per GPU

@@ -33,6 +33,7 @@ def run(code: str, folder: Path, *needs: str) -> Any:
     }
     environ = plain | {
         "GPULSE_SOURCE": "demo",
+        "GPULSE_CONFIG": str(Path(__file__).with_name("quiet.toml")),  # no alerts
         "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
         "KERAS_BACKEND": "torch",
         "HF_HUB_OFFLINE": "1",

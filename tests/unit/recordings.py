@@ -8,6 +8,7 @@ from pathlib import Path
 from gpulse.model.catalog import Gpu
 from gpulse.model.codec import to_line
 from gpulse.model.snapshot import Snapshot
+from gpulse.store.line_checks import checked
 
 START = 1_700_000_000.0
 
@@ -21,6 +22,11 @@ def frames(count: int) -> list[Snapshot]:
 def text_of(snapshots: list[Snapshot]) -> str:
     """Return the lines of a recording."""
     return "".join(f"{to_line(snapshot)}\n" for snapshot in snapshots)
+
+
+def recorded(snapshots: list[Snapshot]) -> str:
+    """Return the lines as they are recorded, with their checksums."""
+    return "".join(f"{checked(to_line(snapshot).encode()).decode()}\n" for snapshot in snapshots)
 
 
 def write(path: Path, content: str | bytes, packed: bool = False) -> str:

@@ -30,10 +30,14 @@ def test_that_leaves_a_process():
 """
 
 
+def copy_suite(folder: Path) -> None:
+    """Copy what holds for every test."""
+    for name in ("conftest.py", "watchdog.py"):
+        (folder / name).write_text((_ROOT / "tests" / name).read_text(encoding="utf-8"), encoding="utf-8")
+
+
 def test_the_suite_sets_signals_limits_tests_and_ends_processes(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(
-        (_ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8"
-    )
+    copy_suite(tmp_path)
     (tmp_path / "test_some.py").write_text(_TESTS, encoding="utf-8")
     left = tmp_path / "left"
     ignoring = (
@@ -57,3 +61,35 @@ def test_the_suite_sets_signals_limits_tests_and_ends_processes(tmp_path: Path) 
         return
     state = Path(f"/proc/{left.read_text()}/stat").read_text().rpartition(")")[2].split()[0]
     assert state == "Z"  # ended; whoever adopted it has not collected it yet
+
+
+_STUCK = """
+import ctypes, os, subprocess, sys
+
+def test_that_never_returns_to_python():
+    left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    with open(os.environ["LEFT"], "w") as file:
+        file.write(str(left.pid))
+    mutex = ctypes.create_string_buffer(64)
+    while True:  # the second lock waits for the first, whatever signals arrive
+        ctypes.CDLL(None).pthread_mutex_lock(mutex)
+"""
+
+
+def test_a_test_stuck_in_a_c_call_ends_the_suite_with_its_name(tmp_path: Path) -> None:
+    copy_suite(tmp_path)
+    (tmp_path / "test_some.py").write_text(_STUCK, encoding="utf-8")
+    left = tmp_path / "left"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "GPULSE_TEST_LIMIT": "2", "LEFT": str(left)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "test_some.py::test_that_never_returns_to_python is stuck and cannot be interrupted" in done.stderr
+    assert "in test_that_never_returns_to_python" in done.stderr  # where it is stuck
+    assert not Path(f"/proc/{left.read_text()}").exists() or "Z" in Path(f"/proc/{left.read_text()}/stat").read_text()

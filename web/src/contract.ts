@@ -83,8 +83,9 @@ export interface Happening {
 
 export type Level = "critical" | "warn" | "good" | "label";
 
+/** Times are seconds since 1970, as everywhere in the API. */
 export interface Snapshot {
-  time: string;
+  time: number;
   host: Reading;
   driver?: Record<string, string>;
   gpus: Gpu[];

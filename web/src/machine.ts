@@ -110,7 +110,7 @@ export class Machine {
   }
 
   takeSnapshot(snapshot: Snapshot): void {
-    const time = Date.parse(snapshot.time) / 1000;
+    const { time } = snapshot;
     if (snapshot.server?.started !== this.server.started) this.streamed.clear();
     this.server = snapshot.server ?? {};
     this.driver = snapshot.driver ?? {};

@@ -1,6 +1,6 @@
 // Words for a GPU as a person reads them: its name, what is wrong with it, who uses it.
 
-import type { Gpu, Process } from "./contract.ts";
+import type { Gpu, Process, Reading } from "./contract.ts";
 import { durationText, numberOf, sizeText, textOf } from "./numbers.ts";
 
 const UNATTRIBUTED = 512 * 2 ** 20; // bytes below which the difference is the driver's own bookkeeping
@@ -23,9 +23,17 @@ export const GAPS: Record<string, string> = {
   lost: "GPU lost",
   timeout: "driver does not answer",
   asleep: "GPU asleep",
-  skipped: "not asked for",
-  pending: "on its way",
+  skipped: "not sampled",
+  pending: "after the next sample",
 };
+const NO_FAULTS = new Set(["xid_last", "xids"]); // pending until the driver reports one
+
+/** Say why a value is missing; empty where the server gave no reason. */
+export function gapText(reading: Reading, key: string): string {
+  const gap = reading.gaps?.[key];
+  if (gap === "pending" && NO_FAULTS.has(key)) return "none reported";
+  return gap ? (GAPS[gap] ?? gap) : "";
+}
 
 /** Return the number a GPU is called by. */
 export function label(gpu: Gpu): string {

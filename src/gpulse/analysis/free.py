@@ -121,15 +121,21 @@ def best(verdicts: Iterable[Availability], asked: Requirement) -> tuple[Gpu, ...
 def refusal(verdicts: Sequence[Availability], asked: Requirement) -> NoFreeGpu:
     """Return the error that says how many are free, and why each of the others is not."""
     if not verdicts:
-        return NoFreeGpu("no GPU to select from;", "check CUDA_VISIBLE_DEVICES and --gpu.")
+        return NoFreeGpu(
+            "no GPU to select from;",
+            "check CUDA_VISIBLE_DEVICES and gpus=.",
+            option="check CUDA_VISIBLE_DEVICES and --gpu.",
+        )
     free = sum(not verdict.why for verdict in verdicts)
     reasons = "".join(f"\n  {verdict.name}: {verdict.why}" for verdict in verdicts if verdict.why)
-    cure = (
-        "Request fewer GPUs or less memory."
-        if never(verdicts, asked)
-        else "`gpulse pick --wait` waits until enough are free."
+    message = f"{free} of {len(verdicts)} GPUs are free, {asked.count} requested.{reasons}\n"
+    if never(verdicts, asked):
+        return NoFreeGpu(message, "Request fewer GPUs or less memory.")
+    return NoFreeGpu(
+        message,
+        "Use wait=True to wait until enough are free.",
+        option="`gpulse pick --wait` waits until enough are free.",
     )
-    return NoFreeGpu(f"{free} of {len(verdicts)} GPUs are free, {asked.count} requested.{reasons}\n", cure)
 
 
 def never(verdicts: Iterable[Availability], asked: Requirement) -> bool:

@@ -25,9 +25,9 @@ class GpulseCallback(_TrainerCallback):  # type: ignore[misc]
 
     Phases are train and, within it, evaluate, which starts at its first batch because there is no earlier hook. Steps are those of
     state.global_step. The time from the end of a step to the start of the next counts as waiting for data, without logging,
-    evaluation and saving. Callbacks cannot add to what the trainer's reporters log, so with `log` one of our sinks writes to each of
-    TensorBoard (below output_dir/runs, or where the reporter's own setting points), W&B and MLflow that `report_to` names, on
-    the process of rank 0; others want a sink given. No hook tells of an error: the monitor then runs until the next train(),
+    evaluation and saving. Callbacks cannot add to what the trainer's reporters log, so with `log` a sink of ours writes to each tracker
+    that `report_to` names, on the process of rank 0: TensorBoard (the run gpulse in the folder of the trainer's own run), W&B, MLflow,
+    Comet, ClearML, SwanLab and Trackio. No hook tells of an error: the monitor then runs until the next train(),
     the end of the program, or `callback.monitor.stop()`.
     """
 
@@ -105,10 +105,25 @@ def _beside(args: Any) -> list[Sink]:
     """Return a sink for every supported reporter of the trainer."""
     from .. import sinks
 
-    home = os.environ.get("TENSORBOARD_LOGGING_DIR") or getattr(args, "logging_dir", None)  # the latter before 5.0
     known: dict[str, Callable[[], Sink]] = {
-        "tensorboard": lambda: sinks.TensorBoardSink(home or os.path.join(args.output_dir, "runs")),
+        "tensorboard": lambda: sinks.TensorBoardSink(_logging_dir(args)),
         "wandb": sinks.WandbSink,
         "mlflow": lambda: sinks.MlflowSink(prefix="gpulse"),
+        "comet_ml": sinks.CometSink,
+        "clearml": sinks.ClearmlSink,
+        "swanlab": sinks.SwanlabSink,
+        "trackio": sinks.TrackioSink,
     }
     return [make() for name, make in known.items() if name in (args.report_to or ())]
+
+
+def _logging_dir(args: Any) -> str:
+    """Return the folder of the run that the trainer's TensorBoard reporter, which is called before us, has just started."""
+    stated = os.environ.get("TENSORBOARD_LOGGING_DIR") or getattr(args, "logging_dir", None)  # the latter before 5.0
+    if stated:
+        return os.path.expanduser(stated)
+    runs = os.path.join(args.output_dir, "runs")
+    ours = f".{os.getpid()}."  # in the names of files that torch's writer has created in this process
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(runs) for name in names if "tfevents" in name]
+    newest = max((path for path in files if ours in os.path.basename(path)), key=os.path.getmtime, default="")
+    return os.path.dirname(newest) or runs

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..model.catalog import GPU_METRICS
+from ..model.catalog import GPU_METRICS, PROCESS_METRICS
 from .main import VERBS, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .options import Option, Verb
 
-_WORDS = {"metrics": tuple(GPU_METRICS), "gpus": ("visible",), "files": ()}
+_WORDS = {"metrics": tuple(GPU_METRICS), "columns": ("gpu", *PROCESS_METRICS), "gpus": ("visible",), "files": ()}
 
 
 def script(shell: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from .. import errors
 from ..errors import GpulseError, UsageError
 
 TYPE_CHECKING = False
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code; errors caused by the user or the machine never raise."""
     words = _own_words() if argv is None else list(argv)
     _mend_streams()
+    before, errors.on_command_line = errors.on_command_line, True
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -54,6 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return SILENT_PIPE
     except OSError as error:
         return _fail(f"gpulse: {error.strerror or error}.", 1)
+    finally:
+        errors.on_command_line = before
 
 
 def _own_words() -> list[str]:

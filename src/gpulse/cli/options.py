@@ -15,7 +15,8 @@ class Option:
     """One option or positional argument.
 
     `value` is its placeholder in help, empty for a switch. `optional` is the value used when the option is given without one.
-    `complete` lists what a shell offers: a tuple of words, or one of "metrics", "gpus", "files"; `open` accepts other words, too.
+    `complete` lists what a shell offers: a tuple of words, or one of "metrics", "columns", "gpus", "files"; `open` accepts other
+    words, too.
     The value of a `dashed` option may start with a dash. `name` is the attribute of Arguments that holds the value.
     A flag without a dash is a positional argument; with `rest` it takes all words from the first non-option on, unchanged.
     """

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..model.select import Wanted
     from ..sampling.sampler import Sampler
     from ..surfaces.top.settings import ScreenSettings
+    from ..surfaces.top.state import State
     from .options import Arguments
 
 
@@ -34,6 +35,7 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
     state = State(settings, History(settings.charts), theme)
     state.readonly = getattr(arguments, "readonly", False)
     state.message = " ".join(complaints)
+    _arrange(state, arguments)
     sampler = open_sampler(wanted(state))
     try:
         sampler.prime()
@@ -47,6 +49,15 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
         pass
     finally:
         sampler.close()
+
+
+def _arrange(state: State, arguments: Arguments) -> None:
+    """Arrange the processes as the options of the verb say, if it has them."""
+    if sort := getattr(arguments, "sort", None):
+        state.sort, state.falling = sort
+    state.filter = getattr(arguments, "filter", None) or ""
+    state.tree = getattr(arguments, "tree", False)
+    state.group = getattr(arguments, "group", None) or ""
 
 
 def _chosen(table: Any) -> Any:

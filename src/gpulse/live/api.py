@@ -8,8 +8,9 @@ from .._version import __version__
 from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.codec import to_plain
 from ..present.alerts import alert_plain
+from ..store.history import OWNERS
 from . import wire
-from .parameters import count, moment, words
+from .parameters import choice, count, moment, words
 from .past import HOST
 from .refusal import Refusal
 
@@ -70,21 +71,20 @@ class ApiRequest:
         if self._snapshot[0] != number or number == 0:
             hub, snapshot = self.hub, self.latest()
             alerts = [] if hub.alerts is None else [alert_plain(alert) for alert in hub.alerts.active]
-            plain = {**to_plain(snapshot), "alerts": alerts, "verdicts": hub.verdicts.found, "server": self._server()}
-            self._snapshot = (number, wire.compact(plain))
+            plain = to_plain(snapshot) | {"alerts": alerts, "verdicts": hub.verdicts.found}
+            self._snapshot = (number, self._written(snapshot, plain))
         return self._snapshot[1]
 
     def snapshot_at(self, at: float) -> bytes:
         """Return the machine as it was at a time; 404 if nothing was recorded then."""
-        if self.past is None:
-            raise Refusal(404, "this server does not record a history.")
-        moment = self.past.moment(at)
+        moment = self.remembered().moment(at)
         if moment.snapshot is None:
             raise Refusal(404, "nothing was recorded at that time.")
-        plain = to_plain(self.hub.concealed(moment.snapshot))
-        return wire.compact({**plain, "alerts": moment.alerts, "verdicts": moment.verdicts, "server": self._server()})
+        snapshot = self.hub.concealed(moment.snapshot)
+        return self._written(snapshot, to_plain(snapshot) | {"alerts": moment.alerts, "verdicts": moment.verdicts})
 
-    def _server(self) -> dict[str, Any]:
+    def _written(self, snapshot: Snapshot, plain: dict[str, Any]) -> bytes:
+        """Return a snapshot as text. One format of time in the whole API; that of recordings is text."""
         hub = self.hub
         server = {
             "version": __version__,
@@ -93,7 +93,21 @@ class ApiRequest:
             "commands": hub.commands,
             "history": self.past is not None,
         }
-        return server if hub.idle_interval is None else server | {"idle_interval": hub.idle_interval}
+        if hub.idle_interval is not None:
+            server["idle_interval"] = hub.idle_interval
+        return wire.compact(plain | {"time": round(snapshot.time, 3), "server": server})
+
+    def uuids(self) -> set[str]:
+        """Return the UUIDs of the GPUs and MIG instances there now."""
+        latest = self.hub.latest
+        gpus = () if latest is None else latest.gpus
+        return {part.uuid for gpu in gpus for part in (gpu, *gpu.instances) if part.uuid}
+
+    def remembered(self) -> Past:
+        """Return the history; 404 when this server records none."""
+        if self.past is None:
+            raise Refusal(404, "this server does not record a history.")
+        return self.past
 
 
 def _stretch(given: Mapping[str, Any]) -> tuple[float, float]:
@@ -105,10 +119,27 @@ def _stretch(given: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _history(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
-    if asked.past is None:
-        raise Refusal(404, "this server does not record a history.")
-    gpus = None if given["gpus"] in (None, ["all"]) else given["gpus"]
-    return asked.past.series(given["metrics"] or _SHOWN, gpus, *_stretch(given), given["points"] or 600)
+    past, points = asked.remembered(), given["points"] or 600
+    return past.series(given["metrics"] or _SHOWN, _gpus(given), *_stretch(given), points, asked.uuids())
+
+
+def _gpus(given: Mapping[str, Any]) -> list[str] | None:
+    return None if given["gpus"] in (None, ["all"]) else given["gpus"]
+
+
+def _usage(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
+    by, points = given["by"] or "user", given["points"] or 120
+    past, commands = asked.remembered(), asked.hub.commands
+    return wire.compact(past.usage(*_stretch(given), by, points, _gpus(given), commands, asked.uuids()))
+
+
+def _compare(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
+    b = _stretch(given)
+    start = max(0.0, 2 * b[0] - b[1]) if given["a_from"] is None else given["a_from"]
+    end = b[0] if given["a_to"] is None else given["a_to"]
+    if start >= end:
+        raise Refusal(422, "a_from: must be earlier than a_to.")
+    return wire.compact(asked.remembered().comparison((start, end), b, _gpus(given), asked.uuids()))
 
 
 def _snapshot(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
@@ -129,9 +160,7 @@ def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
 def _processes(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     if given["from"] is None and given["to"] is None:
         return wire.compact(wire.process_list(asked.latest()))
-    if asked.past is None:
-        raise Refusal(404, "this server does not record a history.")
-    uses = asked.past.uses(*_stretch(given), asked.hub.commands)
+    uses = asked.remembered().uses(*_stretch(given), asked.hub.commands)
     return wire.compact({"time": round(time.time(), 3), "uses": uses})
 
 
@@ -146,27 +175,35 @@ def _catalog(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
 
 _NAME = {"type": "string", "pattern": "^[A-Za-z0-9/:._-]{1,100}$"}
 _METRIC = {"anyOf": [{"enum": list(_METRICS)}, {"type": "string", "pattern": "^throttle_reasons:[a-z_]{1,40}$"}]}
-_FROM = moment("from", "Start time in seconds since 1970 (default: one hour before `to`).")
-_TO = moment("to", "End time in seconds since 1970 (default: now).")
+_FROM = moment("from", "Start time (default: one hour before `to`).")
+_TO = moment("to", "End time (default: now).")
 
 
 def _is_name(word: str) -> bool:
     return 0 < len(word) <= 100 and word.isascii() and all(char.isalnum() or char in "/:._-" for char in word)
 
 
+_GPUS = words("gpus", "UUIDs, or `all` (default: all).", _NAME, _is_name)
 QUESTIONS = (
     Question("/api/snapshot", "Current values, as in `gpulse status --json`; with `at`, those recorded at that time.", _snapshot,
              "Snapshot", (moment("at", "Time in seconds since 1970 (default: now)."),), (404, 422, 503)),
     Question("/api/history", "Recorded metrics: minimum, mean and maximum per interval; null if unknown.", _history,
              "History", (
                  words("metrics", "Catalog keys; prefix those of the host with `host.`.", _METRIC, _is_metric),
-                 words("gpus", "UUIDs, or `all` (default: all).", _NAME, _is_name),
-                 _FROM, _TO,
+                 _GPUS, _FROM, _TO,
                  count("points", "Maximum number of intervals (default: 600); fewer if the response would be too large.", 1, POINTS),
              ), (404, 422, 503)),
     Question("/api/processes", "Current processes on GPUs; with `from` or `to`, the processes in that period as `uses`.", _processes,
              "Processes", (_FROM, _TO), (404, 422, 503)),
     Question("/api/events", "Events: faults, throttling, alerts, processes that started and ended.", _events, "Events",
              (_FROM, _TO, words("kinds", "Kinds of events to return (default: all).", _NAME, _is_name)), (422, 503)),
+    Question("/api/usage", "Who used what: GPU hours, memory and energy per owner, in total and over time.", _usage, "Usage", (
+        choice("by", "Owner (default: user).", OWNERS), _GPUS, _FROM, _TO,
+        count("points", "Number of intervals (default: 120).", 1, 1000)), (404, 422, 503)),
+    Question("/api/compare", "Two periods of the history and their differences, as in `gpulse report --compare`.", _compare,
+             "Comparison", (
+                 moment("a_from", "Start time of the first period (default: as long before `from` as the second period is)."),
+                 moment("a_to", "End time of the first period (default: `from`)."),
+                 _FROM, _TO, _GPUS), (404, 422, 503)),
     Question("/api/metrics-catalog", "All metrics with unit and meaning.", _catalog, "Catalog"),
 )  # fmt: skip

@@ -62,11 +62,10 @@ def read(parameters: Sequence[Parameter], texts: Mapping[str, str]) -> dict[str,
 
 
 def moment(name: str, help: str) -> Parameter:
-    """Return a parameter that is seconds since 1970."""
+    """Return a parameter that is a time, in seconds since 1970."""
     low, high = 0.0, 1e11
-    return Parameter(
-        name, help, {"type": "number", "minimum": low, "maximum": high}, lambda text: _number(text, low, high)
-    )
+    schema = {"type": "number", "minimum": low, "maximum": high, "format": "unixtime"}
+    return Parameter(name, f"{help} In seconds since 1970, UTC.", schema, lambda text: _number(text, low, high))
 
 
 def count(name: str, help: str, low: int, high: int) -> Parameter:
@@ -79,6 +78,17 @@ def count(name: str, help: str, low: int, high: int) -> Parameter:
         return int(number)
 
     return Parameter(name, help, {"type": "integer", "minimum": low, "maximum": high}, read)
+
+
+def choice(name: str, help: str, words: Sequence[str]) -> Parameter:
+    """Return a parameter that is one of some words."""
+
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"unknown value {text[:60]!r}; choose one of {', '.join(words)}.")
+        return text
+
+    return Parameter(name, help, {"enum": list(words)}, read)
 
 
 def words(name: str, help: str, item: Mapping[str, Any], known: Callable[[str], bool]) -> Parameter:

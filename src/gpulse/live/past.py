@@ -13,7 +13,7 @@ from .wire import compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
     from ..store.history import HistorySeries
@@ -37,11 +37,21 @@ class Past:
             self._reader.close()
 
     def series(
-        self, metrics: Sequence[str], gpus: Sequence[str] | None, start: float, end: float, points: int
+        self,
+        metrics: Sequence[str],
+        gpus: Sequence[str] | None,
+        start: float,
+        end: float,
+        points: int,
+        live: Collection[str] = (),
     ) -> bytes:
-        """Return series as JSON; all GPUs with None. So many that they would not fit are given with fewer points."""
+        """Return series as JSON; all GPUs with None. So many that they would not fit are given with fewer points.
+
+        Raises Refusal (404) for a GPU that is neither in the history nor among `live`, the UUIDs of those there now.
+        """
         with self._asking() as reader:
             known = reader.gpus(start, end)
+            _check_known(reader, gpus, live)
             uuids = [gpu.uuid for gpu in known] if gpus is None else list(gpus)
             own = [key for key in metrics if not key.startswith(HOST)]
             machine = [key.removeprefix(HOST) for key in metrics if key.startswith(HOST)]
@@ -77,6 +87,37 @@ class Past:
             for use in found
         ]
 
+    def usage(
+        self,
+        start: float,
+        end: float,
+        by: str,
+        points: int,
+        gpus: Sequence[str] | None,
+        commands: bool,
+        live: Collection[str] = (),
+    ) -> dict[str, Any]:
+        """Return who used what, in total and over time."""
+        from .usage import usage_answer
+
+        with self._asking() as reader:
+            _check_known(reader, gpus, live)
+            return usage_answer(reader, start, end, by, points, gpus, commands)
+
+    def comparison(
+        self,
+        a: tuple[float, float],
+        b: tuple[float, float],
+        gpus: Sequence[str] | None,
+        live: Collection[str] = (),
+    ) -> dict[str, Any]:
+        """Return two periods side by side."""
+        from .comparison import PeriodFigures, comparison_answer
+
+        with self._asking() as reader:
+            _check_known(reader, gpus, live)
+            return comparison_answer(PeriodFigures(reader, *a, gpus), PeriodFigures(reader, *b, gpus))
+
     @contextmanager
     def _asking(self) -> Iterator[HistoryReader]:
         try:
@@ -86,6 +127,12 @@ class Past:
             yield self._reader
         except HistoryError as error:
             raise Refusal(503, str(error)) from None
+
+
+def _check_known(reader: HistoryReader, gpus: Sequence[str] | None, live: Collection[str]) -> None:
+    """Raise Refusal (404) for a GPU that nobody knows."""
+    for uuid in reader.unknown([uuid for uuid in gpus or () if uuid not in live]):
+        raise Refusal(404, f"unknown GPU {uuid!r}; GPUs are named by the UUIDs that api/snapshot lists.")
 
 
 def _written(head: dict[str, Any], found: list[HistorySeries]) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, COUNT, JOULE, MEGAHERTZ, PERCENT, RPM, SECOND, WATT
+from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, COUNT, JOULE, MEGAHERTZ, PER_SECOND, PERCENT, RPM, SECOND, WATT
 from .metric import Flag, Number, Numbers, Reading, Text, Words
 
 TYPE_CHECKING = False
@@ -88,6 +88,26 @@ class Host(Reading):
     port_rx = Numbers("Port in", "Received on each port.", unit=BYTES_PER_SECOND, group="links", window=PREVIOUS)
     port_tx = Numbers("Port out", "Sent on each port.", unit=BYTES_PER_SECOND, group="links", window=PREVIOUS)
     port_errors = Numbers("Port errors", "Errors of each port since it came up: symbol, receive and link errors, or dropped and damaged packets.", unit=COUNT, kind="counter", group="links")
+
+    # details: read only when named, for instance while the view of the host is open
+    context_switches = Number("Context switches", "Switches of a CPU from one thread to another.", unit=PER_SECOND, group="details", window=PREVIOUS)
+    interrupts = Number("Interrupts", "Interrupts handled by all CPUs.", unit=PER_SECOND, group="details", window=PREVIOUS)
+    processes_running = Number("Runnable threads", "Threads that run or wait for a CPU.", unit=COUNT, group="details")
+    processes_blocked = Number("Blocked threads", "Threads that wait for disks.", unit=COUNT, group="details")
+    memory_cached = Number("Page cache", "Host memory that holds file contents and is freed when programs need it.", unit=BYTES, group="details", high=2**60)
+    swap_in = Number("Swap in", "Memory read back from swap space; more than a little means that memory is too small.", unit=BYTES_PER_SECOND, group="details", high=2**50, window=PREVIOUS)
+    swap_out = Number("Swap out", "Memory written to swap space.", unit=BYTES_PER_SECOND, group="details", high=2**50, window=PREVIOUS)
+    major_faults = Number("Major page faults", "Memory accesses that had to wait for a disk.", unit=PER_SECOND, group="details", window=PREVIOUS)
+    disk_names = Words("Disks", "Whole disks, as nvme0n1; the other lists of disks have this order.", kind="state", group="details")
+    disk_reads = Numbers("Disk reads", "Read from each disk.", unit=BYTES_PER_SECOND, group="details", window=PREVIOUS)
+    disk_writes = Numbers("Disk writes", "Written to each disk.", unit=BYTES_PER_SECOND, group="details", window=PREVIOUS)
+    disk_busy = Numbers("Disk busy", "Share of time in which each disk had requests in flight.", unit=PERCENT, group="details", window=PREVIOUS)
+    top_pids = Numbers("Top processes", "Process ids of the processes that use most CPU or memory; the other lists of top processes have this order.", kind="state", group="details")
+    top_users = Words("Users of top processes", "Owner of each top process.", kind="state", group="details")
+    top_commands = Words("Commands of top processes", "Command line of each top process, with secrets masked.", kind="state", group="details")
+    top_cpu = Numbers("CPU of top processes", "CPU usage of each top process; 100 is one core.", unit=PERCENT, group="details", window="since it was last read, about every 2 s")
+    top_memory = Numbers("Memory of top processes", "Resident host memory of each top process.", unit=BYTES, group="details")
+    top_roles = Words("Roles of top processes", "Whether each top process uses a GPU (gpu), descends from one that does (worker), or neither (other).", kind="state", group="details")
 
     def __repr__(self) -> str:
         from .brief import host_brief

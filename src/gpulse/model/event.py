@@ -29,6 +29,7 @@ SEVERITY = {
     "verdict": "info",
     "gap": "warn",
     "dropped": "warn",
+    "history-damaged": "warn",
     "removed": "warn",
     "added": "good",
     "back": "good",

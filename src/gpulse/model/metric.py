@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Kind: TypeAlias = Literal["gauge", "counter", "state", "identity"]
     Is = TypeVar("Is")
     Cost: TypeAlias = Literal["static", "fast", "slow"]
-    Value: TypeAlias = "float | int | str | bool | tuple[float, ...] | tuple[str, ...]"
+    Value: TypeAlias = float | int | str | bool | tuple[float, ...] | tuple[str, ...]
 
 GAPS: tuple[Gap, ...] = ("unsupported", "denied", "failed", "lost", "timeout", "asleep", "skipped", "pending")
 

@@ -22,6 +22,14 @@ SCREEN = (
 # What is worth a curve over time.
 CURVES = (*ACTIVITY, "memory_used", "power_draw", "temperature", "clock_sm", *LINKS)
 HOST_CURVES = ("cpu_percent", "iowait", "memory_used", "disk_read", "disk_write", "net_rx", "net_tx")
+# What the view of the host shows besides, read only while it is open.
+HOST_VIEW = (
+    *("context_switches", "interrupts", "processes_running", "processes_blocked"),
+    *("memory_cached", "swap_in", "swap_out", "major_faults"),
+    *("disk_names", "disk_reads", "disk_writes", "disk_busy"),
+    *("port_states", "port_speeds", "port_errors"),
+    *("top_pids", "top_users", "top_commands", "top_cpu", "top_memory", "top_roles"),
+)
 # What a monitor logs unless told otherwise: cheap on every GPU, and enough to tell what a run did.
 LOGGED = (*CURVES, "sm_occupancy", "memory_utilization", "memory_percent", "memory_temperature", "energy")
 # Activity that the hardware counts; reading it costs an NVIDIA GPU 1.4 ms, as much as ten of the others together.

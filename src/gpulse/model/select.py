@@ -50,11 +50,13 @@ def _union(one: frozenset[str] | None, other: frozenset[str] | None) -> frozense
 
 # All metrics except the details, which are read only when named.
 EVERYTHING = Wanted(
-    (key for key, metric in GPU_METRICS.items() if metric.group != "details"), PROCESS_METRICS, HOST_METRICS
+    (key for key, metric in GPU_METRICS.items() if metric.group != "details"),
+    PROCESS_METRICS,
+    (key for key, metric in HOST_METRICS.items() if metric.group != "details"),
 )
 
 
-def metric_named(name: str, metrics: Mapping[str, Metric] = GPU_METRICS, lists: str = "gpulse metrics") -> Metric:
+def metric_named(name: str, metrics: Mapping[str, Metric] = GPU_METRICS) -> Metric:
     """Return the metric with this key or nvidia-smi name; raise UnknownMetric with similar names."""
     key = name.strip().lower()
     if key in metrics:
@@ -63,7 +65,12 @@ def metric_named(name: str, metrics: Mapping[str, Metric] = GPU_METRICS, lists: 
         if key in map(str.lower, metric.smi):
             return metric
     known = [*metrics, *(alias for metric in metrics.values() for alias in metric.smi)]
-    raise UnknownMetric(f"unknown metric {name!r}{did_you_mean(key, known)}", f"see `{lists}`.")
+    owner = "Host" if metrics is HOST_METRICS else "Process" if metrics is PROCESS_METRICS else "Gpu"
+    raise UnknownMetric(
+        f"unknown metric {name!r}{did_you_mean(key, known)}",
+        f"gpulse.{owner}.metrics() lists them.",
+        option="see `gpulse metrics`.",
+    )
 
 
 def nearest(word: str, words: Iterable[str]) -> list[str]:

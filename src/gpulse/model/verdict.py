@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Confidence: TypeAlias = Literal["high", "medium", "low"]
     Side: TypeAlias = Literal["above", "below", "seen"]
-    Plain: TypeAlias = "float | int | str | tuple[float, ...] | tuple[str, ...] | None"
+    Plain: TypeAlias = float | int | str | tuple[float, ...] | tuple[str, ...] | None
 
 CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
 SIDES: tuple[Side, ...] = ("above", "below", "seen")

@@ -134,9 +134,10 @@ class Measurements:
             for total in self._totals.values():
                 total.charge(watts)
 
-    def unlock(self) -> None:
-        """Replace the lock in a forked child, where the thread that holds it does not exist."""
+    def start_over(self) -> None:
+        """Forget the parent's totals in a forked child, and its lock, which a thread that does not exist here may hold."""
         self._lock = threading.Lock()
+        self._totals = {}
 
     def clear(self) -> None:
         """Clear all totals."""

@@ -10,16 +10,19 @@ import time
 
 from ..sources.registry import default_source, is_built_in, is_local
 from .arguments import check_values, checked_keys, listed, sinks_of
+from .batches import Batches, counted_by_program
+from .collector import Collector
 from .edges import EdgeBudget
+from .forking import forget_half_imported
 from .ledger import Ledger
 from .link import InnerLink, Link
 from .phase import PhaseContext
-from .ranks import local_rank
+from .ranks import doubts, local_rank
 from .request import AlertMessage, Greeting, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Literal, TextIO, TypeVar
 
@@ -39,7 +42,6 @@ _LINGER = 2.0  # seconds to keep that rate, since measurements are often repeate
 _PUNCTUAL = 0.9  # share of the interval after which a sample counts as the next one for sinks
 
 running: list[Monitor] = []  # the monitors of this process, the most recently started last
-forked = False  # whether this process was forked from one with a monitor
 
 
 class Monitor:
@@ -48,7 +50,7 @@ class Monitor:
     Use it in a `with`, or call `start()` and `stop()`; it also stops when the program ends. Once created, it never raises into the
     program and never waits for a GPU: an error is printed once to stderr and counted. In a forked child it does nothing. Under
     torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the others only count their
-    steps. `gpus` is "visible", "all", or names as in `--gpu`. `mode="thread"` samples in a thread of the program instead of a
+    steps. `gpus` is "visible", "all", or a list of indices and UUIDs. `mode="thread"` samples in a thread of the program instead of a
     separate process. `report=True` prints the summary at the end. A GPU that is lost, throttled, running out of memory or no longer
     used is reported in one line on stderr and as an alert in the sinks that have alerts, unless `alerts=False`. A sink may be
     given by name: `"csv:gpu.csv"`, `"wandb"`, or the name of a plug-in.
@@ -87,6 +89,7 @@ class Monitor:
         self._link: Link | None = None
         self._ledger: Ledger | None = None
         self._outlets: list[Outlet] = []
+        self._collector = Collector(self._metrics)
         self._listener: threading.Thread | None = None
         self._over = threading.Event()
         self._hasty = False
@@ -160,8 +163,8 @@ class Monitor:
     # --- reported by the program
 
     def phase(self, name: str) -> PhaseContext:
-        """Return a context manager for a phase of the program: train, eval, save. Phases can be nested and repeated."""
-        return PhaseContext(self, str(name))
+        """Return a phase of the program (train, eval, save), for `with` or as a decorator. Phases can be nested and repeated."""
+        return PhaseContext(self, name)
 
     def mark(self, name: str, value: float | str | None = None) -> None:
         """Record a mark: `mark("epoch", 3)`. A number is logged as mark/epoch."""
@@ -169,7 +172,12 @@ class Monitor:
             self._ledger.mark(str(name), value)
 
     def step(self, count: int = 1, items: float = 0) -> None:
-        """Count a step and, with `items`, what it processed (samples, tokens), for throughput and the steps of sinks."""
+        """Count a step and, with `items`, what it processed (samples, tokens), for throughput and the steps of sinks.
+
+        Inside a loop over `batches` it replaces the step that the loop would count for the current batch.
+        """
+        if count:
+            counted_by_program(self)
         if self._is_ours() and self._ledger is not None:
             self._ledger.step(count, items)
 
@@ -178,18 +186,15 @@ class Monitor:
         if self._is_ours() and self._ledger is not None:
             self._ledger.waited(seconds)
 
-    def batches(self, loader: Iterable[T]) -> Iterator[T]:
-        """Yield the batches of a loader; measure how long each took to load, and count each as a step."""
-        batches = iter(loader)
-        while True:
-            began = time.perf_counter()
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            self.waited(time.perf_counter() - began)
-            yield batch
-            self.step()
+    def batches(
+        self, loader: Iterable[T], *, items: float | Callable[[T], float] = 0, steps: bool = True
+    ) -> Batches[T]:
+        """Iterate over the batches of a loader; measure how long each took to load, and count each as a step.
+
+        `items` is the number of items (samples, tokens) in a batch, or a function that returns it: `items=len`. With `steps=False`
+        only the waiting is measured, and the program calls `step` itself. `len()` of the result is the loader's.
+        """
+        return Batches(self, loader, items, steps)
 
     # --- results
 
@@ -199,6 +204,14 @@ class Monitor:
         if self._ledger is None or (latest := self._ledger.latest) is None:
             return None
         return self._ledger.held.complete(latest.snapshot)
+
+    def collect(self) -> dict[str, float]:
+        """Return the newest values by tag (`gpu0/utilization`, `host/cpu_percent`, …), for programs that log them themselves.
+
+        Returns immediately: the values are those of the last sample. Missing values are left out, so the result is empty before
+        the first sample, and on a rank that does not sample it has only the program's own progress.
+        """
+        return {} if self._ledger is None else self._collector.values(self._ledger, self.interval)
 
     def summary(self) -> Summary | None:
         """Return the statistics of the run and of each phase so far; None before the start."""
@@ -272,7 +285,11 @@ class Monitor:
             source=self._source,
             path=[] if is_built_in(self._source) else [*map(str, sys.path)],  # a plug-in is imported by the agent, too
             alerts=self._alerts,
-            processes={"memory_used", *(key for sink in self._sinks for key in getattr(sink, "processes", ()))},
+            processes={
+                "memory_used",
+                *(["sm_utilization"] if self._sinks and self._metrics is None else []),  # 2 ms per GPU, if it is logged
+                *(key for sink in self._sinks for key in getattr(sink, "processes", ())),
+            },
         )
 
     def _open_sinks(self) -> None:
@@ -305,7 +322,8 @@ class Monitor:
                 if isinstance(message, Greeting):
                     samples.greet(message.uuids)
                     ledger.ordinals = {uuid: at for at, uuid in enumerate(message.uuids or ())}
-                    self._doubt(message)
+                    for doubt in doubts(message, self._every_rank, os.environ):
+                        self._say(doubt)
                     if self._hasty:  # an agent that replaces another only knows the default interval
                         link.tell(f"measure {min(self.interval, _HASTE)}")
                     continue
@@ -332,21 +350,6 @@ class Monitor:
             samples.add_alert(alert)
             if alert.state == "fire":
                 self._print(f"gpulse: {alert.text}")
-
-    def _doubt(self, greeting: Greeting) -> None:
-        if not greeting.certain:
-            self._say(
-                "this machine has different GPU models, and CUDA puts the fastest first: gpu0 may not be cuda:0. "
-                "Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or start the monitor after initializing CUDA."
-            )
-        from .ranks import local_size
-
-        size = local_size(os.environ)
-        if not self._every_rank and greeting.uuids is not None and max(1, len(greeting.uuids)) < size:
-            self._say(
-                f"this process sees {len(greeting.uuids)} GPU(s) and samples for all {size} processes of its job on this "
-                'machine. Use Monitor(gpus="all") or ranks="all" to see the others.'
-            )
 
     def _relax(self, ledger: Ledger) -> None:
         if self._hasty and time.monotonic() > self._hasty_until and not ledger.measuring and self._link is not None:
@@ -391,8 +394,7 @@ def _at_fork() -> None:
 
 
 def _disown_all() -> None:
-    global forked
-    forked = bool(running)
+    forget_half_imported()
     for monitor in running:
         monitor._disown()
     running.clear()

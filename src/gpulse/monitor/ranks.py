@@ -6,7 +6,9 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from .request import Greeting
 
 _LOCAL = (
     "LOCAL_RANK",  # torchrun, accelerate, deepspeed, Lightning
@@ -38,6 +40,21 @@ def local_rank(environ: Mapping[str, str]) -> int:
 def local_size(environ: Mapping[str, str]) -> int:
     """Return the number of processes of the job on this machine; 1 if unknown."""
     return _first(_SIZE, environ) or 1
+
+
+def doubts(greeting: Greeting, every_rank: bool, environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield what the user should know about the GPUs that are sampled, one sentence each."""
+    if not greeting.certain:
+        yield (
+            "this machine has different GPU models, and CUDA puts the fastest first: gpu0 may not be cuda:0. "
+            "Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or start the monitor after initializing CUDA."
+        )
+    size = local_size(environ)
+    if not every_rank and greeting.uuids is not None and max(1, len(greeting.uuids)) < size:
+        yield (
+            f"this process sees {len(greeting.uuids)} GPU(s) and samples for all {size} processes of its job on this "
+            'machine. Use Monitor(gpus="all") or ranks="all" to see the others.'
+        )
 
 
 def _first(names: tuple[str, ...], environ: Mapping[str, str]) -> int | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ..model.metric import Number
 from ..model.presets import LOGGED
+from .own_use import TEXTS, OwnUse
 from .request import HOST_CONSTANTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from ..model.catalog import Gpu
     from ..model.metric import Metric, Reading
@@ -27,12 +28,13 @@ class Tags:
     """Names the values of samples: gpu{ordinal}/{key}, host/{key}, process/{key}; missing values are omitted.
 
     `ordinals` are the GPUs by the program's indices; None for the driver's indices. `keys` are the GPU metrics to log; None
-    for the default ones.
+    for the default ones, to which what this program uses belongs.
     """
 
     def __init__(self, ordinals: list[str] | None, keys: Collection[str] | None) -> None:
         self._ordinals = None if ordinals is None else {uuid: at for at, uuid in enumerate(ordinals)}
         self._keys = frozenset(LOGGED if keys is None else keys)
+        self._own = OwnUse(self._ordinals) if keys is None else None
         self.texts: dict[str, str] = dict(TRAINING)
 
     def values(self, sample: AgentSample) -> dict[str, float]:
@@ -40,10 +42,23 @@ class Tags:
         found: dict[str, float] = {}
         for at, gpu in enumerate(sample.snapshot.gpus):
             self._add(found, f"gpu{self._number(gpu, at)}", gpu, GPU_METRICS, self._keys, f" {gpu.name}, {gpu.uuid}.")
+        if self._own is not None:
+            self._add_own(found, self._own, sample.snapshot.gpus)
         self._add(found, "host", sample.snapshot.host, HOST_METRICS, HOST_METRICS.keys() - HOST_CONSTANTS, "")
         if sample.program is not None:
             self._add(found, "process", sample.program, PROCESS_METRICS, _PROGRAM, "")
         return found
+
+    def _add_own(self, found: dict[str, float], own: OwnUse, gpus: Sequence[Gpu]) -> None:
+        in_torch = own.of_torch(gpus)
+        for at, gpu in enumerate(gpus):
+            values = dict(own.of(gpu))
+            if gpu.uuid in in_torch:
+                values["torch_allocated"], values["torch_reserved"] = in_torch[gpu.uuid]
+            for key, value in values.items():
+                tag = f"gpu{self._number(gpu, at)}/{key}"
+                found[tag] = value
+                self.texts.setdefault(tag, f"{TEXTS[key]} {gpu.name}, {gpu.uuid}.")
 
     def _number(self, gpu: Gpu, at: int) -> int:
         if self._ordinals is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..units import duration_text, size_text
 from .cells import throttle_words, value_text
@@ -211,6 +213,13 @@ def _dropped(event: Event) -> Parts:
     return (f"{_number(event):.0f} samples were lost while the disk was full",)
 
 
+def _history_damaged(event: Event) -> Parts:
+    start, end = (time.localtime(moment) for moment in (event.time, event.until or event.time))
+    form = "%H:%M:%S" if start[:3] == end[:3] else "%Y-%m-%d %H:%M:%S"
+    whose = f"of {gpus_text(event.gpus)} " if event.gpus else ""
+    return (f"history {whose}damaged from {time.strftime(form, start)} to {time.strftime(form, end)}",)
+
+
 def _degraded(event: Event) -> Parts:
     return (f"{gpus_text(event.gpus)}: the link is below its maximum under load: {link_text(event.values)}",)
 
@@ -233,6 +242,7 @@ _SENTENCES: dict[str, Callable[[Event], Parts]] = {
     "verdict": _verdict,
     "gap": _gap,
     "dropped": _dropped,
+    "history-damaged": _history_damaged,
     "removed": _of_gpu("disappeared"),
     "added": _of_gpu("appeared"),
     "back": _of_gpu("is responding again"),

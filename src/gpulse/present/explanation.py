@@ -77,7 +77,7 @@ def _evidence(numbers: Sequence[Evidence], theme: Theme, room: int) -> list[Line
     lines = []
     for at, (name, text, limit) in enumerate(rows):
         line = _labelled("Evidence" if at == 0 else "")
-        line.add(name[:1].upper() + name[1:], "", widest + 2).add(text, "accent", value, right=True)
+        line.add(name[:1].upper() + name[1:], "", widest).add("  ").add(text, "accent", value, right=True)
         lines.append(line.add(f"   {limit}", "label") if limit else line)
     return lines
 

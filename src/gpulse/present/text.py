@@ -50,6 +50,15 @@ def fit(text: str, cells: int, more: str = "…") -> str:
     return kept + more if room >= 0 else more[:cells]
 
 
+def fit_name(text: str, cells: int, more: str = "…") -> str:
+    """Return text cut to at most `cells`, but never within a number: part of a job id or user id would be another one."""
+    cut = fit(text, cells, more)
+    kept = cut.removesuffix(more)
+    if cut == text or not kept[-1:].isdigit() or not text[len(kept) : len(kept) + 1].isdigit():
+        return cut
+    return kept.rstrip("0123456789.") + more
+
+
 def pad(text: str, cells: int, right: bool = False) -> str:
     """Return text filled with spaces to `cells`; `right` puts the text at the right end."""
     space = " " * max(0, cells - width(text))

@@ -23,7 +23,7 @@ class Theme:
     Without colors, `paint` returns text unchanged, for pipes, and `switch` uses only bold, dim and reverse, for screens.
     """
 
-    __slots__ = ("_codes", "_switches", "background", "colors", "more", "name", "unicode")
+    __slots__ = ("_codes", "_gradients", "_switches", "background", "colors", "more", "name", "unicode")
 
     def __init__(self, colors: int = 0, unicode: bool = True, name: str = "dark", background: str = "") -> None:
         if name not in THEMES:
@@ -33,7 +33,8 @@ class Theme:
         self.name = name
         self.background = background
         self.more = "…" if unicode else "~"
-        self._codes: Mapping[str, str] = _codes(_sheet(name, background), colors) if colors else {}
+        self._codes: Mapping[str, str] = _codes(SHEETS[_palette(name, background)], colors) if colors else {}
+        self._gradients: dict[tuple[str, int], list[str]] | None = None
         self._switches: Mapping[str, str] = self._codes if colors else MONO  # NO_COLOR does not forbid bold
 
     def on(self, background: str) -> Theme:
@@ -53,6 +54,23 @@ class Theme:
         """Return what changes a terminal to a style, whatever it had before."""
         code = self._switches.get(style)
         return f"\x1b[0;{code}m" if code else "\x1b[0m"
+
+    def shaded(self, style: str, cells: int) -> list[str] | None:
+        """Return the style of each cell of a bar that becomes brighter to its end; None if the terminal cannot show that."""
+        if self._gradients is None:
+            self._gradients = {}
+            if self.colors >= TRUE_COLOR:
+                from .gradient import gradient_codes  # only for screens with bars
+
+                palette = _palette(self.name, self.background)
+                self._switches = {**self._switches, **gradient_codes(SHEETS[palette], palette)}
+        if f"{style}~0" not in self._switches or not cells:
+            return None
+        if (style, cells) not in self._gradients:
+            from .gradient import gradient
+
+            self._gradients[style, cells] = gradient(style, cells)
+        return self._gradients[style, cells]
 
     def spelled(self, text: str) -> str:
         """Return text in characters this terminal has; what it has not is written out."""
@@ -78,11 +96,11 @@ class Theme:
         return filled, "·" * (cells - len(filled))
 
 
-def _sheet(name: str, background: str) -> Sheet:
-    """Return the palette of a theme on a background; a theme with one palette has it on every background."""
+def _palette(name: str, background: str) -> str:
+    """Return the name of the palette of a theme; a theme with one palette has it on every background."""
     if name == "auto":
-        return SHEETS[background or "neutral"]
-    return SHEETS.get(f"{name}-{background}", SHEETS[name])
+        return background or "neutral"
+    return f"{name}-{background}" if f"{name}-{background}" in SHEETS else name
 
 
 def _codes(sheet: Sheet, colors: int) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ from ..analysis.links import below_maximum, in_use
 from ..model.catalog import Gpu
 from ..units import duration_text, size_text
 from .cells import MISSING, severity, throttle_text
-from .text import clean, fit, width
+from .text import clean, fit, fit_name, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def notes_and_owners(
         program = f" {name}" + (f" {theme.glyph('×', 'x')}{count}" if count > 1 else "") if name else ""
         amount = f" {size_text(held, decimal=decimal)}" if held and not alone else ""
         left = room - width(user) - tail
-        cut = fit(program, left, theme.more) if left >= _CUT and len(people) == 1 else program
+        cut = fit_name(program, left, theme.more) if left >= _CUT and len(people) == 1 else program
         for extra in ((program, amount), (program, ""), (cut, ""), ("", amount), ("", "")):
             if width(extra[0]) + len(extra[1]) <= left:
                 found += [(user, "user"), (extra[0], "calm"), (extra[1] + "  ", "label")]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
     from .table import RecordTable
 
-    Moment: TypeAlias = "datetime | float | str | None"
+    Moment: TypeAlias = datetime | float | str | None
 
 
 def open_recording(path: str | os.PathLike[str]) -> Recording:

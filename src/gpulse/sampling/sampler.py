@@ -130,6 +130,8 @@ class Sampler:
         seen: dict[Hashable, Collection[int]] = {}
         jobs: list[Job] = []
         for position, device in self._devices() if self._plan.lists else []:
+            if self._lanes.waits_for(position):
+                continue  # it hangs already: its list would cost the time once more
             where = (position, "processes")
             jobs.append((where, _list_job(device, frozenset(), seen, where)))
         ask = _asking(self.source.machine, self._plan, True, seen)
@@ -330,7 +332,11 @@ def _asking(
 
 
 def _priming(device: Device, keys: frozenset[str]) -> Callable[[], None]:
-    return lambda: device.prime(keys)
+    def prime() -> None:
+        device.lists_apart  # noqa: B018  # found out here: a call that hangs must not hang first for the list and then again
+        device.prime(keys)
+
+    return prime
 
 
 def _read_job(

@@ -1,25 +1,17 @@
-"""Destinations of samples: files, TensorBoard, Weights & Biases, MLflow, or any function. Names are loaded at their first use."""
+"""Destinations of samples: files, TensorBoard, experiment trackers, or any function. Names are loaded at their first use."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .base import Alert as Alert
-    from .base import Mark as Mark
-    from .base import Sample as Sample
-    from .base import Sink as Sink
-    from .callable import CallableSink as CallableSink
-    from .csv import CsvSink as CsvSink
-    from .history import HistorySink as HistorySink
-    from .jsonl import JsonlSink as JsonlSink
-    from .mlflow import MlflowSink as MlflowSink
-    from .tensorboard import TensorBoardSink as TensorBoardSink
-    from .wandb import WandbSink as WandbSink
-
+# Type checkers and editors read __init__.pyi, which `make docs` generates from this table.
 _HOMES = {
     "TensorBoardSink": "tensorboard",
     "WandbSink": "wandb",
     "MlflowSink": "mlflow",
+    "CometSink": "comet",
+    "ClearmlSink": "clearml",
+    "SwanlabSink": "swanlab",
+    "TrackioSink": "trackio",
+    "AimSink": "aim",
     "CsvSink": "csv",
     "JsonlSink": "jsonl",
     "HistorySink": "history",
@@ -32,14 +24,15 @@ _HOMES = {
 __all__ = list(_HOMES)  # a single table of names
 
 
-if not TYPE_CHECKING:  # else a misspelled name would be an object to type checkers
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gpulse.sinks' has no attribute {name!r}")
+    from ..hints import prepare
 
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'gpulse.sinks' has no attribute {name!r}")
-        found = getattr(__import__(f"gpulse.sinks.{_HOMES[name]}", fromlist=[name]), name)
-        globals()[name] = found
-        return found
+    found = getattr(__import__(f"gpulse.sinks.{_HOMES[name]}", fromlist=[name]), name)
+    globals()[name] = found
+    prepare(found)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -43,8 +43,10 @@ class JsonlSink(Sink):
     def write(self, sample: Sample) -> None:
         import json
 
+        from ..store.line_checks import checked
+
         assert self._file is not None
-        self._file.write(json.dumps(_plain(sample), allow_nan=False))
+        self._file.write(checked(json.dumps(_plain(sample), allow_nan=False).encode()).decode())
 
     def close(self) -> None:
         if self._file is not None:

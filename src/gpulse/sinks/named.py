@@ -18,6 +18,10 @@ BUILT_IN = {
     "tensorboard": ("TensorBoardSink", "[FOLDER]"),
     "wandb": ("WandbSink", ""),
     "mlflow": ("MlflowSink", "[RUN]"),
+    "comet": ("CometSink", ""),
+    "clearml": ("ClearmlSink", ""),
+    "swanlab": ("SwanlabSink", ""),
+    "trackio": ("TrackioSink", ""),
     "history": ("HistorySink", "[FILE]"),
 }
 

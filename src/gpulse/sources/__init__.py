@@ -6,26 +6,19 @@ The names below are for packages that add their own source (entry point group `g
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .base import Counter as Counter
-    from .base import Device as Device
-    from .base import DeviceSample as DeviceSample
-    from .base import Facts as Facts
-    from .base import Machine as Machine
-    from .base import Source as Source
-
+# Type checkers and editors read __init__.pyi, which `make docs` generates from this table.
 __all__ = ["Source", "Device", "DeviceSample", "Facts", "Counter", "Machine"]
 
 
-if not TYPE_CHECKING:  # else a misspelled name would be an object to type checkers
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'gpulse.sources' has no attribute {name!r}")
+    from ..hints import prepare
 
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module 'gpulse.sources' has no attribute {name!r}")
-        found = getattr(__import__("gpulse.sources.base", fromlist=[name]), name)
-        globals()[name] = found
-        return found
+    found = getattr(__import__("gpulse.sources.base", fromlist=[name]), name)
+    globals()[name] = found
+    prepare(found)
+    return found
 
 
 def __dir__() -> list[str]:

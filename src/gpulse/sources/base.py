@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..model.metric import Gap, Value
     from ..model.snapshot import Problem, Snapshot
 
-    Key: TypeAlias = "frozenset[str]"
+    Key: TypeAlias = frozenset[str]
 
 
 class Counter:
@@ -113,6 +113,22 @@ class Device:
         raise NotImplementedError
 
 
+class Relative:
+    """A process on the way from init to a process that uses a GPU; its command line has secrets masked."""
+
+    __slots__ = ("command", "name", "parent", "pid", "user")
+
+    def __init__(self, pid: int, parent: int, name: str, command: str = "", user: str = "") -> None:
+        self.pid = pid
+        self.parent = parent
+        self.name = name
+        self.command = command
+        self.user = user
+
+    def __repr__(self) -> str:
+        return f"Relative({self.pid} of {self.parent}: {self.name})"
+
+
 class Machine:
     """The host that the GPUs are in: its own metrics, and details of processes by PID.
 
@@ -131,6 +147,10 @@ class Machine:
 
     def about(self, pid: int) -> dict[str, str]:
         """Return more details of one process: its cgroup, and its environment with secrets masked."""
+        return {}
+
+    def lineage(self, pids: Collection[int]) -> dict[int, Relative]:
+        """Return these processes and all their ancestors except init by PID; empty if they are not known."""
         return {}
 
     def foreign(self, pids: Collection[int]) -> bool:

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     Port = tuple[str, str, float, int, int, int]  # name, state, speed, received, sent, errors
 
 _CPU = frozenset({"cpu_percent", "cpu_per_core", "iowait"})
-_MEMORY = frozenset({"memory_used", "memory_total", "swap_used", "swap_total"})
+_MEMORY = frozenset({"memory_used", "memory_total", "memory_cached", "swap_used", "swap_total"})
+_ACTIVITY = frozenset({"context_switches", "interrupts", "processes_running", "processes_blocked"})
+_PAGING = frozenset({"swap_in", "swap_out", "major_faults"})
 _DISK = frozenset({"disk_read", "disk_write"})
+_DISKS = frozenset({"disk_names", "disk_reads", "disk_writes", "disk_busy"})
 _NET = frozenset({"net_rx", "net_tx"})
 _PORTS = frozenset({"port_names", "port_states", "port_speeds", "port_rx", "port_tx", "port_errors"})
 _INFINIBAND_ERRORS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_xmit_discards")
@@ -86,6 +89,7 @@ def _read_memory(facts: Facts, root: str) -> None:
     available = info.get("MemAvailable", info.get("MemFree", 0) + info.get("Cached", 0))
     facts.values["memory_total"] = info["MemTotal"]
     facts.values["memory_used"] = max(0, info["MemTotal"] - available)
+    facts.values["memory_cached"] = sum(info.get(word, 0) for word in ("Cached", "Buffers", "SReclaimable"))
     facts.values["swap_total"] = info.get("SwapTotal", 0)
     facts.values["swap_used"] = info.get("SwapTotal", 0) - info.get("SwapFree", 0)
 
@@ -98,21 +102,78 @@ def _read_load(facts: Facts, root: str) -> None:
         facts.values["load"] = tuple(float(word) for word in words[:3])
 
 
-def _read_disks(facts: Facts, root: str) -> None:
-    # whole disks only: /sys/block has no partitions, and device-mapper and md would count the same bytes twice
+def _read_activity(facts: Facts, root: str) -> None:
+    at = time.monotonic()
+    counts: dict[str, int] = {}
+    for line in (read_bytes(f"{root}/proc/stat", 1 << 20) or b"").decode("ascii", "replace").splitlines():
+        word, _, rest = line.partition(" ")
+        if word in ("ctxt", "intr", "procs_running", "procs_blocked"):
+            counts[word] = int(rest.split(None, 1)[0])
+    for key, word in (("context_switches", "ctxt"), ("interrupts", "intr")):
+        if word in counts:
+            facts.counters[key] = Counter(counts[word], at)
+        else:
+            facts.gaps[key] = "unsupported"
+    for key, word in (("processes_running", "procs_running"), ("processes_blocked", "procs_blocked")):
+        if word in counts:
+            facts.values[key] = counts[word]
+        else:
+            facts.gaps[key] = "unsupported"
+
+
+def _read_paging(facts: Facts, root: str) -> None:
+    at, page = time.monotonic(), os.sysconf("SC_PAGE_SIZE")
+    lines = (read_bytes(f"{root}/proc/vmstat", 1 << 20) or b"").decode("ascii", "replace").splitlines()
+    counts = dict(line.split(" ", 1) for line in lines if " " in line)
+    for key, word, scale in (
+        ("swap_in", "pswpin", page),
+        ("swap_out", "pswpout", page),
+        ("major_faults", "pgmajfault", 1),
+    ):
+        if word in counts:
+            facts.counters[key] = Counter(int(counts[word]) * scale, at)
+        else:
+            facts.gaps[key] = "unsupported"
+
+
+def _disk_counts(root: str) -> dict[str, tuple[int, int, int]] | None:
+    """Return the bytes read and written and the busy milliseconds of each whole disk; None if they cannot be read.
+
+    /sys/block has no partitions, and device-mapper and md would count the same bytes twice.
+    """
     disks = {disk for disk in names(f"{root}/sys/block") if not disk.startswith(("loop", "ram", "zram", "dm-", "md"))}
-    at, read, written = time.monotonic(), 0, 0
     content = read_bytes(f"{root}/proc/diskstats", 1 << 20)
-    for line in (content or b"").decode("ascii", "replace").splitlines():
+    if content is None or not disks:
+        return None
+    found: dict[str, tuple[int, int, int]] = {}
+    for line in content.decode("ascii", "replace").splitlines():
         words = line.split()
         if len(words) >= 10 and words[2] in disks:
-            read += int(words[5]) * _SECTOR
-            written += int(words[9]) * _SECTOR
-    if content is None or not disks:
+            busy = int(words[12]) if len(words) > 12 else 0
+            found[words[2]] = (int(words[5]) * _SECTOR, int(words[9]) * _SECTOR, busy)
+    return found
+
+
+def _read_disks(facts: Facts, root: str) -> None:
+    at, counts = time.monotonic(), _disk_counts(root)
+    if counts is None:
         facts.gaps.update(dict.fromkeys(_DISK, "unsupported"))
         return
-    facts.counters["disk_read"] = Counter(read, at)
-    facts.counters["disk_write"] = Counter(written, at)
+    facts.counters["disk_read"] = Counter(sum(read for read, _, _ in counts.values()), at)
+    facts.counters["disk_write"] = Counter(sum(written for _, written, _ in counts.values()), at)
+
+
+def _read_each_disk(facts: Facts, root: str) -> None:
+    at, counts = time.monotonic(), _disk_counts(root)
+    if counts is None:
+        facts.gaps.update(dict.fromkeys(_DISKS, "unsupported"))
+        return
+    facts.values["disk_names"] = tuple(sorted(counts))
+    for name in sorted(counts):
+        read, written, busy = counts[name]
+        facts.counters[f"disk_reads.{name}"] = Counter(read, at)
+        facts.counters[f"disk_writes.{name}"] = Counter(written, at)
+        facts.counters[f"disk_busy.{name}"] = Counter(busy / 1000, at, 100.0)
 
 
 @lru_cache(maxsize=8)
@@ -200,7 +261,10 @@ _READERS = (
     (_CPU, _read_cpu),
     (_MEMORY, _read_memory),
     (frozenset({"load"}), _read_load),
+    (_ACTIVITY, _read_activity),
+    (_PAGING, _read_paging),
     (_DISK, _read_disks),
+    (_DISKS, _read_each_disk),
     (_NET, _read_network),
     (_PORTS, _read_ports),
 )

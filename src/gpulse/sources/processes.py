@@ -9,12 +9,14 @@ from .base import Counter, Facts, Machine
 from .files import link, names, read_bytes, read_text
 from .host import read_host
 from .secrets import mask
+from .top_processes import TOP_KEYS, TopProcesses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from .base import Key
+    from .base import Key, Relative
+    from .lineage import Lineage
 
 _APART = 0.05  # minimum seconds between two counts of CPU time for a meaningful rate
 _OWNER = frozenset({"container", "pod", "job"})
@@ -82,12 +84,28 @@ class LinuxMachine(Machine):
         self._ticks = os.sysconf("SC_CLK_TCK")
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._users: dict[int, str] = {}
+        self._lineage: Lineage | None = None
         self._lasting: dict[tuple[int, int], dict[str, str]] = {}
+        self._gpu_pids: Collection[int] = ()
+        self._top = TopProcesses(self._ticks, self._page)
 
     def host(self, keys: Key) -> Facts:
-        return read_host(keys, self._root)
+        facts = read_host(keys, self._root)
+        if keys & TOP_KEYS:
+            if self._top.is_due():
+                self._top.count(self._stats(), self._gpu_pids)
+            self._top.add_to(facts, self._user_and_command)
+        return facts
+
+    def _user_and_command(self, pid: int) -> tuple[str, str] | None:
+        stat = self._stat(pid)
+        if stat is None:
+            return None
+        lasting = self._lasting.get((pid, stat.started)) or self._describe(pid, stat, frozenset())
+        return lasting["user"], lasting.get("command") or f"[{lasting['name']}]"
 
     def processes(self, pids: Collection[int], keys: Key) -> dict[int, Facts]:
+        self._gpu_pids = pids
         known: dict[int, Facts] = {}
         seen: dict[tuple[int, int], dict[str, str]] = {}
         trees = self._trees(pids, bool(keys & _TRAFFIC)) if keys & _TREE else {}
@@ -114,6 +132,13 @@ class LinuxMachine(Machine):
             name, _, value = mask([entry]).partition("=")
             facts[f"${name}"] = value
         return {word: text for word, text in facts.items() if text}
+
+    def lineage(self, pids: Collection[int]) -> dict[int, Relative]:
+        if self._lineage is None:
+            from .lineage import Lineage  # for the tree of the live screen only
+
+            self._lineage = Lineage(self._stat, self._describe)
+        return self._lineage.of(pids)
 
     def foreign(self, pids: Collection[int]) -> bool:
         return bool(pids) and self.isolated() and not all(self._holds_a_gpu(pid) for pid in pids)
@@ -189,7 +214,7 @@ class LinuxMachine(Machine):
 
     def _trees(self, roots: Collection[int], traffic: bool) -> dict[int, Tree]:
         """Return the process tree of each root; one walk over /proc takes a few ms on a busy machine."""
-        stats = {int(name): stat for name in names(self._proc) if name.isdecimal() and (stat := self._stat(name))}
+        stats = self._stats()
         children: dict[int, list[int]] = {}
         for pid, stat in stats.items():
             children.setdefault(stat.parent, []).append(pid)
@@ -199,6 +224,10 @@ class LinuxMachine(Machine):
                 tree.traffic = self._traffic(tree.pids)
                 tree.hidden = tree.traffic is None
         return trees
+
+    def _stats(self) -> dict[int, Stat]:
+        """Read the stat of every process."""
+        return {int(name): stat for name in names(self._proc) if name.isdecimal() and (stat := self._stat(name))}
 
     def _traffic(self, pids: Sequence[int]) -> tuple[int, int] | None:
         """Return the bytes a tree has read from and written to storage; None if one of its processes is not visible."""

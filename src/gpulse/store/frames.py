@@ -8,13 +8,15 @@ from bisect import bisect_right
 
 from ..errors import RecordingError
 from ..model.codec import from_line, parse_time
-from .recording import open_text, read_line
+from .line_checks import has_check, is_damaged
+from .recording import DamagedLine, open_text, read_line, was_damaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
     from .packed import Places
 
+_PATIENCE = 100  # damaged lines at the start of a recording
 _HEAD = b'{"schema": 1, "time": "'  # how our own lines begin: the time is found without reading the rest
 
 
@@ -30,10 +32,13 @@ class Frames:
         self.path = path
         self.times: array[float] = array("d")
         self.whole = False  # whether all samples have been found
+        self.damaged: list[int] = []  # numbers of the lines that are left out
         self._starts: array[int] = array("Q")
         self._numbers: array[int] = array("Q")
         self._end = self._number = 0
         self._newest = 0.0
+        self._checked = False
+        self._problem: RecordingError | None = None  # of the first damaged line
         places: Places = []
         try:
             self._finding, self._reading = open_text(path, places), open_text(path, places)
@@ -91,21 +96,36 @@ class Frames:
         start, self._end, self._number = self._end, self._end + len(line), self._number + 1
         if not line:
             self.whole = True
-        elif line.strip() and (moment := self._moment(line)) is not None:
+            if not self.times and (self.damaged or was_damaged(self._finding)):
+                raise self._problem or RecordingError(f"{self.path} cannot be read: it is damaged.")
+        elif line.strip() and (moment := self._sound_moment(line)) is not None:
             past = self.times[-1] + max(0.0, moment - self._newest) if self.times else 0.0
             self._newest = moment
             self.times.append(past)
             self._starts.append(start)
             self._numbers.append(self._number)
 
+    def _sound_moment(self, line: bytes) -> float | None:
+        """Return when a line was written; None when it was cut off or is damaged."""
+        try:
+            return self._moment(line)
+        except DamagedLine as error:
+            self._problem = self._problem or error
+            if not self.times and self._number > _PATIENCE:
+                raise  # this is no recording
+            self.damaged.append(self._number)
+            return None
+
     def _moment(self, line: bytes) -> float | None:
         """Return when a line was written; None when it was cut off."""
-        if line.startswith(_HEAD) and line.endswith(b"}\n"):
+        quick = has_check(line) or not self._checked
+        if quick and not is_damaged(line) and line.startswith(_HEAD) and line.endswith(b"}\n"):
+            self._checked |= has_check(line)
             try:
                 return parse_time(line[len(_HEAD) : line.index(b'"', len(_HEAD))].decode("ascii", "replace"))
             except (RecordingError, ValueError):
                 pass  # whatever it is, reading it says so
-        sample = read_line(self.path, self._number, line, from_line)
+        sample = read_line(self.path, self._number, line, from_line, self._checked)
         return None if sample is None else sample.time
 
     def _unreadable(self, error: OSError | ValueError) -> RecordingError:

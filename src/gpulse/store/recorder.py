@@ -7,6 +7,7 @@ import stat
 
 from ..errors import RecordingError
 from ..model.codec import from_line, to_line
+from .line_checks import checked
 from .lines import AppendedFile
 
 TYPE_CHECKING = False
@@ -44,7 +45,7 @@ class RecordingFile(AppendedFile):
 
     def write(self, snapshot: Snapshot) -> int:
         """Append a snapshot and return how many bytes that took; raise RecordingError when the disk is full or gone."""
-        data = f"{to_line(snapshot)}\n".encode()
+        data = checked(to_line(snapshot).encode()) + b"\n"
         data = data if self._packer is None else self._packer.line(data)
         try:
             self._put(data)
@@ -72,7 +73,8 @@ class RecordingFile(AppendedFile):
         if not append:
             raise RecordingError(
                 f"{self.path} already exists;",
-                "use --append to continue it, --force to overwrite it, or choose another name.",
+                "choose another name.",
+                option="use --append to continue it, --force to overwrite it, or choose another name.",
             )
         try:
             if self._is_packed():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import RecordingError
 from ..model.codec import from_line
+from .line_checks import has_check, is_damaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,43 +20,76 @@ if TYPE_CHECKING:
 _GZIP = b"\x1f\x8b"
 
 
-def read_recording(path: str) -> Iterator[Snapshot]:
-    """Yield the snapshots of a file in order.
+def read_recording(path: str, damaged: list[int] | None = None) -> Iterator[Snapshot]:
+    """Yield the snapshots of a file in order; errors and `damaged` as in `read_lines`."""
+    return read_lines(path, from_line, damaged)
 
-    A last line without its end is left out when it cannot be read, as after a crash of the writer; any other bad line
-    raises RecordingError with its number.
+
+def read_lines(path: str, read: Callable[[str], Line], damaged: list[int] | None = None) -> Iterator[Line]:
+    """Yield what `read` makes of each line of a recording.
+
+    Damaged lines are left out and their numbers added to `damaged`; a last line without its end, as after a crash of the
+    writer, is just left out. Raises RecordingError when the file cannot be read or has damaged lines only, and for a line of
+    a schema that this version does not know.
     """
-    return read_lines(path, from_line)
-
-
-def read_lines(path: str, read: Callable[[str], Line]) -> Iterator[Line]:
-    """Yield what `read` makes of each line of a recording; errors as in `read_recording`."""
+    problem: RecordingError | None = None
+    good, checked = 0, False
     try:
         with open_text(path) as lines:
             for number, line in enumerate(lines, 1):
-                if line.strip() and (found := read_line(path, number, line, read)) is not None:
+                try:
+                    found = read_line(path, number, line, read, checked) if line.strip() else None
+                except DamagedLine as error:
+                    problem = problem or error
+                    if damaged is not None:
+                        damaged.append(number)
+                    continue
+                if found is not None:
+                    checked = checked or has_check(line)
+                    good += 1
                     yield found
+            if not good and was_damaged(lines):
+                raise problem or RecordingError(f"{path} cannot be read: it is damaged.")
     except OSError as error:
         raise RecordingError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if problem is not None and not good:
+        raise problem
 
 
-def read_line(path: str, number: int, line: bytes, read: Callable[[str], Line]) -> Line | None:
-    """Return what `read` makes of a line; None for one that was cut off; raise RecordingError with file and number for a bad one."""
+def was_damaged(text: io.BufferedReader) -> bool:
+    """Return whether a packed recording that has been read has damaged bytes."""
+    return bool(getattr(text.raw, "damaged", False))
+
+
+class DamagedLine(RecordingError):
+    """A line of a recording that is not what was written."""
+
+
+def read_line(path: str, number: int, line: bytes, read: Callable[[str], Line], checked: bool = False) -> Line | None:
+    """Return what `read` makes of a line; None for one that was cut off.
+
+    Raises DamagedLine or RecordingError, with file and number, for one that is damaged or of an unknown schema. After lines
+    that are `checked`, one without a checksum is damaged.
+    """
     try:
+        if is_damaged(line) or (checked and not has_check(line)):
+            raise DamagedLine("this line is damaged: its checksum is not right.")
         return read(line.decode("utf-8", "replace"))
     except RecordingError as error:
         if not line.endswith(b"\n"):
             return None
-        raise RecordingError(f"{path}, line {number}: {error.message}", error.remedy) from None
+        kind = RecordingError if "schema" in error.message else DamagedLine
+        raise kind(f"{path}, line {number}: {error.message}", error.remedy) from None
 
 
 def is_packed(path: str) -> bool:
-    """Tell from its content, not from its name, whether a file is packed. Raises OSError.
+    """Tell from its content whether a file is packed; its name counts only if its first bytes are damaged. Raises OSError.
 
     One byte may be all that a killed writer left.
     """
     with open(path, "rb") as start:
-        return (start.read(2) or b"?") in (_GZIP, _GZIP[:1])
+        first = start.read(2)
+    return first in (_GZIP, _GZIP[:1]) or (path.endswith(".gz") and first not in (b"", b"{", b'{"'))
 
 
 def open_text(path: str, places: Places | None = None) -> io.BufferedReader:

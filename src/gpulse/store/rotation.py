@@ -117,7 +117,8 @@ class Rotation:
         if there and not (append or force):
             raise RecordingError(
                 f"{there[0][1]} already exists;",
-                "use --append to continue after it, --force to overwrite it, or choose another name.",
+                "choose another name.",
+                option="use --append to continue after it, --force to overwrite it, or choose another name.",
             )
         self._full = {path: os.path.getsize(path) for _, path in there}
         if force and not append:

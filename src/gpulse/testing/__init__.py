@@ -6,24 +6,20 @@ with gpulse.testing.scripted(gpus=2, steps=[{0: {"utilization": 95}}, {1: "lost"
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .script import Script as Script
-    from .script import scripted as scripted
-    from .source import ScriptedSource as ScriptedSource
-
+# Type checkers and editors read __init__.pyi, which `make docs` generates from this table.
 _HOMES = {"scripted": "script", "Script": "script", "ScriptedSource": "source"}
 __all__ = list(_HOMES)  # one table, not two
 
 
-if not TYPE_CHECKING:  # else a misspelled name would be an object to type checkers
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gpulse.testing' has no attribute {name!r}")
+    from ..hints import prepare
 
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'gpulse.testing' has no attribute {name!r}")
-        found = getattr(__import__(f"gpulse.testing.{_HOMES[name]}", fromlist=[name]), name)
-        globals()[name] = found
-        return found
+    found = getattr(__import__(f"gpulse.testing.{_HOMES[name]}", fromlist=[name]), name)
+    globals()[name] = found
+    prepare(found)
+    return found
 
 
 def __dir__() -> list[str]:

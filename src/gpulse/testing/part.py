@@ -60,7 +60,7 @@ class ScriptedPart:
     def _metric(self, key: str) -> Metric:
         if key not in self._metrics:
             metric_named(key, self._metrics)  # raises UnknownMetric with the nearest names
-            raise UsageError(f"{self._where}: {key!r} is another tool's name;", "use the key of `gpulse metrics`.")
+            raise UsageError(f"{self._where}: {key!r} is another tool's name;", "use its key of docs/metrics.md.")
         if key in _DERIVED:
             raise UsageError(f"{self._where}: {key} is derived;", "set memory_used and memory_total instead.")
         return self._metrics[key]

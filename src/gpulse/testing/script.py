@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    Changes: TypeAlias = "Mapping[str, Any] | str"
+    Changes: TypeAlias = Mapping[str, Any] | str
     # a mapping is invariant in its keys, so that each way to write one is a type of its own
-    Step: TypeAlias = "Mapping[int, Changes] | Mapping[str, Changes] | Mapping[int | str, Changes]"
+    Step: TypeAlias = Mapping[int, Changes] | Mapping[str, Changes] | Mapping[int | str, Changes]
 
 _numbers = count(1)
 

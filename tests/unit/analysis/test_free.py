@@ -225,7 +225,7 @@ def test_a_refusal_names_each_reason_on_a_line_of_its_own() -> None:
         "1 of 3 GPUs are free, 2 requested.",
         "  GPU 0: 41.0 GiB held by ada (python, 12345)",
         "  GPU 2: it reported XID 79",
-        "`gpulse pick --wait` waits until enough are free.",
+        "Use wait=True to wait until enough are free.",
     ]
     assert "Request fewer GPUs" in str(refusal(verdicts, Requirement(4)))
     assert "CUDA_VISIBLE_DEVICES" in str(refusal([], Requirement()))

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -17,13 +18,17 @@ from gpulse.monitor.monitor import Monitor
 Log = list[Any]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def monitor() -> Iterator[Monitor]:
+    """Sample in a thread of this process, so that no agent is started for these."""
+    with Monitor(source="demo", mode="thread") as running:
+        yield running
+
+
 @pytest.fixture(autouse=True)
-def second_rank(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Measure in a process that only marks, so that no agent is started for these."""
-    monkeypatch.setenv("LOCAL_RANK", "1")
+def _no_measurements() -> Iterator[None]:
     measurements().clear()
-    with Monitor():
-        yield
+    yield
     measurements().clear()
 
 
@@ -109,6 +114,85 @@ def test_methods_of_every_kind() -> None:
     model = Model()
     assert (model.forward(2), Model.of(2), model.plain(2), Model.plain(2), model.size) == (6, 6, 2, 2, 3)
     assert [total.name.rpartition(".")[2] for total in measurements()] == ["forward", "of", "plain", "size"]
+
+
+def test_above_the_decorators_of_methods() -> None:
+    class Model:
+        scale = 3
+
+        @quiet
+        @classmethod
+        def of(cls, x: int) -> int:
+            return x * cls.scale
+
+        @quiet
+        @staticmethod
+        def plain(x: int) -> int:
+            """Return x."""
+            return x
+
+        def _size(self) -> int:
+            """The size."""
+            return self.scale
+
+        def _resize(self, value: int) -> None:
+            self.scale = value
+
+        size = quiet(property(_size, _resize))
+
+        @quiet  # type: ignore[prop-decorator]
+        @cached_property
+        def once(self) -> int:
+            return self.scale + 1
+
+    model = Model()
+    assert (Model.of(2), model.of(2), model.plain(2), Model.plain(2), model.size) == (6, 6, 2, 2, 3)
+    assert (model.once, model.once) == (4, 4)
+    model.size = 5
+    assert model.size == 5
+    assert (vars(Model)["size"].__doc__, Model.plain.__doc__) == ("The size.", "Return x.")
+    counts = {total.name.rpartition(".")[2]: total.calls for total in measurements()}
+    assert counts == {"of": 2, "plain": 2, "_size": 2, "once": 1}
+
+
+def test_bare_above_the_decorators_of_methods(capsys: pytest.CaptureFixture[str]) -> None:
+    class Model:
+        @measure
+        @classmethod
+        def of(cls) -> str:
+            return cls.__name__
+
+        size = measure(property(lambda self: 3))
+
+    assert (Model.of(), Model().size) == ("Model", 3)
+    lines = capsys.readouterr().err.splitlines()
+    assert [total.name.rpartition(".")[2] for total in measurements()] == ["of", "<lambda>"]
+    assert len(lines) == 2
+
+
+def test_one_measure_decorates_many_functions() -> None:
+    each = measure(show=False)
+
+    @each
+    def first() -> int:
+        return 1
+
+    @each
+    def second() -> int:
+        return 2
+
+    assert (first(), second(), first()) == (1, 2, 1)
+    assert {total.name.rpartition(".")[2]: total.calls for total in measurements()} == {"first": 2, "second": 1}
+
+    same = measure("same", show=False)
+    assert same(lambda: 1)() + same(lambda: 2)() == 3
+    assert measurements()["same"].calls == 2
+
+
+def test_what_cannot_be_measured_is_told_at_once() -> None:
+    wrong: Any = measure
+    with pytest.raises(TypeError, match="measure takes a name or a function, not int"):
+        wrong(3)
 
 
 def test_a_callable_object() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -107,10 +108,17 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("verdict", {"note": "input-bound"}, "GPU 3: input-bound"),
 ]
+
+
+def clock(moment: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
 MACHINE: list[tuple[str, dict[str, Any], str]] = [
     ("gap", {"until": 190.0}, "no samples for 1m30s"),
     ("dropped", {"value": 12.0}, "12 samples were lost while the disk was full"),
     ("dropped", {"note": "too large"}, "a sample could not be kept: too large"),
+    ("history-damaged", {"until": 190.0}, f"history damaged from {clock(100.0)} to {clock(190.0)}"),
     ("suspend", {"value": 900.0}, "the machine was suspended for 15m00s"),
     ("clock", {"value": -30.0}, "the system clock was set back by 30s"),
     ("clock", {"value": 30.0}, "the system clock was set forward by 30s"),

@@ -56,8 +56,12 @@ class Root:
             f"cpu0 0 0 0 {idle} {waited} 0 0 0 0 0",
             f"cpu1 {busy} 0 0 {idle} 0 0 0 0 0 0",
             "intr 1 2 3",
+            "ctxt 400",
+            "procs_running 3",
+            "procs_blocked 1",
         ]
         self.write("proc/stat", "\n".join(lines) + "\n")
+        self.write("proc/vmstat", "pgpgin 1\npswpin 2\npswpout 3\npgmajfault 5\n")
         self.write("proc/meminfo", _MEMINFO)
         self.write("proc/loadavg", "0.50 1.25 2.00 3/456 7890\n")
         self.write("proc/net/dev", _NET.format(rx=rx, tx=tx))

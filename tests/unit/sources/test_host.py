@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,10 @@ from gpulse.sampling.assemble import settle_rates
 from gpulse.sampling.rates import Rates
 from gpulse.sources.base import Facts
 from gpulse.sources.host import memory_info, read_host
+from gpulse.sources.top_processes import TOP_KEYS
 from tests.unit.sources.proc import Root
 
-_ALL = frozenset(HOST_METRICS)
+_ALL = frozenset(HOST_METRICS) - TOP_KEYS  # the top processes are read by the machine
 
 
 @pytest.fixture
@@ -67,6 +69,32 @@ def test_disks_are_counted_once_without_partitions_and_layers_above_them(root: R
     assert (counters["disk_read"].value, counters["disk_write"].value) == (5120, 10240)
 
 
+def test_each_disk_has_its_own_traffic_and_busy_time(root: Root) -> None:
+    rates = Rates()
+    root.machine(sectors=10)
+    assert _read(root, rates).gaps["disk_reads"] == "pending"
+    values: dict[str, Any] = {**_read(root, rates).values}
+    assert values["disk_names"]
+    assert values["disk_names"] == tuple(sorted(values["disk_names"]))
+    assert len(values["disk_reads"]) == len(values["disk_busy"]) == len(values["disk_names"])
+
+
+def test_activity_and_paging(root: Root) -> None:
+    facts = read_host(_ALL, str(root))
+    assert (facts.values["processes_running"], facts.values["processes_blocked"]) == (3, 1)
+    assert (facts.counters["context_switches"].value, facts.counters["interrupts"].value) == (400, 1)
+    page = os.sysconf("SC_PAGE_SIZE")
+    assert facts.counters["swap_in"].value == 2 * page
+    assert facts.counters["swap_out"].value == 3 * page
+    assert facts.counters["major_faults"].value == 5
+
+
+def test_what_is_not_asked_for_is_not_read(root: Root) -> None:
+    facts = read_host(frozenset({"cpu_percent"}), str(root))
+    found = {*facts.values, *facts.gaps, *(key.partition(".")[0] for key in facts.counters)}
+    assert not found & {"disk_names", "context_switches", "swap_in", "top_pids"}
+
+
 def test_the_network_is_all_interfaces_but_loopback(root: Root) -> None:
     root.machine(rx=1000, tx=7)
     counters = read_host(_ALL, str(root)).counters
@@ -113,10 +141,17 @@ def test_a_file_that_the_kernel_hands_out_in_pieces_is_read_to_its_end(
 @pytest.mark.parametrize(
     ("path", "keys"),
     [
-        ("proc/stat", {"cpu_percent", "cpu_per_core", "iowait"}),
-        ("proc/meminfo", {"memory_used", "memory_total", "swap_used", "swap_total"}),
+        (
+            "proc/stat",
+            {
+                *("cpu_percent", "cpu_per_core", "iowait", "context_switches", "interrupts"),
+                *("processes_running", "processes_blocked"),
+            },
+        ),
+        ("proc/meminfo", {"memory_used", "memory_total", "memory_cached", "swap_used", "swap_total"}),
         ("proc/loadavg", {"load"}),
-        ("proc/diskstats", {"disk_read", "disk_write"}),
+        ("proc/vmstat", {"swap_in", "swap_out", "major_faults"}),
+        ("proc/diskstats", {"disk_read", "disk_write", "disk_names", "disk_reads", "disk_writes", "disk_busy"}),
         ("proc/net/dev", {"net_rx", "net_tx"}),
     ],
 )

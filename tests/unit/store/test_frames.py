@@ -12,7 +12,9 @@ from gpulse.errors import RecordingError
 from gpulse.model.snapshot import Snapshot
 from gpulse.store import packed
 from gpulse.store.frames import Frames
-from tests.unit.recordings import START, frames, numbers, text_of, write
+from gpulse.store.recorder import RecordingFile
+from gpulse.store.recording import read_recording
+from tests.unit.recordings import START, frames, numbers, recorded, text_of, write
 
 ALL = float("inf")
 
@@ -98,12 +100,12 @@ def test_a_line_cut_off_is_left_out_and_a_whole_one_without_its_end_is_not(tmp_p
         recording.close()
 
 
-def test_a_bad_line_is_named_and_those_after_it_are_still_found(tmp_path: Path) -> None:
-    recording = Frames(write(tmp_path / "x", text_of(frames(2)) + "garbage\n" + text_of(frames(2))))
-    with pytest.raises(RecordingError, match="line 3"):
-        recording.find(ALL)
+def test_a_damaged_line_is_left_out_and_those_after_it_are_found(tmp_path: Path) -> None:
+    changed = recorded(frames(2)).replace('"utilization": 1', '"utilization": 9')
+    recording = Frames(write(tmp_path / "x", changed + "garbage\n" + recorded(frames(2))))
     recording.find(ALL)
-    assert len(recording) == 4
+    assert recording.damaged == [2, 3]
+    assert numbers([recording[place] for place in range(len(recording))]) == [0, 0, 1]
     recording.close()
 
 
@@ -116,15 +118,34 @@ def test_a_line_that_is_bad_further_on_is_named_when_it_is_read(tmp_path: Path) 
     recording.close()
 
 
-def test_a_damaged_packed_one_says_so_once_and_has_what_was_before(tmp_path: Path) -> None:
+def test_a_packed_one_whose_own_checksum_is_damaged_has_all_its_lines(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     write(path, text_of(frames(4000)), packed=True)
     content = bytearray(path.read_bytes())
-    content[-8] ^= 0xFF  # the checksum
+    content[-8] ^= 0xFF
     path.write_bytes(content)
     recording = Frames(str(path))
-    with pytest.raises(RecordingError, match="it is damaged"):
-        recording.find(ALL)
-    assert recording.whole
-    assert 0 < len(recording) < 4000
+    recording.find(ALL)
+    assert len(recording) == 4000
+    assert numbers([recording[place] for place in (3999, 17, 2500)]) == [3999, 17, 2500]
+    recording.close()
+
+
+def test_damage_in_a_packed_one_costs_at_most_a_minute(tmp_path: Path) -> None:
+    path = tmp_path / "x.gz"
+    file = RecordingFile(str(path))
+    for sample in frames(600):
+        file.write(sample)
+    file.close()
+    content = bytearray(path.read_bytes())
+    for place in (3, len(content) // 2):  # in the header, and in the middle
+        content[place] ^= 0x10
+    path.write_bytes(content)
+    recording = Frames(str(path))
+    recording.find(ALL)
+    assert 600 - 2 * 60 <= len(recording) < 600
+    found = numbers([recording[place] for place in range(len(recording))])
+    assert found == sorted(found, key=lambda number: number or 0.0)
+    assert numbers([recording[place] for place in range(len(recording) - 1, -1, -1)]) == found[::-1]
+    assert numbers(list(read_recording(str(path)))) == found
     recording.close()

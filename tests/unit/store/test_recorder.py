@@ -16,7 +16,7 @@ from gpulse.model.codec import from_line, to_line
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.recorder import RecordingFile
 from gpulse.store.recording import read_recording
-from tests.unit.recordings import frames, numbers, text_of, write
+from tests.unit.recordings import frames, numbers, recorded, text_of, write
 from tests.unit.snapshots import snapshots
 
 NAMES = ("run.ndjson", "run.ndjson.gz")
@@ -51,12 +51,12 @@ def test_each_sample_can_be_read_as_soon_as_it_is_written(path: Path) -> None:
 
 def test_a_plain_file_holds_the_lines_and_nothing_else(tmp_path: Path) -> None:
     record(tmp_path / "x", frames(3))
-    assert (tmp_path / "x").read_text() == text_of(frames(3))
+    assert (tmp_path / "x").read_text() == recorded(frames(3))
 
 
 def test_any_gzip_reads_a_packed_one_with_its_checksum(tmp_path: Path) -> None:
     record(tmp_path / "x.gz", frames(50))
-    assert gzip.decompress((tmp_path / "x.gz").read_bytes()).decode() == text_of(frames(50))
+    assert gzip.decompress((tmp_path / "x.gz").read_bytes()).decode() == recorded(frames(50))
 
 
 @settings(max_examples=30, deadline=None)
@@ -114,7 +114,7 @@ def test_continuing_a_packed_one_that_was_killed_ends_it_properly(tmp_path: Path
     file.close()
     os.truncate(path, end + 5)
     record(path, frames(1), append=True)
-    assert gzip.decompress(path.read_bytes()).decode() == text_of(frames(3)) + text_of(frames(1))
+    assert gzip.decompress(path.read_bytes()).decode() == recorded(frames(3)) + recorded(frames(1))
 
 
 def test_a_packed_one_is_continued_again_and_again(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_packed_one_of_another_program_that_was_cut_is_left_as_it_is(tmp_path:
 def test_one_that_is_there_is_not_touched_unless_asked(path: Path) -> None:
     record(path, frames(2))
     before = path.read_bytes()
-    with pytest.raises(RecordingError, match="--append"):
+    with pytest.raises(RecordingError, match="already exists"):
         RecordingFile(str(path))
     assert path.read_bytes() == before
     record(path, frames(1), force=True)

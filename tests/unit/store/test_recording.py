@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.corruption import recording_rounds
 from gpulse.errors import RecordingError
+from gpulse.model.codec import from_line
+from gpulse.store.line_checks import is_damaged
 from gpulse.store.recording import read_recording
-from tests.unit.recordings import frames, numbers, text_of, write
+from tests.unit.recordings import frames, numbers, recorded, text_of, write
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -56,35 +60,37 @@ def test_a_packed_recording_cut_anywhere_is_a_beginning_of_the_whole(
     assert read == frames(40)[: len(read)]
 
 
-def test_a_packed_recording_that_is_damaged_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_packed_recording_without_any_sound_line_is_an_error_that_names_it(tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     write(path, text_of(frames(400)), packed=True)
     content = bytearray(path.read_bytes())
-    content[200:300] = b"\xff" * 100
+    content[12:300] = b"\xff" * 288
     path.write_bytes(content)
     with pytest.raises(RecordingError, match=r"x\.gz"):
         list(read_recording(str(path)))
 
 
-def test_a_bad_line_in_the_middle_is_named_by_its_number(tmp_path: Path) -> None:
-    lines = text_of(frames(3)).splitlines(keepends=True)
-    path = write(tmp_path / "x", "".join([lines[0], "\n", "garbage\n", *lines[1:]]))
-    with pytest.raises(RecordingError, match="line 3"):
-        list(read_recording(path))
+def test_a_damaged_line_is_left_out_and_named(tmp_path: Path) -> None:
+    lines = recorded(frames(3)).splitlines(keepends=True)
+    changed = lines[1].replace('"utilization": 1', '"utilization": 9')
+    path = write(tmp_path / "x", "".join([lines[0], "\n", "garbage\n", changed, lines[2]]))
+    damaged: list[int] = []
+    assert numbers(list(read_recording(path, damaged))) == [0, 2]
+    assert damaged == [3, 4]
+
+
+def test_a_checksum_is_one_more_key_that_others_may_ignore(tmp_path: Path) -> None:
+    (line,) = recorded(frames(1)).splitlines()
+    assert [*json.loads(line)][-1] == "check"
+    assert from_line(line) == frames(1)[0]
+    assert is_damaged(line.replace("30", "31").encode())
+    assert not is_damaged(text_of(frames(1)).encode())
 
 
 def test_a_whole_last_line_of_another_schema_is_an_error_too(tmp_path: Path) -> None:
     path = write(tmp_path / "x", text_of(frames(1)).replace('"schema": 1', '"schema": 2'))
     with pytest.raises(RecordingError, match="schema 2"):
         list(read_recording(path))
-
-
-def test_lines_before_a_bad_one_are_read_first(tmp_path: Path) -> None:
-    path = write(tmp_path / "x", text_of(frames(2)) + "garbage\n" + text_of(frames(1)))
-    reading = read_recording(path)
-    assert numbers([next(reading), next(reading)]) == [0, 1]
-    with pytest.raises(RecordingError):
-        next(reading)
 
 
 def test_blank_lines_do_not_matter(tmp_path: Path) -> None:
@@ -107,3 +113,10 @@ def test_a_file_that_is_no_text_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "x", b"\x80\x81\n\x82\n" * 3)
     with pytest.raises(RecordingError):
         list(read_recording(path))
+
+
+@pytest.mark.parametrize("name", ["run.ndjson", "run.ndjson.gz"])
+def test_a_hundred_random_corruptions_show_nothing_wrong(tmp_path: Path, name: str) -> None:
+    lines, _, most, _, wrong = recording_rounds(tmp_path, name, 100, seed=2)
+    assert wrong == []
+    assert most <= (lines // 2 if name.endswith(".gz") else 2 + 512 // 400)

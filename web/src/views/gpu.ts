@@ -11,7 +11,7 @@ import { Problems } from "../problems.ts";
 import { Spans } from "../spans.ts";
 import { gpuTitle, ofGpu } from "../specs.ts";
 import { SortedTable } from "../tables.ts";
-import { GAPS, label } from "../words.ts";
+import { gapText, label } from "../words.ts";
 import { eventColumns } from "./events.ts";
 import { columnsOf, rowsOf } from "./processes.ts";
 
@@ -203,9 +203,9 @@ class ValueList {
 
   update(gpu: Gpu): void {
     for (const { metric, value } of this.cells) {
-      const gap = gpu[metric.key] === undefined || gpu[metric.key] === null ? gpu.gaps?.[metric.key] : undefined;
-      setText(value, gap ? (GAPS[gap] ?? gap) : valueText(metric, gpu[metric.key]));
-      value.classList.toggle("faint", gap !== undefined);
+      const why = gpu[metric.key] === undefined || gpu[metric.key] === null ? gapText(gpu, metric.key) : "";
+      setText(value, why || valueText(metric, gpu[metric.key]));
+      value.classList.toggle("faint", why !== "");
     }
   }
 }

@@ -3,6 +3,7 @@
 import type { Gpu, Process } from "../contract.ts";
 import type { Table } from "../download.ts";
 import { h, setText } from "../elements.ts";
+import { ProcessFilter } from "../filter.ts";
 import type { Metrics } from "../machine.ts";
 import { numberOf, textOf, valueText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
@@ -53,20 +54,9 @@ export function rowsOf(page: Page, gpus: Gpu[]): Row[] {
   return gpus.flatMap((gpu) => page.machine.processesOf(gpu.uuid).map((process) => ({ gpu, process })));
 }
 
-/** Keep the rows in which every word of a filter is found in some text; `user:ada` looks in one column only. */
-export function filtered(rows: Row[], filter: string): Row[] {
-  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  const holds = ({ gpu, process }: Row, word: string) => {
-    const [, key, rest] = /^([a-z_]+):(.+)$/.exec(word) ?? [];
-    if (key === "gpu") return label(gpu) === rest;
-    if (key && rest && key in process) return String(process[key]).toLowerCase().includes(rest);
-    return ["pid", "user", "name", "command", "job", "container", "pod"].some((one) =>
-      String(process[one] ?? "")
-        .toLowerCase()
-        .includes(word),
-    );
-  };
-  return rows.filter((row) => words.every((word) => holds(row, word)));
+/** Keep the rows that match a filter. */
+export function filtered(rows: Row[], filter: ProcessFilter): Row[] {
+  return rows.filter(({ gpu, process }) => filter.fits(process, [gpu.index ?? -1, numberOf(process, "instance") ?? -1]));
 }
 
 /** Return the columns that any row fills. */
@@ -99,24 +89,28 @@ export function processes(page: Page): View {
   const count = h("span", { class: "faint", role: "status" });
   const field = h("input", {
     type: "search",
-    placeholder: "Filter: ada, train, user:ada, gpu:3",
+    placeholder: "Filter: train user:ada gpu:0-3 mem>1G",
     "aria-label": "Filter processes",
     value: page.address.filter,
   });
+  const note = h("span", { class: "warn", role: "status" });
+  const kept = () => new ProcessFilter(field.value, page.metrics.catalog.process);
   const update = () => {
-    const rows = filtered(all(), field.value);
+    const filter = kept();
+    const rows = filtered(all(), filter);
+    setText(note, filter.note);
     table.set(rows, sort());
     const people = new Set(rows.map(({ process }) => textOf(process, "user"))).size;
     setText(count, `${rows.length} processes of ${people} users`);
   };
   field.addEventListener("input", () => page.go({ filter: field.value }));
   return {
-    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "Processes"), field, count), table.element),
+    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "Processes"), field, count, note), table.element),
     wanted: () => ({ metrics: [], gpus: [] }),
     update,
     draw: () => {},
     table: (): Table => {
-      const rows = table.ordered(filtered(all(), field.value));
+      const rows = table.ordered(filtered(all(), kept()));
       const keys = columns.map((column) => column.key);
       const cell = (row: Row, key: string) => (key === "gpu" ? (row.gpu.index ?? null) : plain(valueOf(row, key)));
       return { name: "processes", heads: keys, rows: rows.map((row) => keys.map((key) => cell(row, key))) };

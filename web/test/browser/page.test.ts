@@ -170,13 +170,13 @@ test("pause freezes everything, and says so, until the present is chosen again",
 test("a past window shows the cards, processes and events of its end, and of the cursor", { timeout: 90_000 }, async () => {
   await visit("#/overview", async (page) => {
     await painted(page);
-    const now = await page.evaluate(async () => Date.parse((await (await fetch("api/snapshot")).json()).time) / 1000);
+    const now = await page.evaluate(async () => (await (await fetch("api/snapshot")).json()).time as number);
     const [from, to] = [Math.floor(now) - 60, Math.floor(now) - 8];
     await until(() => page.evaluate(async (at) => (await fetch(`api/snapshot?at=${at}`)).ok, from + 20));
     const then = (at: number) =>
       page.evaluate(async (when) => {
         const plain = await (await fetch(`api/snapshot?at=${when}`)).json();
-        return { time: Date.parse(plain.time) / 1000, power: plain.gpus.map((gpu: { power_draw: number }) => Math.round(gpu.power_draw)) };
+        return { time: plain.time, power: plain.gpus.map((gpu: { power_draw: number }) => Math.round(gpu.power_draw)) };
       }, at);
     await page.goto(`${page.url().split("#")[0]}#/overview?from=${from}&to=${to}`);
     await page.waitForSelector(".pastbar");

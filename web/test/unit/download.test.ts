@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { csvText, jsonText, seriesTable } from "../../src/download.ts";
+import { ProcessFilter } from "../../src/filter.ts";
 import { filtered, type Row } from "../../src/views/processes.ts";
 
 test("series become rows, a gap stays empty, a moment without any value is left out", () => {
@@ -26,7 +27,7 @@ test("filters look in every text, or in the one that is named", () => {
     process: { pid: index, user, command },
   });
   const rows = [row(0, "ada", "train.py"), row(1, "bob", "serve --user ada")];
-  const found = (filter: string) => filtered(rows, filter).map(({ gpu }) => gpu.index);
+  const found = (text: string) => filtered(rows, new ProcessFilter(text, [])).map(({ gpu }) => gpu.index);
   assert.deepEqual(found(""), [0, 1]);
   assert.deepEqual(found("ADA"), [0, 1]);
   assert.deepEqual(found("user:ada"), [0]);

@@ -6,7 +6,7 @@ import { remarks, silence, who } from "../../src/words.ts";
 
 const TIME = 1_700_000_000;
 const snapshot = (time = TIME): Snapshot => ({
-  time: new Date(time * 1000).toISOString(),
+  time,
   host: { cpu_percent: 1 },
   gpus: [
     {

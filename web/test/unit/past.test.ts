@@ -10,7 +10,7 @@ const NOW = 1_700_000_000;
 
 function snapshot(time: number, watts: number): Snapshot {
   const gpus = [{ uuid: "GPU-a", index: 0, name: "H100", state: "ok" as const, power_draw: watts, processes: [{ pid: watts, name: "python" }] }];
-  return { time: new Date(time * 1000).toISOString(), host: {}, gpus, server: { interval: 1, history: true } };
+  return { time, host: {}, gpus, server: { interval: 1, history: true } };
 }
 
 /** A live machine, and a server that answers with the watts of the second. */

@@ -7,12 +7,16 @@ import sys
 
 from ...errors import UsageError
 from ..cost import COST, tariff_of
+from ..export import say_damaged, write_lines, write_table
 from ..main import VERBS
 from ..options import COLOR, GPU, HELP, THEME, Option, Verb, some_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ...analysis.cost import Tariff
+    from ...model.snapshot import Snapshot
     from ...surfaces.history.request import HistoryAnswer
     from ..options import Arguments
 
@@ -30,6 +34,8 @@ def run(arguments: Arguments) -> int:
     from ...surfaces.history.recorded import is_recording
     from ..theme import theme_of
 
+    if arguments.verify or arguments.repair:
+        return _verify(arguments)
     if arguments.file and is_recording(arguments.file):
         return _export(arguments)
     tariff = tariff_of(arguments)
@@ -54,14 +60,28 @@ def run(arguments: Arguments) -> int:
         ]
     else:
         lines = _text(answer, arguments, tariff)
-    _write(lines, arguments.output)
+    write_lines(lines, arguments.output)
+    return 0
+
+
+def _verify(arguments: Arguments) -> int:
+    """Check the history, repair it if asked to; return 1 if damage remains."""
+    from ...store.history import default_path, existing_path, repair, verify
+    from ...surfaces.history.verification import verification_lines
+
+    path = arguments.file or existing_path() or default_path()
+    found = verify(path)
+    write_lines(verification_lines(path, found), arguments.output)
+    if found.sound or not arguments.repair:
+        return 0 if found.sound else 1
+    sys.stdout.write(f"repaired: {repair(path, found)}\n")
     return 0
 
 
 def _export(arguments: Arguments) -> int:
     """Write the samples of a recording as a table."""
     from ...surfaces.history import request as questions
-    from ...surfaces.history.recorded import RecordedTable
+    from ...surfaces.history.recorded import RecordedTable, samples_of
 
     if arguments.format not in ("csv", "parquet"):
         raise UsageError(
@@ -71,13 +91,14 @@ def _export(arguments: Arguments) -> int:
     start = end = None
     if arguments.since or arguments.start or arguments.end:
         start, end = questions.stretch(arguments.since, arguments.start, arguments.end)
-    table = RecordedTable(arguments.file, start, end, arguments.metrics or (), arguments.gpu or (), os.environ)
-    if arguments.format == "csv":
-        _write([*table.csv_lines()], arguments.output)
-        return 0
-    if not arguments.output:
-        raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o run.parquet.")
-    table.write_parquet(arguments.output)
+    damaged: list[int] = []
+
+    def samples() -> Iterator[Snapshot]:
+        damaged.clear()
+        return samples_of(arguments.file, start, end, arguments.gpu or (), os.environ, damaged)
+
+    write_table(RecordedTable(arguments.file, samples, arguments.metrics or ()), arguments.format, arguments.output)
+    say_damaged(arguments.file, damaged)
     return 0
 
 
@@ -119,19 +140,6 @@ def _parquet(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> int
     return 0
 
 
-def _write(lines: list[str], path: str | None) -> None:
-    if not path:
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
-        return
-    from ...store.lines import LineFile
-
-    file = LineFile(path)
-    try:
-        file.write("\n".join(lines))
-    finally:
-        file.close()
-
-
 def _points(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1_000_000:
         raise UsageError(f"--points: {text!r} is not between 1 and 1000000;", "try --points 600.")
@@ -152,6 +160,8 @@ VERB = Verb(
                help="Show only usage, by user, job, container, pod, name or gpu (default: user)"),
         Option("--events", default=False, help="Show only events: throttling, faults, processes, reboots"),
         Option("--points", value="N", parse=_points, help="Number of points (default: 600; plot: as many as fit)"),
+        Option("--verify", default=False, help="Check the whole file and list what is damaged; exit with 1 if anything is"),
+        Option("--repair", default=False, help="Check the file and delete what is damaged; everything else is kept"),
         Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
         Option("--file", value="FILE", complete="files",
                help="History file, or a recording to export as csv or parquet (default: this machine's history)"),

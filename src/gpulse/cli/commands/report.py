@@ -1,4 +1,4 @@
-"""`gpulse report`: summarize a recording, or compare two, in the terminal or as HTML, Markdown or JSON."""
+"""`gpulse report`: summarize a recording, compare two, or export the samples, in the terminal or as a file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import sys
 from ...errors import UsageError
 from ...units import parse_duration
 from ..cost import COST, tariff_of
+from ..export import TABLES, say_damaged, write_table
 from ..main import VERBS
-from ..options import COLOR, GPU, HELP, Option, Verb
+from ..options import COLOR, GPU, HELP, THEME, Option, Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ...model.snapshot import Snapshot
     from ...surfaces.report.recorded_samples import RecordedSample
     from ...surfaces.report.run import Run
     from ..options import Arguments
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments) -> int:
     """Read the recordings and write the report."""
-    from ...surfaces.report.writing import form_of, report_text, save
+    from ...surfaces.report.writing import report_text, save
 
     to_file = arguments.output is not None and arguments.output != "-"
-    form = arguments.format or (form_of(arguments.output) if to_file else "text" if sys.stdout.isatty() else "markdown")
+    form = arguments.format or _form_for(arguments.output if to_file else None)
     _check(arguments)
+    if form in TABLES:
+        return _export(arguments, form, arguments.output if to_file else None)
     tariff = tariff_of(arguments)
     runs = [_read(arguments, path) for path in arguments.files or [None]]
     for each in runs:
@@ -46,12 +50,40 @@ def run(arguments: Arguments) -> int:
 
 def _laid_out(arguments: Arguments, runs: list[Run], title: str) -> str:
     """Return the report for the terminal that standard output is, or for a pipe."""
-    from ...present.terminal import size_of, theme_for
+    from ...present.terminal import size_of
     from ...surfaces.report.terminal import to_terminal
     from ...surfaces.report.writing import report_document
+    from ..theme import theme_of
 
-    theme = theme_for(sys.stdout, arguments.color, os.environ)
+    theme = theme_of(arguments, sys.stdout)
     return to_terminal(report_document(runs, title), theme, size_of(sys.stdout, os.environ)[0])
+
+
+def _form_for(output: str | None) -> str:
+    """Return the format that the name of a file asks for, or the one for standard output."""
+    from ...surfaces.report.writing import form_of
+
+    if output is None:
+        return "text" if sys.stdout.isatty() else "markdown"
+    return next((table for table in TABLES if output.lower().endswith(f".{table}")), None) or form_of(output)
+
+
+def _export(arguments: Arguments, form: str, output: str | None) -> int:
+    """Write the samples themselves, one row per sample and GPU."""
+    from ...surfaces.history.recorded import RecordedTable
+
+    if arguments.compare:
+        raise UsageError(f"report: two recordings cannot be compared as {form};", "use html, markdown or json.")
+    path = arguments.files[0] if arguments.files else None
+    damaged: list[int] = []
+
+    def samples() -> Iterator[Snapshot]:
+        damaged.clear()
+        return (moment.snapshot for moment in _moments(arguments, path, damaged))
+
+    write_table(RecordedTable(path or "the history", samples), form, output)
+    say_damaged(path or "the history", damaged)
+    return 0
 
 
 def _check(arguments: Arguments) -> None:
@@ -65,13 +97,21 @@ def _check(arguments: Arguments) -> None:
 
 def _read(arguments: Arguments, path: str | None) -> Run:
     from ...surfaces.report.account import account
+
+    damaged: list[int] = []
+    moments = _moments(arguments, path, damaged)
+    run = account(moments, f"the last {arguments.since}" if path is None else os.path.basename(path))
+    say_damaged(path or "", damaged)
+    return run
+
+
+def _moments(arguments: Arguments, path: str | None, damaged: list[int]) -> Iterator[RecordedSample]:
+    """Yield the samples that were asked for; the numbers of damaged lines are added to `damaged`."""
     from ...surfaces.report.recorded_samples import between, of_gpus, recorded
 
-    moments = _remembered(arguments.since) if path is None else recorded(path)
+    moments = _remembered(arguments.since) if path is None else recorded(path, damaged)
     chosen = between(moments, getattr(arguments, "from"), arguments.to)
-    if arguments.gpu:
-        chosen = of_gpus(chosen, arguments.gpu, os.environ)
-    return account(chosen, f"the last {arguments.since}" if path is None else os.path.basename(path))
+    return of_gpus(chosen, arguments.gpu, os.environ) if arguments.gpu else chosen
 
 
 def _remembered(since: str) -> Iterator[RecordedSample]:
@@ -87,8 +127,8 @@ def _form(word: str) -> str:
     from ...surfaces.report.writing import FORMS
 
     form = "markdown" if word == "md" else word
-    if form not in FORMS:
-        raise UsageError(f"unknown format {word!r};", f"choose one of {', '.join(FORMS)}.")
+    if form not in (*FORMS, *TABLES):
+        raise UsageError(f"unknown format {word!r};", f"choose one of {', '.join((*FORMS, *TABLES))}.")
     return form
 
 
@@ -99,17 +139,18 @@ VERB = Verb(
         Option("files", value="FILE", many=True, default=(), complete="files",
                help="Recording to summarize (.ndjson or .ndjson.gz); two with --compare"),
         Option("--output", "-o", value="FILE", complete="files",
-               help="File to write: .html, .md or .json (default: standard output)"),
-        Option("--format", value="FORM", parse=_form, complete=("text", "html", "markdown", "json"), open=True,
-               help="Output format: text (tables and bars for a terminal), html, markdown (or md) or json (default: from the name "
-                    "of the output file; on standard output, text on a terminal and markdown otherwise)"),
+               help="File to write: .html, .md, .json, .csv or .parquet (default: standard output)"),
+        Option("--format", value="FORM", parse=_form, complete=("text", "html", "markdown", "json", *TABLES), open=True,
+               help="Output format: text (tables and bars for a terminal), html, markdown (or md), json, or csv or parquet for the "
+                    "samples themselves (default: from the name of the output file; on standard output, text on a terminal and "
+                    "markdown otherwise)"),
         Option("--compare", default=False, help="Compare two recordings and mark the significant differences"),
         Option("--since", value="TIME", help="Report on the last TIME of this machine's history, for example 2h"),
         Option("--from", value="WHEN", help="Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording"),
         Option("--to", value="WHEN", help="End time, in the same forms"),
         Option("--title", value="TEXT", help="Title of the report (default: the name of the file)"),
         *COST,
-        *(GPU, COLOR, HELP),
+        *(GPU, COLOR, THEME, HELP),
     ),
     run,
     (
@@ -117,5 +158,6 @@ VERB = Verb(
         ("gpulse report run.ndjson.gz -o report.html", "write a self-contained page with charts"),
         ("gpulse report --compare before.ndjson after.ndjson -o diff.html", "compare two runs"),
         ("gpulse report --since 2h -o report.html", "report on the last two hours"),
+        ("gpulse report run.ndjson.gz --format csv -o run.csv", "export one row per sample and GPU"),
     ),
 )  # fmt: skip

@@ -13,7 +13,6 @@ from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...analysis.cost import Tariff
-    from ...analysis.free import Availability, Requirement
     from ...model.catalog import Gpu
     from ...monitor.request import AgentSample
     from ...store.claims import Claim
@@ -153,36 +152,12 @@ def _report(arguments: Arguments, path: str, title: str, tariff: Tariff | None) 
 def _take(arguments: Arguments, held: SignalsHeld) -> tuple[list[Gpu], list[Claim]]:
     """Return free GPUs and the claims on them; with --wait, wait until there are enough. Raises NoFreeGpu with the reasons."""
     from ...analysis.free import Requirement
+    from ...analysis.picked import take
 
     asked = Requirement(arguments.gpus, arguments.free_memory, arguments.utilization)
     return wait_for(
-        asked, arguments, lambda verdicts: _claimed(verdicts, asked), verb="run", quiet=arguments.quiet, clock=held
+        asked, arguments, lambda verdicts: take(verdicts, asked), verb="run", quiet=arguments.quiet, clock=held
     )
-
-
-def _claimed(verdicts: list[Availability], asked: Requirement) -> tuple[list[Gpu], list[Claim]] | None:
-    """Claim the best free GPUs, skipping those claimed by others in the meantime; return None if too few are left."""
-    from ...analysis.free import best
-    from ...store.claims import claim, claims_folder
-
-    while chosen := best(verdicts, asked):
-        claims: list[Claim] = []
-        try:
-            for gpu in chosen:
-                if (taken := claim(str(gpu.uuid))) is None:
-                    break
-                claims.append(taken)
-            else:
-                return [*chosen], claims
-        except OSError as error:
-            why = f"cannot claim a GPU in {claims_folder()}: {error.strerror};"
-            raise GpulseError(why, "set GPULSE_CLAIMS to a folder that every user can write to.") from None
-        for other in claims:
-            other.close()
-        for verdict in verdicts:
-            if verdict.gpu is gpu:
-                verdict.why = "claimed just now"
-    return None
 
 
 VERB = Verb(

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...model.process_filter import ProcessFilter
     from ...model.select import Wanted
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
@@ -22,6 +23,7 @@ def run(arguments: Arguments) -> int:
     """Show one sample, or one per interval."""
     from ..session import open_sampler
 
+    _check(arguments)
     wanted, columns = _wanted(arguments)
     sampler = open_sampler(arguments, wanted)
     try:
@@ -36,7 +38,7 @@ def run(arguments: Arguments) -> int:
 
         def draw(snapshot: Snapshot) -> list[str]:
             room = size_of(sys.stdout, os.environ)[0]
-            return glance(snapshot, theme, room, processes=arguments.processes, chosen=columns)
+            return glance(snapshot, theme, room, processes=arguments.processes, chosen=columns, wanted=arguments.filter)
 
         if arguments.watch is not None:
             from ...present.terminal import capable
@@ -50,6 +52,23 @@ def run(arguments: Arguments) -> int:
         return 0
     finally:
         sampler.close()
+
+
+def _check(arguments: Arguments) -> None:
+    """Let --filter imply --processes, which it filters; raise UsageError if there is no table of them."""
+    if arguments.filter is None:
+        return
+    if arguments.json:
+        from ...errors import UsageError
+
+        raise UsageError("status: --filter and --json cannot be combined;", "use jq to select from the JSON.")
+    arguments.processes = True
+
+
+def _filter(text: str) -> ProcessFilter:
+    from ...model.process_filter import parse_filter
+
+    return parse_filter(text)
 
 
 def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) -> None:
@@ -104,6 +123,9 @@ VERB = Verb(
     VERBS["status"],
     (
         Option("--processes", "-p", default=False, help="Also list every process with its command line, CPU and host memory"),
+        Option("--filter", "-f", value="FILTER", parse=_filter, dashed=True,
+               help="List only the processes that match all words of FILTER, for example 'user:ada gpu:0-3 mem>1G' "
+                    "(implies --processes)"),
         Option("--columns", "-c", value="METRICS", parse=words, complete="metrics",
                help="Show a table of these metrics instead, separated by commas; see `gpulse metrics`"),
         Option("--watch", "-w", value="SECONDS", parse=seconds("--watch", 0.1, 86400), optional=1.0,
@@ -117,6 +139,7 @@ VERB = Verb(
         ("gpulse", "show all GPUs"),
         ("gpulse --watch", "refresh every second"),
         ("gpulse -p --gpu 0,2", "show two GPUs and their processes"),
+        ("gpulse -p --filter 'user:ada mem>1G'", "show some processes only"),
         ("gpulse -c utilization,sm_active,pcie_rx", "show selected metrics"),
         ("gpulse --json | jq .gpus[0].memory_used", "read a value in a script"),
     ),

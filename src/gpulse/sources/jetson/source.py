@@ -124,7 +124,8 @@ class JetsonSource(Source):
         if not device.found:
             raise SourceUnavailable(
                 "Jetson: the kernel shows no GPU of a Tegra chip.",
-                "This source is for Jetson boards; elsewhere use --source nvidia or auto.",
+                'This source is for Jetson boards; elsewhere use source="nvidia" or "auto".',
+                option="This source is for Jetson boards; elsewhere use --source nvidia or auto.",
             )
         self.devices = [device]
         version = driver_version(self._root)

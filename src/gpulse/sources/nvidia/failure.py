@@ -28,8 +28,9 @@ def no_library(root: str = "") -> SourceUnavailable:
         )
     return SourceUnavailable(
         "NVIDIA: found neither a driver library (libnvidia-ml.so.1) nor an NVIDIA GPU on the PCI bus.",
-        "If this machine has a GPU, install the driver; to try gpulse without one, use --demo.",
+        'If this machine has a GPU, install the driver; to try gpulse without one, use source="demo".',
         LIBRARY_NOT_FOUND,
+        option="If this machine has a GPU, install the driver; to try gpulse without one, use --demo.",
     )
 
 

@@ -39,7 +39,11 @@ class ReplaySource(Source):
         try:
             self.player = Player(frames, self.start, self.speed, self._clock, _completed)
             if not len(frames):
-                raise RecordingError(f"{self.path} contains no samples.", "Record one with `gpulse record -o FILE`.")
+                raise RecordingError(
+                    f"{self.path} contains no samples.",
+                    "Record some with Monitor(JsonlSink(path)).",
+                    option="Record some with `gpulse record -o FILE`.",
+                )
             first = frames[0]
         except RecordingError:
             frames.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..base import Facts, Machine
+from ..base import Facts, Machine, Relative
+from ..top_processes import TOP_KEYS
 from .scene import GIB
 from .stage import jitter
 
@@ -27,7 +28,20 @@ _CONSTANTS: dict[str, Value] = {
     "memory_total": 1024 * GIB,
     "swap_used": 0,
     "swap_total": 8 * GIB,
+    "memory_cached": 412 * GIB,
+    "swap_in": 0,
+    "swap_out": 0,
+    "processes_blocked": 0,
+    "disk_names": ("nvme0n1", "nvme1n1"),
 }
+
+_TOP = 40
+_OTHERS = (
+    (2841, "root", "rsync -a --delete /data/imagenet backup:/srv/imagenet", 88.0, 1 * GIB),
+    (1873, "root", "/usr/bin/containerd", 4.0, GIB // 8),
+    (2207, "prometheus", "/usr/bin/node_exporter", 1.2, GIB // 32),
+    (1102, "root", "/usr/sbin/sshd -D", 0.1, GIB // 128),
+)  # pid, user, command, CPU, memory
 
 _PROCESS_READERS: dict[str, Callable[[Worker, float, float], Value]] = {
     "name": lambda worker, age, noise: worker.name,
@@ -42,6 +56,9 @@ _PROCESS_READERS: dict[str, Callable[[Worker, float, float], Value]] = {
     "tree_write": lambda worker, age, noise: 0,
     "running_time": lambda worker, age, noise: round(age, 1),
 }
+
+
+_STEP = Relative(31806, 1, "slurmstepd", "slurmstepd: [48213.batch]", "root")  # starts the processes of the batch job
 
 
 class SimulatedMachine(Machine):
@@ -61,7 +78,19 @@ class SimulatedMachine(Machine):
             "net_tx": self._sent,
             "port_rx": lambda elapsed: (float(self._received(elapsed)),),
             "port_tx": lambda elapsed: (float(self._sent(elapsed)),),
+            "context_switches": lambda elapsed: round(310e3 * (1.0 + 0.1 * self._noise(4, elapsed))),
+            "interrupts": lambda elapsed: round(190e3 * (1.0 + 0.1 * self._noise(5, elapsed))),
+            "processes_running": lambda elapsed: max(1, round(self._load(elapsed)[0])),
+            "major_faults": lambda elapsed: round(abs(3.0 * self._noise(6, elapsed))),
+            "disk_reads": lambda elapsed: self._split(self._readers["disk_read"](elapsed)),
+            "disk_writes": lambda elapsed: self._split(self._readers["disk_write"](elapsed)),
+            "disk_busy": lambda elapsed: (round(31.0 + 9.0 * self._noise(7, elapsed), 1), 2.4),
         }
+
+    def _split(self, rate: Value) -> tuple[float, ...]:
+        """Return the traffic of each disk: nearly all on the one with the data."""
+        total = float(rate) if isinstance(rate, (int, float)) else 0.0
+        return round(0.94 * total), round(total) - round(0.94 * total)
 
     def _received(self, elapsed: float) -> int:
         return round(2.6e6 * (1.0 + 0.3 * self._noise(2, elapsed)))
@@ -75,12 +104,46 @@ class SimulatedMachine(Machine):
         facts.values = {"name": "demo", "cpu_count": _CORES}
         facts.values.update({key: value for key, value in _CONSTANTS.items() if key in keys})
         facts.values.update({key: reader(elapsed) for key, reader in self._readers.items() if key in keys})
+        if keys & TOP_KEYS:
+            facts.values.update(self._top(elapsed))
         return facts
+
+    def _top(self, elapsed: float) -> dict[str, Value]:
+        """Return the top processes: those on GPUs, their workers, and some that have nothing to do with GPUs."""
+        rows: list[tuple[int, str, str, float, int, str]] = []
+        for worker, at in self._stage.workers(elapsed):
+            noise = 1.0 + 0.04 * jitter(self._stage.seed, worker.pid, at)
+            rows.append((worker.pid, worker.user, worker.command, worker.cpu * noise, worker.host_memory, "gpu"))
+            each = (worker.tree_cpu - worker.cpu) / max(1, worker.children)
+            rows += [
+                (worker.pid + 1 + child, worker.user, "pt_data_worker", each * noise, GIB, "worker")
+                for child in range(worker.children)
+            ]
+        rows += [(pid, user, command, cpu * (1.0 + 0.1 * self._noise(8, elapsed)), memory, "other")
+                 for pid, user, command, cpu, memory in _OTHERS]  # fmt: skip
+        rows.sort(key=lambda row: (-row[3], -row[4]))
+        columns = list(zip(*rows[:_TOP], strict=True))
+        return {
+            "top_pids": tuple(map(float, columns[0])),
+            "top_users": columns[1],
+            "top_commands": columns[2],
+            "top_cpu": tuple(round(cpu, 1) for cpu in columns[3]),
+            "top_memory": tuple(map(float, columns[4])),
+            "top_roles": columns[5],
+        }
 
     def processes(self, pids: Collection[int], keys: Key) -> dict[int, Facts]:
         elapsed = self._stage.elapsed()
         wanted = {worker.pid: (worker, at) for worker, at in self._stage.workers(elapsed) if worker.pid in pids}
         return {pid: self._facts(worker, at, keys) for pid, (worker, at) in wanted.items()}
+
+    def lineage(self, pids: Collection[int]) -> dict[int, Relative]:
+        workers = {worker.pid: worker for worker, _ in self._stage.workers(self._stage.elapsed()) if worker.pid in pids}
+        found = {
+            pid: Relative(pid, _STEP.pid if "job" in worker.owner else 1, worker.name, worker.command, worker.user)
+            for pid, worker in workers.items()
+        }
+        return found | ({_STEP.pid: _STEP} if any(one.parent == _STEP.pid for one in found.values()) else {})
 
     def _facts(self, worker: Worker, at: float, keys: Key) -> Facts:
         facts = Facts()

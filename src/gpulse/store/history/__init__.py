@@ -12,9 +12,12 @@ from .lock import holder
 from .place import default_path, existing_path, other_path
 from .reader import HistoryReader
 from .recorder import Recorder
+from .usage_times import OWNERS, ProcessNames, UsageTimes
+from .verifying import Verification, repair, verify
 from .writer import HistoryWriter
 
 __all__ = [
-    "Recorder", "HistoryWriter", "HistoryReader", "HistorySeries", "GpuIdentity", "Usage", "ProcessUse",
-    "default_path", "existing_path", "other_path", "holder", "HistoryError", "HistoryBusy",
+    "Recorder", "HistoryWriter", "HistoryReader", "HistorySeries", "GpuIdentity", "Usage", "UsageTimes", "ProcessUse",
+    "ProcessNames", "OWNERS", "default_path", "existing_path", "other_path", "holder", "HistoryError", "HistoryBusy",
+    "Verification", "verify", "repair",
 ]  # fmt: skip

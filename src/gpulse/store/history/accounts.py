@@ -8,6 +8,7 @@ from ...model.cadence import Cadence
 from ...model.growth import Growth
 from .answers import UNATTRIBUTED, UNATTRIBUTED_PID
 from .charging import EnergySplit
+from .checks import insertion, is_sound, sum_of
 from .slots import parts_of, sound
 
 TYPE_CHECKING = False
@@ -19,15 +20,18 @@ if TYPE_CHECKING:
 _SLACK = 5.0  # seconds by which two readings of when a process started may differ
 _NO_PID = 1 << 32
 _TEXT = 500  # characters kept of a command
-_INSERT = "INSERT INTO process VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_ADD = """
-INSERT INTO usage VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(process, hour) DO UPDATE SET
+_INSERT = insertion("process")
+_FORGET = (
+    f"DELETE FROM main.usage WHERE process = ? AND hour = ? AND NOT {is_sound('usage')}"  # never add to a damaged row
+)
+_ADD = f"""{insertion("usage")} ON CONFLICT(process, hour) DO UPDATE SET
 first = min(first, excluded.first), last = max(last, excluded.last), seconds = seconds + excluded.seconds,
 held = held + excluded.held, memory_most = max(ifnull(memory_most, excluded.memory_most), ifnull(excluded.memory_most, memory_most)),
 memory_seconds = ifnull(memory_seconds + excluded.memory_seconds, ifnull(memory_seconds, excluded.memory_seconds)),
 busy_seconds = ifnull(busy_seconds + excluded.busy_seconds, ifnull(busy_seconds, excluded.busy_seconds)),
 energy = ifnull(energy + excluded.energy, ifnull(energy, excluded.energy))
 """
+_STAMP = f"UPDATE main.usage SET sum = {sum_of('usage')} WHERE process = ? AND hour = ?"
 
 
 class Account:
@@ -77,12 +81,13 @@ class Account:
             return ran if ran <= 1.05 * (time - since) + 1.0 else 0.0
         return None if process.sm_utilization is None else process.sm_utilization / 100 * elapsed
 
-    def taken(self) -> Statement:
-        """Return the statement that writes this, and begin again."""
+    def taken(self) -> list[Statement]:
+        """Return the statements that write this, and begin again."""
         values = (self.seconds, self.held, self.most, self.memory, self.busy, self.energy)
-        statement = (_ADD, (self.id, int(self.last // 3600), self.first, self.last, *values))
+        key = self.id, int(self.last // 3600)
+        statements: list[Statement] = [(_FORGET, key), (_ADD, (*key, self.first, self.last, *values)), (_STAMP, key)]
         self.clear()
-        return statement
+        return statements
 
 
 class Accounts:
@@ -93,7 +98,7 @@ class Accounts:
         self._connection = connection
         self._slots = slots
         self._live: dict[tuple[str, float], Account] = {}
-        self._last = connection.execute("SELECT ifnull(max(id), 0) FROM process").fetchone()[0]
+        self._last = connection.execute("SELECT ifnull(max(id), 0) FROM main.process").fetchone()[0]
         self._seen: float | None = None
         self._cadence = Cadence(first=60.0)
         self._splits: dict[str, EnergySplit] = {}
@@ -121,7 +126,7 @@ class Accounts:
                 if uuid in hidden:
                     live[uuid, pid] = account  # nobody can say that it has ended
                 else:
-                    self.news.append(account.taken())
+                    self.news += account.taken()
         self._live, self._seen = live, time
 
     def _charge(self, snapshot: Snapshot, elapsed: float, live: dict[tuple[str, float], Account]) -> None:
@@ -134,7 +139,7 @@ class Accounts:
             for account, joules in charged:
                 account.charge(joules)
                 if id(account) not in there:
-                    self.news.append(account.taken())
+                    self.news += account.taken()
             if left > 0:
                 nobody = self._unattributed(uuid, snapshot.time)
                 nobody.last = snapshot.time
@@ -145,7 +150,7 @@ class Accounts:
         known = self._nobody.get(uuid)
         if known is not None:
             if known.last // 3600 != time // 3600:
-                self.news.append(known.taken())
+                self.news += known.taken()
                 known.first = time
             return known
         gpu = self._slots.gpu(uuid)
@@ -154,13 +159,14 @@ class Accounts:
             values = (before, gpu, UNATTRIBUTED_PID, 0.0, *[UNATTRIBUTED] * 2, *[None] * 4)
             self.news.append((_INSERT, values))
         account = self._nobody[uuid] = Account(before, 0.0, time)
-        self.news.append(account.taken())  # without use, it would be deleted as one whose time is over
+        self.news += account.taken()  # without use, it would be deleted as one whose time is over
         return account
 
     def taken(self) -> list[Statement]:
         """Return the statements that write all accounts down, and begin them anew."""
         accounts = (*self._live.values(), *self._nobody.values())
-        return [account.taken() for account in accounts if account.seconds or account.energy]
+        held = [account for account in accounts if account.seconds or account.energy]
+        return [statement for account in held for statement in account.taken()]
 
     def _account(self, uuid: str, process: Process, time: float) -> Account:
         pid = process.pid or 0
@@ -170,10 +176,10 @@ class Accounts:
         if known is not None:
             if started is None or known.started is None or started < known.started + _SLACK:
                 if known.last // 3600 != time // 3600:
-                    self.news.append(known.taken())
+                    self.news += known.taken()
                     known.first = time
                 return known
-            self.news.append(known.taken())
+            self.news += known.taken()
         gpu = self._slots.gpu(uuid)
         if self._seen is None and (before := self._before(gpu, pid, started)) is not None:
             return Account(before, started, time)
@@ -183,7 +189,7 @@ class Accounts:
         self.news.append((_INSERT, (self._last, gpu, pid, started, *map(_sound, texts + owner))))
         # a process that came after the first sample has run nothing before it
         account = Account(self._last, started, time, None if self._seen is None else Growth(0.0, self._seen))
-        self.news.append(account.taken())  # a process without use is taken for one whose time is over
+        self.news += account.taken()  # a process without use is taken for one whose time is over
         return account
 
     def _before(self, gpu: int, pid: float, started: float | None) -> int | None:

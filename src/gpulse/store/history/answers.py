@@ -16,9 +16,9 @@ TEXTS = ("user", "name", "command", "job", "container", "pod")
 class HistorySeries:
     """One metric of one GPU, or of the host with uuid "": least, mean and most at each of `times`, NaN where there is none.
 
-    `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; `seconds` is how much recorded time
-    each holds, the weight of its mean. `gaps` are the stretches without records, by the recorder's own interval: the last moment
-    before and the first one after each. Series of one call share these lists.
+    `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; `seconds` is how much time with
+    values each holds, the weight of its mean. `gaps` are the stretches without records, by the recorder's own interval: the last
+    moment before and the first one after each. Series of one call share `times` and `gaps`.
     """
 
     __slots__ = ("gaps", "key", "max", "mean", "min", "seconds", "times", "uuid")
@@ -110,5 +110,14 @@ def latest_facts(connection: sqlite3.Connection, end: float) -> list[tuple[int, 
         "SELECT gpu, uuid, since, facts FROM fact JOIN gpu ON gpu.id = fact.gpu ORDER BY fact.id"
     ):
         if since < end or gpu not in facts:
-            facts[gpu] = (gpu, uuid, json.loads(text))
+            try:
+                facts[gpu] = (gpu, uuid, dict(json.loads(text)))
+            except (ValueError, TypeError):
+                continue  # damaged, in a file without checksums
     return list(facts.values())
+
+
+def labels_of(connection: sqlite3.Connection, end: float = float("inf")) -> dict[str, str]:
+    """Return the number that people know each GPU by at a moment, by UUID."""
+    found = latest_facts(connection, end)
+    return {uuid: f"{facts['index']:.0f}" for _, uuid, facts in found if isinstance(facts.get("index"), (int, float))}

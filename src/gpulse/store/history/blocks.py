@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from operator import mul
+from zlib import crc32
 
 from ...model.cadence import Cadence
+from .checks import insertion, pack_parts, unpack_parts
 from .columns import NAN, Column, pack, unpack
+from .failure import DamagedBlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 _TIMES, _COUNTS, _SECONDS = 0, 1, 2  # the slots of a block's own part; older versions weigh rows by the second
 _MILLISECONDS, _WHOLE_NUMBERS = 6, 3  # their codings
+_INSERT = insertion("block")
 _LEAST = 0.001  # seconds that a row stands for at least, so that each has a weight
 
 
@@ -38,37 +42,83 @@ def write_block(connection: sqlite3.Connection, tier: int, level: int, rows: Row
             _SECONDS: Column.of(_MILLISECONDS, rows.seconds),
         }
     )
-    block = connection.execute(
-        "INSERT INTO block(tier, level, start, stop, covered, row_count, times) VALUES(?, ?, ?, ?, ?, ?, ?)",
-        (tier, level, min(rows.times), max(rows.times), covered, len(rows.times), times),
-    ).lastrowid
+    block, part = (
+        connection.execute(f"SELECT ifnull(max(id), 0) + 1 FROM main.{table} WHERE id < 1 << 60").fetchone()[0]
+        for table in ("block", "part")
+    )
+    packed = [(part + at, gpu, pack(columns)) for at, (gpu, columns) in enumerate(rows.parts.items())]
+    parts = pack_parts([(id, gpu, crc32(data)) for id, gpu, data in packed])
+    span = min(rows.times), max(rows.times)
+    connection.execute(_INSERT, (block, tier, level, *span, covered, len(rows.times), times, parts))
     connection.executemany(
-        "INSERT INTO part(block, gpu, data) VALUES(?, ?, ?)",
-        [(block, gpu, pack(columns)) for gpu, columns in rows.parts.items()],
+        "INSERT INTO part(id, block, gpu, data) VALUES(?, ?, ?, ?)",
+        [(id, block, gpu, data) for id, gpu, data in packed],
     )
 
 
-def read_block(
-    connection: sqlite3.Connection,
-    tier: int,
-    block: int,
-    row_count: int,
-    times: bytes,
-    slots: dict[int, frozenset[int]] | None = None,
-) -> Rows:
-    """Return a block's rows: the slots asked for by GPU, or all. Blocks of older versions do not say how long a row stands."""
-    own = unpack(times, row_count)
-    query = "SELECT gpu, data FROM part WHERE block = ?"
-    if slots is not None:
-        query += f" AND gpu IN ({','.join(map(str, slots))})"
-    parts = {
-        gpu: unpack(data, row_count, None if slots is None else slots[gpu])
-        for gpu, data in connection.execute(query, (block,))
-    }
+class BlockRow:
+    """A block as it is in the table; `damaged` are the GPUs whose values turned out to be damaged when it was read."""
+
+    __slots__ = ("count", "covered", "damaged", "id", "parts", "start", "stop", "tier", "times")
+
+    def __init__(
+        self,
+        id: int,
+        tier: int,
+        start: float,
+        stop: float,
+        covered: float,
+        count: int,
+        times: bytes,
+        parts: bytes | None,
+    ) -> None:
+        self.id, self.tier, self.start, self.stop = id, tier, start, stop
+        self.covered, self.count, self.times, self.parts = covered, count, times, parts
+        self.damaged: list[int] = []
+
+
+def blocks_where(connection: sqlite3.Connection, condition: str, values: Sequence[float]) -> list[BlockRow]:
+    """Return the blocks that meet an SQL condition."""
+    columns = "id, tier, start, stop, covered, row_count, times, parts"
+    return [BlockRow(*row) for row in connection.execute(f"SELECT {columns} FROM block WHERE {condition}", values)]
+
+
+def read_block(connection: sqlite3.Connection, block: BlockRow, slots: dict[int, frozenset[int]] | None = None) -> Rows:
+    """Return a block's rows: the slots asked for by GPU, or all. Blocks of older versions do not say how long a row stands.
+
+    Raises DamagedBlock when its times are damaged; GPUs whose values are damaged are left out and noted in the block.
+    """
+    own = unpack(block.times, block.count)
+    if _TIMES not in own:
+        raise DamagedBlock("a block of the history has no times.")
+    parts: dict[int, dict[int, Column]] = {}
+    for gpu, data in _data_of(connection, block, slots):
+        try:
+            parts[gpu] = unpack(data, block.count, None if slots is None else slots[gpu])
+        except DamagedBlock:
+            block.damaged.append(gpu)
     moments = own[_TIMES].mean
     if _SECONDS in own:
         return Rows(moments, own[_SECONDS].mean, parts)
-    return Rows(moments, [float(tier)] * row_count if tier else weigh(moments), parts)
+    return Rows(moments, [float(block.tier)] * block.count if block.tier else weigh(moments), parts)
+
+
+def _data_of(
+    connection: sqlite3.Connection, block: BlockRow, slots: dict[int, frozenset[int]] | None
+) -> Iterator[tuple[int, bytes]]:
+    """Yield GPU and bytes of each part that is asked for; what is not as it was written is noted in the block."""
+    if block.parts is None:  # a file of an earlier version, without checksums
+        for gpu, data in connection.execute("SELECT gpu, data FROM part WHERE block = ?", (block.id,)).fetchall():
+            if slots is None or gpu in slots:
+                yield gpu, data
+        return
+    for id, gpu, expected in unpack_parts(block.parts):
+        if slots is None or gpu in slots:
+            found = connection.execute("SELECT data FROM part WHERE id = ?", (id,)).fetchone()
+            if found is not None and isinstance(found[0], bytes) and crc32(found[0]) == expected:
+                yield gpu, found[0]
+            else:
+                block.damaged.append(gpu)
 
 
 def weigh(times: Sequence[float], before: Sequence[float] = ()) -> list[float]:
@@ -96,6 +146,7 @@ def _joined(pieces: Sequence[Rows], gpu: int, slot: int) -> Column:
     mean: list[float] = []
     low: list[float] = []
     high: list[float] = []
+    shares: list[float] = []
     gaps, coding, same = False, 0, True
     for piece in pieces:
         column = piece.parts.get(gpu, {}).get(slot)
@@ -109,7 +160,9 @@ def _joined(pieces: Sequence[Rows], gpu: int, slot: int) -> Column:
         mean += column.mean
         low += column.low
         high += column.high
-    return Column(coding, mean, mean, mean, gaps) if same else Column(coding, mean, low, high, gaps)
+        shares += column.shares or [1.0] * len(column.mean)
+    part = shares if min(shares, default=1.0) < 1.0 else None
+    return Column(coding, mean, mean, mean, gaps, part) if same else Column(coding, mean, low, high, gaps, part)
 
 
 def bounds_of(times: Sequence[float], seconds: float, origin: float = 0.0) -> list[tuple[float, int, int]]:
@@ -127,10 +180,11 @@ def bounds_of(times: Sequence[float], seconds: float, origin: float = 0.0) -> li
 def gathered(column: Column, bounds: Sequence[tuple[float, int, int]], weights: Sequence[float] | None) -> Column:
     """Return a column with one row a stretch: the least, the mean and the most of the rows in it, NaN only where all miss.
 
-    `weights` are the seconds of the rows; None when all weigh the same.
+    `weights` are the seconds of the rows; None when all weigh the same. A row with values for part of its time weighs that much.
     """
     if len(bounds) == len(column.mean):
         return column
+    shares: list[float] = []
     mean, low, high = column.mean, column.low, column.high
     if not column.gaps:  # most stretches of a chart have one row: taking it is a third of the price of slicing
         lows = [low[at] if end == at + 1 else min(low[at:end]) for _, at, end in bounds]
@@ -144,7 +198,7 @@ def gathered(column: Column, bounds: Sequence[tuple[float, int, int]], weights: 
         lows, means, highs = [], [], []
         for _, first, end in bounds:
             there = [at for at in range(first, end) if mean[at] == mean[at]]
-            seconds = [1.0 if weights is None else weights[at] for at in there]
+            seconds = seconds_there(column, there, weights)
             lows.append(min((low[at] for at in there), default=NAN))
             highs.append(max((high[at] for at in there), default=NAN))
             means.append(
@@ -152,11 +206,21 @@ def gathered(column: Column, bounds: Sequence[tuple[float, int, int]], weights: 
                 if there
                 else NAN
             )
+            whole = end - first if weights is None else sum(weights[first:end])
+            shares.append(min(1.0, sum(seconds) / whole))
     means = list(
         map(max, lows, map(min, highs, means))
     )  # sums round: a mean of equal values may lie a hair beside them
     total = sum(means) if column.gaps else 0.0
-    return Column(column.coding, means, lows, highs, gaps=total != total)
+    partial = min(shares, default=1.0) < 1.0
+    return Column(column.coding, means, lows, highs, total != total or partial, shares if partial else None)
+
+
+def seconds_there(column: Column, rows: Sequence[int], weights: Sequence[float] | None) -> list[float]:
+    """Return for how long each of some rows has values; a row of unknown length counts as 1."""
+    seconds = [1.0 if weights is None else weights[at] for at in rows]
+    shares = column.shares
+    return seconds if shares is None else [one * shares[at] for one, at in zip(seconds, rows, strict=True)]
 
 
 def rolled_up(rows: Rows, seconds: float) -> Rows:
@@ -183,6 +247,7 @@ def ticks_to_rows(
     """
     pieces: list[Rows] = []
     first = 0
+    ticks = [tick for tick in ticks if len(tick[2]) == 8 * len(layouts.get(tick[1], ()))]  # their layout may be damaged
     for at in range(1, len(ticks) + 1):
         if at == len(ticks) or ticks[at][1] != ticks[first][1]:
             pieces.append(_alike(ticks[first:at], layouts[ticks[first][1]], owners, wanted))
@@ -200,7 +265,7 @@ def _alike(
     together = memoryview(b"".join(data for _, _, data in ticks)).cast("d")
     parts: dict[int, dict[int, Column]] = {}
     for place, slot in enumerate(layout):
-        if wanted is None or slot in wanted:
+        if slot in owners and (wanted is None or slot in wanted):
             gpu, coding = owners[slot]
             parts.setdefault(gpu, {})[slot] = Column.of(coding, together[place :: len(layout)].tolist())
     return Rows([time for time, _, _ in ticks], [1.0] * len(ticks), parts)

@@ -31,6 +31,8 @@ _RATE_BITS = 11  # of float32's 23 bits of fraction, those that are dropped
 _WIDTHS = (("b", 1 << 7), ("h", 1 << 15), ("i", 1 << 31), ("q", 1 << 63))
 _SIZES = {"-": 0, "b": 1, "h": 2, "i": 4, "q": 8, "d": 8}
 _HEAD = struct.Struct("<IBBcccq")  # slot, coding, has gaps, widths of mean, low and high, first value
+_ALL = 1
+_SHARES = (0.0, 1.0, *((step + 0.5) / 254 for step in range(254)))  # by the byte on disk
 _COUNT = struct.Struct("<H")
 
 
@@ -43,14 +45,22 @@ def coding_of(key: str, host: bool) -> int:
 class Column:
     """The values of one metric: `mean`, `low` and `high` a row, NaN where there is none; `gaps` says whether any is missing.
 
-    At full resolution the three are one and the same list.
+    At full resolution the three are one and the same list. `shares` says for which part of its time each row has values, as far as
+    that is not all of it; None where it is.
     """
 
-    __slots__ = ("coding", "gaps", "high", "low", "mean")
+    __slots__ = ("coding", "gaps", "high", "low", "mean", "shares")
 
     def __init__(
-        self, coding: int, mean: Sequence[float], low: Sequence[float], high: Sequence[float], gaps: bool
+        self,
+        coding: int,
+        mean: Sequence[float],
+        low: Sequence[float],
+        high: Sequence[float],
+        gaps: bool,
+        shares: Sequence[float] | None = None,
     ) -> None:
+        self.shares = shares
         self.coding = coding
         self.mean = mean
         self.low = low
@@ -79,22 +89,29 @@ def pack(columns: dict[int, Column]) -> bytes:
 
 
 def unpack(data: bytes, rows: int, slots: frozenset[int] | None = None) -> dict[int, Column]:
-    """Return the columns of some slots, or of all, that are there."""
+    """Return the columns of some slots, or of all, that are there; raise DamagedBlock when the bytes are not what was packed."""
     import zlib
 
     try:
-        raw = zlib.decompress(data)
-    except zlib.error as error:
+        return _columns(zlib.decompress(data), rows, slots)
+    except (zlib.error, struct.error, ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
         raise DamagedBlock(f"a block of the history is damaged ({error}).") from None
+
+
+def _columns(raw: bytes, rows: int, slots: frozenset[int] | None) -> dict[int, Column]:
     (count,) = _COUNT.unpack_from(raw)
     at = _COUNT.size + count * _HEAD.size
     columns: dict[int, Column] = {}
     for slot, coding, gaps, mean, low, high, first in _HEAD.iter_unpack(raw[_COUNT.size : at]):
         widths = mean.decode(), low.decode(), high.decode()
         size = rows * (bool(gaps) + sum(map(_SIZES.__getitem__, widths)))
+        if at + size > len(raw):
+            raise ValueError("it is too short")
         if slots is None or slot in slots:
             columns[slot] = _unpacked(raw[at : at + size], rows, coding, bool(gaps), widths, first)
         at += size
+    if at != len(raw):
+        raise ValueError("it is too long")
     return columns
 
 
@@ -103,8 +120,8 @@ def _packed(column: Column) -> tuple[int, bool, str, int, bytes] | None:
     mean, low, high = column.mean, column.low, column.high
     present = b""
     if column.gaps:
-        present = bytes([value == value for value in mean])
-        if 1 not in present:
+        present = _presence(mean, column.shares)
+        if not any(present):
             return None
         mean = _filled(mean)
         low, high = (mean, mean) if whole else (_filled(low), _filled(high))
@@ -143,7 +160,20 @@ def _unpacked(raw: bytes, rows: int, coding: int, gaps: bool, widths: tuple[str,
         lists.append(_from_steps(list(map(add, steps, parts[2])), coding))
     if gaps:
         lists = [[value if there else NAN for value, there in zip(values, present, strict=True)] for values in lists]
-    return Column(coding, lists[0], lists[len(lists) // 2], lists[-1], gaps)
+    shares = list(map(_SHARES.__getitem__, present)) if any(byte > _ALL for byte in present) else None
+    return Column(coding, lists[0], lists[len(lists) // 2], lists[-1], gaps, shares)
+
+
+def _presence(mean: Sequence[float], shares: Sequence[float] | None) -> bytes:
+    """Return a byte for each row: 0 without values, 1 with values for all of its time, else a place in _SHARES."""
+    if shares is None:
+        return bytes([value == value for value in mean])
+    return bytes(
+        [
+            0 if value != value else _ALL if share > 0.999 else 2 + min(253, int(share * 254))
+            for value, share in zip(mean, shares, strict=True)
+        ]
+    )
 
 
 def _to_steps(values: Sequence[float], coding: int) -> list[int]:

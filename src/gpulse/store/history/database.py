@@ -6,38 +6,50 @@ import os
 import sqlite3
 import time
 
+from .checks import COLUMNS, add_views, checksum, heal, stamp
 from .failure import HistoryError
 
-FORMAT = 2  # of the tables; a file with a higher one is refused
+BROKEN = (sqlite3.Error, UnicodeDecodeError)  # the latter when SQLite quotes a damaged name in its message
+FORMAT = 3  # of the tables; a file with a higher one is refused
 _APPLICATION = 0x67707568  # "gpuh": tells our files from other SQLite databases
 
 # A tick is one row of float64, all values of a moment in the order of its layout, until its ten minutes are over; then they
 # become blocks, one for each tier, with a part for each GPU (and one for the host, gpu 0). `covered` is the recorded time a
-# block stands for: what is kept is counted in it and not in dates, so a clock that leaps deletes nothing.
+# block stands for: what is kept is counted in it and not in dates, so a clock that leaps deletes nothing. `parts` names the
+# rows of a block's parts, and `sum` is a checksum of the row (see checks.py).
 _TABLES = """
-CREATE TABLE gpu(id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE);
-CREATE TABLE fact(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, since REAL NOT NULL, facts TEXT NOT NULL);
-CREATE TABLE slot(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, key TEXT NOT NULL, UNIQUE(gpu, key));
-CREATE TABLE layout(id INTEGER PRIMARY KEY, slots BLOB NOT NULL);
-CREATE TABLE tick(id INTEGER PRIMARY KEY, time REAL NOT NULL, layout INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE gpu(id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, sum INTEGER);
+CREATE TABLE fact(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, since REAL NOT NULL, facts TEXT NOT NULL, sum INTEGER);
+CREATE TABLE slot(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, key TEXT NOT NULL, sum INTEGER, UNIQUE(gpu, key));
+CREATE TABLE layout(id INTEGER PRIMARY KEY, slots BLOB NOT NULL, sum INTEGER);
+CREATE TABLE tick(id INTEGER PRIMARY KEY, time REAL NOT NULL, layout INTEGER NOT NULL, data BLOB NOT NULL, sum INTEGER);
 CREATE TABLE block(id INTEGER PRIMARY KEY, tier INTEGER NOT NULL, level INTEGER NOT NULL, start REAL NOT NULL,
-    stop REAL NOT NULL, covered REAL NOT NULL, row_count INTEGER NOT NULL, times BLOB NOT NULL);
-CREATE INDEX block_when ON block(tier, start, stop);
+    stop REAL NOT NULL, covered REAL NOT NULL, row_count INTEGER NOT NULL, times BLOB NOT NULL, parts BLOB, sum INTEGER);
 CREATE TABLE part(id INTEGER PRIMARY KEY, block INTEGER NOT NULL, gpu INTEGER NOT NULL, data BLOB NOT NULL);
-CREATE INDEX part_of ON part(block, gpu);
 CREATE TABLE process(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, pid INTEGER NOT NULL, started REAL, user TEXT, name TEXT,
-    command TEXT, job TEXT, container TEXT, pod TEXT);
+    command TEXT, job TEXT, container TEXT, pod TEXT, sum INTEGER);
 CREATE INDEX process_of ON process(gpu, pid);
 CREATE TABLE usage(process INTEGER NOT NULL, hour INTEGER NOT NULL, first REAL NOT NULL, last REAL NOT NULL,
     seconds REAL NOT NULL, held REAL NOT NULL, memory_most REAL, memory_seconds REAL, busy_seconds REAL, energy REAL,
-    PRIMARY KEY(process, hour)) WITHOUT ROWID;
+    sum INTEGER, PRIMARY KEY(process, hour)) WITHOUT ROWID;
 CREATE INDEX usage_when ON usage(last);
 CREATE TABLE event(id INTEGER PRIMARY KEY, time REAL NOT NULL, gpu INTEGER, kind TEXT NOT NULL, text TEXT NOT NULL,
-    until REAL, data TEXT);
+    until REAL, data TEXT, sum INTEGER);
 CREATE INDEX event_when ON event(time);
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);
-INSERT INTO gpu VALUES(0, '');
 """
+_COPIES = """
+CREATE TABLE gpu_copy(id INTEGER PRIMARY KEY, uuid TEXT NOT NULL, sum INTEGER);
+CREATE TABLE slot_copy(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, key TEXT NOT NULL, sum INTEGER);
+CREATE TABLE layout_copy(id INTEGER PRIMARY KEY, slots BLOB NOT NULL, sum INTEGER);
+"""
+# Format 1 kept a text for each event, no values; formats 1 and 2 had no checksums.
+_UPGRADES = {
+    1: "ALTER TABLE event ADD COLUMN until REAL; ALTER TABLE event ADD COLUMN data TEXT;",
+    2: "".join(f"ALTER TABLE {table} ADD COLUMN sum INTEGER; " for table in COLUMNS)
+    + f"ALTER TABLE block ADD COLUMN parts BLOB; DROP INDEX block_when; DROP INDEX part_of; {_COPIES}",
+}
+_HOST_ROW = f"(0, '', {checksum('gpu', 0, '')})"  # the machine itself, as GPU 0
 
 
 def open_to_write(path: str, mode: int) -> sqlite3.Connection:
@@ -58,43 +70,67 @@ def open_to_write(path: str, mode: int) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
     try:
         if not _is_ours(connection, path):
-            connection.executescript(
-                f"PRAGMA auto_vacuum=NONE; PRAGMA journal_mode=WAL; BEGIN; {_TABLES} "
-                f"PRAGMA application_id={_APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
-            )
-        elif (
-            connection.execute("PRAGMA user_version").fetchone()[0] == 1
-        ):  # format 1 kept a text for each event, no values
-            connection.executescript(
-                "BEGIN; ALTER TABLE event ADD COLUMN until REAL; ALTER TABLE event ADD COLUMN data TEXT; "
-                f"PRAGMA user_version={FORMAT}; COMMIT;"
-            )
+            create_tables(connection)
         connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        _upgrade(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA journal_size_limit=4194304").fetchone()
+        add_views(connection, FORMAT)
+        heal(connection)
     except BaseException:  # whatever it was, the file must not stay open
         connection.close()
         raise
     return connection
 
 
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make an empty history."""
+    connection.executescript(
+        f"PRAGMA auto_vacuum=NONE; PRAGMA journal_mode=WAL; BEGIN; {_TABLES} {_COPIES} "
+        f"INSERT INTO gpu VALUES{_HOST_ROW}; INSERT INTO gpu_copy VALUES{_HOST_ROW}; "
+        f"PRAGMA application_id={_APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
+    )
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Bring a file of an earlier version to this one, whole or not at all. 170 MB take about two seconds."""
+    version = version_of(connection)
+    if version == FORMAT:
+        return
+    connection.create_function("checksum", -1, checksum, deterministic=True)
+    connection.execute("BEGIN IMMEDIATE")
+    for number in range(version, FORMAT):
+        for statement in _UPGRADES[number].split(";"):
+            connection.execute(statement)
+    stamp(connection)
+    connection.execute(f"PRAGMA user_version={FORMAT}")
+    connection.execute("COMMIT")
+
+
 def open_to_read(path: str) -> sqlite3.Connection:
-    """Open a history that somebody else may be writing; raise HistoryError when it is not there or cannot be read."""
+    """Open a history that somebody else may be writing; raise HistoryError when it is not there or cannot be read.
+
+    Raises sqlite3.DatabaseError when it is damaged.
+    """
     if not os.path.exists(path):
         raise HistoryError(
-            f"no history found at {path}.", "Record one with `gpulse record --history` or `gpulse serve`."
+            f"no history found at {path}.",
+            "Record one with Monitor(HistorySink()).",
+            option="Record one with `gpulse record --history` or `gpulse serve`.",
         )
     from urllib.parse import quote
 
     address = f"file:{quote(os.path.abspath(path))}?mode=ro"
     try:
         connection = _opened(address, path)
-    except sqlite3.Error as error:
+    except BROKEN as error:
+        if is_damage(error):
+            raise
         if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
             raise HistoryError(f"{path} cannot be read: {error}.") from None
         try:  # nobody writes it, and in its folder a reader may not make the files that sharing takes
             connection = _opened(f"{address}&immutable=1", path)
-        except sqlite3.Error:
+        except BROKEN:
             raise HistoryError(f"{path} cannot be read: {error}.") from None
     return connection
 
@@ -108,11 +144,22 @@ def set_aside(path: str) -> str:
     return aside
 
 
-def is_damage(error: sqlite3.Error) -> bool:
+def is_damage(error: Exception) -> bool:
     """Return whether an error says that the file itself is bad, and not the disk or the moment."""
-    return isinstance(error, sqlite3.DatabaseError) and any(
-        words in str(error) for words in ("malformed", "not a database", "no such table", "no such column", "corrupt")
-    )
+    words = ("malformed", "not a database", "no such table", "no such column", "corrupt", "too big")
+    if isinstance(error, sqlite3.DatabaseError):
+        return any(word in str(error) for word in words)
+    return isinstance(error, UnicodeDecodeError)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return the format of a file; one with checksums is no earlier one, whatever its damaged header says."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return max(int(version), 3) if "sum" in _columns_of_blocks(connection) else int(version)
+
+
+def _columns_of_blocks(connection: sqlite3.Connection) -> set[str]:
+    return {row[1] for row in connection.execute("PRAGMA main.table_info(block)")}
 
 
 def _opened(address: str, path: str) -> sqlite3.Connection:
@@ -120,6 +167,7 @@ def _opened(address: str, path: str) -> sqlite3.Connection:
     try:
         if not _is_ours(connection, path):
             raise HistoryError(f"{path} contains no history yet;", "nothing has been recorded.")
+        add_views(connection, version_of(connection))
     except BaseException:  # whatever it was, the file must not stay open
         connection.close()
         raise
@@ -129,11 +177,11 @@ def _opened(address: str, path: str) -> sqlite3.Connection:
 def _is_ours(connection: sqlite3.Connection, path: str) -> bool:
     """Return whether the file is a history, False when it is empty; raise HistoryError when it is something else or newer."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    version = version_of(connection)
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if not tables and not application:
         return False
-    if application != _APPLICATION:
+    if application != _APPLICATION and not _columns_of_blocks(connection) >= {"tier", "level", "covered"}:
         raise HistoryError(f"{path} is a database, but not a history of gpulse;", "name another file.")
     if version > FORMAT:
         raise HistoryError(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 
 from ...model.event import SEVERITY, Event
+from .checks import insertion, sum_of
+from .damage import KIND
+from .database import version_of
 from .slots import sound
 
 TYPE_CHECKING = False
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
     from .slots import Slots, Statement
 
 _MOST = 10_000  # events that wait in memory for a disk with room
+_INSERT = insertion("event")
 _LASTING = ("lost", "timeout", "throttled")
+_SPANS = (*_LASTING, KIND)  # listed also when they began before the time asked for
 _OVERLAPS = "time < ? AND (time >= ? OR until >= ? OR (until IS NULL AND kind IN ('lost', 'timeout', 'throttled')))"
 
 
@@ -30,11 +35,10 @@ class EventRows:
     def add(self, event: Event) -> None:
         """Add an event; one that was added before, without its end, is replaced."""
         gpu = self._slots.gpu(sound(event.uuids[0])) if event.uuids else None
-        key = sound(json.dumps(event.key))
+        row = row_of(event, gpu)
         if event.until is not None:
-            self.news.append(("DELETE FROM event WHERE time = ? AND text = ?", (event.time, key)))
-        row = (event.time, event.until, gpu, event.category, key, sound(json.dumps(event.to_plain())))
-        self.news.append(("INSERT INTO event(time, until, gpu, kind, text, data) VALUES(?, ?, ?, ?, ?, ?)", row))
+            self.news.append(("DELETE FROM main.event WHERE time = ? AND text = ?", (event.time, row[4])))
+        self.news.append((_INSERT, row))
         del self.news[:-_MOST]
 
     def close_open(self, connection: Connection) -> None:
@@ -43,16 +47,23 @@ class EventRows:
             "SELECT max(stop) FROM (SELECT stop FROM block UNION ALL SELECT time FROM tick)"
         ).fetchone()[0]
         if last is not None:
-            kinds = ", ".join("?" * len(_LASTING))
-            sql = f"UPDATE event SET until = max(time, ?) WHERE until IS NULL AND kind IN ({kinds})"
+            kinds = ", ".join(f"?{at}" for at in range(2, len(_LASTING) + 2))
+            changed = f"until = max(time, ?1), sum = {sum_of('event', until='max(time, ?1)')}"
+            sql = f"UPDATE main.event SET {changed} WHERE until IS NULL AND kind IN ({kinds})"
             self.news.append((sql, (last, *_LASTING)))
+
+
+def row_of(event: Event, gpu: int | None) -> tuple[Any, ...]:
+    """Return the row of an event about the GPU with this number, or about none."""
+    texts = event.category, sound(json.dumps(event.key)), sound(json.dumps(event.to_plain()))
+    return event.time, event.until, gpu, *texts
 
 
 def read_events(
     connection: Connection, start: float, end: float, kinds: Collection[str] | None, labels: Mapping[str, str]
 ) -> list[Event]:
     """Return the events that began or lasted between two times, in order; `labels` names GPUs in files of format 1."""
-    if (connection.execute("PRAGMA user_version").fetchone()[0]) < 2:
+    if version_of(connection) < 2:
         sql = (
             "SELECT time, uuid, kind, text FROM event LEFT JOIN gpu ON gpu.id = event.gpu WHERE time >= ? AND time < ?"
         )
@@ -64,7 +75,7 @@ def read_events(
     found = []
     for *row, data, until in rows:
         event = _of_format_1(row, labels) if data is None else _of_data(data, until)
-        if event is not None and _is_kind(event, kinds) and (event.time >= start or event.kind in _LASTING):
+        if event is not None and _is_kind(event, kinds) and (event.time >= start or event.kind in _SPANS):
             found.append(event)
     return found
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ...model.cadence import Cadence
-from .blocks import Rows, bounds_of, gathered, joined, read_block, ticks_to_rows
+from .blocks import Rows, blocks_where, bounds_of, gathered, joined, read_block, seconds_there, ticks_to_rows
 from .columns import NAN, Column
+from .damage import Damage, damage_of
+from .failure import DamagedBlock
 from .sealing import TIERS, WINDOW, layouts_of, owners_of, times_before
 
 TYPE_CHECKING = False
@@ -50,33 +52,23 @@ class Fetched:
         return found
 
 
-def fetch(connection: sqlite3.Connection, slots: Slots, start: float, end: float, width: float) -> Fetched | None:
+def fetch(
+    connection: sqlite3.Connection, slots: Slots, start: float, end: float, width: float, damages: list[Damage]
+) -> Fetched | None:
     """Return the rows from `start` to before `end`, about `width` seconds apart or less where they are kept so; None for none.
 
-    Ticks that are not sealed yet are in no tier and always come along.
+    Ticks that are not sealed yet are in no tier and always come along. What is damaged is added to `damages` and taken from
+    another tier where one has it.
     """
     pieces: list[tuple[Rows, int]] = []
     covered: set[float] = set()
-    for tier in [tier for tier in TIERS if tier.seconds <= width][-1:] + [
-        tier for tier in TIERS if tier.seconds > width
-    ]:
-        earliest = start - tier.seconds + 0.001 if tier.seconds else start  # a row reaches into the stretch from before
-        found = connection.execute(
-            "SELECT id, row_count, times FROM block WHERE tier = ? AND stop >= ? AND start < ?",
-            (tier.seconds, earliest, end),
-        ).fetchall()
-        fresh: set[float] = set()
-        for block, count, times in found:
-            rows = read_block(connection, tier.seconds, block, count, times, {})
-            kept = [
-                at for at, time in enumerate(rows.times) if earliest <= time < end and time // WINDOW not in covered
-            ]
-            if kept:
-                fresh.update([rows.times[at] // WINDOW for at in kept])
-                pieces.append(
-                    (_chosen(read_block(connection, tier.seconds, block, count, times, slots), kept), tier.seconds)
-                )
-        covered |= fresh
+    finer = [tier for tier in TIERS if tier.seconds <= width]
+    known = len(damages)
+    for tier in finer[-1:] + [tier for tier in TIERS if tier.seconds > width]:
+        pieces += _rows_of(connection, tier.seconds, slots, (start, end), covered, damages)
+    if len(damages) > known:
+        for tier in reversed(finer[:-1]):
+            pieces += _rows_of(connection, tier.seconds, slots, (start, end), covered, damages)
     if (open_rows := _open_rows(connection, slots, start, end)) is not None:
         pieces.append((open_rows, 0))
     if not pieces:
@@ -84,6 +76,35 @@ def fetch(connection: sqlite3.Connection, slots: Slots, start: float, end: float
     fetched = _in_order(pieces)
     fetched.before = _ticks_before(connection, fetched.rows.times[0])
     return fetched
+
+
+def _rows_of(
+    connection: sqlite3.Connection,
+    tier: int,
+    slots: Slots,
+    span: tuple[float, float],
+    covered: set[float],
+    damages: list[Damage],
+) -> list[tuple[Rows, int]]:
+    """Return the rows of one tier in stretches that are not covered yet, and add those stretches to `covered`."""
+    start, end = span
+    earliest = start - tier + 0.001 if tier else start  # a row reaches into the stretch from before
+    pieces: list[tuple[Rows, int]] = []
+    fresh: set[float] = set()
+    for block in blocks_where(connection, "tier = ? AND stop >= ? AND start < ?", (tier, earliest, end)):
+        try:
+            rows = read_block(connection, block, {})
+            kept = [
+                at for at, time in enumerate(rows.times) if earliest <= time < end and time // WINDOW not in covered
+            ]
+            if kept:
+                pieces.append((_chosen(read_block(connection, block, slots), kept), tier))
+                fresh.update([rows.times[at] // WINDOW for at in kept])
+        except DamagedBlock:
+            damages.append(Damage(block.start, block.stop + tier))
+        damages += damage_of(block)
+    covered |= fresh
+    return pieces
 
 
 def _ticks_before(connection: sqlite3.Connection, until: float) -> list[float]:
@@ -100,7 +121,8 @@ def _open_rows(connection: sqlite3.Connection, slots: Slots, start: float, end: 
         return None
     wanted = None if slots is None else frozenset().union(*slots.values())
     before = _ticks_before(connection, ticks[0][0])
-    return ticks_to_rows(ticks, layouts_of(connection), owners_of(connection), wanted, before)
+    rows = ticks_to_rows(ticks, layouts_of(connection), owners_of(connection), wanted, before)
+    return rows if rows.times else None
 
 
 def _chosen(rows: Rows, kept: list[int]) -> Rows:
@@ -119,7 +141,14 @@ def _chosen(rows: Rows, kept: list[int]) -> Rows:
 
     parts = {
         gpu: {
-            slot: Column(column.coding, pick(column.mean), pick(column.low), pick(column.high), column.gaps)
+            slot: Column(
+                column.coding,
+                pick(column.mean),
+                pick(column.low),
+                pick(column.high),
+                column.gaps,
+                None if column.shares is None else pick(column.shares),
+            )
             for slot, column in columns.items()
         }
         for gpu, columns in rows.parts.items()
@@ -145,7 +174,7 @@ class TimeGrid:
     `gaps` are the stretches without records: the last moment before and the first one after each.
     """
 
-    __slots__ = ("_bounds", "_holes", "_uneven", "gaps", "seconds", "times")
+    __slots__ = ("_bounds", "_holes", "_lasting", "_seconds", "_uneven", "gaps", "times")
 
     def __init__(self, fetched: Fetched, start: float, width: float, points: int) -> None:
         rows = fetched.rows
@@ -167,9 +196,18 @@ class TimeGrid:
                 self._holes.append(at)
                 self.times.append(before + step)
             self.times.append(time)
-        self.seconds = [sum(rows.seconds[first:end]) for _, first, end in self._bounds]
-        for at in reversed(self._holes):
-            self.seconds.insert(at, 0.0)
+        self._lasting = rows.seconds
+        self._seconds = self._with_holes([sum(rows.seconds[first:end]) for _, first, end in self._bounds], 0.0)
+
+    def weights(self, column: Column | None) -> list[float]:
+        """Return for how many seconds there are values at each moment."""
+        if column is None or not column.gaps:
+            return self._seconds
+        found = []
+        for _, first, end in self._bounds:
+            there = [at for at in range(first, end) if column.mean[at] == column.mean[at]]
+            found.append(sum(seconds_there(column, there, self._lasting)))
+        return self._with_holes(found, 0.0)
 
     def spread(self, column: Column | None) -> tuple[list[float], list[float], list[float]]:
         """Return least, mean and most at each moment; NaN where there is none."""
@@ -177,11 +215,13 @@ class TimeGrid:
             nothing = [NAN] * len(self.times)
             return nothing, nothing, nothing
         column = gathered(column, self._bounds, self._uneven)
-        lists = list(column.low), list(column.mean), list(column.high)
+        low, mean, high = (self._with_holes(list(values), NAN) for values in (column.low, column.mean, column.high))
+        return low, mean, high
+
+    def _with_holes(self, values: list[float], filler: float) -> list[float]:
         for at in reversed(self._holes):
-            for values in lists:
-                values.insert(at, NAN)
-        return lists
+            values.insert(at, filler)
+        return values
 
 
 def _usual(times: Sequence[float]) -> float:

@@ -5,29 +5,44 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from contextlib import contextmanager
 
 from ...errors import UsageError
 from ...model.derive import slice_share
-from .answers import TEXTS, UNATTRIBUTED, UNATTRIBUTED_PID, GpuIdentity, HistorySeries, ProcessUse, Usage, latest_facts
-from .database import open_to_read
+from .answers import (
+    TEXTS,
+    UNATTRIBUTED,
+    UNATTRIBUTED_PID,
+    GpuIdentity,
+    HistorySeries,
+    ProcessUse,
+    Usage,
+    labels_of,
+    latest_facts,
+)
+from .damage import KIND, damaged_rows, damaged_uses, events_of, without_repeats
+from .database import BROKEN, is_damage, open_to_read
 from .event_rows import read_events
 from .failure import HistoryError
 from .fetching import TimeGrid, fetch
 from .place import check_access, default_path, existing_path, system_path
 from .slots import HOST
+from .usage_times import OWNERS, UsageTimes, usage_times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from types import TracebackType
+    from typing import TypeVar
 
     from typing_extensions import Self
 
     from ...model.event import Event
     from ...model.snapshot import Snapshot
+    from .damage import Damage
+    from .fetching import Fetched
 
-_OWNERS = {"user", "job", "container", "pod", "name", "gpu"}
+    Answer = TypeVar("Answer")
+
 _USES = """
 SELECT process.id, pid, started, user, name, command, job, container, pod, uuid, first, last, seconds, held, memory_most,
 memory_seconds, busy_seconds, energy FROM usage JOIN process ON process.id = usage.process JOIN gpu ON gpu.id = process.gpu
@@ -47,8 +62,9 @@ class HistoryReader:
         self._lock = threading.Lock()
         self._inode = -1
         self._connection: sqlite3.Connection | None = None
-        with self._reading():
-            pass
+        self._damages: list[Damage] = []  # met so far
+        self._salvaged = False
+        self._ask(lambda connection: None)
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
@@ -67,10 +83,8 @@ class HistoryReader:
 
     def span(self) -> tuple[float, float] | None:
         """Return the first and the last moment there is; None when nothing has been recorded."""
-        with self._reading() as connection:
-            first, last = connection.execute(
-                "SELECT min(start), max(stop) FROM (SELECT start, stop FROM block UNION ALL SELECT time, time FROM tick)"
-            ).fetchone()
+        sql = "SELECT min(start), max(stop) FROM (SELECT start, stop FROM block UNION ALL SELECT time, time FROM tick)"
+        first, last = self._ask(lambda connection: connection.execute(sql).fetchone())
         return None if first is None else (first, last)
 
     def series(
@@ -83,7 +97,9 @@ class HistoryReader:
         """
         if end <= start or points < 1:
             return []
-        with self._reading() as connection:
+        width = (end - start) / points
+
+        def found(connection: sqlite3.Connection) -> tuple[dict[tuple[str, str], tuple[int, int]], Fetched | None]:
             named = {
                 (uuid, key): (gpu, slot)
                 for uuid, key, gpu, slot in connection.execute(
@@ -95,15 +111,16 @@ class HistoryReader:
             for gpu, slot in named.values():
                 slots.setdefault(gpu, set()).add(slot)
             wanted = {gpu: frozenset(some) for gpu, some in slots.items()}
-            width = (end - start) / points
-            fetched = fetch(connection, wanted, start, end, width) if wanted else None
+            return named, fetch(connection, wanted, start, end, width, self._damages) if wanted else None
+
+        named, fetched = self._ask(found)
         if fetched is None:
             return []
         grid = TimeGrid(fetched, start, width, points)
         parts = fetched.rows.parts
         return [
-            HistorySeries(uuid, key, grid.times, grid.seconds, grid.spread(parts.get(gpu, {}).get(slot)), grid.gaps)
-            for (uuid, key), (gpu, slot) in named.items()
+            HistorySeries(uuid, key, grid.times, grid.weights(column), grid.spread(column), grid.gaps)
+            for (uuid, key), column in ((name, parts.get(gpu, {}).get(slot)) for name, (gpu, slot) in named.items())
         ]
 
     def host_series(self, keys: Sequence[str], start: float, end: float, points: int = 600) -> list[HistorySeries]:
@@ -112,9 +129,10 @@ class HistoryReader:
 
     def gpus(self, start: float, end: float) -> list[GpuIdentity]:
         """Return the GPUs and MIG instances with records in a stretch of time, as they were known at its end, by index."""
-        with self._reading() as connection:
-            there = _recorded(connection, start, end)
-            found = [GpuIdentity(uuid, facts) for gpu, uuid, facts in latest_facts(connection, end) if gpu in there]
+        there, known = self._ask(
+            lambda connection: (_recorded(connection, start, end, self._damages), latest_facts(connection, end))
+        )
+        found = [GpuIdentity(uuid, facts) for gpu, uuid, facts in known if gpu in there]
         return sorted(found, key=lambda gpu: (gpu.parent != "", gpu.index is None, gpu.index or 0, gpu.uuid))
 
     def processes(self, start: float, end: float) -> list[ProcessUse]:
@@ -123,40 +141,27 @@ class HistoryReader:
 
     def _uses(self, start: float, end: float) -> list[ProcessUse]:
         found: dict[int, ProcessUse] = {}
-        with self._reading() as connection:
-            for (
-                id,
-                pid,
-                started,
-                *texts,
-                uuid,
-                first,
-                last,
-                seconds,
-                held,
-                most,
-                memory,
-                busy,
-                energy,
-            ) in connection.execute(_USES, (start, end)):
-                text = {name: word for name, word in zip(TEXTS, texts, strict=True) if word is not None}
-                use = found.setdefault(id, ProcessUse(uuid, pid, started, text))
-                share = (min(last, end) - max(first, start)) / (last - first) if last > first else 1.0
-                use.first, use.last = min(use.first, max(first, start)), max(use.last, min(last, end))
-                use.seconds += seconds * share
-                use.held += held * share
-                use.memory_most = most if use.memory_most is None else max(use.memory_most, most or 0.0)
-                use.memory_seconds = _sum(use.memory_seconds, memory, share)
-                use.busy_seconds = _sum(use.busy_seconds, busy, share)
-                use.energy = _sum(use.energy, energy, share)
+        for id, pid, started, *texts, uuid, first, last, seconds, held, most, memory, busy, energy in self._ask(
+            lambda connection: connection.execute(_USES, (start, end)).fetchall()
+        ):
+            text = {name: word for name, word in zip(TEXTS, texts, strict=True) if word is not None}
+            use = found.setdefault(id, ProcessUse(uuid, pid, started, text))
+            share = (min(last, end) - max(first, start)) / (last - first) if last > first else 1.0
+            use.first, use.last = min(use.first, max(first, start)), max(use.last, min(last, end))
+            use.seconds += seconds * share
+            use.held += held * share
+            use.memory_most = most if use.memory_most is None else max(use.memory_most, most or 0.0)
+            use.memory_seconds = _sum(use.memory_seconds, memory, share)
+            use.busy_seconds = _sum(use.busy_seconds, busy, share)
+            use.energy = _sum(use.energy, energy, share)
         return list(found.values())
 
     def usage(self, start: float, end: float, by: str = "user", uuids: Collection[str] | None = None) -> list[Usage]:
         """Return what each user used, or each job, container, pod, name or gpu, of these GPUs; the most GPU hours first."""
-        if by not in _OWNERS:
-            raise UsageError(f"unknown usage owner {by!r};", f"choose one of {', '.join(sorted(_OWNERS))}.")
-        with self._reading() as connection:
-            instances = {uuid: facts for _, uuid, facts in latest_facts(connection, end) if "parent" in facts}
+        if by not in OWNERS or by == "process":
+            raise UsageError(f"unknown usage owner {by!r};", f"choose one of {', '.join(sorted(OWNERS[:-1]))}.")
+        known = self._ask(lambda connection: latest_facts(connection, end))
+        instances = {uuid: facts for _, uuid, facts in known if "parent" in facts}
         totals: dict[str | None, Usage] = {}
         for use in self._uses(start, end):
             if uuids is not None and use.uuid not in uuids:
@@ -175,23 +180,52 @@ class HistoryReader:
                 total.memory_most = max(total.memory_most or 0.0, use.memory_most)
         return sorted(totals.values(), key=lambda total: -total.gpu_hours)
 
+    def usage_times(
+        self, start: float, end: float, by: str, points: int, uuids: Collection[str] | None = None
+    ) -> list[UsageTimes]:
+        """Return the same over time: per owner the GPUs held and the power drawn, as means of `points` equal stretches.
+
+        `by` may also be `process`. Usage is kept by process and hour; inside an hour it is spread evenly over the time that the
+        process was there.
+        """
+        if by not in OWNERS:
+            raise UsageError(f"unknown usage owner {by!r};", f"choose one of {', '.join(OWNERS)}.")
+        known, rows = self._ask(
+            lambda connection: (latest_facts(connection, end), connection.execute(_USES, (start, end)).fetchall())
+        )
+        instances = {uuid: facts for _, uuid, facts in known if "parent" in facts}
+        return usage_times(rows, start, end, by, points, uuids, instances)
+
+    def unknown(self, uuids: Collection[str]) -> list[str]:
+        """Return those UUIDs of which nothing was ever recorded."""
+        known = self._ask(lambda connection: {uuid for (uuid,) in connection.execute("SELECT uuid FROM gpu")})
+        return [uuid for uuid in uuids if uuid not in known]
+
     def events(self, start: float, end: float, kinds: Collection[str] | None = None) -> list[Event]:
         """Return what happened, in the order of time, and what began earlier and still lasted; all kinds with None.
 
         The kind `alert` is every alert, whatever it was about.
         """
-        with self._reading() as connection:
-            labels = {
-                uuid: f"{facts['index']:.0f}" for _, uuid, facts in latest_facts(connection, end) if "index" in facts
-            }
-            return read_events(connection, start, end, kinds, labels)
+        return self._ask(lambda connection: self._events(connection, start, end, kinds))
+
+    def _events(
+        self, connection: sqlite3.Connection, start: float, end: float, kinds: Collection[str] | None
+    ) -> list[Event]:
+        labels = labels_of(connection, end)
+        told = read_events(connection, start, end, kinds, labels)
+        if kinds is not None and KIND not in kinds:
+            return told
+        uuids = dict(connection.execute("SELECT id, uuid FROM gpu"))
+        lost = [*self._damages, *damaged_rows(connection), *damaged_uses(connection, start, end)]
+        found = without_repeats(events_of(lost, start, end, uuids, labels), told)
+        return sorted([*told, *found], key=lambda event: event.time) if found else told
 
     def snapshots(self, start: float, end: float) -> Iterator[Snapshot]:
         """Yield snapshots rebuilt from the finest rows there are, means where the ticks themselves are gone.
 
         Gaps have no reasons and processes only who they are and the mean memory of their hour.
         """
-        from .rebuilding import STRETCH, rebuilt
+        from .rebuilding import STRETCH
 
         span = self.span()
         if span is None:
@@ -199,24 +233,43 @@ class HistoryReader:
         start, end = max(start, span[0]), min(end, span[1] + 0.001)
         while start < end:
             until = min(end, (start // STRETCH + 1) * STRETCH)
-            with self._reading() as connection:
-                found = rebuilt(connection, start, until)
-            yield from found
+            yield from self._rebuilt(start, until)
             start = until
 
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection inside one transaction: ticks that are sealed meanwhile are seen either before or after, never both."""
+    def _rebuilt(self, start: float, end: float) -> list[Snapshot]:
+        from .rebuilding import rebuilt
+
+        damages: list[Damage] = []
+        found = self._ask(lambda connection: rebuilt(connection, start, end, damages))
+        self._damages += damages
+        return found
+
+    def _ask(self, question: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        """Answer inside one transaction: ticks that are sealed meanwhile are seen either before or after, never both.
+
+        What is readable of a file that SQLite calls damaged is asked in its place.
+        """
         with self._lock:
             try:
-                connection = self._current()
-                connection.execute("BEGIN")
                 try:
-                    yield connection
-                finally:
-                    connection.execute("ROLLBACK")
-            except sqlite3.Error as error:
+                    return self._within(self._current, question)
+                except BROKEN as error:
+                    if not is_damage(error) or self._salvaged:
+                        raise
+                    return self._within(self._readable_copy, question)
+            except BROKEN as error:
                 raise HistoryError(f"{self.path} cannot be read: {error}.") from None
+
+    def _within(
+        self, opened: Callable[[], sqlite3.Connection], question: Callable[[sqlite3.Connection], Answer]
+    ) -> Answer:
+        connection = opened()
+        connection.execute("BEGIN")
+        try:
+            return question(connection)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     def _current(self) -> sqlite3.Connection:
         try:
@@ -228,15 +281,27 @@ class HistoryReader:
                 self._connection.close()
                 self._connection = None
             self._connection = open_to_read(self.path)
-            self._inode = inode
+            self._inode, self._salvaged, self._damages = inode, False, []
         return self._connection
 
+    def _readable_copy(self) -> sqlite3.Connection:
+        """Replace the connection by one to a copy of what is readable, which is gone when it is closed."""
+        from .salvage import open_copy
 
-def _recorded(connection: sqlite3.Connection, start: float, end: float) -> set[int]:
+        copy, saved = open_copy(self.path)
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self._salvaged = copy, True
+        self._inode = os.stat(self.path).st_ino
+        self._damages = saved.damages
+        return copy
+
+
+def _recorded(connection: sqlite3.Connection, start: float, end: float, damages: list[Damage]) -> set[int]:
     """Return the GPUs that were there in a stretch of time, lost ones among them."""
     slots = dict(connection.execute("SELECT gpu, id FROM slot WHERE key = 'state'"))
     wanted = {gpu: frozenset({slot}) for gpu, slot in slots.items()}
-    fetched = fetch(connection, wanted, start, end, (end - start) / 600)
+    fetched = fetch(connection, wanted, start, end, (end - start) / 600, damages)
     parts = {} if fetched is None else fetched.rows.parts
     return {
         gpu

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...model.metric import Metric, Value
+    from .damage import Damage
 
 STRETCH = 600.0  # seconds rebuilt at once
 _PROCESSES = """
@@ -24,22 +25,31 @@ FROM usage JOIN process ON process.id = usage.process WHERE last >= ? AND first 
 """
 
 
-def rebuilt(connection: sqlite3.Connection, start: float, end: float) -> list[Snapshot]:
-    """Return the snapshots of a stretch of time."""
-    fetched = fetch(connection, None, start, end, 0.0)
+def rebuilt(connection: sqlite3.Connection, start: float, end: float, damages: list[Damage]) -> list[Snapshot]:
+    """Return the snapshots of a stretch of time; what is damaged is added to `damages`."""
+    fetched = fetch(connection, None, start, end, 0.0, damages)
     if fetched is None:
         return []
     keys = dict(connection.execute("SELECT id, key FROM slot"))
-    facts = {gpu: (uuid, known) for gpu, uuid, known in latest_facts(connection, end)}
+    facts = {gpu: (uuid, _named(uuid)) for gpu, uuid in connection.execute("SELECT id, uuid FROM gpu")}
+    facts |= {gpu: (uuid, known) for gpu, uuid, known in latest_facts(connection, end)}
     users = connection.execute(_PROCESSES, (start, end)).fetchall()
     columns = [
-        (gpu, [(keys[slot], column.mean) for slot, column in slots.items()])
+        (gpu, [(keys[slot], column.mean) for slot, column in slots.items() if slot in keys])
         for gpu, slots in fetched.rows.parts.items()
     ]
+    # a GPU whose values are damaged must not look like one that was removed
+    holes = [(damage.start, damage.stop) for damage in damages if damage.gpu is not None]
     return [
         _snapshot(time, {gpu: _there(values, at) for gpu, values in columns}, facts, users)
         for at, time in enumerate(fetched.rows.times)
+        if not any(first <= time <= last for first, last in holes)
     ]
+
+
+def _named(uuid: str) -> dict[str, Any]:
+    """Return what is known of a GPU whose facts are damaged: its UUID, if it is one."""
+    return {"uuid": uuid} if uuid.startswith(("GPU-", "MIG-")) else {}
 
 
 def _there(columns: list[tuple[str, Any]], at: int) -> dict[str, float]:

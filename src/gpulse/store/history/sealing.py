@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from array import array
 
-from .blocks import joined, read_block, rolled_up, ticks_to_rows, write_block
+from .blocks import blocks_where, joined, read_block, rolled_up, ticks_to_rows, write_block
+from .checks import is_sound, unpack_parts
 from .columns import coding_of
+from .damage import Damage, damage_of, damaged_ticks, delete_damaged_blocks
+from .failure import DamagedBlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Sequence
 
-    from .blocks import Rows
+    from .blocks import BlockRow, Rows
 
 WINDOW = 600  # seconds of ticks that are sealed together
 SIZE_LIMIT = 1 << 30  # bytes; 90 days of 8 GPUs with 25 metrics each, a second apart, take 100 to 170 MB
@@ -49,25 +52,32 @@ def owners_of(connection: sqlite3.Connection) -> dict[int, tuple[int, int]]:
 
 def layouts_of(connection: sqlite3.Connection) -> dict[int, Sequence[int]]:
     """Return the slots of each layout that ticks have, in their order."""
-    rows = connection.execute("SELECT id, slots FROM layout WHERE id IN (SELECT layout FROM tick)")
+    rows = connection.execute("SELECT id, slots FROM layout WHERE id IN (SELECT layout FROM main.tick)")
     return {layout: array("I", slots) for layout, slots in rows}
 
 
 def times_before(connection: sqlite3.Connection, until: float = float("inf")) -> list[float]:
     """Return the times of the last ticks that are sealed, as far as they precede a moment."""
     found: list[float] = []
-    for block, count, times in connection.execute(
-        "SELECT id, row_count, times FROM block WHERE tier = 0 AND start < ? ORDER BY id DESC LIMIT ?",
-        (until, _REMEMBERED),
-    ).fetchall():
-        found = [*read_block(connection, 0, block, count, times, {}).times, *found]
+    condition = "tier = 0 AND start < ? ORDER BY id DESC LIMIT ?"
+    for block in blocks_where(connection, condition, (until, _REMEMBERED)):
+        try:
+            found = [*read_block(connection, block, {}).times, *found]
+        except DamagedBlock:
+            continue  # whoever reads its values says so
         if len(found) >= _REMEMBERED:
             break
     return [time for time in found if time < until][-_REMEMBERED:]
 
 
-def seal(connection: sqlite3.Connection) -> set[int]:
-    """Seal all ticks but those of the newest ten minutes; return the slots that had a value in the last block, if any."""
+def seal(connection: sqlite3.Connection, damages: list[Damage]) -> set[int]:
+    """Seal all ticks but those of the newest ten minutes; return the slots that had a value in the last block, if any.
+
+    Damaged ticks are deleted and added to `damages`.
+    """
+    if lost := damaged_ticks(connection):
+        damages += lost
+        connection.execute(f"DELETE FROM main.tick WHERE NOT {is_sound('tick')}")
     ticks = connection.execute("SELECT id, time, layout, data FROM tick ORDER BY id").fetchall()
     used: set[int] = set()
     layouts, owners = layouts_of(connection), owners_of(connection)
@@ -76,9 +86,12 @@ def seal(connection: sqlite3.Connection) -> set[int]:
     for group in groups[:-1]:
         rows = ticks_to_rows([tick[1:] for tick in group], layouts, owners, None, before)
         before = [*before, *rows.times][-_REMEMBERED:]
+        if len(rows.times) < len(group):
+            damages.append(Damage(group[0][1], group[-1][1]))
         connection.execute("BEGIN IMMEDIATE")
-        _write(connection, rows)
-        connection.execute("DELETE FROM tick WHERE id BETWEEN ? AND ?", (group[0][0], group[-1][0]))
+        if rows.times:
+            _write(connection, rows)
+        connection.execute("DELETE FROM main.tick WHERE id BETWEEN ? AND ?", (group[0][0], group[-1][0]))
         connection.execute("COMMIT")
         used = {
             slot
@@ -89,21 +102,29 @@ def seal(connection: sqlite3.Connection) -> set[int]:
     return used
 
 
-def tidy(connection: sqlite3.Connection, size_limit: int = SIZE_LIMIT) -> Iterator[None]:
-    """Join small blocks and delete what has been kept long enough, in steps of a tenth of a second or less."""
+def tidy(connection: sqlite3.Connection, size_limit: int, damages: list[Damage]) -> Iterator[None]:
+    """Join small blocks and delete what has been kept long enough, in steps of a tenth of a second or less.
+
+    Damaged blocks are deleted and added to `damages`; only they are lost.
+    """
+    (newest,) = connection.execute("SELECT start FROM main.block ORDER BY id DESC LIMIT 1").fetchone() or (0.0,)
+    if newest % _DAY < 3600:  # once a day: 2,000 rows take 20 ms
+        connection.execute("BEGIN IMMEDIATE")
+        damages += delete_damaged_blocks(connection)
+        connection.execute("COMMIT")
     for tier in TIERS:
         for level, span in enumerate(tier.spans):
-            yield from _join(connection, tier.seconds, level, span)
+            yield from _join(connection, (tier.seconds, level), span, damages)
     connection.execute("BEGIN IMMEDIATE")
     for tier in TIERS:
         _expire(connection, tier)
     _shrink(connection, size_limit)
     (oldest,) = connection.execute("SELECT min(start) FROM block").fetchone()
     if oldest is not None:
-        connection.execute("DELETE FROM event WHERE time < ?", (oldest,))
-        connection.execute("DELETE FROM usage WHERE last < ?", (oldest,))
-        connection.execute("DELETE FROM process WHERE id NOT IN (SELECT process FROM usage)")
-    connection.execute("DELETE FROM event WHERE id <= (SELECT max(id) FROM event) - ?", (_MOST_EVENTS,))
+        connection.execute("DELETE FROM main.event WHERE time < ?", (oldest,))
+        connection.execute("DELETE FROM main.usage WHERE last < ?", (oldest,))
+        connection.execute("DELETE FROM main.process WHERE id NOT IN (SELECT process FROM main.usage)")
+    connection.execute("DELETE FROM main.event WHERE id <= (SELECT max(id) FROM main.event) - ?", (_MOST_EVENTS,))
     connection.execute("COMMIT")
 
 
@@ -126,48 +147,61 @@ def _write(connection: sqlite3.Connection, rows: Rows) -> None:
         write_block(connection, tier.seconds, 0, part, 0 if again else WINDOW)
 
 
-def _join(connection: sqlite3.Connection, tier: int, level: int, span: int) -> Iterator[None]:
-    """Join the blocks of each span that is over; the newest span still grows."""
-    found = connection.execute(
-        "SELECT id, start, covered, row_count, times FROM block WHERE tier = ? AND level = ? ORDER BY id", (tier, level)
-    ).fetchall()
+def _join(connection: sqlite3.Connection, place: tuple[int, int], span: int, damages: list[Damage]) -> Iterator[None]:
+    """Join the blocks of each span that is over; the newest span still grows. `place` is their tier and level."""
+    sql = "SELECT id, start FROM main.block WHERE tier = ? AND level = ? ORDER BY id"
+    found = connection.execute(sql, place).fetchall()
     first = 0
     for at in range(1, len(found)):
         if found[at][1] // span != found[first][1] // span:
-            together = found[first:at]
+            together = _blocks(connection, [id for id, _ in found[first:at]])
             first = at
-            pieces = [read_block(connection, tier, block, count, times) for block, _, _, count, times in together]
+            pieces = _read_all(connection, together, damages)
             connection.execute("BEGIN IMMEDIATE")
-            _delete(connection, [block for block, *_ in together])
-            write_block(connection, tier, level + 1, joined(pieces), sum(covered for _, _, covered, *_ in together))
+            _delete(connection, together)
+            if pieces:
+                covered = sum(block.covered for block in together)
+                write_block(connection, place[0], place[1] + 1, joined(pieces), covered)
             connection.execute("COMMIT")
             yield
+
+
+def _read_all(connection: sqlite3.Connection, blocks: Sequence[BlockRow], damages: list[Damage]) -> list[Rows]:
+    """Return the rows of blocks as far as they are sound."""
+    pieces = []
+    for block in blocks:
+        try:
+            pieces.append(read_block(connection, block))
+        except DamagedBlock:
+            damages.append(Damage(block.start, block.stop + block.tier))
+        damages += damage_of(block)
+    return pieces
 
 
 def _expire(connection: sqlite3.Connection, tier: Tier) -> None:
     kept = 0.0
     old: list[int] = []
-    for block, covered in connection.execute(
-        "SELECT id, covered FROM block WHERE tier = ? ORDER BY id DESC", (tier.seconds,)
-    ):
+    sql = "SELECT id, covered FROM main.block WHERE tier = ? ORDER BY id DESC"
+    for block, covered in connection.execute(sql, (tier.seconds,)):
         if kept >= tier.keep:
             old.append(block)
         kept += covered
-    _delete(connection, old)
+    _delete(connection, _blocks(connection, old))
+
+
+def _blocks(connection: sqlite3.Connection, ids: list[int]) -> list[BlockRow]:
+    return [block for id in ids for block in blocks_where(connection, "id = ?", (id,))]
 
 
 def _shrink(connection: sqlite3.Connection, limit: int) -> None:
-    """Delete oldest blocks of the tier that takes most, until the file's used pages fit the limit."""
+    """Delete oldest blocks of the tier that has most values, until the file's used pages fit the limit."""
     while _used(connection) > limit:
         largest = connection.execute(
-            "SELECT tier FROM block JOIN part ON part.block = block.id GROUP BY tier ORDER BY sum(length(data)) DESC"
+            "SELECT tier FROM block GROUP BY tier ORDER BY sum(row_count * length(parts)) DESC"
         ).fetchone()
         if largest is None:
             return
-        _delete(
-            connection,
-            [id for (id,) in connection.execute("SELECT id FROM block WHERE tier = ? ORDER BY id LIMIT 8", largest)],
-        )
+        _delete(connection, blocks_where(connection, "tier = ? ORDER BY id LIMIT 8", largest))
 
 
 def _used(connection: sqlite3.Connection) -> int:
@@ -177,7 +211,8 @@ def _used(connection: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def _delete(connection: sqlite3.Connection, blocks: list[int]) -> None:
+def _delete(connection: sqlite3.Connection, blocks: Sequence[BlockRow]) -> None:
     for block in blocks:
-        connection.execute("DELETE FROM part WHERE block = ?", (block,))
-        connection.execute("DELETE FROM block WHERE id = ?", (block,))
+        parts = [(id,) for id, _, _ in unpack_parts(block.parts or b"")]
+        connection.executemany("DELETE FROM part WHERE id = ?", parts)
+        connection.execute("DELETE FROM main.block WHERE id = ?", (block.id,))

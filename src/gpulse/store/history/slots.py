@@ -7,6 +7,7 @@ from array import array
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.codec import STATES
 from ...model.metric import Flag, Number, Numbers, Words
+from .checks import insertion
 from .columns import NAN
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 HOST = ""  # stands for the machine where a UUID is asked for
 _NOT_KEPT = ("cpu_per_core", "xids")  # one value per core would double what a machine with 128 writes; XIDs are events
+_INSERT_FACT = insertion("fact")
 _FACT, _NOTHING = -1, -2  # places of what is kept as a fact beside the ticks, and of what is not kept
 
 
@@ -80,11 +82,16 @@ class Slots:
         self._facts: dict[str, dict[str, Value]] = {}
         self._layout: int | None = None
 
+    @property
+    def uuids(self) -> dict[int, str]:
+        """UUIDs by the number a GPU has in the database."""
+        return {number: uuid for uuid, number in self._gpus.items()}
+
     def gpu(self, uuid: str) -> int:
         """Return the number a GPU has in the database; 0 is the host."""
         if (number := self._gpus.get(uuid)) is None:
             number = self._gpus[uuid] = max(self._gpus.values(), default=0) + 1
-            self.news.append(("INSERT INTO gpu VALUES(?, ?)", (number, uuid)))
+            self._tell_twice("gpu", (number, uuid))
         return number
 
     def row(self, snapshot: Snapshot) -> tuple[int, bytes]:
@@ -102,7 +109,7 @@ class Slots:
         """Forget the places of all others: of GPUs and metrics that have gone. Those that come back get a new place."""
         if kept := array("I", [slot for slot in self._active if slot in slots]):
             names = {slot: name for name, slot in self._slots.items()}
-            uuids = {number: uuid for uuid, number in self._gpus.items()}
+            uuids = self.uuids
             self._places, self._words, self._active, self._layout = {}, {}, array("I"), None
             for slot in kept:
                 number, key = names[slot]
@@ -152,7 +159,7 @@ class Slots:
         if (slot := self._slots.get((number, key))) is None:
             self._last_slot += 1
             slot = self._slots[number, key] = self._last_slot
-            self.news.append(("INSERT INTO slot VALUES(?, ?, ?)", (slot, number, key)))
+            self._tell_twice("slot", (slot, number, key))
         place = len(self._active)
         self._places.setdefault(uuid, {})[key] = place
         self._active.append(slot)
@@ -164,7 +171,7 @@ class Slots:
     def _layout_of(self, slots: bytes) -> int:
         if (number := self._layouts.get(slots)) is None:
             number = self._layouts[slots] = max(self._layouts.values(), default=0) + 1
-            self.news.append(("INSERT INTO layout VALUES(?, ?)", (number, slots)))
+            self._tell_twice("layout", (number, slots))
         return number
 
     def _is_news(self, uuid: str, key: str, value: Value) -> bool:
@@ -179,4 +186,8 @@ class Slots:
 
         facts = self._facts[uuid] | ({"parent": parent} if parent else {})
         text = json.dumps(facts)
-        self.news.append(("INSERT INTO fact(gpu, since, facts) VALUES(?, ?, ?)", (self.gpu(uuid), time, text)))
+        self.news.append((_INSERT_FACT, (self.gpu(uuid), time, text)))
+
+    def _tell_twice(self, table: str, values: tuple[Any, ...]) -> None:
+        """Insert a row, and its copy into the table of copies."""
+        self.news += [(insertion(table), values), (insertion(f"{table}_copy"), values)]

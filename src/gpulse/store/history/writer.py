@@ -10,11 +10,15 @@ from collections import deque
 from ...model.event import Event
 from ...model.snapshot import Problem
 from .accounts import Accounts
-from .database import is_damage, open_to_write, set_aside
+from .answers import labels_of
+from .checks import insertion
+from .damage import Damage, merged
+from .database import BROKEN, is_damage, open_to_write
 from .event_rows import EventRows
-from .failure import DamagedBlock, HistoryError
+from .failure import HistoryError
 from .lock import WriterLock
 from .place import default_path, prepare
+from .salvage import set_aside_and_save
 from .sealing import SIZE_LIMIT, WINDOW, seal, tidy
 from .slots import Slots
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from .slots import Statement
 
+_INSERT = insertion("tick")
 _COMMIT_EVERY = 0.9  # seconds; a kill -9 costs at most this and one tick
 _ACCOUNTS_EVERY = 10.0
 _RETRY_EVERY = 5.0
@@ -46,7 +51,8 @@ class HistoryWriter:
     """The one writer of a history. Used by one thread at a time; closed by whoever made it.
 
     Raises HistoryBusy when somebody else writes it and HistoryError when it cannot be kept there; afterwards it raises nothing:
-    `problems` says what is wrong. A damaged file is set aside, never deleted. Ticks are kept in the order they came and with the
+    `problems` says what is wrong. A damaged block costs that block and is an event; a file that SQLite cannot read any more is
+    set aside, never deleted, and what is readable is copied into a new one. Ticks are kept in the order they came and with the
     time they state: a clock that goes back overwrites nothing, and both stretches are there.
     """
 
@@ -57,6 +63,7 @@ class HistoryWriter:
         self._mode = prepare(self.path)
         self._lock = WriterLock(self.path, self._mode)
         self._damage: list[Problem] = []
+        self._damages: list[Damage] = []  # found, and not yet an event
         self._trouble: Problem | None = None
         self._ticks: deque[tuple[float, int, bytes]] = deque(maxlen=_MOST_WAITING)
         self._lost = 0
@@ -111,6 +118,8 @@ class HistoryWriter:
                 self._events.add(Event(self._last, "stop", note=f"pid {os.getpid()}"))
             self._accounted = -1e9
             self._attempt(self._clock.monotonic())
+            if self._events.news:  # of damage that was found while sealing
+                self._attempt(self._clock.monotonic())
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -127,13 +136,13 @@ class HistoryWriter:
     def _begin(self) -> None:
         try:
             self._take_up(open_to_write(self.path, self._mode))
-        except sqlite3.Error as error:
+        except BROKEN as error:
             if not is_damage(error):
                 raise HistoryError(f"{self.path} cannot be opened: {error}.") from None
             try:
                 self._set_aside(error)
                 self._take_up(open_to_write(self.path, self._mode))
-            except (OSError, sqlite3.Error) as again:
+            except (OSError, *BROKEN) as again:
                 raise HistoryError(f"{self.path} is damaged ({error}) and cannot be renamed: {again}.") from None
 
     def _take_up(self, connection: sqlite3.Connection) -> None:
@@ -154,9 +163,10 @@ class HistoryWriter:
         self._chores: Iterator[object] | None = None
 
     def _set_aside(self, error: Exception) -> None:
-        aside = set_aside(self.path)
-        message = f"the history {self.path} was damaged ({error}) and was renamed to {aside}; a new one was started."
+        aside, saved = set_aside_and_save(self.path, self._mode)
+        message = f"the history {self.path} was damaged ({error}) and was renamed to {aside}; {saved.text}."
         self._damage.append(Problem("history", message, "Delete it if you do not need it."))
+        self._damages += saved.damages
 
     def _attempt(self, now: float) -> None:
         try:
@@ -168,7 +178,7 @@ class HistoryWriter:
                 self._lost = 0
         except FileNotFoundError:
             self._start_over(None)
-        except DamagedBlock as error:
+        except UnicodeDecodeError as error:
             self._start_over(error)
         except (sqlite3.InterfaceError, sqlite3.ProgrammingError, OverflowError, ValueError) as error:
             moment = time.time() if self._last is None else self._last
@@ -193,7 +203,7 @@ class HistoryWriter:
         connection.execute("BEGIN IMMEDIATE")
         for sql, values in self._statements:
             connection.execute(sql, values)
-        connection.executemany("INSERT INTO tick(time, layout, data) VALUES(?, ?, ?)", self._ticks)
+        connection.executemany(_INSERT, self._ticks)
         connection.execute("COMMIT")
         newest = self._ticks[-1][0] if self._ticks else None
         self._statements.clear()
@@ -202,12 +212,21 @@ class HistoryWriter:
             self._chores = None
         if newest is not None and newest // WINDOW != self._window:
             self._seal(connection, newest)
+        self._tell_damage()
+
+    def _tell_damage(self) -> None:
+        """Add events of what was found damaged; they are written with the next ticks."""
+        if self._damages and self._connection is not None:
+            labels = labels_of(self._connection)
+            for damage in merged(self._damages):
+                self._events.add(damage.to_event(self._slots.uuids, labels))
+            self._damages.clear()
 
     def _seal(self, connection: sqlite3.Connection, newest: float) -> None:
-        if used := seal(connection):
+        if used := seal(connection, self._damages):
             self._slots.keep_only(used)
         if self._hour != newest // 3600 and self._chores is None:
-            self._chores = tidy(connection, self._size_limit)  # a step at each commit from now on
+            self._chores = tidy(connection, self._size_limit, self._damages)  # a step at each commit from now on
             self._hour = newest // 3600
         self._window = newest // WINDOW
 

@@ -21,7 +21,9 @@ GPU_RATES = tuple(
     metric for metric in GPU_METRICS.values() if metric.unit is BYTES_PER_SECOND and isinstance(metric, Number)
 )
 HOST_RATES = tuple(
-    metric for metric in HOST_METRICS.values() if metric.unit is BYTES_PER_SECOND and isinstance(metric, Number)
+    metric
+    for metric in HOST_METRICS.values()
+    if metric.unit is BYTES_PER_SECOND and isinstance(metric, Number) and metric.group != "details"
 )
 # On NVIDIA GPUs without GPM these are rates of the millisecond before the sample, which say nothing about the time since the last.
 _SPOT_CHECKS = ("pcie_rx", "pcie_tx")

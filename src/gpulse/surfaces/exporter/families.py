@@ -36,7 +36,9 @@ _OF_GPUS = tuple(
 GPU_SERIES = tuple(metric for metric in _OF_GPUS if metric.group != "details")
 DETAIL_SERIES = tuple(metric for metric in _OF_GPUS if metric.group == "details")
 HOST_SERIES = tuple(
-    metric for metric in HOST_METRICS.values() if is_series(metric) and metric.unit is not BYTES_PER_SECOND
+    metric
+    for metric in HOST_METRICS.values()
+    if is_series(metric) and metric.unit is not BYTES_PER_SECOND and metric.group != "details"
 )
 PROCESS_SERIES = {
     "gpulse_process_memory_bytes": PROCESS_METRICS["memory_used"],

@@ -6,14 +6,14 @@ from ...errors import GpulseError, UsageError
 from ...model.catalog import GPU_METRICS
 from ...model.codec import time_text
 from ...model.select import choose_gpus, metric_named
+from ...model.snapshot import Snapshot
 from ...store.recording import read_recording
+from ...units import BYTES, COUNT, MEGAHERTZ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
-
-    from ...model.snapshot import Snapshot
 
 _HEAD = ("time", "gpu", "uuid", "state")
 _SQLITE = b"SQLite format 3\0"
@@ -30,19 +30,14 @@ def is_recording(path: str) -> bool:
 
 
 class RecordedTable:
-    """The samples of a recording between two times; `words` choose GPUs and `metrics` columns, all that occur if empty."""
+    """Samples as rows: those that `samples` yields each time it is called; `metrics` chooses columns, all that occur if empty.
 
-    def __init__(
-        self,
-        path: str,
-        start: float | None,
-        end: float | None,
-        metrics: Sequence[str],
-        words: Sequence[str],
-        environ: Mapping[str, str],
-    ) -> None:
-        self._path, self._start, self._end = path, start, end
-        self._words, self._environ = words, environ
+    `path` is what errors call their origin.
+    """
+
+    def __init__(self, path: str, samples: Callable[[], Iterable[Snapshot]], metrics: Sequence[str] = ()) -> None:
+        self._path = path
+        self._samples = samples
         self.keys = [metric_named(name).key for name in metrics] or self._occurring()
 
     def csv_lines(self) -> Iterator[str]:
@@ -64,15 +59,11 @@ class RecordedTable:
 
     def rows(self) -> Iterator[list[Any]]:
         """Yield time, number, UUID and state of the GPU, and its values."""
-        for snapshot in read_recording(self._path):
-            if (self._start is not None and snapshot.time < self._start) or (
-                self._end is not None and snapshot.time >= self._end
-            ):
-                continue
-            for at in self._chosen(snapshot):
-                gpu = snapshot.gpus[at]
+        whole = [_is_whole(key) for key in self.keys]
+        for snapshot in self._samples():
+            for gpu in snapshot.gpus:
                 head = [time_text(snapshot.time), gpu.index, gpu.uuid, gpu.state]
-                yield head + [_cell(gpu.get(key)) for key in self.keys]
+                yield head + [_cell(gpu.get(key), integer) for key, integer in zip(self.keys, whole, strict=True)]
 
     def write_parquet(self, path: str) -> None:
         """Write the rows as Parquet; raise GpulseError when pyarrow is missing."""
@@ -92,17 +83,39 @@ class RecordedTable:
         except OSError as error:
             raise GpulseError(f"{path} cannot be written: {error.strerror or error}.") from None
 
-    def _chosen(self, snapshot: Snapshot) -> Sequence[int]:
-        return choose_gpus(snapshot.gpus, self._words, self._environ) if self._words else range(len(snapshot.gpus))
-
     def _occurring(self) -> list[str]:
-        found = {key for snapshot in read_recording(self._path) for gpu in snapshot.gpus for key, _ in gpu.items()}
+        found = {key for snapshot in self._samples() for gpu in snapshot.gpus for key, _ in gpu.items()}
         known = [key for key, metric in GPU_METRICS.items() if key in found and metric.kind != "identity"]
         if not known:
             raise UsageError(f"{self._path} contains no samples of a GPU;", "name another file.")
         return known
 
 
-def _cell(value: Any) -> Any:
+def samples_of(
+    path: str,
+    start: float | None,
+    end: float | None,
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    damaged: list[int] | None = None,
+) -> Iterator[Snapshot]:
+    """Yield the samples of a recording between two times with the GPUs that `words` name; `damaged` as in `read_lines`."""
+    for snapshot in read_recording(path, damaged):
+        if (start is not None and snapshot.time < start) or (end is not None and snapshot.time >= end):
+            continue
+        gpus = snapshot.gpus
+        if words:
+            gpus = tuple(gpus[at] for at in choose_gpus(gpus, words, environ))
+        yield Snapshot(snapshot.time, gpus)
+
+
+def _is_whole(key: str) -> bool:
+    """Return whether a metric counts something: a history gives such values as floats."""
+    return getattr(GPU_METRICS.get(key), "unit", None) in (BYTES, COUNT, MEGAHERTZ)
+
+
+def _cell(value: Any, integer: bool) -> Any:
     """Return a value as one cell; several words are separated by spaces."""
-    return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else value
+    if isinstance(value, (tuple, list)):
+        return " ".join(map(str, value))
+    return int(value) if integer and isinstance(value, float) and value.is_integer() else value

@@ -64,7 +64,11 @@ class WidgetFeed:
         snapshot = self._sampler.read()
         self.start: dict[str, Any] = {
             "catalog": wire.catalog(),
-            "snapshot": {**to_plain(snapshot), "server": {"interval": interval, "history": False}},
+            "snapshot": {
+                **to_plain(snapshot),
+                "time": round(snapshot.time, 3),
+                "server": {"interval": interval, "history": False},
+            },
             "samples": [wire.sample(snapshot)],
         }
         self.began = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.event import SEVERITY
+from ...present.differences import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, standard_error
 from ...present.quantities import DASH, energy_text, quantity_text, seconds_text
 from ...present.text import Untrusted
 from ...present.words import short_name
@@ -13,83 +14,8 @@ from .pages import idle_share, peak_of, subtitle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from .document import Block, Cell
     from .run import Run
-
-_ENOUGH = 0.05  # part by which figures must differ
-_SURE = 2.0  # standard errors by which means must differ
-_PARTS = 10  # parts a run is cut into; the spread of their means tells how far to trust the overall mean
-_METRICS = (
-    *(("Utilization", "utilization", "%", 1.0), ("SM active", "sm_active", "%", 1.0)),
-    *(("Tensor active", "tensor_active", "%", 1.0), ("DRAM active", "dram_active", "%", 1.0)),
-    *(("Power per GPU", "power_draw", "W", 5.0), ("SM clock", "clock_sm", "MHz", 15.0)),
-    *(
-        ("Temperature", "temperature", "°C", 2.0),
-        ("PCIe in", "pcie_rx", "B/s", 1e6),
-        ("PCIe out", "pcie_tx", "B/s", 1e6),
-    ),
-    *(("NVLink in", "nvlink_rx", "B/s", 1e6), ("NVLink out", "nvlink_tx", "B/s", 1e6)),
-)
-_EVENTS = {
-    "out-of-memory": "Out of memory",
-    "throttled": "Times throttled",
-    "xid": "XID errors",
-    "memory-errors": "Memory errors",
-    "lost": "Lost GPUs",
-    "timeout": "Driver timeouts",
-}
-
-
-class Difference:
-    """One figure of both runs. `noise` is how far it may differ by chance, `floor` what nobody cares about, both in its unit."""
-
-    def __init__(
-        self,
-        title: str,
-        values: tuple[float | None, float | None],
-        text: Callable[[float], str],
-        noise: float = 0.0,
-        floor: float = 0.0,
-    ) -> None:
-        self.title = title
-        self.before, self.after = values
-        self.noise = noise
-        self.floor = floor
-        self._text = text
-
-    @property
-    def matters(self) -> bool:
-        """Whether it is more than chance, more than a trifle and more than one part in twenty."""
-        if self.before is None or self.after is None:
-            return self.before is not self.after
-        gap = abs(self.after - self.before)
-        return gap > _ENOUGH * max(abs(self.before), abs(self.after)) and gap > _SURE * self.noise and gap > self.floor
-
-    def row(self) -> list[Cell]:
-        """Return it as a row of a table."""
-        return [self.title, self._written(self.before), self._written(self.after), self._change()]
-
-    def _written(self, value: float | None) -> str:
-        return DASH if value is None else self._text(value)
-
-    def _change(self) -> str:
-        if self.before is None or self.after is None:
-            return DASH
-        gap = self.after - self.before
-        words = self._text(abs(gap))
-        if words == self._text(0.0) and not self.matters:
-            return "same"
-        arrow = "▲" if gap > 0 else "▼"
-        if words.endswith(" %"):  # a change of a percentage is in points: 5 % to 10 % is not "+100 %"
-            points = words.removesuffix(" %")
-            said = f"{arrow} {points} point{'' if points == '1' else 's'}"
-        else:
-            percent = 100 * gap / abs(self.before) if self.before else 0.0
-            part = f" ({percent:+.0f} %)" if 0.5 <= abs(percent) < 10_000 else ""
-            said = f"{arrow} {words}{part}"
-        return Loud(said) if self.matters else said
 
 
 def comparison_document(first: Run, second: Run, title: str = "") -> Document:
@@ -97,14 +23,13 @@ def comparison_document(first: Run, second: Run, title: str = "") -> Document:
     runs, names = (first, second), ("A", "B")
     found = differences(first, second)
     loud = {at: "changed" for at, difference in enumerate(found) if difference.matters}
-    telling = [difference for difference in found if difference.matters]
     blocks: list[Block] = [
-        Lines("Differences", _headline(telling)),
+        Lines("Differences", headline(found)),
         TableBlock(
             "Figures",
             ("Figure", "A", "B", "Difference"),
-            [_runs_row(runs), *(difference.row() for difference in found)],
-            caption="Marked: differences of more than 5 % that also exceed the variation within each run. Means over all GPUs.",
+            [_runs_row(runs), *(_row(difference) for difference in found)],
+            caption=f"{NOTE} Means over all GPUs.",
             styles={at + 1: style for at, style in loud.items()},
         ),
         *_verdicts(runs, names),
@@ -144,7 +69,7 @@ def differences(first: Run, second: Run) -> list[Difference]:
                 (_noise(first, key) ** 2 + _noise(second, key) ** 2) ** 0.5,
                 floor,
             )
-            for title, key, unit, floor in _METRICS
+            for title, key, unit, floor in COMPARED
         ),
         Difference("Peak memory", (_peak(first), _peak(second)), size_text, floor=256 << 20),
         Difference("Energy", (one.energy, two.energy), energy_text, floor=36.0),
@@ -155,7 +80,7 @@ def differences(first: Run, second: Run) -> list[Difference]:
     ]
     counts = [
         Difference(title, (first.count(kind), second.count(kind)), "{:.0f}".format)
-        for kind, title in _EVENTS.items()
+        for kind, title in COUNTED.items()
         if kind in SEVERITY and first.count(kind) + second.count(kind)
     ]
     return [each for each in found if each.before or each.after] + counts
@@ -166,28 +91,17 @@ def _noise(run: Run, key: str) -> float:
     length = len(run.timeline.at)
     parts: list[float] = []
     traces = [trace for (_, name), trace in run.timeline.traces.items() if name == key]
-    for part in range(_PARTS):
-        points = range(part * length // _PARTS, (part + 1) * length // _PARTS)
+    for part in range(PARTS):
+        points = range(part * length // PARTS, (part + 1) * length // PARTS)
         full = [(trace, at) for trace in traces for at in points if at < len(trace.counts) and trace.counts[at]]
         if full:
             parts.append(sum(trace.sums[at] for trace, at in full) / sum(trace.counts[at] for trace, at in full))
-    if len(parts) < 2:
-        return 0.0
-    mean = sum(parts) / len(parts)
-    return float((sum((part - mean) ** 2 for part in parts) / (len(parts) - 1) / len(parts)) ** 0.5)
+    return standard_error(parts)
 
 
-def _headline(telling: Sequence[Difference]) -> list[Cell]:
-    if not telling:
-        return ["No significant differences: all values agree within 5 % or within the variation of each run."]
-    return [
-        (
-            f"{difference.title}: ",
-            *(str(difference.row()[1]), " → ", str(difference.row()[2])),
-            f" {difference.row()[3]}",
-        )
-        for difference in telling
-    ]
+def _row(difference: Difference) -> list[Cell]:
+    change = Loud(difference.change_text) if difference.matters else difference.change_text
+    return [difference.title, difference.before_text, difference.after_text, change]
 
 
 def _runs_row(runs: tuple[Run, Run]) -> list[Cell]:

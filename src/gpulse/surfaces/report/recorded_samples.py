@@ -56,12 +56,9 @@ class RecordedSample:
         self.values = values or {}
 
 
-def recorded(path: str) -> Iterator[RecordedSample]:
-    """Yield the moments of a recording, in order; raise RecordingError with the number of a line that is none.
-
-    A last line without its end is left out when it cannot be read, as after a crash of the writer.
-    """
-    return read_lines(path, _moment)
+def recorded(path: str, damaged: list[int] | None = None) -> Iterator[RecordedSample]:
+    """Yield the moments of a recording, in order; errors and `damaged` as in `read_lines`."""
+    return read_lines(path, _moment, damaged)
 
 
 def remembered(start: float, end: float, path: str | None = None) -> Iterator[RecordedSample]:
@@ -69,8 +66,8 @@ def remembered(start: float, end: float, path: str | None = None) -> Iterator[Re
     from ...store.history import HistoryReader
 
     with HistoryReader(path) as reader:
+        peaks: Peaks | None = Peaks(reader, start, end)  # before the events: what is damaged is found by reading
         waiting = reader.events(start, end)
-        peaks: Peaks | None = Peaks(reader, start, end)
         for snapshot in reader.snapshots(start, end):
             due = [event for event in waiting if event.time <= snapshot.time]
             del waiting[: len(due)]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...model.metric import Metric
+    from ...model.process_filter import ProcessFilter
     from ...model.snapshot import Snapshot
     from ...present.theme import Theme
 
@@ -20,11 +21,12 @@ _MORE = (Process.host_memory, Process.running_time, Process.container, Process.j
 _RIGHT = frozenset({"pid", "memory_used", "sm_utilization", "cpu_percent", "host_memory", "running_time"})
 
 
-def process_table(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
-    """Return a header line and a line for each process; columns that nobody has are left out, the command takes the rest."""
-    rows = list(_rows(snapshot))
+def process_table(snapshot: Snapshot, theme: Theme, columns: int, wanted: ProcessFilter | None = None) -> list[Line]:
+    """Return a header line and a line for each process that the filter matches; empty columns are left out."""
+    everyone = list(_rows(snapshot))
+    rows = [(place, process) for place, at, process in everyone if wanted is None or wanted.fits(process, at)]
     if not rows:
-        return [Line().add("no process uses a GPU", "label")]
+        return [Line().add("no process matches the filter" if everyone else "no process uses a GPU", "label")]
     shown = [
         metric for metric in (*_COLUMNS, *_MORE) if any(process.get(metric.key) is not None for _, process in rows)
     ]
@@ -54,10 +56,13 @@ def _command(process: Process) -> str:
     return value_text(Process.command, process.command or process.name)
 
 
-def _rows(snapshot: Snapshot) -> Iterator[tuple[str, Process]]:
-    for gpu in snapshot.gpus:
+def _rows(snapshot: Snapshot) -> Iterator[tuple[str, tuple[int, int], Process]]:
+    """Yield each process with the label of its GPU or instance, and the same in numbers."""
+    for at, gpu in enumerate(snapshot.gpus):
+        index = at if gpu.index is None else int(gpu.index)
         for process in gpu.processes:
-            yield label(gpu), process
-        for instance in gpu.instances:
+            yield label(gpu), (index, -1), process
+        for inner, instance in enumerate(gpu.instances):
+            number = inner if instance.index is None else int(instance.index)
             for process in instance.processes:
-                yield f"{label(gpu)}:{label(instance)}", process
+                yield f"{label(gpu)}:{label(instance)}", (index, number), process

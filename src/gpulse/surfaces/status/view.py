@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ...model.catalog import Gpu
     from ...model.metric import Metric
+    from ...model.process_filter import ProcessFilter
     from ...model.snapshot import Snapshot
     from ...present.theme import Theme
 
@@ -29,9 +30,15 @@ _NARROWEST_CARD = 64
 
 
 def glance(
-    snapshot: Snapshot, theme: Theme, columns: int, *, processes: bool = False, chosen: Sequence[str] = ()
+    snapshot: Snapshot,
+    theme: Theme,
+    columns: int,
+    *,
+    processes: bool = False,
+    chosen: Sequence[str] = (),
+    wanted: ProcessFilter | None = None,
 ) -> list[str]:
-    """Return the lines of the view; `processes` adds the process table, `chosen` keys replace the usual columns."""
+    """Return the lines of the view; `processes` adds the table of processes, of those `wanted`; `chosen` keys replace the usual columns."""
     headline = ""
     if not snapshot.gpus:
         lines = [Line().add("no GPU", "label")]
@@ -49,7 +56,7 @@ def glance(
     if processes:
         from .processes import process_table
 
-        lines += [Line(), *process_table(snapshot, theme, columns)]
+        lines += [Line(), *process_table(snapshot, theme, columns, wanted)]
     lines += _problems(snapshot)
     return [line.render(theme, columns) for line in lines]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .signals import USUAL
 from .state import SPANS, State
 
 TYPE_CHECKING = False
@@ -10,6 +11,12 @@ if TYPE_CHECKING:
 
 GROUPS = ("", "user", "container", "job")
 PANELS = ("", "processes", "gpus", "charts")
+FOCUS = ("processes", "gpus", "host")
+_FOCUSED = {
+    "processes": "arrow keys select a process; Enter shows its details",
+    "gpus": "arrow keys select a GPU; Enter shows all about it",
+    "host": "Enter shows the host: CPUs, paging, disks, ports, top processes",
+}
 
 
 class Action:
@@ -36,6 +43,21 @@ def _dialog(name: str) -> Callable[[State], str | None]:
     return run
 
 
+def _open(state: State) -> None:
+    """Open what the keys act on: a process, a GPU or the host."""
+    _dialog({"gpus": "gpu", "host": "host"}.get(state.focus, "details"))(state)
+
+
+def _next_focus(state: State) -> None:
+    panels = [panel for panel in FOCUS if panel not in state.hidden]
+    at = panels.index(state.focus) if state.focus in panels else -1
+    state.focus = panels[(at + 1) % len(panels)]
+    first = next((gpu.index for gpu in (state.shown.gpus if state.shown else ())), None)
+    if state.focus == "gpus" and state.chart_gpu is None and first is not None:
+        state.chart_gpu = int(first)
+    state.message = _FOCUSED[state.focus]
+
+
 def _filter(state: State) -> None:
     state.dialog, state.editing = "filter", state.filter
 
@@ -45,6 +67,8 @@ def _escape(state: State) -> None:
         state.dialog = ""
     elif state.enlarged:
         state.enlarged = ""
+    elif state.focus != "processes" or state.chart_gpu is not None:
+        state.focus, state.chart_gpu = "processes", None
     elif state.filter:
         state.filter = ""
     else:
@@ -89,7 +113,7 @@ def _signal(state: State) -> None:
     elif state.selected is None and not state.tagged:
         state.message = "no process selected"
     else:
-        state.dialog, state.choice = "signal", 0
+        state.dialog, state.choice, state.digits = "signal", USUAL, ""
 
 
 def _pause(state: State) -> None:
@@ -153,18 +177,23 @@ def _pace(factor: float) -> Callable[[State], str | None]:
 ACTIONS = (
     Action(("f1", "?", "h"), "show this help", _dialog("help"), "help"),
     Action(("f2", "S"), "settings", _dialog("settings"), "setup"),
-    Action(("/", "f3", "f4"), "filter: user:ada gpu:0-3 mem>1G train", _filter, "filter"),
+    Action(("/", "f3", "f4"), "filter processes, as explained below", _filter, "filter"),
     Action(("f5", "t"), "show processes as a tree", _toggle_tree, "tree"),
     Action(("g",), "group by user, container, job", _next_group, "group"),
     Action(("f6", "o"), "choose the sort column", _dialog("sort"), "sort"),
     Action(("<", ","), "sort by the previous column; in settings: move column", _sort_step(-1)),
     Action((">", "."), "sort by the next column; in settings: move column", _sort_step(1)),
     Action(("r", "I"), "reverse the order", _reverse),
-    Action(("f9", "k"), "send a signal", _signal, "kill"),
+    Action(("f9", "K"), "send a signal to the selected or tagged processes", _signal, "kill"),
     Action(("space",), "tag a process", _tag),
-    Action(("enter",), "process details", _dialog("details")),
+    Action(("enter",), "all about the selected process, GPU or host", _open),
+    Action(("tab",), "arrow keys and Enter act on: processes, GPUs, host", _next_focus),
+    Action(("left",), "", _move("left")),
+    Action(("right",), "left, right: select a GPU; charts follow", _move("right")),
+    Action(("d",), "all about the selected GPU: metrics, verdict, events", _dialog("gpu")),
+    Action(("n",), "the host: CPUs, paging, disks, ports, top processes", _dialog("host"), "host"),
     Action(("y",), "what limits each GPU, and what to try", _dialog("why"), "why"),
-    Action(("tab", "e"), "maximize a panel", _enlarge),
+    Action(("e",), "maximize a panel", _enlarge),
     Action(("H",), "show or hide the host", _panel("host")),
     Action(("C",), "show or hide charts", _panel("charts")),
     Action(("P",), "show or hide processes", _panel("processes")),
@@ -179,8 +208,8 @@ ACTIONS = (
     Action(("+", "="), "shorter interval", _pace(0.5)),
     Action(("-",), "longer interval", _pace(2.0)),
     Action(("w",), "save the settings", _move("save")),
-    Action(("up",), "", _move("up")),
-    Action(("down", "j"), "", _move("down")),
+    Action(("up", "k"), "cursor up; also PgUp and Home", _move("up")),
+    Action(("down", "j"), "cursor down; also PgDn and End", _move("down")),
     Action(("pageup",), "", _move("pageup")),
     Action(("pagedown",), "", _move("pagedown")),
     Action(("home",), "", _move("home")),
@@ -200,6 +229,14 @@ def action_for(state: State, key: str) -> Action | None:
 def help_table(recording: bool = False) -> list[tuple[str, str]]:
     """Return the keys and their descriptions, for the help."""
     return [(" ".join(action.keys), action.what) for action in _now(recording) if action.what]
+
+
+def help_lines(recording: bool = False) -> list[tuple[str, str]]:
+    """Return the lines of the help: the keys, then the words of a filter."""
+    from ...model.process_filter import FILTER_HELP
+
+    filters = [("/ words", "filter: every word must match a process"), *FILTER_HELP]
+    return [*help_table(recording), *((word, meaning) for word, meaning in filters)]
 
 
 def hints(recording: bool = False) -> list[tuple[str, str]]:

@@ -8,19 +8,21 @@ import time
 
 from ...analysis.diagnosis.live import LiveDiagnosis
 from ...analysis.events import EventDetector
-from ...model.presets import HOST_CURVES, SCREEN, USERS
-from ...model.select import Wanted
+from ...model.process_filter import ProcessFilter
 from ...present.background import QUERY
+from . import gpu_plan
 from .actions import action_for
 from .area import Area
 from .diff import difference
 from .feed import LiveFeed
-from .keys import Keyboard
+from .keys import Keyboard, KeyEvent
 from .layout import arrange
+from .mouse import key_for
+from .needs import wanted as wanted
 from .painter import paint
 from .panels import processes as process_panel
 from .past import ProcessPast
-from .processes import pids, rows
+from .processes import all_rows, pids, rows
 from .recall import Recall
 from .settings import PANELS
 from .tty import Tty
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
     from .grid import Grid
-    from .keys import KeyEvent
     from .replay import ReplayFeed
     from .signals import Target
     from .state import State
@@ -41,41 +42,10 @@ if TYPE_CHECKING:
 _ANSWERED = 0.05  # seconds to wait for the terminal's answer before the first frame
 _ESCAPE = 0.03  # seconds after which an Esc is a key and not the start of a sequence
 _IN_DIALOGS = frozenset(
-    ("up", "down", "left", "right", "pageup", "pagedown", "enter", "space", "j", "k", "<", ">")
+    ("up", "down", "left", "right", "pageup", "pagedown", "home", "end", "enter", "space", "j", "k", "<", ">")
 )  # keys that a dialog takes before the table of keys does
-_EVENTS = 4  # how many of the last events are kept
-_HOST = (
-    "name",
-    "cpu_count",
-    "cpu_per_core",
-    "load",
-    "memory_total",
-    "swap_used",
-    "swap_total",
-    *HOST_CURVES,
-    "port_names",
-    "port_rx",
-    "port_tx",
-)
-_JUDGED = (
-    "sm_occupancy",
-    "fp32_active",
-    "pcie_rx",
-    "pcie_tx",
-    "clock_sm_max",
-    "power_default_limit",
-)  # for the verdict
-_JUDGED_PROCESS = ("cpu_percent", "tree_cpu_percent", "children", "sm_utilization")
-
-
-def wanted(state: State) -> Wanted:
-    """Return what the screen shows now and so needs; a hidden panel costs nothing."""
-    shown = () if "charts" in state.hidden else state.settings.charts
-    gpu = {*SCREEN, *_JUDGED, "xid_last", "xids", "fan_speed", *shown}
-    process = {*USERS, "command", "container", "job", "running_time", *_JUDGED_PROCESS}
-    if "processes" not in state.hidden:
-        process |= {key for key in state.settings.columns if key != "gpu"}
-    return Wanted(gpu, process, ("name",) if "host" in state.hidden else _HOST)
+_RELATIVES = 10_000  # processes to remember for the tree of earlier samples
+_EVENTS = 500  # how many of the last events are kept, for the view of a GPU and for stepping back
 
 
 class App:
@@ -92,6 +62,7 @@ class App:
         self._past: Recall | None = None
         self._wanted = wanted(state)
         self._over = False
+        self._traced: Snapshot | None = None
         self._typed = 0.0
         self._targets: list[Target] = []
         self._about: tuple[int, dict[str, str]] = (0, {})
@@ -168,6 +139,9 @@ class App:
 
     def _note(self, events: Iterable[Event]) -> None:
         """Keep the last events, newest first; one that comes again with its end replaces itself."""
+        events = list(events)
+        if not events:
+            return
         found = {event.key: event for event in (*reversed(self._state.events), *events)}
         self._state.events = sorted(found.values(), key=lambda event: -event.time)[:_EVENTS]
 
@@ -184,8 +158,19 @@ class App:
         seen = {event.key for event in self._state.events}
         self._note(event for event in recall.events if event.key not in seen and event.severity != "info")
 
+    def _trace(self) -> None:
+        """Read the ancestors of the processes of a new sample, for the tree; those of earlier samples are kept."""
+        state, live = self._state, self._state.live
+        if not state.tree or live is None or live is self._traced:
+            return
+        self._traced = live
+        machine, found = self._sampler.source.machine, pids(all_rows(live))
+        fresh = {} if machine.foreign(found) else machine.lineage(found)
+        state.relatives = {**(state.relatives if len(state.relatives) < _RELATIVES else {}), **fresh}
+
     def _show(self) -> None:
         state = self._state
+        self._trace()
         stands = state.paused or state.player is not None
         state.now = state.live.time if stands and state.live is not None else time.time()
         if state.back > 0 and state.live is not None:
@@ -239,7 +224,11 @@ class App:
             self._click(event)
         elif self._state.dialog == "filter":
             self._type(event.key)
-        elif self._state.dialog and event.key in _IN_DIALOGS:
+        elif self._state.dialog == "signal" and event.key.isdecimal():
+            from .panels import signal_menu
+
+            signal_menu.typed(self._state, event.key)
+        elif self._state.dialog and (event.key in _IN_DIALOGS or _in_view(self._state, event.key)):
             self._choose(event.key)
         elif (action := action_for(self._state, event.key)) is not None:
             self._do(action.run(self._state))
@@ -274,11 +263,14 @@ class App:
             settings.sort, settings.falling = state.sort, state.falling
             settings.panels = [panel for panel in PANELS if panel not in state.hidden]
             state.message = self._save(settings)
-        elif effect in ("up", "down", "pageup", "pagedown", "home", "end"):
+        elif effect in ("up", "down", "pageup", "pagedown", "home", "end", "left", "right"):
             self._move(effect)
 
     def _move(self, where: str) -> None:
         state = self._state
+        if state.focus == "gpus" or where in ("left", "right"):
+            gpu_plan.move(state, arrange(state)["gpus"], where)
+            return
         listed = pids(rows(state.shown, state))
         if not listed:
             state.selected = None
@@ -294,6 +286,7 @@ class App:
         state = self._state
         if key == "enter":
             state.filter, state.dialog = state.editing, ""
+            state.message = ProcessFilter(state.filter).note
         elif key == "escape":
             state.dialog = ""
         elif key == "backspace":
@@ -306,9 +299,12 @@ class App:
     def _choose(self, key: str) -> None:
         """Take a key of the dialog in front."""
         state = self._state
-        step = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10}.get(key, 0)
-        state.choice = max(0, state.choice + step)
-        if state.dialog == "settings":
+        steps = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10, "home": -9999, "end": 9999}
+        state.choice = max(0, state.choice + steps.get(key, 0))
+        state.digits = ""
+        if state.dialog == "gpu" and key in ("left", "right"):
+            gpu_plan.next_gpu(state, -1 if key == "left" else 1)
+        elif state.dialog == "settings":
             self._choose_setting(key)
         elif state.dialog == "sort":
             self._choose_sort(key)
@@ -357,8 +353,14 @@ class App:
 
     def _click(self, event: KeyEvent) -> None:
         state = self._state
+        if (key := key_for(state, event)) is not None:
+            if key:
+                self._handle(KeyEvent(key))
+            return
         areas = arrange(state)
         table = areas.get("processes")
+        if not state.dialog and gpu_plan.pointed(state, areas, event):
+            return
         if event.mouse in ("wheelup", "wheeldown"):
             self._do("up" if event.mouse == "wheelup" else "down") if not state.dialog else self._choose(
                 "up" if event.mouse == "wheelup" else "down"
@@ -368,6 +370,11 @@ class App:
                 state.falling = not state.falling if key == state.sort else True
                 state.sort = key
             elif (pid := process_panel.row_at(table, state, event.row)) is not None:
-                state.selected = pid
+                state.selected, state.focus = pid, "processes"
         elif (charts := areas.get("charts")) is not None and charts.holds(event.row, event.column):
             state.cursor = None if event.mouse == "release" else event.column
+
+
+def _in_view(state: State, key: str) -> bool:
+    """Return whether a full-screen view takes this key too."""
+    return state.dialog in ("gpu", "host") and key in ("home", "end")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from collections import deque
 
+from ...model.presets import CURVES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -13,31 +15,50 @@ if TYPE_CHECKING:
 
 _SAMPLES = 900  # complete snapshots, compressed: 15 minutes at one per second, 2 KB each
 _POINTS = 43_200  # chart points per series: 12 hours at one per second, 4 bytes each
+_RECENT = 3600  # points of the other curves: an hour, so that a chart that is opened later is not empty
 _NAN = float("nan")
 
 
 class History:
-    """Recorded samples, oldest first. Series are kept for the metrics in `keys`, by GPU index; written by one thread."""
+    """Recorded samples, oldest first. Series are kept for the metrics in `keys`, by GPU index; written by one thread.
 
-    def __init__(self, keys: Iterable[str]) -> None:
+    `recent` keeps the last hour of all other metrics that are worth a curve.
+    """
+
+    def __init__(self, keys: Iterable[str], points: int | None = None) -> None:
         self.keys = tuple(keys)
+        self.recent: History | None = History(CURVES, _RECENT) if points is None else None
+        self._points = _POINTS if points is None else points
         self.times: array[float] = array("d")
         self.turns = 0  # how often the clock was set back, which invalidates what was drawn before
         self._series: dict[tuple[int, str], array[float]] = {}
         self._packed: deque[tuple[float, bytes]] = deque(maxlen=_SAMPLES)
 
     def watch(self, keys: Iterable[str]) -> None:
-        """Keep series of these metrics from now on; existing ones stay."""
-        self.keys = tuple(dict.fromkeys((*self.keys, *keys)))
+        """Keep series of these metrics from now on, after what `recent` has of them; existing ones stay."""
+        fresh = dict.fromkeys(key for key in keys if key not in self.keys)
+        self.keys = (*self.keys, *fresh)
+        for (gpu, key), values in (self.recent._series if self.recent else {}).items():
+            if key in fresh:
+                hole = array("f", [_NAN]) * (len(self.times) - len(values))
+                self._series[gpu, key] = hole + values[-len(self.times) :]
 
     def add(self, snapshot: Snapshot) -> None:
         """Add a sample. If it is earlier than the last one, because the clock was set back, later samples are dropped."""
+        self._add_values(snapshot)
+        if self.recent is not None:
+            self.recent._add_values(snapshot, self.keys)
+        self._packed.append((snapshot.time, _pack(snapshot)))
+
+    def _add_values(self, snapshot: Snapshot, except_for: Sequence[str] = ()) -> None:
         if self.times and snapshot.time <= self.times[-1]:
             self._cut(snapshot.time)
         self.times.append(snapshot.time)
         for at, gpu in enumerate(snapshot.gpus):
             index = at if gpu.index is None else int(gpu.index)
             for key in self.keys:
+                if key in except_for:
+                    continue
                 series = self._series.get((index, key))
                 if series is None:
                     series = self._series[index, key] = array("f", [_NAN] * (len(self.times) - 1))
@@ -49,10 +70,16 @@ class History:
             if len(series) < len(self.times):
                 series.append(_NAN)  # a missing GPU leaves a gap
         self._trim()
-        self._packed.append((snapshot.time, _pack(snapshot)))
 
     def prepend(self, times: Sequence[float], series: Mapping[tuple[int, str], Sequence[float]]) -> None:
         """Prepend older points from the history; this invalidates what was drawn before."""
+        if self.recent is not None:
+            mine = {name: values for name, values in series.items() if name[1] in self.keys}
+            others = {name: values for name, values in series.items() if name[1] not in self.keys}
+            self.recent._prepend(times, others)
+            self._prepend(times, mine)
+
+    def _prepend(self, times: Sequence[float], series: Mapping[tuple[int, str], Sequence[float]]) -> None:
         from bisect import bisect_left
 
         count = len(times) if not self.times else bisect_left(times, self.times[0])
@@ -67,6 +94,8 @@ class History:
 
     def series(self, gpu: int, key: str, since: float) -> tuple[Sequence[float], Sequence[float]]:
         """Return times and values of a metric since a time; a missing value is NaN."""
+        if self.recent is not None and key not in self.keys:
+            return self.recent.series(gpu, key, since)
         start = self._first(since)
         values = self._series.get((gpu, key))
         return self.times[start:], values[start:] if values is not None else array(
@@ -86,6 +115,11 @@ class History:
             found = packed
         return None if found is None else _unpack(found)
 
+    def last(self, gpu: int, key: str, since: float, until: float) -> list[float]:
+        """Return the known values of a metric between two times."""
+        times, values = self.series(gpu, key, since)
+        return [value for time, value in zip(times, values, strict=False) if time <= until and value == value]
+
     def _cut(self, moment: float) -> None:
         start = self._first(moment)
         del self.times[start:]
@@ -101,8 +135,8 @@ class History:
         return bisect_left(self.times, since)
 
     def _trim(self) -> None:
-        if len(self.times) > _POINTS + 3600:  # from time to time, not at every sample
-            drop = len(self.times) - _POINTS
+        if len(self.times) > self._points + 3600:  # from time to time, not at every sample
+            drop = len(self.times) - self._points
             del self.times[:drop]
             for series in self._series.values():
                 del series[:drop]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...present.events import event_style, event_text
 from ...units import duration_text
-from .actions import help_table, hints
+from .actions import help_lines, hints
 from .area import Area
 from .grid import Grid, mend
 from .layout import arrange
@@ -25,10 +25,12 @@ def paint(state: State, facts: Facts = lambda pid: {}) -> Grid:
     """Return the screen of a state; `facts` returns more about a process, for the details."""
     grid = Grid(state.columns, state.rows)
     areas = arrange(state)
-    for name, panel in _PANELS.items():
-        if name in areas:
+    if state.dialog in ("gpu", "host"):
+        header.paint(grid, areas["header"], state)
+        _view(grid, Area(areas["header"].end, 0, areas["footer"].row - areas["header"].end, state.columns), state)
+    else:
+        for name, panel in _PANELS.items():
             panel.paint(grid, areas[name], state)
-    if "events" in areas:
         _events(grid, areas["events"], state)
     if "footer" in areas:
         footer.paint(grid, areas["footer"], state, hints(state.player is not None))
@@ -40,10 +42,31 @@ def paint(state: State, facts: Facts = lambda pid: {}) -> Grid:
     return grid
 
 
+def _view(grid: Grid, area: Area, state: State) -> None:
+    """Draw a full-screen view; each is loaded when first used."""
+    if state.dialog == "gpu":
+        from .panels import gpu_view
+
+        gpu_view.paint(grid, area, state)
+    else:
+        from .panels import host_view
+
+        host_view.paint(grid, area, state)
+
+
 def _events(grid: Grid, area: Area, state: State) -> None:
+    """Draw the events up to the moment on screen, newest first, with their age then."""
+    if area.rows <= 0:
+        return
     column = area.column
+    past = state.back > 0 and state.shown is not None
+    now = state.shown.time if past and state.shown is not None else state.now
     for event in state.events:
-        age = f"{duration_text(state.now - event.time)} ago "
+        if past and event.time > now:
+            continue
+        if column >= area.column + area.columns:
+            break
+        age = f"{duration_text(now - event.time)} ago "
         column = grid.put(area.row, column, age, "faint", area.columns - column)
         column = grid.put(area.row, column, f"{event_text(event)}   ", event_style(event), area.columns - column)
 
@@ -51,9 +74,10 @@ def _events(grid: Grid, area: Area, state: State) -> None:
 def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:
     """Draw the open dialog; each is loaded when first used."""
     if state.dialog == "help":
+        from .legend import LEGEND
         from .panels import help as help_panel
 
-        help_panel.paint(grid, area, state, help_table(state.player is not None))
+        help_panel.paint(grid, area, state, help_lines(state.player is not None), LEGEND)
     elif state.dialog == "settings":
         from .panels import settings
 

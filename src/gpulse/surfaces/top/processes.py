@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...model.catalog import PROCESS_METRICS, Process
 from ...model.metric import Text
-from .find import Find
+from ...model.process_filter import ProcessFilter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from ...model.catalog import Gpu
     from ...model.metric import Value
@@ -25,18 +25,20 @@ _SUMS = frozenset((*_PER_GPU, *_PER_PROCESS))
 class ProcessRow:
     """One process on one GPU, or the head of a group, whose `process` has the totals and whose `pid` is None.
 
-    `gpu` is its label as 0 or 1:2, `place` the same in numbers with -1 for no instance, `depth` its indentation.
-    A head has its name in `head` and the number of different processes in `count`.
+    `gpu` is its label as 0 or 1:2, `place` the same in numbers with -1 for no instance, `branch` the lines of the tree before it.
+    A head has its name in `head` and the number of different processes in `count`. A `launcher` uses no GPU itself and
+    has no `pid` either, so it cannot be selected, tagged or signaled.
     """
 
-    __slots__ = ("count", "depth", "gpu", "head", "pid", "place", "process")
+    __slots__ = ("branch", "count", "gpu", "head", "launcher", "pid", "place", "process")
 
     def __init__(self, process: Process, gpu: str, place: tuple[int, int], pid: int | None) -> None:
         self.process = process
         self.gpu = gpu
         self.place = place
         self.pid = pid
-        self.depth = 0
+        self.branch = ""
+        self.launcher = False
         self.head = ""
         self.count = 1
 
@@ -49,6 +51,7 @@ class _Last:
 
     snapshot: Snapshot | None = None
     asked: tuple[str, bool, str, bool, str] = ("", False, "", False, "")
+    relatives: object = None
     rows: list[ProcessRow] = []
 
 
@@ -60,10 +63,15 @@ def rows(snapshot: Snapshot | None, state: State) -> list[ProcessRow]:
     if snapshot is None:
         return []
     asked = (state.sort, state.falling, filter_text(state), state.tree, state.group)
-    if _Last.snapshot is not snapshot or _Last.asked != asked:
-        _Last.rows = _arranged(Find(filter_text(state)).apply(all_rows(snapshot)), state)
-        _Last.snapshot, _Last.asked = snapshot, asked
+    if _Last.snapshot is not snapshot or _Last.asked != asked or _Last.relatives is not state.relatives:
+        _Last.rows = _arranged(_matching(all_rows(snapshot), filter_text(state)), state)
+        _Last.snapshot, _Last.asked, _Last.relatives = snapshot, asked, state.relatives
     return _Last.rows
+
+
+def _matching(found: list[ProcessRow], text: str) -> list[ProcessRow]:
+    wanted = ProcessFilter(text)
+    return [row for row in found if wanted.fits(row.process, row.place)] if wanted else found
 
 
 def filter_text(state: State) -> str:
@@ -100,7 +108,11 @@ def _arranged(found: list[ProcessRow], state: State) -> list[ProcessRow]:
     ordered = _sorted(found, state.sort, state.falling)
     if state.group in _GROUPS:
         return _grouped(ordered, state)
-    return _treed(ordered) if state.tree else ordered
+    if not state.tree:
+        return ordered
+    from .family import family_rows
+
+    return family_rows(ordered, state.relatives)
 
 
 def _sorted(found: list[ProcessRow], key: str, falling: bool) -> list[ProcessRow]:
@@ -129,9 +141,9 @@ def _grouped(ordered: list[ProcessRow], state: State) -> list[ProcessRow]:
     heads = {_head(state.group, name, below): below for name, below in members.items()}
     shown: list[ProcessRow] = []
     for head in _sorted(list(heads), state.sort, state.falling) if state.sort in _SUMS else heads:
-        below = _treed(heads[head]) if state.tree else heads[head]
+        below = heads[head]
         for row in below:
-            row.depth += 1
+            row.branch = "└ " if row is below[-1] else "├ "
         shown += [head, *below]
     return shown
 
@@ -165,45 +177,3 @@ def _labels(members: list[ProcessRow]) -> str:
         labels[span[0]] + (f"{'-' if len(span) > 2 else ','}{labels[span[-1]]}" if len(span) > 1 else "")
         for span in spans
     )
-
-
-def _treed(ordered: list[ProcessRow]) -> list[ProcessRow]:
-    """Indent processes below their parent, and those with the same launcher below the oldest of them.
-
-    A launcher rarely uses a GPU itself, so it is not in the list; the process with the lowest PID takes its place.
-    """
-    by_pid = {row.pid: row.process for row in ordered}
-    families: dict[object, list[ProcessRow]] = {}
-    for row in ordered:
-        families.setdefault(_family(_eldest(row.process, by_pid)), []).append(row)
-    shown: list[ProcessRow] = []
-    for family in families.values():
-        eldest = min(family, key=lambda row: (row.pid or 0, row.place))
-        shown.append(eldest)
-        for row in family:
-            if row is not eldest:
-                row.depth += 1
-                shown.append(row)
-    return shown
-
-
-def _eldest(process: Process, by_pid: Mapping[int | None, Process]) -> Process:
-    """Return the first ancestor on the list, or the process itself."""
-    passed = {process.pid}
-    while (parent := by_pid.get(int(process.parent or 0))) is not None and parent.pid not in passed:
-        process = parent
-        passed.add(process.pid)
-    return process
-
-
-def _family(process: Process) -> object:
-    """Return the key that related processes share: batch job, launcher, else user, container, program and script."""
-    get = process.get
-    if job := get("job"):
-        return job
-    if (process.parent or 0) > 1:
-        return get("user"), process.parent
-    words = str(get("command") or get("name") or "").split(None, 3)[:3]
-    if len(words) == 3 and words[1][0] == "-":
-        del words[1]  # python -u train.py
-    return get("user"), get("container"), *words[:2]

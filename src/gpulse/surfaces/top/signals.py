@@ -11,18 +11,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The name without SIG, and its meaning.
+# The name without SIG, and what a process usually does; in the order of their numbers on most systems.
 SIGNALS = (
-    ("TERM", "finish"),
-    ("INT", "interrupt"),
-    ("KILL", "kill"),
-    ("HUP", "hang-up"),
-    ("STOP", "pause"),
+    ("HUP", "reload or end"),
+    ("INT", "interrupt, as Ctrl-C"),
+    ("QUIT", "end with a core dump"),
+    ("KILL", "end at once, without cleanup"),
+    ("USR1", "defined by the program"),
+    ("USR2", "defined by the program"),
+    ("TERM", "end"),
     ("CONT", "continue"),
-    ("USR1", "custom"),
-    ("USR2", "custom"),
-    ("QUIT", "dump"),
+    ("STOP", "pause"),
 )
+USUAL = 6  # TERM
+
+
+def signal_number(name: str) -> int:
+    """Return the number of a signal in SIGNALS on this system."""
+    import signal
+
+    return int(getattr(signal, f"SIG{name}"))
 
 
 class Target:

@@ -8,8 +8,11 @@ from .past import ProcessPast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...model.event import Event
     from ...model.snapshot import Snapshot
+    from ...sources.base import Relative
     from ...sources.replay.player import Player, Position
     from .history import History
     from .settings import ScreenSettings
@@ -48,14 +51,19 @@ class State:
         self.filter = ""
         self.editing = ""  # the text in the filter line while it is typed
         self.tree = False
+        self.relatives: Mapping[int, Relative] = {}  # processes and their ancestors, for the tree
         self.group = ""  # "", user, container, job
         self.selected: int | None = None  # pid under the cursor
         self.scrolled = 0  # first process row on screen
         self.tagged: set[int] = set()
+        self.digits = ""  # the number being typed in the signal menu
         self.choice = 0  # the line under the cursor in a dialog
         # the GPUs and charts
-        self.gpu_scrolled = 0
-        self.chart_gpu: int | None = None  # index of the GPU in the charts; None for the mean of all
+        self.focus = "processes"  # the panel that the arrow keys and Enter act on: gpus, host, processes
+        self.gpu_scrolled = 0  # first line of GPUs on screen
+        self.chart_gpu: int | None = (
+            None  # index of the GPU under the cursor and in the charts; None for the mean of all
+        )
         self.span = 0  # position in SPANS
         self.cursor: int | None = None  # column of a chart under the mouse
         self.hidden = {"host", "charts", "processes"} - set(settings.panels)  # hidden panels

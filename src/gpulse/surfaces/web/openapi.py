@@ -7,6 +7,7 @@ from http import HTTPStatus
 from ..._version import __version__
 from ...live import api
 from ...live.wire import catalog, compact
+from ...store.history import OWNERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ _NUMBER = {"type": "number"}
 _TEXT = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _VALUES = {"type": "array", "items": {"type": ["number", "null"]}}
-_TIMES = {"type": "array", "items": _NUMBER}
+_TIME = {"$ref": "#/components/schemas/Time"}
+_TIMES = {"type": "array", "items": _TIME}
+_KNOWN = {"type": ["number", "null"]}
 
 
 def document(questions: Sequence[api.Question]) -> dict[str, Any]:
@@ -30,7 +33,8 @@ def document(questions: Sequence[api.Question]) -> dict[str, Any]:
         "info": {
             "title": "gpulse",
             "version": __version__,
-            "description": "GPUs of one machine: current values and history.",
+            "description": "GPUs of one machine: current values and history. Every time is a number: seconds since "
+            "1970-01-01T00:00:00Z (schema Time), with up to three digits after the point. A missing value is null or absent, never 0.",
         },
         "servers": [{"url": ".."}],
         "security": [{"bearer": []}, {"cookie": []}],
@@ -99,7 +103,7 @@ def _reading(thing: str) -> dict[str, Any]:
 _LINES = {"text/plain": {"schema": _TEXT}}
 _EVENT = _object(
     {
-        "time": _NUMBER,
+        "time": _TIME,
         "uuid": _TEXT,
         "uuids": {"type": "array", "items": _TEXT},
         "kind": _TEXT,
@@ -107,30 +111,47 @@ _EVENT = _object(
         "text": _TEXT,
     }
 )
+_PERIOD = _object({"from": _TIME, "to": _TIME, "recorded": _NUMBER})
 _SCHEMAS: dict[str, Any] = {
+    "Time": {"type": "number", "format": "unixtime", "description": "Seconds since 1970-01-01T00:00:00Z."},
     "Problem": _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
     "Snapshot": _object({
-        "schema": {"const": 1}, "time": {"type": "string", "format": "date-time"}, "host": {"$ref": "#/components/schemas/Host"},
+        "schema": {"const": 1}, "time": _TIME, "host": {"$ref": "#/components/schemas/Host"},
         "driver": {"type": "object", "additionalProperties": _TEXT}, "gpus": _array("Gpu"),
         "errors": {"type": "array", "items": _object({"source": _TEXT, "message": _TEXT, "remedy": _TEXT})},
         "alerts": {"type": "array", "items": {"type": "object"}},
         "verdicts": {"type": "array", "items": _object({
             "uuid": _TEXT, "verdict": _TEXT, "confidence": _TEXT, "level": _TEXT, "short": _TEXT, "text": _TEXT, "evidence": _TEXTS,
             "advice": _TEXTS, "also": _TEXTS})},
-        "server": _object({"version": _TEXT, "started": _NUMBER, "interval": _NUMBER, "commands": {"type": "boolean"},
+        "server": _object({"version": _TEXT, "started": _TIME, "interval": _NUMBER, "commands": {"type": "boolean"},
                            "history": {"type": "boolean"}}),
     }),
     "History": _object({
-        "from": _NUMBER, "to": _NUMBER, "times": _TIMES, "gaps": {"type": "array", "items": _TIMES},
+        "from": _TIME, "to": _TIME, "times": _TIMES, "gaps": {"type": "array", "items": _TIMES},
         "gpus": {"type": "array", "items": _object({"uuid": _TEXT, "index": {"type": ["integer", "null"]},
                                                     "name": {"type": ["string", "null"]}, "memory_total": {"type": ["number", "null"]}})},
         "series": {"type": "array", "items": _object({"uuid": _TEXT, "key": _TEXT, "times": _TIMES, "min": _VALUES, "mean": _VALUES,
                                                       "max": _VALUES}, ["uuid", "key", "min", "mean", "max"])},
     }, ["from", "to", "gpus", "gaps", "series"]),
-    "Processes": _object({"time": _NUMBER, "processes": {"type": "array", "items": {"allOf": [
+    "Processes": _object({"time": _TIME, "processes": {"type": "array", "items": {"allOf": [
         {"$ref": "#/components/schemas/Process"}, _object({"gpu": {"type": ["number", "null"]}, "uuid": _TEXT})]}},
-        "uses": {"type": "array", "items": _object({"uuid": _TEXT, "pid": {"type": "integer"}, "first": _NUMBER, "last": _NUMBER})}},
+        "uses": {"type": "array", "items": _object({"uuid": _TEXT, "pid": {"type": "integer"}, "first": _TIME, "last": _TIME})}},
         ["time"]),
+    "Usage": _object({
+        "from": _TIME, "to": _TIME, "by": {"enum": list(OWNERS)}, "times": _TIMES, "seconds": _NUMBER, "owners": {"type": "integer"},
+        "usage": {"type": "array", "items": _object({
+            "owner": {"type": ["string", "null"]}, "label": _TEXT, "gpu_hours": _NUMBER, "instance_hours": _KNOWN, "busy_hours": _KNOWN,
+            "memory_gib_hours": _KNOWN, "memory_most": _KNOWN, "energy": _KNOWN, "processes": {"type": "integer"}, "uuids": _TEXTS,
+            "gpus": {"type": "array", "items": _NUMBER, "description": "Mean number of GPUs held in each interval."},
+            "watts": {"type": "array", "items": _NUMBER, "description": "Mean power in each interval, estimated."},
+            "pid": {"type": "integer"}, "first": _TIME, "last": _TIME}, ["owner", "label", "uuids", "gpus"])},
+    }),
+    "Comparison": _object({
+        "a": _PERIOD, "b": _PERIOD, "note": _TEXT, "headline": _TEXTS,
+        "figures": {"type": "array", "items": _object({"title": _TEXT, "a": _KNOWN, "b": _KNOWN, "a_text": _TEXT, "b_text": _TEXT,
+                                                       "difference": _TEXT, "matters": {"type": "boolean"}})},
+        "gpus": {"type": "array", "items": _object({"uuid": _TEXT, "label": _TEXT, "activity": _TEXT, "a": _TEXTS, "b": _TEXTS})},
+    }),
     "Events": _object({"events": {"type": "array", "items": _EVENT}}),
     "Catalog": _object({thing: {"type": "array", "items": _object({"key": _TEXT, "title": _TEXT, "unit": _TEXT})}
                         for thing in ("gpu", "host", "process")}),

@@ -133,10 +133,15 @@ def test_a_metric_that_comes_later_begins_later(tmp_path: Path) -> None:
 def test_a_metric_this_version_does_not_know_is_ignored(tmp_path: Path) -> None:
     import sqlite3
 
+    from gpulse.store.history.checks import checksum, sum_of
+
     path = str(tmp_path / "h.db")
     write(path, (tick(at, gpu(utilization=1, jpeg_utilization=2)) for at in range(1300)))
     connection = sqlite3.connect(path)
-    connection.execute("UPDATE slot SET key = 'warp_drive' WHERE key = 'jpeg_utilization'")
+    connection.create_function("checksum", -1, checksum)
+    for table in ("slot", "slot_copy"):
+        connection.execute(f"UPDATE {table} SET key = 'warp_drive' WHERE key = 'jpeg_utilization'")
+        connection.execute(f"UPDATE {table} SET sum = {sum_of(table)}")
     connection.commit()
     connection.close()
     with HistoryReader(path) as reader:

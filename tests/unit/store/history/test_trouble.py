@@ -223,32 +223,13 @@ def test_damage_met_while_writing_is_set_aside_too(tmp_path: Path) -> None:
         connection = writer._connection
         assert connection is not None
         connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("DROP TABLE tick")
+        connection.execute("DROP TABLE main.tick")
         for at in range(1, 5):
             clock.now = float(at)
             writer.add(tick(at, gpu(utilization=at)))
         assert len(writer.problems) == 1
     assert len(list(tmp_path.glob("h.db.damaged-*[0-9]"))) == 1
     assert series(path, "utilization", 0, 10).mean == [2.0, 3.0, 4.0]
-
-
-def test_a_block_that_cannot_be_unpacked_is_damage(tmp_path: Path) -> None:
-    path = str(tmp_path / "h.db")
-    write(path, (tick(at, gpu(utilization=1)) for at in range(0, 3500, 10)))
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE part SET data = x'00112233'")
-    connection.commit()
-    connection.close()
-    with HistoryReader(path) as reader, pytest.raises(HistoryError, match="damaged"):
-        reader.series(["utilization"], None, START, START + 1000)
-    clock = TurnedClock()
-    with HistoryWriter(path, clock=clock) as writer:
-        for at in range(3500, 9000, 10):  # an hour is joined on the way
-            clock.now = float(at)
-            writer.add(tick(at, gpu(utilization=2)))
-        assert len(writer.problems) == 1
-    assert len(list(tmp_path.glob("h.db.damaged-*"))) == 1
-    assert max(series(path, "utilization", 0, 9000).mean) == 2
 
 
 def test_what_sqlite_never_takes_does_not_stop_what_follows(tmp_path: Path) -> None:

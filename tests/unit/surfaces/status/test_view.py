@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import GPU_METRICS, Gpu, Process
+from gpulse.model.process_filter import ProcessFilter
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.text import width
 from gpulse.present.theme import Theme
@@ -43,6 +44,26 @@ class TestGoldens:
     @pytest.mark.parametrize("columns", [80, 120])
     def test_eight_gpus_in_colour(self, columns: int, colors: int) -> None:
         check_golden(f"status/demo-{columns}-colors-{colors}", glance(demo(), Theme(colors), columns))
+
+    @pytest.mark.parametrize("name", ["light", "neutral"])
+    @pytest.mark.parametrize("columns", [80, 120, 200])
+    def test_eight_gpus_in_other_themes(self, columns: int, name: str) -> None:
+        lines = glance(demo(), Theme(256, name=name), columns, processes=True)
+        check_golden(f"status/demo-{columns}-{name}", lines)
+
+    @pytest.mark.parametrize("columns", [80, 120, 200])
+    def test_many_divided_and_lost_gpus(self, columns: int) -> None:
+        check_golden(f"status/64-{columns}", glance(machine(64), _PLAIN, columns))
+        check_golden(f"status/64-{columns}-light", glance(machine(64), Theme(256, name="light"), columns))
+        check_golden(f"status/mig-processes-{columns}", glance(divided(beside=2), _PLAIN, columns, processes=True))
+        check_golden(f"status/lost-{columns}-light", glance(troubled(), Theme(256, name="light"), columns))
+
+    @pytest.mark.parametrize("columns", [80, 120])
+    def test_some_processes(self, columns: int) -> None:
+        wanted = ProcessFilter("user:ada")
+        check_golden(f"status/filter-{columns}", glance(demo(), _PLAIN, columns, processes=True, wanted=wanted))
+        nobody = glance(demo(), _PLAIN, columns, processes=True, wanted=ProcessFilter("nobody"))
+        assert nobody[-1] == "no process matches the filter"
 
     @pytest.mark.parametrize("columns", [40, 80, 120])
     def test_eight_gpus_in_ascii(self, columns: int) -> None:

@@ -67,7 +67,7 @@ class TestTheTable:
     def test_the_help_names_every_action_that_is_not_only_moving(self) -> None:
         assert [keys for keys, _ in help_table()] == [" ".join(action.keys) for action in ACTIONS if action.what]
         quiet = {key for action in ACTIONS if not action.what for key in action.keys}
-        assert quiet == {"up", "down", "j", "pageup", "pagedown", "home", "end", "G"}
+        assert quiet == {"pageup", "pagedown", "home", "end", "G", "left"}
 
     def test_the_hints_are_keys_that_exist(self) -> None:
         for key, word in hints():
@@ -117,8 +117,14 @@ class TestSignals:
         assert state.dialog == "signal"
         state = fresh()
         state.selected, state.tagged = None, {5}
-        press(state, "k")
+        press(state, "K")
         assert state.dialog == "signal"
+
+    def test_k_moves_up_as_in_vi_and_opens_nothing(self) -> None:
+        state = fresh()
+        assert press(state, "k") == "up"
+        assert press(state, "j") == "down"
+        assert state.dialog == ""
 
     @pytest.mark.parametrize(
         ("change", "word"),
@@ -217,7 +223,7 @@ class TestViews:
         state = fresh()
         seen = []
         for _ in range(4):
-            press(state, "tab")
+            press(state, "e")
             seen.append(state.enlarged)
         assert seen == ["processes", "gpus", "charts", ""]
 

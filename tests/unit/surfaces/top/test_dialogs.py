@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gpulse.model.catalog import GPU_METRICS
 from gpulse.present.theme import THEMES, Theme
 from gpulse.surfaces.top.area import Area
 from gpulse.surfaces.top.grid import Grid
@@ -15,7 +16,7 @@ from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.panels import help as help_panel
 from gpulse.surfaces.top.panels import settings, sort_menu
 from gpulse.surfaces.top.panels.frame import box, shown_from
-from gpulse.surfaces.top.settings import CHARTS, COLUMNS, INTERVALS, ScreenSettings
+from gpulse.surfaces.top.settings import CHARTS, COLUMNS, INTERVALS, ScreenSettings, column_title
 from gpulse.surfaces.top.state import State
 
 _TABLE = [
@@ -221,9 +222,9 @@ class TestSettings:
 
     def test_a_column_comes_before_the_command_and_goes_again(self) -> None:
         chosen = ScreenSettings()
-        settings.change(chosen, _line("Column Job"), 1)
+        settings.change(chosen, _line("Job"), 1)
         assert chosen.columns[-2:] == ["job", "command"]
-        settings.change(chosen, _line("Column Job"), 1)
+        settings.change(chosen, _line("Job"), 1)
         assert chosen.columns == ScreenSettings().columns
 
     def test_the_last_column_and_chart_stay_but_every_panel_may_go(self) -> None:
@@ -235,16 +236,30 @@ class TestSettings:
 
     def test_panels_come_back_in_their_order(self) -> None:
         chosen = ScreenSettings()
-        settings.change(chosen, _line("Panel host"), 1)
+        settings.change(chosen, _line("Host panel"), 1)
         assert chosen.panels == ["charts", "processes"]
-        settings.change(chosen, _line("Panel host"), 1)
+        settings.change(chosen, _line("Host panel"), 1)
         assert chosen.panels == ["host", "charts", "processes"]
 
     def test_every_column_and_chart_metric_has_its_line(self) -> None:
         labels = [label for label, _ in settings.lines(ScreenSettings())]
-        assert sum(label.startswith("Column ") for label in labels) == len(COLUMNS)
-        assert sum(label.startswith("Chart ") for label in labels) == len(CHARTS)
+        assert all(labels.count(column_title(column)) == 1 for column in COLUMNS)
+        assert all(labels.count(GPU_METRICS[chart].title) == 1 for chart in CHARTS)
         assert len(set(labels)) == len(labels)
+
+    def test_groups_and_hints(self) -> None:
+        text = "\n".join(_painted("settings", 80, 50, 1).text())
+        assert "Screen" in text
+        assert "Process columns" in text
+        assert "Color theme of all commands" in text
+        for choice in range(len(settings.lines(ScreenSettings()))):
+            assert settings.hint(choice).endswith(".")
+
+    def test_the_box_does_not_move_with_the_cursor(self) -> None:
+        edges = {
+            _painted("settings", 80, 24, choice).text()[0] for choice in range(len(settings.lines(ScreenSettings())))
+        }
+        assert len(edges) == 1
 
 
 class TestSortMenu:

@@ -9,7 +9,8 @@ from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.top.area import Area
 from gpulse.surfaces.top.grid import Grid
-from gpulse.surfaces.top.panels.gpus import paint, stale
+from gpulse.surfaces.top.panels.gpu_parts import stale
+from gpulse.surfaces.top.panels.gpus import paint
 from gpulse.surfaces.top.state import State
 from tests.unit.snapshots import snapshots
 from tests.unit.surfaces.top.screens import machine, painted, screen, troubled

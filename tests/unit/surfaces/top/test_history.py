@@ -124,3 +124,28 @@ class TestTrimming:
         assert shown(values) == [at % 101 if at < 3650 else None for at in range(3601, 3701)]
         assert len(history.moments()) == 900
         assert history.moments()[-1] == 3700.0
+
+
+class TestOtherCurves:
+    def test_the_last_hour_of_every_curve_is_kept(self) -> None:
+        history = History(["utilization"])
+        for at in range(3):
+            history.add(Snapshot(float(at), (Gpu({"index": 0, "utilization": 1, "power_draw": 100.0 + at}),)))
+        assert history.last(0, "power_draw", 1.0, 9.0) == [101.0, 102.0]
+        assert history.last(0, "power_draw", 0.0, 1.0) == [100.0, 101.0]
+        assert history.last(0, "fp64_active", 0.0, 9.0) == []
+
+    def test_a_chart_that_is_added_later_starts_with_them(self) -> None:
+        history = History(["utilization"])
+        for at in range(3):
+            history.add(Snapshot(float(at), (Gpu({"index": 0, "utilization": 1, "power_draw": 100.0 + at}),)))
+        history.watch(["power_draw"])
+        history.add(Snapshot(3.0, (Gpu({"index": 0, "power_draw": 103.0}),)))
+        assert history.last(0, "power_draw", 0.0, 9.0) == [100.0, 101.0, 102.0, 103.0]
+
+    def test_the_past_of_all_of_them_can_be_put_before(self) -> None:
+        history = History(["utilization"])
+        history.add(Snapshot(10.0, (Gpu({"index": 0, "utilization": 5, "temperature": 50}),)))
+        history.prepend([8.0, 9.0], {(0, "utilization"): [1.0, 2.0], (0, "temperature"): [40.0, 41.0]})
+        assert history.last(0, "utilization", 0.0, 99.0) == [1.0, 2.0, 5.0]
+        assert history.last(0, "temperature", 0.0, 99.0) == [40.0, 41.0, 50.0]

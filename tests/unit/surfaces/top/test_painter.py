@@ -189,3 +189,20 @@ class TestThePainter:
             plain, opened = screen(80, 24), screen(80, 24)
             opened.dialog = dialog
             assert painter.paint(plain).chars != painter.paint(opened).chars
+
+
+class TestThePast:
+    def test_events_after_the_moment_on_screen_have_not_happened_yet(self) -> None:
+        state = screen(120, 40)
+        now = state.now
+        state.events = [Event(now - 3, "lost", ("2",)), Event(now - 40, "asleep", ("1",))]
+        state.back = 20.0
+        state.shown = Snapshot(now - 20, watched()[1].gpus, watched()[1].host, watched()[1].driver)
+        assert paint(state).text()[-2] == "20s ago GPU 1 is asleep"
+
+    def test_a_maximized_panel_has_no_event_line(self) -> None:
+        state = screen(120, 40)
+        state.enlarged = "gpus"
+        before = paint(state).text()[-1]
+        state.events = [Event(state.now - 3, "lost", ("2",))]
+        assert paint(state).text()[-1] == before

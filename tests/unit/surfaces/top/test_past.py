@@ -46,7 +46,7 @@ def test_thousands_of_processes_do_not_fill_the_memory() -> None:
 def test_a_column_can_be_moved_but_not_out_of_the_table() -> None:
     settings = ScreenSettings()
     titles = [label for label, _ in lines(settings)]
-    pid = titles.index("Column PID")
+    pid = titles.index("PID")
     assert move(settings, pid, 1) == "PID is column 3 of 10"
     assert settings.columns[:3] == ["gpu", "user", "pid"]
     for _ in range(20):

@@ -272,19 +272,43 @@ def test_any_process_is_drawn_inside_any_area(
 
 def test_the_signal_menu_names_who_and_what() -> None:
     made = state(sample(*(one(n) for n in range(1, 9))))
-    made.selected, made.choice = 4, 2
+    made.selected, made.choice = 4, 3
     grid = Grid(60, 20)
     area = Area(0, 0, 20, 60)
     signal_menu.paint(grid, area, made)
     text = grid.text()
-    assert any("Signal process 4 " in line for line in text)
-    at = next(y for y, line in enumerate(text) if "KILL" in line)
+    assert any("Send a signal" in line for line in text)
+    process = one(4)
+    assert any(f" 4  {process.user}  {process.command or process.name}" in line for line in text)
+    at = next(y for y, line in enumerate(text) if "9 KILL" in line)
     assert "▸" in text[at]
     assert "selected" in grid.styles[at]
-    assert signal_menu.row_at(area, made, at) == 2
+    assert signal_menu.menu(made).line_at(area, at, 30) == 3
     assert signal_menu.chosen(made) == "KILL"
+    assert any("Enter sends KILL (9) to this process" in line for line in text)
     made.tagged = {1, 2, 3, 5, 6, 7}
-    assert signal_menu.title(made) == "Signal processes 1, 2, 3, 5 and 2 more"
+    assert signal_menu.title(made) == "Send a signal to 6 processes"
+    assert [text.split()[0] for text, _ in signal_menu.targets(made)] == ["1", "2", "3", "5", "and"]
+    assert signal_menu.targets(made)[-1][0] == "and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("digits", "name"),
+    [("9", "KILL"), ("15", "TERM"), ("1", "HUP"), ("2", "INT"), ("19", "STOP"), ("10", "USR1"), ("99", "KILL"), ("159", "KILL")],
+)  # fmt: skip
+def test_digits_select_a_signal_by_its_number(digits: str, name: str) -> None:
+    made = state(sample(one(1)))
+    made.selected = 1
+    for digit in digits:
+        signal_menu.typed(made, digit)
+    assert signal_menu.chosen(made) == name
+
+
+def test_a_number_that_no_signal_has_changes_nothing() -> None:
+    made = state(sample(one(1)))
+    made.choice = 3
+    signal_menu.typed(made, "7")
+    assert (made.choice, made.digits, made.message) == (3, "", "no signal has the number 7")
 
 
 @pytest.mark.parametrize("rows", range(16))
@@ -296,8 +320,9 @@ def test_a_click_in_the_signal_menu_hits_what_is_drawn(rows: int) -> None:
         area = Area(0, 0, rows, 60)
         signal_menu.paint(grid, area, made)
         for y, line in enumerate(grid.text() if rows > 2 else []):
-            here = next((at for at, (name, _) in enumerate(SIGNALS) if f" {name} " in line), None)
-            assert signal_menu.row_at(area, made, y) == here
+            here = next((at for at, (_, meaning) in enumerate(SIGNALS) if f" {meaning} " in line and at != 5), None)
+            found = signal_menu.menu(made).line_at(area, y, 30)
+            assert found == here or (found == 5 and here == 4) or (here is None and found == -1)
 
 
 def test_only_what_still_runs_gets_a_signal() -> None:

@@ -100,12 +100,12 @@ def test_a_group_has_a_head_with_sums() -> None:
     found = rows(sample, state(group="user"))
     assert order(found) == [None, 1, 1, 2, None, 3]
     head = found[0]
-    assert (head.head, head.count, head.gpu, head.depth) == ("ada", 2, "0-2", 0)
+    assert (head.head, head.count, head.gpu, head.branch) == ("ada", 2, "0-2", "")
     assert (head.process.memory_used, head.process.sm_utilization) == (31, 70)
     assert (head.process.cpu_percent, head.process.host_memory) == (100, 5), "a process is counted once, not once a GPU"
     assert found[4].head == "bob"
     assert found[4].process.cpu_percent is None
-    assert found[1].depth == 1
+    assert [row.branch for row in found] == ["", "├ ", "├ ", "└ ", "", "└ "]
     assert pids(found) == [1, 2, 3]
 
 
@@ -128,21 +128,6 @@ def test_groups_are_in_the_order_of_their_sums() -> None:
 def test_what_has_no_job_is_under_a_head_that_says_so() -> None:
     sample = Snapshot(1.0, (gpu(0, process(1, job="slurm:9"), process(2)),))
     assert {row.head for row in rows(sample, state(group="job")) if row.head} == {"slurm:9", "no job"}
-
-
-def test_ranks_stand_below_the_oldest() -> None:
-    sample = Snapshot(
-        1.0,
-        (
-            gpu(0, process(11, user="ada", command="python -u train.py --rank 0", memory_used=1)),
-            gpu(1, process(12, user="ada", command="python -u train.py --rank 1", memory_used=9)),
-            gpu(2, process(20, user="bob", command="python -u train.py", memory_used=5)),
-            gpu(3, process(30, job="slurm:4", memory_used=3), process(31, job="slurm:4", memory_used=4)),
-        ),
-    )
-    found = rows(sample, state(tree=True))
-    assert [(row.pid, row.depth) for row in found] == [(11, 0), (12, 1), (20, 0), (30, 0), (31, 1)]
-    assert {row.depth for row in rows(sample, state())} == {0}, "what one order did is not left on another"
 
 
 def test_the_filter_that_is_typed_counts() -> None:
@@ -173,6 +158,7 @@ _PROCESSES = st.lists(
                 "command": st.none() | st.text(max_size=12),
                 "memory_used": st.none() | st.integers(0, 2**60),
                 "cpu_percent": st.none() | st.floats(0, 1e6),
+                "parent": st.none() | st.integers(0, 25),
             }
         ),
     ),

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from gpulse.live.api import POINTS
 from gpulse.live.hub import Hub
 from gpulse.live.past import Past
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, Gpu, Process
-from gpulse.model.codec import from_plain
+from gpulse.model.codec import from_plain, time_text
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryWriter
@@ -41,7 +42,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
 
 def test_the_snapshot_is_that_of_status_and_more() -> None:
     plain = ask(app_of(hub_of(2)), "/api/snapshot").json
-    assert from_plain(plain).gpus == sample(1).gpus
+    assert from_plain(plain | {"time": time_text(plain["time"])}).gpus == sample(1).gpus
     assert plain["schema"] == 1
     assert plain["alerts"] == plain["verdicts"] == []
     assert set(plain["server"]) == {"version", "started", "interval", "commands", "history"}
@@ -118,11 +119,47 @@ def test_history_of_one_gpu_is_of_that_one(past: Past) -> None:
     assert [gpu["uuid"] for gpu in plain["gpus"]] == [one["uuid"] for one in plain["series"]] == ["GPU-1"]
 
 
-def test_a_gpu_or_a_time_without_records_is_empty(past: Past) -> None:
+def test_a_time_without_records_is_empty(past: Past) -> None:
     app = app_of(past=past)
-    assert ask(app, f"/api/history?gpus=GPU-9&from={START}&to={START + 100}").json["series"] == []
+    assert ask(app, "/api/history?gpus=GPU-1&from=1000&to=2000").json["series"] in ([], [*_empty(app)])
     early = ask(app, "/api/history?from=1000&to=2000").json
     assert early["gpus"] == []
+
+
+def _empty(app: Any) -> Iterator[dict[str, Any]]:
+    for series in ask(app, "/api/history?gpus=GPU-1&from=1000&to=2000").json["series"]:
+        assert not [value for value in series["mean"] if value is not None]
+        yield series
+
+
+@pytest.mark.parametrize("path", ["history?", "usage?", "compare?", "history?metrics=power_draw&"])
+def test_an_unknown_gpu_is_not_found(past: Past, path: str) -> None:
+    answer = ask(app_of(past=past), f"/api/{path}gpus=GPU-1,GPU-9&from={START}&to={START + 100}")
+    assert answer.status == 404
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "unknown GPU 'GPU-9'" in answer.json["detail"]
+
+
+def test_a_gpu_that_is_new_has_no_history_yet(past: Past) -> None:
+    hub = hub_of(1)
+    hub.add(Snapshot(START + 200, (Gpu({"uuid": "GPU-new", "index": 7}),)))
+    answer = ask(app_of(hub, past=past), f"/api/history?gpus=GPU-new&from={START}&to={START + 100}")
+    assert answer.status == 200
+    assert answer.json["series"] == []
+
+
+def test_every_time_is_a_number_of_seconds() -> None:
+    hub = hub_of(2)
+    assert ask(app_of(hub), "/api/snapshot").json["time"] == pytest.approx(START + 1)
+    document = ask(app_of(hub), "/api/openapi.json").json
+    assert "seconds since 1970-01-01T00:00:00Z" in document["info"]["description"]
+    assert "date-time" not in json.dumps(document)
+    schemas = document["components"]["schemas"]
+    times = [
+        schemas["Snapshot"]["properties"]["time"],
+        schemas["Events"]["properties"]["events"]["items"]["properties"]["time"],
+    ]
+    assert times == [{"$ref": "#/components/schemas/Time"}] * 2
 
 
 def test_who_was_there_is_told_from_the_history(tmp_path: Path) -> None:
@@ -270,7 +307,7 @@ def test_every_path_is_in_the_openapi_document() -> None:
 def test_a_snapshot_of_the_past_is_what_was_recorded_then(past: Past) -> None:
     plain = ask(app_of(past=past), f"/api/snapshot?at={START + 30.4}").json
     gpu = plain["gpus"][0]
-    assert from_plain(plain).time == START + 30
+    assert plain["time"] == START + 30
     assert (gpu["utilization"], gpu["processes"][0]["pid"], plain["server"]["history"]) == (30, 42, True)
     assert plain["alerts"] == []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....model.catalog import GPU_METRICS, Gpu
+from ....model.catalog import Gpu
 from ....present.cells import MISSING, value_text
 from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans
 from ....present.quantities import clock_text
@@ -10,111 +10,38 @@ from ....present.text import fit, width
 from ....present.words import degrees
 from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT, size_text
 from ..area import Area
+from ..chart_choice import chosen, metric_style
+from ..chart_trace import mean, traces
 from ..grid import draw
 from ..layout import split
 from ..state import SPANS
-from .gpus import stale
+from .gpu_parts import stale
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
-
     from ....model.metric import Metric
     from ....present.plot import Span
+    from ..chart_choice import ChartChoice
     from ..grid import Grid
-    from ..history import History
     from ..state import State
-
-    Slot: TypeAlias = tuple[float, float, float]
 
 _NARROWEST, _LOWEST = 24, 5  # columns and rows of a chart
 _AXIS = 5  # columns of the scale at the left
-_STYLES = ("chart1", "chart2", "chart3", "chart4")
-_TRACES = 64  # kept at once: a span or a size that is gone is made anew when it comes back
-_LATE = 2.5  # times the usual step after which a sample is missing, not late
-_NAN, _NEVER = float("nan"), float("-inf")
-
-
-class ChartTrace:
-    """Lowest, highest and last value of a series in slots of equal time, filled as looks come in; each point is read once.
-
-    A slot between two samples that came one after the other holds the value of the first: looks are never quite even.
-    """
-
-    def __init__(self, gpus: tuple[int, ...], key: str, slot: float) -> None:
-        self.gpus = gpus
-        self.key = key
-        self.slot = slot
-        self._since = _NEVER
-        self._clear()
-
-    def _clear(self) -> None:
-        self._slots: dict[int, Slot] = {}
-        self._read, self._step, self._last = _NEVER, 0.0, _NAN
-
-    def follow(self, history: History, since: float, interval: float) -> None:
-        """Take in the points that came since the last call; all from `since` on are then in."""
-        if since < self._since - self.slot:  # looking further back than ever before: from the beginning
-            self._clear()
-            since = _NEVER
-        if self._read == _NEVER:
-            self._since = since
-        times: Sequence[float] = ()
-        series = []
-        for gpu in self.gpus:
-            times, values = history.series(gpu, self.key, max(since, self._read))
-            series.append(values)
-        for moment, row in zip(times, zip(*series, strict=False), strict=False):
-            if moment > self._read:
-                self._add(moment, _mean(row), interval)
-
-    def _add(self, moment: float, value: float, interval: float) -> None:
-        at, step, last = int(moment // self.slot), moment - self._read, self._last
-        if last == last and step <= _LATE * max(interval, self._step):
-            for between in range(int(self._read // self.slot) + 1, at):
-                self._slots[between] = (last, last, last)
-        if value == value:
-            low, high, _ = self._slots.get(at, (value, value, value))
-            self._slots[at] = (min(low, value), max(high, value), value)
-        self._read, self._step, self._last = moment, 0.0 if step == float("inf") else step, value
-
-    def slots(self, end: float, count: int) -> list[Slot | None]:
-        """Return lowest, highest and last of the last `count` slots up to a moment; None is a hole."""
-        last = int(end // self.slot)
-        found = [self._slots.get(at) for at in range(last - count + 1, last + 1)]
-        if len(self._slots) > 8 * count + 64:
-            self._slots = {at: value for at, value in self._slots.items() if at > last - 4 * count}
-            self._since = (last - 4 * count + 1) * self.slot
-        return found
-
-
-class _Memory:
-    """Traces of the history on screen, by what they show; another history starts anew."""
-
-    def __init__(self) -> None:
-        self.history: History | None = None
-        self.turns = 0
-        self.traces: dict[tuple[tuple[int, ...], str, float], ChartTrace] = {}
-
-    def trace(self, history: History, gpus: tuple[int, ...], key: str, slot: float) -> ChartTrace:
-        if self.history is not history or self.turns != history.turns or len(self.traces) > _TRACES:
-            self.history, self.turns = history, history.turns
-            self.traces = {}
-        return self.traces.setdefault((gpus, key, slot), ChartTrace(gpus, key, slot))
-
-
-_memory = _Memory()
+_ROOMY = (34, 9)  # columns and rows of a chart on a maximized panel, which has as many charts as fit
+_NAN = float("nan")
 
 
 class Chart:
     """One chart made ready: its metric, its place, its scale and its trace."""
 
-    def __init__(self, area: Area, state: State, metric: Metric, gpus: tuple[Gpu, ...]) -> None:
+    def __init__(self, area: Area, state: State, choice: ChartChoice, gpus: tuple[Gpu, ...]) -> None:
+        metric = choice.metric
         self.area = area
         self.metric = metric
+        self.note = choice.note
         self.gpus = gpus
-        self.plot = Area(area.row + 1, area.column + _AXIS, area.rows - 2, area.columns - _AXIS)
+        noted = 1 if choice.note and area.rows >= _LOWEST else 0
+        self.plot = Area(area.row + 1 + noted, area.column + _AXIS, area.rows - 2 - noted, area.columns - _AXIS)
         self.span = float(SPANS[state.span % len(SPANS)][0])
         self.end = state.shown.time if state.shown else state.now
         dots = max(1, self.plot.columns * (2 if state.theme.unicode else 1))
@@ -123,7 +50,7 @@ class Chart:
         self.count = -(-dots // self.wide)
         self.slot = self.span / dots * self.wide
         indexes = tuple(int(gpu.index or 0) for gpu in gpus)
-        trace = _memory.trace(state.history, indexes, metric.key, self.slot)
+        trace = traces.trace(state.history, indexes, metric.key, self.slot)
         trace.follow(state.history, self.end - self.span - 2 * self.slot, state.settings.interval)
         self.slots = trace.slots(self.end, self.count)
         seen = [value for slot in self.slots if slot for value in slot]
@@ -164,17 +91,26 @@ class Chart:
 
     def now(self) -> float:
         """Return the value at the moment shown."""
-        return _mean([_number(gpu.get(self.metric.key)) for gpu in self.gpus])
+        return mean([_number(gpu.get(self.metric.key)) for gpu in self.gpus])
 
 
 def paint(grid: Grid, area: Area, state: State) -> None:
     """Draw the chosen metrics, as many as fit, side by side where there is width and below each other where not."""
-    charts = _charts(area, state)
+    _draw(grid, _charts(area, state), state)
+
+
+def paint_gpu(grid: Grid, area: Area, state: State, gpu: Gpu, more: bool = False) -> None:
+    """Draw charts of one GPU: the chosen metrics, and with `more` the others that it has, as many as fit."""
+    if gpu.state == "ok":
+        _draw(grid, _laid(area, state, chosen(state, (gpu,), more), (gpu,)), state, whose=False)
+
+
+def _draw(grid: Grid, charts: list[Chart], state: State, whose: bool = True) -> None:
     moment = None
     if state.cursor is not None:
         moment = next((found for chart in charts if (found := chart.moment(state.cursor)) is not None), None)
-    for at, chart in enumerate(charts):
-        _chart(grid, chart, state, _STYLES[at % len(_STYLES)], moment)
+    for chart in charts:
+        _chart(grid, chart, state, metric_style(chart.metric), moment, whose)
 
 
 def value_at(area: Area, state: State, x: int) -> str:
@@ -189,32 +125,38 @@ def value_at(area: Area, state: State, x: int) -> str:
 
 
 def _charts(area: Area, state: State) -> list[Chart]:
-    metrics = [GPU_METRICS[key] for key in state.settings.charts if key in GPU_METRICS]
     gpus = state.shown.gpus if state.shown else ()
     if state.chart_gpu is not None:
         gpus = tuple(gpu for gpu in gpus if gpu.index == state.chart_gpu)
-    metrics = [metric for metric in metrics if not _absent(metric.key, gpus)] or metrics
-    if area.rows < 3 or area.columns < _AXIS + 4 or not metrics:
+    return _laid(area, state, chosen(state, gpus, state.enlarged == "charts"), gpus)
+
+
+def _laid(area: Area, state: State, choices: list[ChartChoice], gpus: tuple[Gpu, ...]) -> list[Chart]:
+    """Return as many charts as fit, in rows; extra ones of a maximized panel only where there is plenty of room."""
+    if area.rows < 3 or area.columns < _AXIS + 4 or not choices:
         return []
-    across = max(1, min(len(metrics), (area.columns + 2) // (_NARROWEST + 2)))
-    down = max(1, min(-(-len(metrics) // across), area.rows // _LOWEST))
-    across = min(across, -(-len(metrics) // down)) if down * across >= len(metrics) else across
+    own = len(state.settings.charts)
+    roomy = max(1, (area.columns + 2) // (_ROOMY[0] + 2)) * max(1, area.rows // _ROOMY[1])
+    choices = choices[: max(own, roomy)]
+    across = max(1, min(len(choices), (area.columns + 2) // (_NARROWEST + 2)))
+    if len(choices) > own:
+        across = min(across, max(1, (area.columns + 2) // (_ROOMY[0] + 2)))
+    down = max(1, min(-(-len(choices) // across), area.rows // _LOWEST))
+    across = min(across, -(-len(choices) // down)) if down * across >= len(choices) else across
     charts: list[Chart] = []
     for at in range(down):
-        mine = metrics[at * across : (at + 1) * across]
+        mine = choices[at * across : (at + 1) * across]
         start, end = at * area.rows // down, (at + 1) * area.rows // down
         places = split(Area(area.row + start, area.column, end - start, area.columns), len(mine))
-        charts += [Chart(place, state, metric, gpus) for place, metric in zip(places, mine, strict=True)]
+        charts += [Chart(place, state, choice, gpus) for place, choice in zip(places, mine, strict=True)]
     return charts
 
 
-def _absent(key: str, gpus: Sequence[Gpu]) -> bool:
-    """Return whether no GPU here can have this metric, so that its chart would stay empty."""
-    return bool(gpus) and all(gpu.gaps.get(key) == "unsupported" and not gpu.instances for gpu in gpus)
-
-
-def _chart(grid: Grid, chart: Chart, state: State, style: str, moment: float | None) -> None:
-    _head(grid, chart, state, style, moment)
+def _chart(grid: Grid, chart: Chart, state: State, style: str, moment: float | None, whose: bool) -> None:
+    _head(grid, chart, state, style, moment, whose)
+    if chart.plot.row > chart.area.row + 1:
+        note = fit(chart.note, chart.area.columns, state.theme.more)
+        draw(grid, chart.area.row + 1, chart.area.column, note, "label")
     plot, spans = chart.plot, chart.spans()
     dots = plot.columns * (2 if state.theme.unicode else 1)
     shade = state.theme.glyph(SHADE, ASCII_SHADE)
@@ -235,7 +177,7 @@ def _chart(grid: Grid, chart: Chart, state: State, style: str, moment: float | N
                 grid.restyle(row, column, 1, "accent")
 
 
-def _head(grid: Grid, chart: Chart, state: State, style: str, moment: float | None) -> None:
+def _head(grid: Grid, chart: Chart, state: State, style: str, moment: float | None, named: bool) -> None:
     """Draw the title: metric and whose, a rule, then lowest and highest of the span and the value now or under the cursor."""
     area, theme = chart.area, state.theme
     row, end = area.row, area.column + area.columns
@@ -246,7 +188,9 @@ def _head(grid: Grid, chart: Chart, state: State, style: str, moment: float | No
     known = sum(gpu.get(chart.metric.key) is not None for gpu in chart.gpus)
     title = fit(chart.metric.title, area.columns, theme.more)
     whose = f"mean of {known}" if len(chart.gpus) > 1 else ""
-    if state.chart_gpu is not None:
+    if not named:
+        whose = ""
+    elif state.chart_gpu is not None:
         whose = f"GPU {state.chart_gpu}"
     reach = ""
     if chart.lowest == chart.lowest:
@@ -340,14 +284,3 @@ def _round_up(value: float, binary: bool) -> float:
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) else _NAN
-
-
-def _mean(values: Sequence[float]) -> float:
-    """Return the mean of what is there; NaN where nothing is."""
-    if not values:
-        return _NAN
-    total = sum(values)
-    if total == total:
-        return total / len(values)
-    known = [value for value in values if value == value]
-    return sum(known) / len(known) if known else _NAN

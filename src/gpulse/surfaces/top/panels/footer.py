@@ -1,42 +1,73 @@
-"""The last row: which keys do what, or what was just said, or the text being typed, or the line of time."""
+"""The bottom line: keys and their actions, a message, the filter being typed, or the timeline."""
 
 from __future__ import annotations
 
 from ....present.quantities import clock_text
-from ....present.text import fit, width
-from ..grid import draw
+from ....present.text import clean, fit, width
+from ..grid import Grid, draw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..area import Area
-    from ..grid import Grid
     from ..state import State
 
 _LONGEST_LINE = 60
+_LONGEST_FILTER = 28
 
 
 def paint(grid: Grid, area: Area, state: State, hints: Sequence[tuple[str, str]]) -> None:
-    """Draw the filter while it is typed, else the message, else the keys, whole ones only, behind the line of time."""
+    """Draw the filter while it is typed, else the message, else the keys that fit, behind the timeline if there is one."""
     if area.rows <= 0 or area.columns <= 0:
         return
-    row, column, end = area.row, area.column, area.column + area.columns
     if state.dialog == "filter":
         _filter(grid, area, state)
         return
     if state.message:
-        grid.put(row, column, fit(state.message, area.columns, state.theme.more), "warn")
+        grid.put(area.row, area.column, fit(state.message, area.columns, state.theme.more), "warn")
         return
+    column = _timeline(grid, area, state)
+    for start, key, word, style in _placed(area, state, hints, column):
+        grid.put(area.row, grid.put(area.row, start, key, "accent") + 1, word, style)
+
+
+def key_at(area: Area, state: State, hints: Sequence[tuple[str, str]], column: int) -> str:
+    """Return the key whose hint is in a column of the screen, or nothing."""
+    if state.dialog == "filter" or state.message:
+        return ""
+    start = _timeline(Grid(area.column + area.columns, area.end), area, state)
+    for at, key, word, _ in _placed(area, state, hints, start):
+        if at <= column < at + width(key) + 1 + width(word):
+            return key
+    return ""
+
+
+def _timeline(grid: Grid, area: Area, state: State) -> int:
+    """Draw the timeline if the screen is not live, and return the column where the keys begin."""
     if state.position is not None and state.position.total:
-        column = _recording_line(grid, area, state, state.position.moment / state.position.total) + 3
-    elif state.back > 0:
-        column = _time_line(grid, area, state) + 3
-    for key, word in hints:
-        if column + width(key) + 1 + width(word) > end:
-            break
-        column = grid.put(row, column, key, "accent") + 1
-        column = grid.put(row, column, word, "label") + 2
+        return _recording_line(grid, area, state, state.position.moment / state.position.total) + 3
+    return _time_line(grid, area, state) + 3 if state.back > 0 else area.column
+
+
+def _placed(area: Area, state: State, hints: Sequence[tuple[str, str]], column: int) -> list[tuple[int, str, str, str]]:
+    """Return the hints that fit whole: column, key, label and style. The last one, quit, always has its place."""
+    found: list[tuple[int, str, str, str]] = []
+    end = area.column + area.columns
+    for at, (key, label) in enumerate(hints):
+        word, style = (_filter_label(state), "warn") if label == "filter" and state.filter else (label, "label")
+        last = at == len(hints) - 1
+        rest = 0 if last else width(hints[-1][0]) + 1 + width(hints[-1][1]) + 2
+        cells = width(key) + 1 + width(word)
+        if column + cells + rest <= end or (last and column + cells <= end):
+            found.append((column, key, word, style))
+            column += cells + 2
+    return found
+
+
+def _filter_label(state: State) -> str:
+    """Return the active filter, instead of the word: it hides processes, so it must be seen."""
+    return fit(state.theme.spelled(clean(state.filter)), _LONGEST_FILTER, state.theme.more)
 
 
 def _filter(grid: Grid, area: Area, state: State) -> None:

@@ -1,4 +1,4 @@
-"""A dialog box, and a list in it that keeps the selected line visible."""
+"""A dialog box: a frame in the middle of the screen."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from ..area import Area
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ....present.theme import Theme
     from ..grid import Grid
 
@@ -21,8 +19,7 @@ def box(grid: Grid, area: Area, theme: Theme, title: str, rows: int, columns: in
     It is never larger than the area; if there is no space for a frame, the whole area is returned.
     `title` is in the upper edge and `foot` in the lower one.
     """
-    tall, wide = min(area.rows, rows + 2), min(area.columns, columns + 4)
-    top, left = area.row + (area.rows - tall) // 2, area.column + (area.columns - wide) // 2
+    tall, wide, top, left = _placed(area, rows, columns)
     grid.fill(top, left, tall, wide)
     if tall < 3 or wide < 5:
         return Area(top, left, tall, wide)
@@ -40,37 +37,17 @@ def box(grid: Grid, area: Area, theme: Theme, title: str, rows: int, columns: in
     return Area(top + 1, left + 2, tall - 2, wide - 4)
 
 
+def inside_of(area: Area, rows: int, columns: int) -> Area:
+    """Return the inner area of the frame that `box` draws."""
+    tall, wide, top, left = _placed(area, rows, columns)
+    return Area(top, left, tall, wide) if tall < 3 or wide < 5 else Area(top + 1, left + 2, tall - 2, wide - 4)
+
+
+def _placed(area: Area, rows: int, columns: int) -> tuple[int, int, int, int]:
+    tall, wide = min(area.rows, rows + 2), min(area.columns, columns + 4)
+    return tall, wide, area.row + (area.rows - tall) // 2, area.column + (area.columns - wide) // 2
+
+
 def shown_from(choice: int, count: int, rows: int) -> int:
     """Return the first line to show so that the selected one is in the middle, or as close as possible."""
     return max(0, min(choice - rows // 2, count - rows))
-
-
-def choices(grid: Grid, area: Area, theme: Theme, title: str, lines: Sequence[tuple[str, str]], choice: int) -> None:
-    """Draw a list in a box: labels on the left, values on the right, the selected line highlighted.
-
-    The list scrolls with the selection, which may be outside the list. A label that is too long keeps its end, where
-    similar labels differ.
-    """
-    count = len(lines)
-    choice = max(0, min(choice, count - 1))
-    columns = max([width(title) + 2, *(width(label) + width(value) + 2 for label, value in lines)])
-    foot = f"{choice + 1}/{count}" if count > area.rows - 2 else ""
-    inside = box(grid, area, theme, title, count, columns, foot)
-    first = shown_from(choice, count, inside.rows)
-    for row, (label, value) in enumerate(lines[first : first + inside.rows]):
-        at, chosen = inside.row + row, first + row == choice
-        value = fit(theme.spelled(value), max(0, inside.columns - 6), theme.more)
-        room = inside.columns - width(value) - 1
-        grid.put(at, inside.column, _ending(theme.spelled(label), room, theme.more), "calm", max(0, room))
-        grid.put(at, inside.column + inside.columns - width(value), value, "accent")
-        if chosen:
-            grid.restyle(at, inside.column, inside.columns, "selected")
-
-
-def _ending(text: str, cells: int, more: str) -> str:
-    """Return text shortened to at most `cells` by removing its beginning."""
-    if width(text) <= cells:
-        return text
-    while text and width(text) + width(more) > cells:
-        text = text[1:]
-    return more + text

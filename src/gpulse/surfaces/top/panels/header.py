@@ -6,7 +6,7 @@ from ....present.quantities import clock_text, elapsed_text, number_text
 from ....present.text import clean, width
 from ....present.words import short_name
 from ....units import duration_text
-from .gpus import stale
+from .gpu_parts import stale
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

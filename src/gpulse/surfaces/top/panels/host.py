@@ -39,6 +39,8 @@ def paint(grid: Grid, area: Area, state: State) -> None:
         for text, style in fact:
             column = draw(grid, row, column, text, style)
         column += _SEPARATOR
+    if state.focus == "host":
+        grid.restyle(area.row, area.column, len("CPU"), "selected")
     if rows < area.rows:
         _cores(grid, area.row + rows, area.column, area.columns, cores, state)
     elif cores and end - column >= len(cores) + 6:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ....model.catalog import PROCESS_METRICS
 from ....model.metric import Number
+from ....model.process_filter import ProcessFilter
 from ....present.cells import MISSING, value_text
-from ....present.text import clean, fit, pad, width
+from ....present.text import clean, fit, fit_name, pad, width
 from ....present.words import heading
 from ....units import BYTES, SECOND
-from ..find import Find
-from ..processes import filter_text, rows
+from ..processes import all_rows, filter_text, pids, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,14 +23,18 @@ _MARKS = 2  # cells before the first column: the cursor and the tag
 _GAP = 1
 _SIZE = 8  # cells of any size: 71.2 GiB
 _DURATION = 6  # cells of any duration below 100 days: 12m05s
+_OWNERS = ("job", "container")  # shown without being chosen if there is space
+_ENOUGH = 40  # cells of the command that these leave
 _LEAST = 12  # cells the last column keeps while others can go
 _MOST = {"user": 12, "name": 16, "container": 14, "pod": 24, "job": 16, "type": 5, "gpu": 7}
+_NAMES = frozenset(("user", "job", "container", "pod"))
 # What a narrow screen does without, first to go first; whose process it is and how much it holds go last.
 _DISPENSABLE = (
     "children", "encoder_utilization", "decoder_utilization", "tree_cpu_percent", "memory_utilization", "type", "pod",
     "name", "host_memory", "container", "running_time", "job", "cpu_percent", "sm_utilization", "user", "gpu",
     "memory_used", "pid",
 )  # fmt: skip
+_ASCII_LINES = str.maketrans("├│└", "||`")
 _WHY = {"denied": "no permission", "failed": "cannot be read", "timeout": "not responding", "lost": "GPU lost",
         "skipped": "not recorded"}  # fmt: skip
 
@@ -81,14 +85,16 @@ def paint(grid: Grid, area: Area, state: State) -> None:
     for at, words in enumerate(_missing(state.shown)[:notes], area.end - notes):
         grid.put(at, area.column + _MARKS, words, "warn", area.columns - _MARKS)
     if not found:
+        _remark(grid, area, state, columns, (0, 0, 0))
         _nothing(grid, area, state)
         return
     first, last = window(found, state, _height(area, state))
-    # somebody without a process of their own is looking at the others': then nobody is dimmed
-    mine = me() if any(row.process.get("user") == me() for row in found) else None
+    # other users are dimmed only for a user who has processes here
+    mine = me() if any(row.pid is not None and row.process.get("user") == me() for row in found) else None
     for at, row in enumerate(found[first:last], area.row + 1):
         _row(grid, at, area, row, columns, state, mine)
-    _scroll_marks(grid, area, state, columns, (first, last, len(found)))
+    _scroll_marks(grid, area, state, (first, last, len(found)))
+    _remark(grid, area, state, columns, (first, last, len(found)))
 
 
 def column_at(area: Area, state: State, x: int) -> str | None:
@@ -137,7 +143,7 @@ def layout(found: list[ProcessRow], state: State, columns: int) -> list[ProcessC
     """Return the columns that fit, placed; the last one takes what is left."""
     asked = (tuple(state.settings.columns), columns, state.settings.decimal)
     if _LastRows.rows is not found or _LastRows.asked != asked:
-        _LastRows.columns = _placed(_kept(_wished(found, state), columns), columns)
+        _LastRows.columns = _placed(_with_owners(_kept(_wished(found, state), columns), found, columns), columns)
         _LastRows.rows, _LastRows.asked = found, asked
     return _LastRows.columns
 
@@ -172,6 +178,19 @@ def _kept(columns: list[ProcessColumn], room: int) -> list[ProcessColumn]:
     return columns
 
 
+def _with_owners(columns: list[ProcessColumn], found: list[ProcessRow], room: int) -> list[ProcessColumn]:
+    """Add job and container where a process has one and the command keeps enough space."""
+    if not columns or columns[-1].key != "command":
+        return columns
+    for key in _OWNERS:
+        left = room - _MARKS - sum(column.cells + _GAP for column in columns[:-1])
+        if all(column.key != key for column in columns) and any(row.process.get(key) for row in found):
+            extra = ProcessColumn(key, _cells(key, found))
+            if left - extra.cells - _GAP >= _ENOUGH:
+                columns = [*columns[:-1], extra, columns[-1]]
+    return columns
+
+
 def _placed(columns: list[ProcessColumn], room: int) -> list[ProcessColumn]:
     at = _MARKS
     for column in columns:
@@ -200,7 +219,8 @@ def _row(
 ) -> None:
     selected = row.pid is not None and row.pid == state.selected
     user = row.process.get("user")
-    whole = "title" if row.head else "faint" if mine is not None and user not in (None, mine) else ""
+    others = mine is not None and user not in (None, mine)
+    whole = "title" if row.head else "faint" if row.launcher or others else ""
     if selected:
         whole = "selected"
         grid.fill(at, area.column, 1, area.columns, whole)
@@ -209,7 +229,8 @@ def _row(
         grid.put(at, area.column + 1, state.theme.glyph("●", "*"), whole or "accent", area.columns - 1)
     for column in columns:
         text, style = _cell(row, column.key, state)
-        text = fit(state.theme.spelled(clean(text)), column.cells, state.theme.more)
+        cut = fit_name if column.key in _NAMES else fit
+        text = cut(state.theme.spelled(clean(text)), column.cells, state.theme.more)
         text = pad(text, column.cells, column.right)
         grid.put(at, area.column + column.start, text, whole or style, column.cells)
 
@@ -220,7 +241,7 @@ def _cell(row: ProcessRow, key: str, state: State) -> tuple[str, str]:
     if key == "command":
         return _command(row, state), "label"
     value = row.process.get(key)
-    if row.head and value is None:
+    if (row.head or row.launcher) and value is None:
         return "", ""
     text = value_text(PROCESS_METRICS[key], value, state.settings.decimal)
     return text, "faint" if value is None else "user" if key == "user" else "calm"
@@ -229,15 +250,15 @@ def _cell(row: ProcessRow, key: str, state: State) -> tuple[str, str]:
 def _command(row: ProcessRow, state: State) -> str:
     if row.head:
         return f"{row.head}: {row.count} process{'' if row.count == 1 else 'es'}"
-    inset = "  " * (row.depth - 1) + state.theme.glyph("└ ", "- ") if row.depth else ""
-    return inset + (row.process.command or row.process.name or MISSING)
+    lines = row.branch if state.theme.unicode else row.branch.translate(_ASCII_LINES)
+    return lines + (row.process.command or row.process.name or MISSING)
 
 
 def _nothing(grid: Grid, area: Area, state: State) -> None:
     if state.shown is None:
         words = "waiting for the first sample"
     elif filter_text(state).strip() and _any(state.shown):
-        note = Find(filter_text(state)).note
+        note = ProcessFilter(filter_text(state)).note
         words = "no process matches the filter" + (f" ({note})" if note else "")
     elif _notes(area, state):
         return  # that a list could not be read is said already; it may well be full
@@ -270,17 +291,31 @@ def _height(area: Area, state: State) -> int:
     return max(0, area.rows - 1 - _notes(area, state))
 
 
-def _scroll_marks(
-    grid: Grid, area: Area, state: State, columns: list[ProcessColumn], seen: tuple[int, int, int]
-) -> None:
+def _remark(grid: Grid, area: Area, state: State, columns: list[ProcessColumn], seen: tuple[int, int, int]) -> None:
+    """Say at the end of the titles which rows are seen, and how many processes an active filter leaves."""
+    first, last, total = seen
+    part = "" if last - first >= total else f"{first + 1}-{last} of {total}" if last > first else f"{total} rows"
+    remarks = [(part, "label")]
+    if text := filter_text(state).strip():
+        count = f"{len(pids(rows(state.shown, state)))} of {len(pids(all_rows(state.shown))) if state.shown else 0}"
+        tail = f", rows {part}" if part else ""
+        remarks = [
+            (f"filter {clean(text)}: {count}{tail}", "warn"),
+            (f"filter: {count}{tail}", "warn"),
+            (count, "warn"),
+        ]
+    taken = columns[-1].start + min(columns[-1].cells, width(columns[-1].title) + 1) if columns else 0
+    for words, style in remarks:
+        if words and taken + 1 + width(words) <= area.columns:
+            grid.put(area.row, area.column + area.columns - width(words), state.theme.spelled(words), style)
+            return
+
+
+def _scroll_marks(grid: Grid, area: Area, state: State, seen: tuple[int, int, int]) -> None:
     first, last, total = seen
     if last - first >= total:
         return
     edge = area.column + area.columns - 1
-    words = f" {first + 1}-{last} of {total}" if last > first else f" {total} rows"
-    taken = columns[-1].start + min(columns[-1].cells, width(columns[-1].title) + 1) if columns else 0
-    if taken + len(words) <= area.columns:
-        grid.put(area.row, edge + 1 - len(words), words, "label")
     if first > 0 and last > first:
         grid.put(area.row + 1, edge, state.theme.glyph("▲", "^"), "accent", 1)
     if last < total and last > first:

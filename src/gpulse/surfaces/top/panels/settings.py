@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ....model.catalog import GPU_METRICS
+from ....model.catalog import GPU_METRICS, PROCESS_METRICS
 from ....present.theme import THEMES
+from ....settings.table import TERMINAL, TOP
 from ..settings import CHARTS, COLUMNS, INTERVALS, PANELS, column_title
-from .frame import choices
+from .menu import Menu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,25 +20,54 @@ if TYPE_CHECKING:
 _TITLE = "Settings"
 _WIDE = 44  # minimum columns for full titles
 _FLAGS = {
-    "falling": "Largest first",
     "fahrenheit": "Fahrenheit",
     "decimal": "Sizes in MB, not MiB",
+    "falling": "Largest first",
 }
 # Each line: the attribute and, for a list, the word that the line toggles.
-_LINES = (
-    ("interval", ""),
-    ("theme", ""),
-    ("sort", ""),
-    *((flag, "") for flag in _FLAGS),
-    *(("panels", panel) for panel in PANELS),
-    *(("columns", column) for column in COLUMNS),
-    *(("charts", chart) for chart in CHARTS),
-)
+_GROUPS = (
+    ("Screen", (("interval", ""), ("theme", ""), ("fahrenheit", ""), ("decimal", ""), *(("panels", panel) for panel in PANELS))),
+    ("Processes", (("sort", ""), ("falling", ""))),
+    ("Process columns", tuple(("columns", column) for column in COLUMNS)),
+    ("Charts", tuple(("charts", chart) for chart in CHARTS)),
+)  # fmt: skip
+_LINES = tuple(line for _, group in _GROUPS for line in group)
+_KEYS = "Enter, ← → change · w save"
+_PANEL_HINTS = {
+    "host": "CPU, memory, disks and network of the machine.",
+    "charts": "Charts of the metrics chosen below.",
+    "processes": "The processes that use a GPU.",
+}
 
 
 def paint(grid: Grid, area: Area, state: State) -> None:
     """Draw the settings with the line `state.choice` highlighted."""
-    choices(grid, area, state.theme, _TITLE, lines(state.settings, area.columns < _WIDE), state.choice)
+    menu(state, area.columns < _WIDE).paint(grid, area, state.theme)
+
+
+def menu(state: State, short: bool = False) -> Menu:
+    """Return the menu of all settings, in groups, with a hint for the selected one."""
+    headings, at = {}, 0
+    for title, group in _GROUPS:
+        headings[at] = title
+        at += len(group)
+    keys = _KEYS if state.theme.unicode else "Enter, arrows: change; w: save"
+    above = [(keys, "label")]
+    return Menu(
+        _TITLE, lines(state.settings, short), state.choice, above=above, headings=headings, hint=hint(state.choice)
+    )
+
+
+def hint(choice: int) -> str:
+    """Return what the setting of a line does."""
+    name, word = _LINES[max(0, min(choice, len(_LINES) - 1))]
+    if name == "panels":
+        return _PANEL_HINTS[word]
+    if name == "columns":
+        return "The GPU or MIG instance." if word == "gpu" else PROCESS_METRICS[word].help
+    if name == "charts":
+        return GPU_METRICS[word].help
+    return f"{(TERMINAL if name == 'theme' else TOP)[name].help}."
 
 
 def lines(settings: ScreenSettings, short: bool = False) -> list[tuple[str, str]]:
@@ -90,11 +120,11 @@ def _line(settings: ScreenSettings, name: str, word: str, short: bool) -> tuple[
         return _FLAGS[name], _on(getattr(settings, name))
     value = _on(word in getattr(settings, name))
     if name == "panels":
-        return f"Panel {word}", value
+        return f"{word.capitalize()} panel", value
     if name == "columns":
-        return f"Column {column_title(word, short)}", value
+        return column_title(word, short), value
     metric = GPU_METRICS[word]
-    return f"Chart {metric.short if short else metric.title}", value
+    return f"Chart {metric.short}" if short else metric.title, value  # columns have some of the short names, too
 
 
 def _on(value: bool) -> str:

@@ -1,20 +1,22 @@
-"""The signal menu: choose a signal for the selected processes."""
+"""The signal menu: whom a signal will reach, and which signal."""
 
 from __future__ import annotations
 
 from ..processes import all_rows
-from ..signals import SIGNALS
-from .frame import choices, shown_from
+from ..signals import SIGNALS, signal_number
+from .menu import Menu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.snapshot import Snapshot
     from ..area import Area
     from ..grid import Grid
+    from ..processes import ProcessRow
     from ..state import State
 
 _SLACK = 1.0  # tolerance of running times in seconds
 _NAMED = 4  # maximum number of processes to name; the rest is counted
+_COMMAND = 60  # cells of a command
 
 
 def recipients(state: State) -> list[int]:
@@ -37,35 +39,64 @@ def chosen(state: State) -> str:
     return SIGNALS[_choice(state)][0]
 
 
-def row_at(area: Area, state: State, y: int) -> int | None:
-    """Return the position in SIGNALS of the signal in a screen row; None outside the list."""
-    rows = min(area.rows - 2, len(SIGNALS))  # the centered box has one row above and one below the list
-    at = y - (area.row + (area.rows - rows - 2) // 2 + 1)
-    return at + shown_from(_choice(state), len(SIGNALS), rows) if 0 <= at < rows else None
+def typed(state: State, digit: str) -> None:
+    """Select a signal by its number, typed digit by digit: 9 is KILL, 1 and 5 are TERM."""
+    numbers = [str(signal_number(name)) for name, _ in SIGNALS]
+    text = state.digits + digit
+    state.digits = text if any(number.startswith(text) for number in numbers) else digit
+    matching = [number for number in numbers if number.startswith(state.digits)]
+    if matching:
+        state.choice = numbers.index(state.digits if state.digits in numbers else matching[0])
+    else:
+        state.digits, state.message = "", f"no signal has the number {digit}"
 
 
 def paint(grid: Grid, area: Area, state: State) -> None:
     """Draw the menu in a box; the signal under the cursor is `state.choice`."""
-    choices(grid, area, state.theme, title(state), _lines(state), _choice(state))
+    menu(state).paint(grid, area, state.theme)
+
+
+def menu(state: State) -> Menu:
+    """Return the menu: the processes to signal above the signals."""
+    count = len(recipients(state))
+    name = chosen(state)
+    to = "" if not count else "this process" if count == 1 else f"these {count} processes"
+    hint = f"Enter sends {name} ({signal_number(name)}) to {to}, Esc cancels." if to else "Esc closes."
+    return Menu(title(state), _lines(), state.choice, above=[*targets(state), ("", "")], hint=hint)
 
 
 def title(state: State) -> str:
-    """Return the title with the processes to signal."""
+    """Return the title: how many processes get the signal."""
+    count = len(recipients(state))
+    return (
+        "No process to signal"
+        if not count
+        else "Send a signal"
+        if count == 1
+        else f"Send a signal to {count} processes"
+    )
+
+
+def targets(state: State) -> list[tuple[str, str]]:
+    """Return PID, user and command of the processes to signal, each with a style; the others are counted."""
     pids = recipients(state)
-    if not pids:
-        return "No process to signal"
-    names = ", ".join(str(pid) for pid in pids[:_NAMED])
-    more = f" and {len(pids) - _NAMED} more" if len(pids) > _NAMED else ""
-    return f"Signal process{'' if len(pids) == 1 else 'es'} {names}{more}"
+    rows = {row.pid: row for row in all_rows(state.live)} if state.live else {}
+    users = max((len(rows[pid].process.user or "?") for pid in pids[:_NAMED]), default=0)
+    lines = [(_target(rows[pid], users), "calm") for pid in pids[:_NAMED]]
+    return [*lines, (f"and {len(pids) - _NAMED} more", "label")] if len(pids) > _NAMED else lines
+
+
+def _target(row: ProcessRow, users: int) -> str:
+    from ....present.text import clean, fit
+
+    process = row.process
+    command = fit(clean(process.command or process.name or "?"), _COMMAND)
+    return f"{row.pid:>7}  {clean(process.user or '?'):<{users}}  {command}"
 
 
 def _choice(state: State) -> int:
     return max(0, min(state.choice, len(SIGNALS) - 1))
 
 
-def _lines(state: State) -> list[tuple[str, str]]:
-    here = state.theme.glyph("▸", ">")  # without colors the cursor would not be visible
-    return [
-        (f"{here if at == _choice(state) else ' '} {at + 1} {name}", meaning)
-        for at, (name, meaning) in enumerate(SIGNALS)
-    ]
+def _lines() -> list[tuple[str, str]]:
+    return [(f"{signal_number(name):>2} {name:<5} {meaning}", "") for name, meaning in SIGNALS]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ....model.catalog import PROCESS_METRICS
 from ..settings import COLUMNS, column_title
-from .frame import choices
+from .menu import Menu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,14 @@ _TITLE = "Sort by"
 
 def paint(grid: Grid, area: Area, state: State) -> None:
     """Draw the columns with the line `state.choice` highlighted."""
-    choices(grid, area, state.theme, _TITLE, lines(state), state.choice)
+    menu(state).paint(grid, area, state.theme)
+
+
+def menu(state: State) -> Menu:
+    """Return the menu; its lines are those of COLUMNS."""
+    column = COLUMNS[max(0, min(state.choice, len(COLUMNS) - 1))]
+    hint = "The GPU or MIG instance." if column == "gpu" else PROCESS_METRICS[column].help
+    return Menu(_TITLE, lines(state), state.choice, hint=hint)
 
 
 def keys(state: State) -> tuple[str, ...]:

@@ -1,29 +1,31 @@
-"""The filter language: words that a process must match, also while the filter is being typed.
-
-python            user, name, command, container or job contains the text
-user:ada job=17   one field contains the text, or equals it with =; also name command container pod job
-gpu:0,2-3 gpu:1:2 on one of these GPUs, or on an instance of one
-pid:12 type:C     this process; this way of using the GPU
-mem>1G sm>=50     comparison with a size, duration or percentage; also bw enc dec cpu tree host time children
-!word -word       negation; quoted text may contain spaces and is always plain text
-"""
+"""The filter for processes: words that must all match. The same in `top`, on the page and in `gpulse -p --filter`."""
 
 from __future__ import annotations
 
-from ...errors import UsageError
-from ...model.catalog import Process
-from ...units import BYTES, SECOND, parse_duration, parse_size
+from ..errors import UsageError
+from ..units import BYTES, BYTES_PER_SECOND, SECOND, parse_duration, parse_size
+from .catalog import Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
-    from .processes import ProcessRow
+    Place: TypeAlias = tuple[int, int]  # index of the GPU, and of its instance or -1
+    Test: TypeAlias = Callable[[Process, Place], bool]
 
-    Test: TypeAlias = Callable[[ProcessRow], bool]
-
-_SHORT = {
+# An example of each kind of word, and what it matches: for the help of every surface.
+FILTER_HELP = (
+    ("train", "user, name, command, container, pod or job contains the text; a number is also a PID"),
+    ("user:ada", "a field contains the text: user name command container pod job"),
+    ("user=ada", "a field equals the text; != is the opposite"),
+    ("gpu:0,2-3 gpu:1:2", "on one of these GPUs, or on an instance of one"),
+    ("pid:12,13 type:C", "one of these processes; this kind of use (C compute, G graphics, M MPS)"),
+    ("mem>1G time>=2h sm<5", "comparison: mem sm bw enc dec cpu tree host children time, or any process metric"),
+    ("!root -type:G", "not this"),
+    ('"my data"', "text with spaces, taken literally"),
+)
+SHORT_NAMES = {
     "mem": "memory_used",
     "sm": "sm_utilization",
     "bw": "memory_utilization",
@@ -43,56 +45,69 @@ _OPERATORS = (">=", "<=", "!=", "==", ">", "<", "=", ":")  # longer ones first
 _QUOTES = "\"'"
 
 
-class Find:
-    """A filter of words that must all match. Any text is valid: an unknown word is searched as plain text.
+class ProcessFilter:
+    """A filter of words that must all match. Any text is valid: a word that is not understood is searched as plain text.
 
-    `note` describes what was not understood, or is empty. A missing value matches no comparison.
+    `note` says what was not understood, or is empty; `keys` are the metrics it needs. A missing value matches no comparison.
     """
 
-    __slots__ = ("_plain", "_tests", "note", "text")
+    __slots__ = ("_plain", "_tests", "keys", "note", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.keys: set[str] = set()
         notes: list[str] = []
-        self._plain: list[tuple[str, bool]] = []  # text to find, and whether it must or must not be found
+        self._plain: list[tuple[str, int, bool]] = []  # text to find, the PID it may be, whether it must be found
         self._tests: list[tuple[Test, bool]] = []
         for word, literal, right in _words(text):
             try:
-                test = None if literal else _test(word)
+                key, test = ("", None) if literal else _test(word)
             except UsageError as error:
                 notes.append(error.message.rstrip(";"))
-                test = None
+                key, test = "", None
             if test is None:
-                self._plain.append((word.lower(), right))
+                self._plain.append((word.lower(), -1 if literal else _pid(word), right))
             else:
+                self.keys |= {key} - {"gpu"}
                 self._tests.append((test, right))
+        if self._plain:
+            self.keys |= set(_TEXTS)
         self.note = "; ".join(notes)
 
     def __bool__(self) -> bool:
         return bool(self._plain or self._tests)
 
-    def fits(self, row: ProcessRow) -> bool:
-        """Return whether a process matches every word."""
+    def fits(self, process: Process, place: Place) -> bool:
+        """Return whether a process on a GPU (its index, and that of the instance or -1) matches every word."""
         for test, right in self._tests:
-            if test(row) is not right:
+            if test(process, place) is not right:
                 return False
         if not self._plain:
             return True
-        text = _haystack(row)
-        for word, right in self._plain:  # noqa: SIM110  # a loop is twice as fast as all() here, 5,000 times a sample
-            if (word in text) is not right:
+        text = _haystack(process)
+        for word, pid, right in self._plain:  # noqa: SIM110  # a loop is twice as fast as all() here, 5,000 times a sample
+            if (word in text or pid == process.pid) is not right:
                 return False
         return True
 
-    def apply(self, rows: Iterable[ProcessRow]) -> list[ProcessRow]:
-        """Return the matching rows, in their order."""
-        fits = self.fits
-        return [row for row in rows if fits(row)] if self else list(rows)
+
+def parse_filter(text: str) -> ProcessFilter:
+    """Return a filter from the command line; raise UsageError if a word is not understood."""
+    found = ProcessFilter(text)
+    if found.note:
+        raise UsageError(
+            f"{found.note};", "write it as 'user:ada gpu:0-3 mem>1G train'; quote a word to search for it as it is."
+        )
+    return found
 
 
-def _haystack(row: ProcessRow) -> str:
-    get = row.process.get
-    parts = (get("user"), get("name"), get("command"), get("container"), get("job"))
+def _pid(word: str) -> int:
+    return int(word) if word.isascii() and word.isdecimal() and len(word) < 12 else -1
+
+
+def _haystack(process: Process) -> str:
+    get = process.get
+    parts = (get("user"), get("name"), get("command"), get("container"), get("pod"), get("job"))
     return "\n".join(
         [str(part) for part in parts if part]
     ).lower()  # the line feed keeps a word from matching across two
@@ -128,20 +143,20 @@ def _word(text: str, at: int) -> tuple[str, int]:
     return word, at
 
 
-def _test(word: str) -> Test | None:
-    """Return the test for a word, None for plain text; raise UsageError for a malformed comparison."""
+def _test(word: str) -> tuple[str, Test | None]:
+    """Return the metric and the test of a word, None for plain text; raise UsageError for a malformed comparison."""
     name, operator, value = _split(word)
     if not operator or not name.replace("_", "").isalpha():
-        return None
-    key = _SHORT.get(name, name)
+        return "", None
+    key = SHORT_NAMES.get(name, name)
     if key not in _FIELDS:
         raise UsageError(f"unknown field {name!r}")
     if not value:
         raise UsageError(f"{word!r} is incomplete")
     if operator in ("!=", "=="):
         test = _field(key, "=", value)
-        return test if operator == "==" else lambda row: not test(row)
-    return _field(key, operator, value)
+        return key, test if operator == "==" else lambda process, place: not test(process, place)
+    return key, _field(key, operator, value)
 
 
 def _split(word: str) -> tuple[str, str, str]:
@@ -165,20 +180,20 @@ def _field(key: str, operator: str, value: str) -> Test:
         return _placed(value)
     if key == "pid":
         pids = {_whole(part) for part in value.split(",") if part}
-        return lambda row: row.pid in pids
+        return lambda process, place: process.pid in pids
     lowered = value.lower()
     if key == "type":
         kinds = frozenset(lowered.replace("+", ",").split(","))
-        return lambda row: not kinds.isdisjoint(str(row.process.get("type") or "").lower().split("+"))
+        return lambda process, place: not kinds.isdisjoint(str(process.get("type") or "").lower().split("+"))
     if operator == "=":
-        return lambda row: str(row.process.get(key) or "").lower() == lowered
-    return lambda row: lowered in str(row.process.get(key) or "").lower()
+        return lambda process, place: str(process.get(key) or "").lower() == lowered
+    return lambda process, place: lowered in str(process.get(key) or "").lower()
 
 
 def _number(key: str, text: str) -> float:
     unit = _NUMBERS[key]
-    if unit is BYTES:
-        return parse_size(text)
+    if unit in (BYTES, BYTES_PER_SECOND):
+        return parse_size(text.removesuffix("/s"))
     if unit is SECOND:
         return parse_duration(text)
     try:
@@ -198,8 +213,8 @@ def _compared(key: str, operator: str, limit: float) -> Test:
 
     compare = {">": gt, ">=": ge, "<": lt, "<=": le}.get(operator, eq)
 
-    def test(row: ProcessRow) -> bool:
-        value = row.process.get(key)
+    def test(process: Process, place: Place) -> bool:
+        value = process.get(key)
         return isinstance(value, (int, float)) and bool(compare(value, limit))
 
     return test
@@ -218,8 +233,7 @@ def _placed(value: str) -> Test:
             start = _whole(first if colon else low)
             spans.append((start, _whole(high) if dash and high else start))
 
-    def test(row: ProcessRow) -> bool:
-        gpu = row.place[0]
-        return row.place in instances or any(start <= gpu <= end for start, end in spans)
+    def test(process: Process, place: Place) -> bool:
+        return place in instances or any(start <= place[0] <= end for start, end in spans)
 
     return test

@@ -1,0 +1,169 @@
+"""Two periods of the history compared, in the words of `gpulse report --compare`."""
+
+from __future__ import annotations
+
+from ..analysis.series import WeightedSeries
+from ..present.differences import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, standard_error
+from ..present.quantities import energy_text, quantity_text
+from ..units import duration_text, size_text
+from .usage import gpu_label
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from typing import Any
+
+    from ..store.history import GpuIdentity, HistoryReader, HistorySeries
+
+_POINTS = 600
+_KEYS = (*(key for _, key, _, _ in COMPARED), "memory_used")
+
+
+class PeriodFigures:
+    """What the history says of one period; instances are left out, since their GPUs count."""
+
+    def __init__(self, reader: HistoryReader, start: float, end: float, uuids: Collection[str] | None) -> None:
+        self.start, self.end = start, end
+        self.gpus = [gpu for gpu in reader.gpus(start, end) if not gpu.parent and (uuids is None or gpu.uuid in uuids)]
+        names = [gpu.uuid for gpu in self.gpus]
+        found = reader.series(_KEYS, names, start, end, _POINTS) if names else []
+        self._series = {(one.uuid, one.key): one for one in found}
+        self._means = {name: _weighted(one) for name, one in self._series.items()}
+        host = reader.host_series(["cpu_percent"], start, end, _POINTS)
+        self.host = _weighted(host[0]).mean if host else None
+        self.hours = sum(use.gpu_hours for use in reader.usage(start, end, "user", uuids))
+        self._kinds = [event.kind for event in reader.events(start, end) if uuids is None or {*event.uuids} & {*uuids}]
+
+    @property
+    def recorded(self) -> float:
+        """Seconds of which something was recorded, of the GPU with the most."""
+        return max((one.seconds for one in self._means.values()), default=0.0)
+
+    @property
+    def energy(self) -> float | None:
+        """Joules of all GPUs, from the power that was recorded."""
+        found = [one for (_, key), one in self._means.items() if key == "power_draw" and one.mean is not None]
+        return sum((one.mean or 0.0) * one.seconds for one in found) if found else None
+
+    @property
+    def peak(self) -> float | None:
+        """The most memory in use on the GPU that came nearest to being full."""
+        found = [(self.highest(gpu, "memory_used"), gpu.memory_total or 2.0**60) for gpu in self.gpus]
+        known = [(used / total, used) for used, total in found if used is not None]
+        return max(known)[1] if known else None
+
+    def mean(self, key: str) -> float | None:
+        """Return the mean over all GPUs that have a metric."""
+        found = [mean for gpu in self.gpus if (mean := self.mean_of(gpu, key)) is not None]
+        return sum(found) / len(found) if found else None
+
+    def mean_of(self, gpu: GpuIdentity, key: str) -> float | None:
+        """Return the mean of one GPU."""
+        found = self._means.get((gpu.uuid, key))
+        return None if found is None else found.mean
+
+    def highest(self, gpu: GpuIdentity, key: str) -> float | None:
+        """Return the highest value of one GPU."""
+        found = self._series.get((gpu.uuid, key))
+        values = [] if found is None else [value for value in found.max if value == value]
+        return max(values, default=None)
+
+    def noise(self, key: str) -> float:
+        """Return the standard error of a mean over the period and its GPUs."""
+        parts = [WeightedSeries() for _ in range(PARTS)]
+        for (_, name), series in self._series.items():
+            if name != key:
+                continue
+            for time, mean, seconds in zip(series.times, series.mean, series.seconds, strict=True):
+                if mean == mean:
+                    at = int((time - self.start) / (self.end - self.start) * PARTS)
+                    parts[max(0, min(PARTS - 1, at))].add(mean, seconds)
+        return standard_error([part.mean for part in parts if part.mean is not None])
+
+    def count(self, kind: str) -> int:
+        """Return how many events of a kind there were."""
+        return self._kinds.count(kind)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return when it was and how much of it was recorded."""
+        return {"from": round(self.start, 3), "to": round(self.end, 3), "recorded": round(self.recorded, 1)}
+
+
+def _weighted(series: HistorySeries) -> WeightedSeries:
+    weighted = WeightedSeries()
+    for mean, seconds in zip(series.mean, series.seconds, strict=True):
+        if mean == mean:
+            weighted.add(mean, seconds)
+    return weighted
+
+
+def comparison_answer(a: PeriodFigures, b: PeriodFigures) -> dict[str, Any]:
+    """Return both periods, what differs, and the GPUs that both have side by side."""
+    found = differences(a, b)
+    return {
+        "a": a.to_plain(),
+        "b": b.to_plain(),
+        "note": f"{NOTE.replace('run', 'period')} Means over all GPUs; energy is estimated from power.",
+        "headline": [text.replace("of each run", "of each period") for text in headline(found)],
+        "figures": [
+            {
+                "title": one.title,
+                "a": one.before,
+                "b": one.after,
+                "a_text": one.before_text,
+                "b_text": one.after_text,
+                "difference": one.change_text,
+                "matters": one.matters,
+            }
+            for one in found
+        ],
+        "gpus": _pairs(a, b),
+    }
+
+
+def differences(a: PeriodFigures, b: PeriodFigures) -> list[Difference]:
+    """Return all figures that at least one of the periods has, and not as zero."""
+    found = [
+        Difference("Recorded time", (a.recorded, b.recorded), duration_text, floor=60.0),
+        Difference("GPU hours in use", (a.hours, b.hours), "{:.2f} h".format, floor=0.01),
+        *(
+            Difference(
+                title,
+                (a.mean(key), b.mean(key)),
+                lambda value, unit=unit: quantity_text(unit, value),  # type: ignore[misc]
+                (a.noise(key) ** 2 + b.noise(key) ** 2) ** 0.5,
+                floor,
+            )
+            for title, key, unit, floor in COMPARED
+        ),
+        Difference("Peak memory", (a.peak, b.peak), size_text, floor=256 << 20),
+        Difference("Energy", (a.energy, b.energy), energy_text, floor=36.0),
+        Difference("Host CPU", (a.host, b.host), "{:.0f} %".format, floor=1.0),
+    ]
+    counts = [
+        Difference(title, (a.count(kind), b.count(kind)), "{:.0f}".format)
+        for kind, title in COUNTED.items()
+        if a.count(kind) + b.count(kind)
+    ]
+    return [each for each in found if each.before or each.after] + counts
+
+
+def _pairs(a: PeriodFigures, b: PeriodFigures) -> list[dict[str, Any]]:
+    """Return the GPUs of both periods by UUID, with activity, power and peak memory in words, a dash for what is unknown."""
+    there = {gpu.uuid: gpu for gpu in (*a.gpus, *b.gpus)}
+    key = "sm_active" if a.mean("sm_active") is not None or b.mean("sm_active") is not None else "utilization"
+    rows = []
+    for uuid, gpu in there.items():
+        texts: dict[str, Any] = {"uuid": uuid, "label": gpu_label(uuid, [*there.values()]), "activity": key}
+        for name, period in (("a", a), ("b", b)):
+            texts[name] = _words(period, gpu, key)
+        rows.append(texts)
+    return rows
+
+
+def _words(period: PeriodFigures, gpu: GpuIdentity, key: str) -> Sequence[str]:
+    return [
+        quantity_text("%", period.mean_of(gpu, key)),
+        quantity_text("W", period.mean_of(gpu, "power_draw")),
+        quantity_text("B", period.highest(gpu, "memory_used")),
+    ]

@@ -1,0 +1,199 @@
+"""The public face as type checkers, editors and `typing.get_type_hints` see it; with every Python example of the documents."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# What a page takes for granted: names of the reader's own program.
+PRELUDE = """
+import gpulse
+epochs, loader = 1, [1, 2]
+def train(*arguments: object) -> None: ...
+def evaluate(*arguments: object) -> None: ...
+def log(values: dict[str, float]) -> None: ...
+"""
+# Examples need not annotate their own functions; everything else is strict.
+RELAXED = "# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators\n"
+FIRST = 'import gpulse\nmonitor = gpulse.Monitor(gpulse.sinks.CsvSink("a"))\nsummary = monitor.stop()\n'
+WRONG = "import gpulse\ngpulse.Monitor(gpulse.sinks.CsvSink(3))\ngpulse.Monitr()\nprint(gpulse.gpus()[0].utilisation)\n"
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def imports_only(block: str) -> bool:
+    return all(isinstance(node, ast.ImportFrom) for node in ast.parse(block).body)
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one file per page, and one per block that only imports, because such blocks repeat names."""
+    folder = tmp_path_factory.mktemp("examples")
+    count = 0
+    for page in PAGES:
+        body = [block for block in blocks(page) if not imports_only(block)]
+        if body:
+            scopes = (
+                [f"def part_{at}():\n{_indented(block)}" for at, block in enumerate(body)] if _repeats(body) else body
+            )
+            (folder / f"{page.stem}_page.py".lower()).write_text(RELAXED + PRELUDE + "\n".join(scopes))
+            count += 1
+        for at, line in enumerate(line for block in blocks(page) if imports_only(block) for line in block.splitlines()):
+            (folder / f"{page.stem}_import_{at}.py".lower()).write_text(f"{line}\n")
+    assert count >= 3
+    (folder / "first_example.py").write_text(FIRST)
+    return folder
+
+
+def _repeats(body: list[str]) -> bool:
+    names = [
+        node.name
+        for block in body
+        for node in ast.parse(block).body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    ]
+    return len(names) != len(set(names))
+
+
+def _indented(block: str) -> str:
+    return "".join(f"    {line}\n" for line in block.splitlines())
+
+
+def mypy(*paths: Path) -> subprocess.CompletedProcess[str]:
+    """Run mypy as the project is checked with it: strict, and with the same cache."""
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), *map(str, paths)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+
+
+def test_mypy_strict_accepts_every_example(examples: Path) -> None:
+    done = mypy(*sorted(examples.glob("*.py")))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_mypy_finds_a_misspelled_name_and_a_wrong_argument(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong_example.py"
+    wrong.write_text(WRONG)
+    found = re.findall(r"wrong_example\.py:(\d+): error", mypy(wrong).stdout)
+    assert found == ["2", "3", "4"]
+
+
+def pyright(folder: Path, mode: str) -> list[tuple[str, int, str]]:
+    program = shutil.which("pyright", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if program is None:
+        pytest.skip("pyright is not installed")
+    settings = {"typeCheckingMode": mode, "extraPaths": [str(ROOT / "src")], "pythonVersion": "3.10"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [program, "--outputjson", "--pythonpath", sys.executable, "-p", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    if not done.stdout.startswith("{"):
+        pytest.skip(f"pyright does not run here: {done.stderr[-200:]}")
+    problems = [each for each in json.loads(done.stdout)["generalDiagnostics"] if each["severity"] == "error"]
+    return [(Path(each["file"]).name, each["range"]["start"]["line"] + 1, each["message"]) for each in problems]
+
+
+def test_pyright_accepts_every_example(examples: Path) -> None:
+    assert pyright(examples, "standard") == []
+
+
+def test_pyright_strict_accepts_the_public_types_and_finds_mistakes(tmp_path: Path) -> None:
+    (tmp_path / "first_example.py").write_text(FIRST)
+    (tmp_path / "public_types.py").write_text((ROOT / "tests/architecture/public_types.py").read_text(encoding="utf-8"))
+    (tmp_path / "wrong_example.py").write_text(WRONG)
+    found = [(file, line) for file, line, _ in pyright(tmp_path, "strict")]
+    assert {line for file, line in found if file == "wrong_example.py"} == {2, 3, 4}
+    assert [each for each in found if each[0] != "wrong_example.py"] == []
+
+
+COMPLETED = [
+    ("import gpulse\ngpulse.Mon", "Monitor"),
+    ("import gpulse\ngpulse.sinks.Csv", "CsvSink"),
+    ("import gpulse\ngpulse.Monitor(gpulse.sinks.CsvSink('a')).ph", "phase"),
+    ("from gpulse.sinks import Tens", "TensorBoardSink"),
+    ("from gpulse.testing import scr", "scripted"),
+]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jedi") is None, reason="needs jedi")
+@pytest.mark.parametrize(("code", "name"), COMPLETED)
+def test_an_editor_completes_public_names(code: str, name: str) -> None:
+    script = "import jedi, sys; print(*(c.name for c in jedi.Script(sys.argv[1], project=jedi.Project(sys.argv[2])).complete()))"
+    words = [sys.executable, "-c", script, code, str(ROOT / "src")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=True)
+    assert name in done.stdout.split()
+
+
+HINTS = """
+import inspect, sys, typing
+import gpulse, gpulse.sinks, gpulse.sources, gpulse.testing
+PROTOCOL = {"__init__", "__enter__", "__exit__", "__call__", "__iter__", "__getitem__", "__len__", "__aiter__", "__anext__"}
+checked, failed = 0, []
+def check(name, entry):
+    global checked
+    checked += 1
+    try:
+        for hint in typing.get_type_hints(entry).values():
+            assert not isinstance(hint, str), hint
+    except Exception as error:
+        failed.append(f"{name}: {type(error).__name__}: {error}")
+for module in (gpulse, gpulse.sinks, gpulse.sources, gpulse.testing):
+    for name in module.__all__:
+        entry = getattr(module, name)
+        if callable(entry):
+            check(name, entry)
+        for part in dir(entry) if isinstance(entry, type) else ():
+            found = inspect.getattr_static(entry, part)
+            found = getattr(found, "__func__", None) or getattr(found, "fget", None) or found
+            if inspect.isfunction(found) and (part in PROTOCOL or not part.startswith("_")):
+                check(f"{name}.{part}", found)
+assert checked > 150, checked
+assert not failed, failed
+hints = typing.get_type_hints(gpulse.Monitor.__init__)
+assert hints["mode"] == typing.Literal["process", "thread"], hints
+summary = gpulse.Monitor(source="demo", mode="thread").start().stop()
+assert typing.get_type_hints(gpulse.Monitor.stop)["return"] == typing.Optional[type(summary)]
+assert inspect.signature(gpulse.snapshot, eval_str=True).return_annotation is gpulse.Snapshot
+"""
+
+
+@pytest.mark.parametrize("hidden", ["", "typing_extensions"], ids=["with typing_extensions", "without"])
+def test_the_hints_of_everything_public_can_be_evaluated(hidden: str) -> None:
+    hide = f"import sys\nsys.modules[{hidden!r}] = None\n" if hidden else ""
+    done = subprocess.run(
+        [sys.executable, "-c", hide + HINTS],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_handing_out_a_name_loads_nothing_for_its_hints() -> None:
+    code = """
+import sys
+before = set(sys.modules)
+import gpulse
+gpulse.Snapshot, gpulse.Gpu, gpulse.snapshot
+loaded = set(sys.modules) - before
+assert not {"typing", "inspect", "ast", "typing_extensions"} & loaded, loaded
+assert "gpulse.analysis.summary" not in loaded
+"""
+    env = {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
