@@ -97,10 +97,13 @@ async function report(title, folder) {
 await mkdir(out, { recursive: true });
 await copyFile(join(here, "src/index.html"), join(out, "index.html"));
 await writeFile(join(out, "THIRD_PARTY.txt"), `uPlot, bundled in app.js and app.css\n\n${licence}`);
+const worker = { ...shared, format: "iife", entryPoints: { worker: join(here, "src/worker.ts") }, outdir: out };
 if (process.argv.includes("--watch")) {
+  await (await context(worker)).watch();
   await (await context(options)).watch();
 } else {
   await build(options);
+  await build(worker);
   const style = await scopedStyle();
   await buildLab(style);
   await buildWidget(style);

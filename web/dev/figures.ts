@@ -1,4 +1,6 @@
-// Figures of the page: time to the first chart, and what the main thread does at 1 Hz with 6 charts of 8 GPUs.
+// Figures of the page: time to the first chart, what the main thread does at 1 Hz, and whether the heap grows.
+//
+// npm run figures [MINUTES]: MINUTES is how long the heap is watched (3). MOCK_GPUS=64 measures a machine with 64 GPUs.
 
 import { address, launch, serve, unserve } from "../test/chromium.ts";
 
@@ -10,10 +12,16 @@ async function firstChart(hash: string): Promise<number[]> {
   for (let round = 0; round < 5; round++) {
     const page = await context.newPage();
     await page.addInitScript(() => {
+      const drawn = CanvasRenderingContext2D.prototype.drawImage;
+      CanvasRenderingContext2D.prototype.drawImage = function (this: CanvasRenderingContext2D, ...what: unknown[]) {
+        if (this.canvas.closest(".heat") && document.querySelector(".heatmap .reading:not(:empty)"))
+          (window as unknown as { first: number }).first ??= performance.now();
+        return (drawn as (...what: unknown[]) => void).apply(this, what);
+      } as typeof drawn;
       const seen = CanvasRenderingContext2D.prototype.stroke;
       CanvasRenderingContext2D.prototype.stroke = function (this: CanvasRenderingContext2D, path?: Path2D) {
         // A path of a line is a Path2D; axes and grids stroke what was built in place.
-        if (path && this.canvas.closest(".plot")) (window as unknown as { first: number }).first ??= performance.now();
+        if (path && this.canvas.closest(".plot, .heat")) (window as unknown as { first: number }).first ??= performance.now();
         return path ? seen.call(this, path) : (seen as () => void).call(this);
       } as typeof seen;
     });
@@ -44,12 +52,33 @@ async function mainThread(hash: string, seconds = 20): Promise<string> {
   const spent = (name: string) =>
     ((100 * ((after[name] ?? 0) - (before[name] ?? 0))) / ((after["Timestamp"] ?? 0) - (before["Timestamp"] ?? 0))).toFixed(2);
   await browser.close();
-  return `task ${spent("TaskDuration")} %, script ${spent("ScriptDuration")} %, layout ${spent("LayoutDuration")} %, style ${spent("RecalcStyleDuration")} %, heap ${((after["JSHeapUsedSize"] ?? 0) / 1e6).toFixed(1)} MB`;
+  // CPU time of the main thread; the duration of its tasks also counts the time in which other programs had the core.
+  return `CPU ${spent("ThreadTime")} %, tasks ${spent("TaskDuration")} %, script ${spent("ScriptDuration")} %, layout ${spent("LayoutDuration")} %, style ${spent("RecalcStyleDuration")} %, heap ${((after["JSHeapUsedSize"] ?? 0) / 1e6).toFixed(1)} MB`;
 }
 
+/** Return the heap after a collection, in MB, at even steps of some minutes. */
+async function heap(hash: string, minutes: number): Promise<string> {
+  const browser = await launch();
+  const page = await browser.newPage({ viewport: { width: 1400, height: 900 } });
+  await page.goto(address(hash));
+  await page.waitForTimeout(10_000);
+  const session = await page.context().newCDPSession(page);
+  const sizes: string[] = [];
+  for (let step = 0; step <= 6; step++) {
+    if (step) await page.waitForTimeout(minutes * 10_000);
+    await session.send("HeapProfiler.collectGarbage");
+    const { usedSize } = (await session.send("Runtime.getHeapUsage")) as { usedSize: number };
+    sizes.push((usedSize / 1e6).toFixed(2));
+  }
+  await browser.close();
+  return `${sizes.join(" ")} MB over ${minutes} min`;
+}
+
+const minutes = Number(process.argv[2] ?? 3);
 await serve();
 for (const hash of ["#/overview?range=5m", "#/timelines?range=12h", "#/timelines?range=1h"])
   console.log(`first chart ${hash}: ${(await firstChart(hash)).join(" ")} ms`);
 for (const hash of ["#/timelines?range=5m", "#/timelines?range=1h", "#/overview?range=5m", "#/overview?range=12h"])
   console.log(`main thread ${hash}: ${await mainThread(hash)}`);
+console.log(`heap #/overview?range=1m: ${await heap("#/overview?range=1m", minutes)}`);
 await unserve();

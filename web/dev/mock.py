@@ -1,18 +1,17 @@
 """A stand-in for `gpulse serve`: the demo machine with some hours of past, for work on the page without hardware.
 
-    PYTHONPATH=../src python3 dev/mock.py --port 9441 --token t --hours 1
+    PYTHONPATH=../src python3 dev/mock.py --port 9441 --token t --hours 1 --gpus 8
 
-`GET /mock/quiet` stops the samples while the connections stay, `/mock/loud` lets them come again, `/mock/lose?gpu=N` takes a
-GPU away; for tests of the page alone.
+The API is the server's own; only HTTP is done here. `GET /mock/quiet` stops the samples while the connections stay, `/mock/loud` lets
+them come again, `/mock/lose?gpu=N` takes a GPU away, `/mock/listeners` says how many
+streams are open; for tests of the page alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
-import queue
 import sys
 import tempfile
 import threading
@@ -21,14 +20,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 from gpulse.analysis.events import EventDetector
-from gpulse.live import wire
-from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
-from gpulse.model.codec import to_plain
-from gpulse.model.select import EVERYTHING
+from gpulse.delivery.alerts import Alerts
+from gpulse.live.api import QUESTIONS, ApiRequest
+from gpulse.live.hub import Hub, wanted
+from gpulse.live.parameters import read
+from gpulse.live.past import Past
+from gpulse.live.refusal import Refusal
+from gpulse.model.catalog import Gpu
+from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
-from gpulse.store.history import HistoryReader, HistoryWriter
+from gpulse.store.history import HistoryWriter
 
 STATIC = os.path.join(os.path.dirname(__file__), "..", "..", "src", "gpulse", "surfaces", "web", "static")
 CSP = (
@@ -36,7 +39,7 @@ CSP = (
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-UNKNOWN = {"processes", "instances", "gaps"}
+JUDGED = 90  # seconds of the past that the hub is given too, so that it has verdicts and alerts
 
 
 class HurriedClock(ManualClock):
@@ -52,71 +55,65 @@ class HurriedClock(ManualClock):
 
 
 class Machine:
-    """The demo machine: a history behind it, the last samples, and who listens."""
+    """The demo machine: a history behind it, a hub for those who listen, and faults that tests ask for."""
 
-    def __init__(self, hours: float, interval: float) -> None:
-        self.run = f"{os.getpid():x}{int(time.time()):x}"
-        self.interval, self.started = interval, time.time()
-        self.number, self.quiet, self.lost = 0, False, -1
-        self.ring: list[tuple[int, bytes]] = []
-        self.listeners: list[queue.Queue[bytes]] = []
-        self.path = os.path.join(tempfile.mkdtemp(), "history.db")
+    def __init__(self, hours: float, interval: float, gpus: int, hole: tuple[float, float]) -> None:
+        self.interval, self.gpus = interval, gpus
+        self.quiet, self.lost, self.lost_since, self.listeners = False, -1, 0.0, 0
+        self.news = threading.Condition()
+        path = os.path.join(tempfile.mkdtemp(), "history.db")
         self.clock = HurriedClock(time.time() - hours * 3600)
-        self.sampler = Sampler(SimulatedSource(clock=self.clock.monotonic), EVERYTHING, clock=self.clock).open()
-        self.writer = HistoryWriter(self.path, clock=self.clock)
-        self.detector = EventDetector()
-        while self.clock.now() < time.time():
-            self._keep()
-            self.clock.sleep(1.0 if time.time() - self.clock.now() < 3700 else 10.0)
-        self.clock.live = True
-        self._keep()
-        self.reader = HistoryReader(self.path)
+        self.sampler = Sampler(SimulatedSource(clock=self.clock.monotonic), wanted(), clock=self.clock).open()
+        self.writer = HistoryWriter(path, clock=self.clock)
+        alerts = Alerts({"log": False}, lambda text: None)
+        self.hub = Hub(None, interval, alerts=alerts, keep=self.writer.add)
+        self.hub.listen(self._tell)
+        self._recall(hole)
+        self.api = ApiRequest(self.hub, Past(path))
         threading.Thread(target=self._live, daemon=True).start()
 
-    def _keep(self) -> None:
+    def _recall(self, hole: tuple[float, float]) -> None:
+        """Write the past, without the stretch between two numbers of seconds ago."""
+        detector = EventDetector()
+        while (left := time.time() - self.clock.now()) > 0:
+            if not hole[1] < left < hole[0]:
+                snapshot = self._read()
+                if left < JUDGED:
+                    self.hub.add(snapshot)
+                else:
+                    self.writer.add(snapshot, detector.observe(snapshot))
+            self.clock.sleep(1.0 if left < 3700 else 10.0)
+        self.clock.live = True
+        self.hub.add(self._read())
+
+    def _read(self) -> Snapshot:
         snapshot = self.sampler.read()
-        self.writer.add(snapshot, self.detector.observe(snapshot))
-        self.time = snapshot.time
-        self.plain = {**to_plain(snapshot), "time": snapshot.time}
+        some = len(snapshot.gpus)
+        gpus = [self._copy(snapshot.gpus[at % some], at, some) for at in range(self.gpus)]
+        return Snapshot(snapshot.time, tuple(gpus), snapshot.host, snapshot.driver, snapshot.problems)
+
+    def _copy(self, gpu: Gpu, at: int, some: int) -> Gpu:
+        if at == self.lost:
+            known = {"index": at, "uuid": self._uuid(gpu, at, some), "name": gpu.name}
+            return Gpu(known, {"utilization": "lost"}, state="lost", since=self.lost_since)
+        if at < some:
+            return gpu
+        values = dict(gpu.items()) | {"index": at, "uuid": self._uuid(gpu, at, some)}
+        return Gpu(values, gpu.gaps, state=gpu.state, since=gpu.since, processes=gpu.processes)
+
+    @staticmethod
+    def _uuid(gpu: Gpu, at: int, some: int) -> str:
+        return f"{gpu.uuid}" if at < some else f"GPU-{at:08d}{(gpu.uuid or '')[12:]}"
 
     def _live(self) -> None:
         while True:
             time.sleep(self.interval - time.time() % self.interval)
             if not self.quiet:
-                self._keep()
-                self._lose()
-                self._send()
+                self.hub.add(self._read())
 
-    def _lose(self) -> None:
-        for gpu in self.plain["gpus"]:
-            if gpu["index"] == self.lost:
-                kept = {key: gpu[key] for key in ("index", "uuid", "name")}
-                gpu.clear()
-                gpu.update(kept, state="lost", since=self.time - 5, gaps={"utilization": "lost"}, processes=[])
-
-    def _send(self) -> None:
-        self.number += 1
-        gpus = [{k: v for k, v in g.items() if k not in UNKNOWN and v is not None} for g in self.plain["gpus"]]
-        self._say("sample", {"time": self.time, "gpus": gpus, "host": self.plain["host"]})
-        if self.number % 3 == 0:
-            gpus = [{"uuid": g["uuid"], "processes": g["processes"]} for g in self.plain["gpus"]]
-            self._say("processes", {"time": self.time, "gpus": gpus})
-
-    def _say(self, event: str, data: object) -> None:
-        text = f"id: {self.run}-{self.number}\nevent: {event}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
-        if event == "sample":
-            self.ring = [*self.ring[-120:], (self.number, text.encode())]
-        for listener in list(self.listeners):
-            listener.put(text.encode())
-
-
-def catalog(metrics: object) -> list[dict[str, object]]:
-    """Return what the page needs to know of each metric."""
-    return [
-        {"key": m.key, "title": m.title, "short": m.short, "unit": m.unit.name, "symbol": m.unit.symbol, "kind": m.kind,
-         "group": m.group, "help": m.help, "low": m.low, "high": m.high, "warn": m.warn, "critical": m.critical}
-        for m in metrics.values()  # type: ignore[attr-defined]
-    ]  # fmt: skip
+    def _tell(self) -> None:
+        with self.news:
+            self.news.notify_all()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -138,8 +135,11 @@ class Handler(BaseHTTPRequestHandler):
             if not self._known():
                 return self._problem(401, "A token is needed.")
             parts = url.path.strip("/").split("/")
-            answer = getattr(self, "_" + "_".join(parts).replace("-", "_").replace(".", "_"), None)
-            if parts[0] in ("", "static"):
+            answer = getattr(self, "_" + "_".join(parts), None)
+            question = next((one for one in QUESTIONS if one.path == url.path), None)
+            if question is not None:
+                self._api(question, asked)
+            elif parts[0] in ("", "static"):
                 self._file("index.html" if parts[0] == "" else parts[-1])
             elif answer is None:
                 self._problem(404, "There is no such page.")
@@ -184,85 +184,41 @@ class Handler(BaseHTTPRequestHandler):
         with open(os.path.join(STATIC, os.path.basename(name)), "rb") as file:
             self._body(200, TYPES[os.path.splitext(name)[1]], file.read())
 
-    def _api_snapshot(self, asked: dict[str, str]) -> None:
-        machine = self.machine
-        gpus = machine.plain["gpus"]
-        self._json({
-            **machine.plain,
-            "alerts": [{"time": machine.started, "rule": "hot", "uuid": gpus[6]["uuid"], "state": "fire",
-                        "text": "GPU 6 is at 89 °C, its limit"}],
-            "verdicts": [{"uuid": gpus[4]["uuid"], "text": "GPU 4 was idle 31 % of the time: preprocessing limits it."},
-                         {"uuid": gpus[7]["uuid"], "text": "GPU 7 holds 38.0 GiB and has done nothing for 40 minutes."}],
-            "server": {"version": "0.0-mock", "started": machine.started, "interval": machine.interval, "commands": True, "history": True},
-        })  # fmt: skip
-
-    def _api_metrics_catalog(self, asked: dict[str, str]) -> None:
-        self._json({"gpu": catalog(GPU_METRICS), "host": catalog(HOST_METRICS), "process": catalog(PROCESS_METRICS)})
-
-    def _api_history(self, asked: dict[str, str]) -> None:
-        start, end, points = float(asked["from"]), float(asked["to"]), int(asked.get("points", "600"))
-        keys = asked["metrics"].split(",")
-        mine = [key for key in keys if not key.startswith("host.")]
-        hosts = [key[5:] for key in keys if key.startswith("host.")]
-        uuids = None if asked.get("gpus", "all") == "all" else asked["gpus"].split(",")
-        reader = self.machine.reader
-        series = (reader.series(mine, uuids, start, end, points) if mine else []) + (
-            reader.host_series(hosts, start, end, points) if hosts else []
-        )
-        lines = [
-            {"uuid": s.uuid, "key": s.key if s.uuid else f"host.{s.key}", "times": s.times,
-             **{part: [None if math.isnan(v) else v for v in getattr(s, part)] for part in ("min", "mean", "max")}}
-            for s in series
-        ]  # fmt: skip
-        found = {"from": start, "to": end, "gpus": [
-            {"uuid": g.uuid, "index": g.index, "name": g.name, "memory_total": g.memory_total} for g in reader.gpus(start, end)
-        ]}  # fmt: skip
-        if lines and all(line["times"] == lines[0]["times"] for line in lines):
-            found["times"] = lines[0]["times"]
-            for line in lines:
-                del line["times"]
-        self._json({**found, "series": lines})
-
-    def _api_processes(self, asked: dict[str, str]) -> None:
-        machine = self.machine
-        if "from" in asked:
-            uses = machine.reader.processes(float(asked["from"]), float(asked["to"]))
-            found = {"uses": [
-                {"uuid": u.uuid, "pid": u.pid, "first": u.first, "last": u.last, "memory_most": u.memory_most, **u.text} for u in uses
-            ]}  # fmt: skip
+    def _api(self, question: object, asked: dict[str, str]) -> None:
+        try:
+            body = question.answer(self.machine.api, read(question.parameters, asked))  # type: ignore[attr-defined]
+        except Refusal as refusal:
+            self._problem(refusal.status, refusal.detail)
         else:
-            found = {
-                "processes": [
-                    {"gpu": g["index"], "uuid": g["uuid"], **p} for g in machine.plain["gpus"] for p in g["processes"]
-                ]
-            }
-        self._json({"time": machine.time, **found})
-
-    def _api_events(self, asked: dict[str, str]) -> None:
-        events = self.machine.reader.events(float(asked["from"]), float(asked.get("to", time.time())))
-        self._json({"events": [wire.event(event) for event in events]})
+            self._body(200, "application/json", body)
 
     def _api_stream(self, asked: dict[str, str]) -> None:
         machine = self.machine
-        mine: queue.Queue[bytes] = queue.Queue()
-        run, _, number = self.headers.get("Last-Event-ID", "").partition("-")
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
-        if run == machine.run:
-            self.wfile.write(b"".join(text for at, text in machine.ring if at > int(number)))
-        elif run:
-            self.wfile.write(b"event: hole\ndata: {}\n\n")
-        machine.listeners.append(mine)
+        last = self.headers.get("Last-Event-ID", "")
+        at, hole = machine.hub.resume(last) if last else (0, None)
+        if not last:
+            at, text = machine.hub.greeting()
+            self.wfile.write(text)
+        elif hole is not None:
+            self.wfile.write(b'event: hole\ndata: {"from":%d}\n\n' % hole)
+        machine.listeners += 1
         try:
             while True:
-                try:
-                    self.wfile.write(mine.get(timeout=15))
-                except queue.Empty:
-                    self.wfile.write(b": alive\n\n")
+                for entry in machine.hub.after(at):
+                    self.wfile.write(entry.data)
+                    at = entry.number
+                with machine.news:
+                    if not machine.news.wait(5):
+                        self.wfile.write(b": alive\n\n")
         finally:
-            machine.listeners.remove(mine)
+            machine.listeners -= 1
+
+    def _mock_listeners(self, asked: dict[str, str]) -> None:
+        self._json({"listeners": self.machine.listeners})
 
     def _mock_quiet(self, asked: dict[str, str]) -> None:
         self.machine.quiet = True
@@ -273,7 +229,7 @@ class Handler(BaseHTTPRequestHandler):
         self._json({})
 
     def _mock_lose(self, asked: dict[str, str]) -> None:
-        self.machine.lost = int(asked.get("gpu", "-1"))
+        self.machine.lost, self.machine.lost_since = int(asked.get("gpu", "-1")), time.time() - 5
         self._json({})
 
 
@@ -293,8 +249,12 @@ def main() -> None:
     parser.add_argument("--token", default="")
     parser.add_argument("--hours", type=float, default=1.0)
     parser.add_argument("--interval", type=float, default=1.0)
+    parser.add_argument("--gpus", type=int, default=8)
+    parser.add_argument("--hole", default="0:0", help="outage in the past, from:to in seconds ago, for example 300:240")
     options = parser.parse_args()
-    Handler.machine, Handler.token = Machine(options.hours, options.interval), options.token
+    first, _, last = options.hole.partition(":")
+    hole = (float(first), float(last))
+    Handler.machine, Handler.token = Machine(options.hours, options.interval, options.gpus, hole), options.token
     server = Server(("127.0.0.1", options.port), Handler)
     sys.stdout.write(f"http://127.0.0.1:{options.port}/?token={options.token}\n")
     sys.stdout.flush()

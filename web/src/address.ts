@@ -12,6 +12,10 @@ export const RANGES: readonly [string, number][] = [
   ["1h", 3600],
   ["3h", 10800],
   ["12h", 43200],
+  ["24h", 86400],
+  ["7d", 604800],
+  ["30d", 2592000],
+  ["90d", 7776000],
 ];
 export const DEFAULT_RANGE = 300;
 
@@ -24,7 +28,13 @@ export interface Address {
   metrics: string[];
   sort: string;
   filter: string;
+  /** How metrics of several GPUs are drawn; empty leaves it to the page. */
+  chart: "" | "lines" | "heat";
+  /** With `stats` legends have minimum, mean and maximum. */
+  legend: "" | "stats";
 }
+
+const CHARTS = ["lines", "heat"];
 
 /** Read the part of an address after #; what cannot be read is as if not said. */
 export function readAddress(hash: string): Address {
@@ -40,6 +50,8 @@ export function readAddress(hash: string): Address {
     metrics: list("metrics"),
     sort: asked.get("sort") ?? "",
     filter: asked.get("filter") ?? "",
+    chart: (CHARTS.includes(asked.get("chart") ?? "") ? asked.get("chart") : "") as Address["chart"],
+    legend: asked.get("legend") === "stats" ? "stats" : "",
   };
 }
 
@@ -88,6 +100,8 @@ export function writeAddress(address: Address): string {
   if (address.metrics.length) asked.push(["metrics", address.metrics.join(",")]);
   if (address.sort) asked.push(["sort", address.sort]);
   if (address.filter) asked.push(["filter", address.filter]);
+  if (address.chart) asked.push(["chart", address.chart]);
+  if (address.legend) asked.push(["legend", address.legend]);
   const query = asked.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2C", ",")}`).join("&");
   const path = address.view === "gpu" ? `gpu/${encodeURIComponent(address.gpu)}` : address.view;
   return `#/${path}${query ? `?${query}` : ""}`;

@@ -15,7 +15,8 @@ export class Refusal extends Error {
 /** Everything a timeline or a view may ask for. */
 export interface Api {
   catalog(): Promise<Catalog>;
-  snapshot(): Promise<Snapshot & { alerts?: Alert[] }>;
+  /** The machine now, or as it was recorded at a time. */
+  snapshot(at?: number, signal?: AbortSignal): Promise<Snapshot & { alerts?: Alert[] }>;
   history(query: HistoryQuery, signal?: AbortSignal): Promise<History>;
   uses(from: number, to: number): Promise<Use[]>;
   events(from: number, to: number): Promise<Happening[]>;
@@ -45,7 +46,7 @@ export function serverApi(root = "api/", transport = OWN): Api {
   const ask = <Answer>(address: string, signal?: AbortSignal) => asked<Answer>(transport, address, signal);
   return {
     catalog: () => ask(`${root}metrics-catalog`),
-    snapshot: () => ask(`${root}snapshot`),
+    snapshot: (at, signal) => ask(`${root}snapshot${at === undefined ? "" : `?at=${at}`}`, signal),
     history: ({ metrics, gpus, from, to, points }, signal) => {
       const query = {
         metrics: metrics.join(","),

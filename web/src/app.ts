@@ -11,7 +11,10 @@ import { Look } from "./look.ts";
 import type { Machine, Metrics } from "./machine.ts";
 import { textOf } from "./numbers.ts";
 import type { Page, View } from "./page.ts";
+import { isHeat } from "./heat.ts";
+import { PastBar, Toast } from "./pastbar.ts";
 import { seriesId } from "./series.ts";
+import { shareStream } from "./sharing.ts";
 import { Status } from "./status.ts";
 import type { Timeline } from "./timeline.ts";
 import { Toolbar } from "./toolbar.ts";
@@ -28,7 +31,6 @@ const BRUSH_EVERY = 20_000; // ms
 
 class App implements Page {
   readonly api = serverApi();
-  readonly machine: Machine;
   readonly look: Look;
   readonly timeline: Timeline;
   address: Address;
@@ -36,6 +38,8 @@ class App implements Page {
   private readonly kiosk = new URLSearchParams(location.search).has("kiosk");
   private readonly brush: Brush;
   private readonly status: Status;
+  private readonly pastBar = new PastBar(() => this.go({ window: { seconds: this.range } }));
+  private readonly toast = new Toast();
   private readonly toolbar: Toolbar;
   private readonly main = document.querySelector("main") as HTMLElement;
   private view: View | undefined;
@@ -51,10 +55,9 @@ class App implements Page {
     const { window } = this.address;
     const points = innerWidth < 1800 ? 360 : 720;
     this.feed = new Feed(
-      { api: this.api, stream: { address: "api/stream" }, window, points },
+      { api: this.api, stream: (handlers) => shareStream("api/stream", handlers, "static/worker.js"), window, points },
       { changed: (charts) => this.refresh(charts), followed: () => this.tell(), said: (text) => this.status.say(text) },
     );
-    this.machine = this.feed.machine;
     this.timeline = this.feed.timeline;
     this.look = new Look(document.documentElement, () => this.refresh(true));
     this.brush = new Brush(
@@ -62,13 +65,21 @@ class App implements Page {
       (from, to) => this.go({ window: { from, to } }),
       () => this.go({ window: { seconds: this.range } }),
     );
-    this.status = new Status(this.machine);
+    this.status = new Status(this.feed.machine);
     this.toolbar = new Toolbar(
       this,
       () => this.table(),
-      (text) => this.status.say(text),
+      (text) => (this.status.say(text), this.toast.show(text)),
     );
     this.furnish();
+  }
+
+  get machine(): Machine {
+    return this.feed.shown;
+  }
+
+  point(time: number | undefined): void {
+    if (!this.timeline.live) this.feed.moment.point(time);
   }
 
   get metrics(): Metrics {
@@ -84,7 +95,7 @@ class App implements Page {
 
   /** Say how the connection is. */
   private tell(): void {
-    this.status.update(this.feed.state, this.feed.failure);
+    this.status.update(this.feed.state, this.feed.failure, this.pastBar.title(this.timeline, this.feed.moment));
     if (this.feed.failure && !this.feed.known) setText(this.main, this.feed.failure);
   }
 
@@ -116,15 +127,17 @@ class App implements Page {
     const before = this.address;
     this.address = readAddress(location.hash);
     if ("seconds" in this.address.window) this.range = this.address.window.seconds;
-    if (JSON.stringify(this.address.window) !== JSON.stringify(this.timeline.window)) this.timeline.show(this.address.window);
+    if (JSON.stringify(this.address.window) !== JSON.stringify(this.timeline.window)) this.feed.look(this.address.window);
     if (before.view !== this.address.view || before.gpu !== this.address.gpu) scrollTo(0, 0);
     this.rebuild();
   }
 
   /** Make the view anew when what it is made of has changed. */
   private rebuild(): void {
-    const { view, gpu, gpus, metrics } = this.address;
-    const key = JSON.stringify([view, gpu, gpus, metrics, this.machine.gpus.map((one) => one.uuid), this.metrics.catalog.gpu.length]);
+    const { view, gpu, gpus, metrics, chart, legend } = this.address;
+    const [from, to] = this.timeline.span();
+    const heat = isHeat(chart, this.chosen().length, to - from);
+    const key = JSON.stringify([view, gpu, gpus, metrics, heat, legend, this.machine.gpus.map((one) => one.uuid), this.metrics.catalog.gpu.length]);
     if (key !== this.viewKey && this.metrics.catalog.gpu.length) {
       const open = document.querySelector<HTMLDetailsElement>("details.picker")?.open ?? false;
       const moved = this.viewKey !== "" && JSON.parse(this.viewKey)[0] !== view;
@@ -166,6 +179,10 @@ class App implements Page {
     document.documentElement.classList.toggle("kiosk", this.kiosk);
     document.querySelector("#status")?.append(this.status.element);
     document.querySelector("#tools")?.append(this.toolbar.element, this.brush.element);
+    document.querySelector("#tools")?.after(this.pastBar.element); // read before what it is about
+    document.body.append(this.toast.element);
+    addEventListener("beforeprint", () => (this.look.force("light"), this.show()));
+    addEventListener("afterprint", () => this.look.force(undefined));
     const button = h("button", { type: "button", class: "look", onclick: () => this.look.next() });
     document.querySelector("#look")?.append(button);
     document.querySelector(".skip")?.addEventListener("click", (event) => (event.preventDefault(), this.main.focus())); // its # is no address of ours
@@ -180,7 +197,7 @@ class App implements Page {
       if (here) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
-    const name = textOf(this.machine.host, "name");
+    const name = textOf(this.feed.machine.host, "name");
     const gpu = this.address.view === "gpu" ? findGpu(this.address.gpu, this.machine.gpus) : undefined;
     document.title = `${gpu ? `GPU ${label(gpu)}` : this.address.view} · ${name || "gpulse"}`;
     setText(document.querySelector("#host") as HTMLElement, name);
@@ -195,9 +212,8 @@ class App implements Page {
       });
     }
     setShown(this.toolbar.element.parentElement as HTMLElement, !this.kiosk);
-    const timeless = ["processes", "events"].includes(this.address.view);
-    setShown(this.brush.element, !timeless && this.machine.server.history !== false);
-    this.toolbar.element.classList.toggle("timeless", timeless);
+    setShown(this.brush.element, this.feed.machine.server.history !== false);
+    for (const name of ["processes", "events", "machine", "gpu"]) this.toolbar.element.classList.toggle(`in-${name}`, this.address.view === name);
   }
 
   /** Show what is new at the next frame; `charts` says that they cannot wait for their turn. */
@@ -215,7 +231,8 @@ class App implements Page {
     if (!this.view) return;
     const gpus = JSON.stringify(this.machine.gpus.map((one) => one.uuid));
     if (!this.viewKey.includes(gpus)) return this.rebuild();
-    this.status.update(this.feed.state, this.feed.failure);
+    this.pastBar.update(this.timeline, this.feed.moment);
+    this.status.update(this.feed.state, this.feed.failure, this.pastBar.title(this.timeline, this.feed.moment));
     this.toolbar.update();
     this.view.update();
     const span = this.timeline.span();
@@ -235,7 +252,7 @@ class App implements Page {
       const whole = past.span();
       this.brush.set(
         past.sheet.frame(
-          this.machine.gpus.map((gpu) => seriesId(gpu.uuid, "utilization")),
+          this.feed.machine.gpus.map((gpu) => seriesId(gpu.uuid, "utilization")),
           ...whole,
         ),
         whole,

@@ -1,6 +1,6 @@
-// The brush: the last twelve hours in a strip, and the stretch of them that the charts show, to be moved and stretched.
+// The brush: the last hours or days in a strip, and the stretch of them that the charts show, to be moved and stretched.
 
-import type { ChartColors } from "./charts.ts";
+import { timeSteps, type ChartColors } from "./charts.ts";
 import { h } from "./elements.ts";
 import { axisText, momentText } from "./numbers.ts";
 import { faded } from "./palette.ts";
@@ -32,7 +32,7 @@ export class Brush {
     this.box.append(this.handles.from, this.handles.to);
     this.element = h(
       "div",
-      { class: "brush", role: "group", "aria-label": "Time range within the last 12 hours" },
+      { class: "brush", role: "group", "aria-label": "Time range" },
       this.canvas,
       this.box,
     );
@@ -82,13 +82,11 @@ export class Brush {
   }
 
   private hours(ctx: CanvasRenderingContext2D, x: (time: number) => number, height: number): void {
-    const step = this.element.clientWidth < 600 ? 10800 : 3600;
     ctx.fillStyle = this.colors.color("faint");
     ctx.font = "10px system-ui, sans-serif";
-    const zone = new Date(this.whole[0] * 1000).getTimezoneOffset() * 60;
-    for (let at = Math.ceil((this.whole[0] - zone) / step) * step + zone; at < this.whole[1]; at += step) {
+    for (const [at, step] of timeSteps(...this.whole, this.element.clientWidth / 75)) {
       ctx.fillRect(Math.round(x(at)), height - 4, 1, 4);
-      ctx.fillText(axisText(at, 3600), Math.round(x(at)) + 4, 10);
+      ctx.fillText(axisText(at, step), Math.round(x(at)) + 4, 10);
     }
   }
 

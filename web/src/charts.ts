@@ -1,19 +1,26 @@
-// A chart: lines over time with a band from least to most, a legend that reads what is under the cursor, drag to zoom.
+// A chart: lines over time, the focused one with a band from least to most, a legend, flags of events; drag to zoom.
 //
 // Knows nothing of the page: it is given a place, a spec, colours and frames, and tells what the reader does with it.
 
 import uPlot from "uplot";
+import type { Happening } from "./contract.ts";
 import { h, setText, textSize } from "./elements.ts";
-import { MISSING, axisText, momentText, numberText } from "./numbers.ts";
+import { heedFingers } from "./gestures.ts";
+import { Legend } from "./legend.ts";
+import { Marks, type MarkEvents } from "./marks.ts";
+import { MISSING, axisText, durationText, momentText, numberText } from "./numbers.ts";
 import { faded, lineDash } from "./palette.ts";
-import type { Cell, Frame, Line } from "./series.ts";
+import { combined, statsOf, type Cell, type Frame, type Line } from "./series.ts";
 
-/** One line: which series, what it is called in the legend, and its place in the palette. */
+/** One line: which series, what it is called in the legend, and its place in the palette. Lines with one `key` are shown together. */
 export interface LineSpec {
   id: string;
+  key: string;
   label: string;
   title: string;
   place: number;
+  /** Made from all other lines, and shown only when it is chosen. */
+  aggregate?: "sum" | "mean";
 }
 
 export interface ChartSpec {
@@ -21,28 +28,43 @@ export interface ChartSpec {
   help: string;
   symbol: string;
   lines: LineSpec[];
+  /** Whether its lines are one metric of several GPUs, so that a heat map can show it. */
+  across?: boolean;
   /** The end of the scale where it is known: 100 %, all of the memory. */
   full?: number;
   /** A dashed line: the limit of power or temperature. */
   limit?: number;
 }
 
-/** Moments marked in a chart. */
-export interface Mark {
-  time: number;
-  level: string;
-}
-
 export interface ChartColors {
+  readonly dark?: boolean;
   color(name: string): string;
   line(place: number): string;
 }
 
-export interface ChartEvents {
+export interface ChartEvents extends MarkEvents {
   /** A stretch was chosen by dragging. */
   zoom(from: number, to: number): void;
+  /** Fingers are about to choose a stretch. */
+  preview(from: number, to: number): void;
   /** A double click. */
   reset(): void;
+  /** The cursor stands at a time, or has left. */
+  cursor(time: number | undefined): void;
+  /** A line of the legend was chosen; with `more` it is added to those that are shown. */
+  pick(key: string, more: boolean): void;
+}
+
+/** A chart of any kind. */
+export interface Plotted {
+  readonly element: HTMLElement;
+  readonly spec: ChartSpec;
+  /** `now` gives the newest value of each line, for a window that ends now. */
+  set(frame: Frame, span: [number, number], note?: string, events?: Happening[], now?: (number | undefined)[]): void;
+  preview(span: [number, number]): void;
+  isolate(keys: ReadonlySet<string>): void;
+  point(time: number | undefined): void;
+  destroy(): void;
 }
 
 const AXIS = 5; // text sizes of the value axis, the same for all so that charts stand under each other
@@ -50,18 +72,29 @@ const BINARY = Array.from({ length: 61 }, (_, power) => 2 ** power);
 const DECIMAL = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000];
 
-export class Chart {
+/** Walk the moments that a time axis names, with the step between them: at most `most`, at even times of the reader's clock. */
+export function* timeSteps(from: number, to: number, most: number): Generator<[number, number]> {
+  const step = STEPS.find((one) => (to - from) / one <= Math.max(1, most)) ?? 2592000;
+  const zone = new Date(from * 1000).getTimezoneOffset() * 60;
+  for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) yield [at, step];
+}
+
+export class Chart implements Plotted {
   readonly element: HTMLElement;
   private readonly plot: uPlot;
   private readonly body: HTMLElement;
-  private readonly cells: HTMLElement[] = [];
-  private readonly clock: HTMLElement;
-  private readonly note: HTMLElement;
-  private readonly spoken: HTMLElement;
+  private readonly legend: Legend;
+  private readonly marks: Marks;
+  private readonly clock = h("span", { class: "clock" });
+  private readonly note = h("p", { class: "note", hidden: true });
+  private readonly spoken = h("span", { class: "unseen", "aria-live": "polite" });
   private readonly resize: ResizeObserver;
   private readonly sight: IntersectionObserver;
   private frame: Frame = { x: [], lines: [], banded: false };
-  private marks: Mark[] = [];
+  private happened: Happening[] = [];
+  private now: (number | undefined)[] | undefined;
+  private isolated: ReadonlySet<string> = new Set();
+  private focused: number | undefined;
   private top = 1;
   private span: [number, number] = [0, 1];
   private seen = true;
@@ -73,17 +106,25 @@ export class Chart {
     private readonly colors: ChartColors,
     private readonly events: ChartEvents,
     sync: string,
+    stats = false,
   ) {
-    this.clock = h("span", { class: "clock" });
-    this.note = h("p", { class: "note" });
-    this.spoken = h("span", { class: "unseen", "aria-live": "polite" });
+    this.legend = new Legend(spec.lines, stats || spec.lines.length <= 3, {
+      pick: (key, more) => events.pick(key, more),
+      focus: (at) => this.plot.setSeries((at === undefined ? null : at + 1) as number, { focus: at !== undefined }),
+    });
+    this.marks = new Marks(events);
     this.body = h("div", { class: "plot", tabindex: 0, role: "img", "aria-roledescription": "chart", "aria-label": this.label() });
     const head = h("header", {}, h("h3", { title: spec.help }, spec.title), this.clock);
-    this.element = h("figure", { class: "chart" }, head, this.legend(), this.body, this.note, this.spoken);
-    this.note.hidden = true;
+    this.element = h("figure", { class: "chart" }, head, this.legend.element, this.body, this.marks.element, this.note, this.spoken);
     this.plot = new uPlot(this.options(sync), [[], ...spec.lines.map(() => [])], this.body);
     this.body.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("focus", () => this.body.setAttribute("aria-label", this.label()));
+    heedFingers(
+      this.body,
+      () => this.span,
+      () => ({ left: this.plot.bbox.left / (devicePixelRatio || 1), width: this.plot.bbox.width / (devicePixelRatio || 1) }),
+      { preview: (from, to) => events.preview(from, to), chosen: (from, to) => events.zoom(from, to) },
+    );
     this.resize = new ResizeObserver(() => this.fit());
     this.resize.observe(this.body);
     this.sight = new IntersectionObserver((entries) => {
@@ -91,13 +132,15 @@ export class Chart {
       if (this.seen && this.due) this.draw();
     });
     this.sight.observe(this.element);
+    this.mark();
   }
 
   /** Show a frame in a window of time; drawn when it can be seen. */
-  set(frame: Frame, span: [number, number], note = "", marks: Mark[] = []): void {
+  set(frame: Frame, span: [number, number], note = "", events: Happening[] = [], now?: (number | undefined)[]): void {
     this.frame = frame;
     this.span = span;
-    this.marks = marks;
+    this.happened = events;
+    this.now = now;
     const empty = !frame.lines.some((line) => line.mean.some((value) => value !== null));
     this.note.hidden = !note && !empty;
     setText(this.note, note || (empty ? "No data in this time range." : ""));
@@ -108,39 +151,69 @@ export class Chart {
   draw(): void {
     this.due = !this.seen;
     if (this.due) return;
+    this.combine();
     this.top = this.scaleEnd();
-    this.cells.forEach(
-      (cell, at) => ((cell.firstElementChild as HTMLElement).style.background = this.colors.line((this.spec.lines[at] as LineSpec).place)),
-    );
-    this.plot.setData([this.frame.x, ...this.frame.lines.map((line) => line.mean)] as uPlot.AlignedData, false);
+    this.mark();
+    this.plot.setData([this.frame.x, ...this.spec.lines.map((_, at) => (this.shown(at) ? (this.frame.lines[at]?.mean ?? []) : []))] as uPlot.AlignedData, false);
     this.plot.setScale("x", { min: this.span[0], max: this.span[1] });
+    this.flags();
     this.read();
+  }
+
+  preview(span: [number, number]): void {
+    this.span = span;
+    this.plot.setScale("x", { min: span[0], max: span[1] });
+    this.flags();
+  }
+
+  /** Show only some lines; all but sums and means where none is named. */
+  isolate(keys: ReadonlySet<string>): void {
+    this.isolated = new Set(this.spec.lines.map((line) => line.key).filter((key) => keys.has(key)));
+    this.spec.lines.forEach((_, at) => this.plot.setSeries(at + 1, { show: this.shown(at) }, false));
+    this.draw();
+  }
+
+  point(time: number | undefined): void {
+    this.plot.setCursor({ left: time === undefined ? -10 : this.plot.valToPos(time, "x"), top: time === undefined ? -10 : 10 }, false);
   }
 
   destroy(): void {
     this.resize.disconnect();
     this.sight.disconnect();
+    this.marks.destroy();
     this.plot.destroy();
     this.element.remove();
   }
 
-  private legend(): HTMLElement {
-    const list = h("div", { class: this.spec.lines.length > 5 ? "legend many" : "legend" });
+  private shown(at: number): boolean {
+    const line = this.spec.lines[at] as LineSpec;
+    return this.isolated.size ? this.isolated.has(line.key) : line.aggregate === undefined;
+  }
+
+  /** Work out sums and means, where they are shown. */
+  private combine(): void {
+    const parts = this.frame.lines.filter((_, at) => !this.spec.lines[at]?.aggregate);
     this.spec.lines.forEach((line, at) => {
-      const swatch = h("i", { class: lineDash(line.place) ? "swatch dashed" : "swatch" });
-      const cell = h(
-        "span",
-        { class: "key", title: line.title },
-        swatch,
-        h("span", { class: "name" }, line.label),
-        h("span", { class: "value" }, MISSING),
-      );
-      cell.addEventListener("mouseenter", () => this.plot.setSeries(at + 1, { focus: true }));
-      cell.addEventListener("mouseleave", () => this.plot.setSeries(null as unknown as number, { focus: false }));
-      this.cells.push(cell);
-      list.append(cell);
+      if (line.aggregate && this.shown(at)) this.frame.lines[at] = combined(parts, line.aggregate === "mean");
     });
-    return list;
+  }
+
+  private mark(): void {
+    this.legend.mark(
+      (at) => this.shown(at),
+      (at) => this.color(this.spec.lines[at] as LineSpec),
+    );
+  }
+
+  private color(line: LineSpec): string {
+    return line.aggregate ? this.colors.color(line.aggregate === "sum" ? "accent" : "ink") : this.colors.line(line.place);
+  }
+
+  private flags(): void {
+    const ratio = devicePixelRatio || 1;
+    const { left, width } = this.plot.bbox;
+    this.marks.element.parentElement?.style.setProperty("--plot", `${this.body.clientHeight}px`);
+    this.marks.set(this.happened, (time) => (left + ((time - this.span[0]) / (this.span[1] - this.span[0])) * width) / ratio, (left + width) / ratio);
   }
 
   private options(sync: string): uPlot.Options {
@@ -165,15 +238,23 @@ export class Chart {
       hooks: {
         drawAxes: [(plot) => this.paintBehind(plot)],
         draw: [(plot) => this.paintLonely(plot)],
-        setCursor: [() => this.read()],
+        setCursor: [() => this.moved()],
+        setSeries: [(_, at) => (this.focused = at === null || at === undefined ? undefined : at - 1)],
         setSelect: [(plot) => this.chosen(plot)],
       },
     };
   }
 
   private series(line: LineSpec): uPlot.Series {
-    const dash = lineDash(line.place);
-    return { label: line.label, width: 1, stroke: () => this.colors.line(line.place), points: { show: false }, ...(dash ? { dash } : {}) };
+    const dash = line.aggregate ? undefined : lineDash(line.place);
+    return {
+      label: line.label,
+      width: line.aggregate ? 2 : 1,
+      show: line.aggregate === undefined,
+      stroke: () => this.color(line),
+      points: { show: false },
+      ...(dash ? { dash } : {}),
+    };
   }
 
   private timeAxis(): uPlot.Axis {
@@ -214,29 +295,37 @@ export class Chart {
   private scaleEnd(): number {
     const { full, limit } = this.spec;
     let most = 0;
-    for (const line of this.frame.lines) for (const value of line.max) if (value !== null && value > most) most = value;
-    if (full !== undefined) return Math.max(full, most);
-    return Math.max(most * 1.08, (limit ?? 0) * 1.04) || 1;
+    let sums = false;
+    this.frame.lines.forEach((line, at) => {
+      if (!this.shown(at)) return;
+      sums ||= this.spec.lines[at]?.aggregate === "sum";
+      for (const value of line.max) if (value !== null && value > most) most = value;
+    });
+    if (full !== undefined && !sums) return Math.max(full, most);
+    return Math.max(most * 1.08, sums ? 0 : (limit ?? 0) * 1.04) || 1;
   }
 
   private paintBehind(plot: uPlot): void {
-    if (this.frame.banded) this.frame.lines.forEach((line, at) => this.paintBand(plot, line, (this.spec.lines[at] as LineSpec).place));
     const { ctx, bbox } = plot;
+    const shown = this.spec.lines.map((_, at) => at).filter((at) => this.shown(at));
+    // The bands of many lines are one grey area; that of the line somebody looks at says something.
+    const banded = shown.length === 1 ? shown[0] : this.focused;
+    const line = banded === undefined || !this.shown(banded) ? undefined : this.frame.lines[banded];
+    if (this.frame.banded && line) this.paintBand(plot, line, this.color(this.spec.lines[banded as number] as LineSpec));
     ctx.save();
     const { limit } = this.spec;
     if (limit !== undefined && limit <= this.top) {
       const y = Math.round(plot.valToPos(limit, "y", true)) + 0.5;
       stroke(ctx, this.colors.color("limit"), [5, 4], bbox.left, y, bbox.left + bbox.width, y);
     }
-    for (const mark of this.marks) {
-      if (mark.time < this.span[0] || mark.time > this.span[1]) continue;
-      const x = Math.round(plot.valToPos(mark.time, "x", true)) + 0.5;
-      stroke(ctx, this.colors.color(mark.level), [2, 3], x, bbox.top, x, bbox.top + bbox.height);
+    for (const [time, level] of this.marks.times) {
+      const x = Math.round(plot.valToPos(time, "x", true)) + 0.5;
+      stroke(ctx, this.colors.color(level), [2, 3], x, bbox.top, x, bbox.top + bbox.height);
     }
     ctx.restore();
   }
 
-  private paintBand(plot: uPlot, line: Line, place: number): void {
+  private paintBand(plot: uPlot, line: Line, color: string): void {
     const { ctx, bbox } = plot;
     const xs = this.frame.x.map((time) => plot.valToPos(time, "x", true));
     const height = (value: Cell) => plot.valToPos(value as number, "y", true);
@@ -255,13 +344,14 @@ export class Chart {
       ctx.closePath();
       at = end;
     }
-    ctx.fillStyle = faded(this.colors.line(place), this.spec.lines.length > 4 ? 0.13 : 0.17);
+    ctx.fillStyle = faded(color, 0.2);
     ctx.fill();
     ctx.restore();
   }
 
   private paintLonely(plot: uPlot): void {
     this.frame.lines.forEach((line, at) => {
+      if (!this.shown(at)) return;
       plot.ctx.fillStyle = this.colors.line((this.spec.lines[at] as LineSpec).place);
       for (const place of line.lonely) {
         const x = plot.valToPos(this.frame.x[place] as number, "x", true);
@@ -271,22 +361,40 @@ export class Chart {
     });
   }
 
-  /** Write into the legend what is under the cursor, or the newest values. */
+  private moved(): void {
+    this.read();
+    const { event } = this.plot.cursor;
+    const place = this.cursorPlace();
+    if (event) this.events.cursor(place === undefined ? undefined : this.frame.x[place]); // not for what another chart told
+  }
+
+  private cursorPlace(): number | undefined {
+    const { left, idx } = this.plot.cursor;
+    return left !== undefined && left !== null && left >= 0 && idx !== null && idx !== undefined ? idx : undefined;
+  }
+
+  /** Write into the legend what is under the cursor, else the newest values, else the means of a past window. */
   private read(): void {
-    const place =
-      this.plot.cursor.left !== undefined && this.plot.cursor.left !== null && this.plot.cursor.left >= 0 ? this.plot.cursor.idx : null;
-    const time = place === null || place === undefined ? undefined : this.frame.x[place];
-    setText(this.clock, time === undefined ? "" : momentText(time));
+    const place = this.cursorPlace();
+    const time = place === undefined ? undefined : this.frame.x[place];
     const metric = { key: "", symbol: this.spec.symbol };
-    this.cells.forEach((cell, at) => {
+    const number = (value: number) => numberText(metric, value);
+    const [from, to] = this.span;
+    const width = this.frame.banded && place !== undefined ? Math.abs((this.frame.x[place + 1] ?? NaN) - (time ?? NaN)) : NaN;
+    const when = time === undefined ? (this.now ? "" : `mean ${momentText(from)} to ${momentText(to)}`) : momentText(time);
+    setText(this.clock, when + (width > 0 ? `, mean of ${durationText(width)}` : ""));
+    const text = (at: number) => {
       const line = this.frame.lines[at];
-      const value = line ? (line.mean[place ?? line.mean.length - 1] ?? null) : null;
-      let text = value === null ? MISSING : numberText(metric, value);
-      if (value !== null && place !== null && place !== undefined && this.frame.banded && this.cells.length <= 4 && line) {
-        text += ` (${numberText(metric, line.min[place] as number)} to ${numberText(metric, line.max[place] as number)})`;
-      }
-      setText(cell.lastElementChild as HTMLElement, text);
-    });
+      if (!line || (this.spec.lines[at]?.aggregate && !this.shown(at))) return "";
+      const newest = this.spec.lines[at]?.aggregate ? [...line.mean].reverse().find((value) => value !== null) : this.now?.[at];
+      const value = place !== undefined ? line.mean[place] : this.now ? newest : statsOf(this.frame, line, this.span)?.mean;
+      return value === null || value === undefined ? MISSING : number(value);
+    };
+    const stats = (at: number) => {
+      const line = this.frame.lines[at];
+      return line && (this.shown(at) || !this.spec.lines[at]?.aggregate) ? statsOf(this.frame, line, this.span) : undefined;
+    };
+    this.legend.write(text, stats, number);
   }
 
   private chosen(plot: uPlot): void {
@@ -315,17 +423,12 @@ export class Chart {
     event.preventDefault();
     const place = Math.max(0, Math.min(x.length - 1, current + step));
     this.plot.setCursor({ left: this.plot.valToPos(x[place] as number, "x"), top: 10 }, true);
-    setText(this.spoken, `${momentText(x[place] as number)}: ${this.reading()}`);
-  }
-
-  private reading(): string {
-    return this.cells
-      .map((cell, at) => `${(this.spec.lines[at] as LineSpec).title} ${(cell.lastElementChild as HTMLElement).textContent}`)
-      .join(", ");
+    this.events.cursor(x[place]);
+    setText(this.spoken, `${momentText(x[place] as number)}: ${this.legend.spoken()}`);
   }
 
   private label(): string {
-    return `${this.spec.title}. ${this.cells.length ? this.reading() : ""}. Arrow keys move through time.`;
+    return `${this.spec.title}. ${this.legend.spoken()}. Arrow keys move through time.`;
   }
 }
 

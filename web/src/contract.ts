@@ -122,6 +122,8 @@ export interface History {
   to: number;
   gpus?: { uuid: string; index?: number | null; name?: string | null; memory_total?: number | null }[];
   times?: number[];
+  /** Stretches without records: the last moment before and the first one after each. */
+  gaps?: [number, number][];
   series: HistorySeries[];
 }
 

@@ -3,12 +3,15 @@
 import { Refusal, type Api } from "./api.ts";
 import type { Alert, Happening, ProcessesMessage, Sample } from "./contract.ts";
 import { Machine, Metrics } from "./machine.ts";
-import { Stream, backoff, type Message, type StreamState } from "./stream.ts";
+import { Moment } from "./moment.ts";
+import type { Handlers } from "./sharing.ts";
+import { backoff, type Follower, type Message, type StreamState } from "./stream.ts";
 import { Timeline, type Window } from "./timeline.ts";
 
-const PAST = 43200; // seconds of the brush and of the events
+const PAST = 43200; // seconds of the brush and of the events, at least
+const REACHES = [PAST, 86400, 7 * 86400, 30 * 86400, 90 * 86400, 366 * 86400]; // of the brush
 const SNAPSHOT_EVERY = 15_000; // ms; alerts come with the stream, findings and slow values with this
-const HIDDEN_FOR = 60_000; // ms after which a page that nobody sees lets its connection go
+const HIDDEN_FOR = 20_000; // ms after which a page that nobody sees lets its connection go
 const LEAP = 8_000; // ms by which a clock must jump to say that the computer slept
 const FIRST_GUESS = ["utilization", "sm_active", "memory_used", "power_draw"]; // asked for before anything is known
 
@@ -24,7 +27,8 @@ export interface FeedEvents {
 
 export interface FeedOptions {
   api: Api;
-  stream: { address: string; fetch?: typeof fetch };
+  /** Make what is followed. */
+  stream: (handlers: Handlers) => Follower;
   window: Window;
   points: number;
 }
@@ -33,12 +37,13 @@ export class Feed {
   readonly api: Api;
   readonly machine = new Machine();
   readonly timeline: Timeline;
-  readonly past: Timeline;
+  readonly past: Timeline; // of the brush
+  readonly moment: Moment;
   metrics = new Metrics({ gpu: [], host: [], process: [] });
   state: StreamState = { is: "connecting" };
   failure = "";
   pastChanged = true; // since the brush was drawn last
-  private readonly stream: Stream;
+  private readonly stream: Follower;
   private asked = 0; // ms, when the snapshot was asked for last
   private ticked = Date.now();
   private hidden: ReturnType<typeof setTimeout> | undefined;
@@ -54,11 +59,33 @@ export class Feed {
     const now = () => this.machine.now();
     this.timeline = new Timeline(this.api, now, () => events.changed(true), options.window, 1, options.points);
     this.past = new Timeline(this.api, now, () => ((this.pastChanged = true), events.changed(false)), { seconds: PAST }, 120, 360);
-    this.stream = new Stream({
-      ...options.stream,
+    this.moment = new Moment(this.api, (charts) => events.changed(charts));
+    this.stream = options.stream({
       onMessage: (message) => this.hear(message),
       onState: (state) => this.follow(state),
     });
+  }
+
+  /** The machine that is shown: as it is now, or as it was in a window of the past. */
+  get shown(): Machine {
+    return this.timeline.live ? this.machine : this.moment.machine;
+  }
+
+  /** Show another window of time. */
+  look(window: Window): void {
+    this.timeline.show(window);
+    this.widen();
+    if (!this.known) return;
+    if ("from" in window) this.moment.show([window.from, window.to], this.machine);
+    else this.askEvents();
+  }
+
+  /** Let the brush reach as far back as the window does. */
+  private widen(): void {
+    const [from, to] = this.timeline.span();
+    const back = Math.max(to - from, this.machine.now() - from);
+    const seconds = REACHES.find((reach) => reach >= back * 0.999) ?? (REACHES.at(-1) as number);
+    if (!("seconds" in this.past.window) || this.past.window.seconds !== seconds) this.past.show({ seconds });
   }
 
   /** Whether the catalog and a first snapshot are there. */
@@ -88,10 +115,13 @@ export class Feed {
     this.timeline.recorded = this.past.recorded = this.machine.server.history !== false;
     this.timeline.bridge(this.machine.server.idle_interval ?? 0);
     this.timeline.pace(this.machine.interval);
-    if (!this.resting) this.stream.restart();
+    if (!this.resting) this.stream.start();
     this.ticking = setInterval(() => this.tick(), 1000);
     this.askEvents();
     this.past.want({ metrics: ["utilization"], gpus: "all" });
+    this.widen();
+    const { window } = this.timeline;
+    if ("from" in window) this.moment.show([window.from, window.to], this.machine);
     return true;
   }
 
@@ -148,6 +178,9 @@ export class Feed {
         this.machine.takeAlert(data as Alert);
         this.events.said((data as Alert).text);
         break;
+      case "alerts":
+        this.machine.alerts = (data as Alert[]).filter((alert) => alert.state !== "clear");
+        break;
       case "hole":
         // The first sample after it shows how wide the hole is; what else was missed is asked for here.
         void this.askSnapshot();
@@ -170,9 +203,14 @@ export class Feed {
     }
   }
 
+  /** Seconds before now whose events are known. */
+  get eventSpan(): number {
+    return Math.max(PAST, "seconds" in this.timeline.window ? this.timeline.window.seconds : 0);
+  }
+
   private askEvents(): void {
     const now = this.machine.now();
-    this.api.events(now - PAST, now + 60).then(
+    this.api.events(now - this.eventSpan, now + 60).then(
       (found) => (this.machine.takeEvents(found), this.events.changed(false)),
       () => {},
     );

@@ -10,6 +10,7 @@ const KEPT = "gpulse-look";
 export class Look {
   choice: Choice;
   dark = false;
+  private forced: "light" | "dark" | undefined;
   private colors = new Map<string, string>();
   private readonly system = matchMedia("(prefers-color-scheme: dark)");
 
@@ -33,8 +34,15 @@ export class Look {
     this.apply();
   }
 
+  /** Use one look whatever is chosen, on paper for instance; undefined goes back. */
+  force(forced: "light" | "dark" | undefined): void {
+    this.forced = forced;
+    this.apply();
+  }
+
   private apply(): void {
-    this.dark = this.choice === "auto" ? this.system.matches : this.choice === "dark";
+    const choice = this.forced ?? this.choice;
+    this.dark = choice === "auto" ? this.system.matches : choice === "dark";
     this.root.dataset["theme"] = this.dark ? "dark" : "light";
     this.colors.clear();
     this.changed();

@@ -85,6 +85,17 @@ export class Machine {
     return this.time > 0 && this.age() > LATE * this.interval + 0.5;
   }
 
+  /** Return the machine as it is now, with a clock that stands still. */
+  frozen(): Machine {
+    const { time } = this;
+    const copy = new Machine(() => time);
+    const { gpus, host, driver, alerts, verdicts, events, errors, server } = this;
+    Object.assign(copy, { gpus, host, driver, alerts, verdicts, events, errors, server, time });
+    for (const [uuid, processes] of this.processes) copy.processes.set(uuid, processes);
+    for (const [key, use] of this.stays) copy.stays.set(key, use);
+    return copy;
+  }
+
   /** Forget how the clocks stood to each other: one of them may have been set, or slept. */
   resetClock(): void {
     this.ahead = -Infinity;

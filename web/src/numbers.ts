@@ -139,5 +139,6 @@ export function axisText(seconds: number, step: number): string {
   const at = new Date(seconds * 1000);
   if (step >= 86400) return dayText(at).slice(5);
   const time = `${pad(at.getHours())}:${pad(at.getMinutes())}`;
+  if (step >= 3600 && time === "00:00") return dayText(at).slice(5); // midnight says which day begins
   return step < 60 ? `${time}:${pad(at.getSeconds())}` : time;
 }

@@ -14,6 +14,7 @@ export interface Colors extends ChartColors {
 }
 
 export interface Page {
+  /** The machine that is shown: as it is now, or as it was in a window of the past. Read anew at every update. */
   readonly machine: Machine;
   readonly metrics: Metrics;
   readonly timeline: Timeline;
@@ -26,6 +27,8 @@ export interface Page {
   link(change: Partial<Address>): string;
   /** Return the seconds of the range that was chosen last, to come back to. */
   lastRange(): number;
+  /** The cursor stands at a time, or has left; a past window shows that moment. */
+  point(time: number | undefined): void;
   /** Return the GPUs that are chosen to be shown. */
   chosen(): Gpu[];
 }

@@ -4,6 +4,10 @@ export const LIGHT = ["#20499c", "#cb6201", "#0e9d7b", "#a62816", "#437bd5", "#c
 export const DARK = ["#4ca5f7", "#deac29", "#21c19a", "#f3744d", "#aee2ff", "#e68bc3", "#e3e266", "#c7ccc8"];
 const DASHES: (number[] | undefined)[] = [undefined, [7, 3], [2, 3], [9, 3, 2, 3]];
 
+// Heat maps: evenly rising in lightness, from the ground to the strongest colour.
+export const HEAT_LIGHT = ["#e8eef5", "#a9cfe0", "#55a3bd", "#1f6f9c", "#1b3f7a", "#1a1447"];
+export const HEAT_DARK = ["#1d2530", "#24406b", "#2c6f91", "#3fa38f", "#a5cf5c", "#fbe96a"];
+
 /** Return the colour of the line at a place. */
 export function lineColor(place: number, dark: boolean): string {
   const colors = dark ? DARK : LIGHT;

@@ -82,18 +82,18 @@ export class Sheet {
   readonly times: number[] = []; // the beginning of each bucket
   private readonly columns = new Map<string, Column>();
   private newest = -Infinity;
-  private step: number; // seconds between what is known; more than `width` where the history is coarser
+  private idle = 0;
+  private covered: Stretch[] = []; // what the history has answered for, in order
+  private gaps: Stretch[] = []; // where the server says that nothing was recorded, in order
 
   constructor(
     readonly width: number,
     readonly interval = 1,
-  ) {
-    this.step = Math.max(width, interval);
-  }
+  ) {}
 
-  /** Take samples that are this many seconds apart for no gap. */
+  /** Samples that are this many seconds apart are not a gap. */
   bridge(seconds: number): void {
-    this.step = Math.max(this.step, seconds);
+    this.idle = seconds;
   }
 
   get rows(): number {
@@ -144,6 +144,7 @@ export class Sheet {
   pour(history: History): number {
     let last = -Infinity;
     const shared = new Map<number[], { rows: number[]; step: number }>();
+    this.learnGaps(history);
     for (const times of new Set(history.series.map((series) => series.times ?? history.times ?? []))) {
       for (const time of times) this.row(time);
       shared.set(times, { rows: [], step: typicalStep(times) });
@@ -152,7 +153,6 @@ export class Sheet {
     for (const series of history.series) {
       const times = series.times ?? history.times ?? [];
       const { rows, step } = shared.get(times) as { rows: number[]; step: number };
-      this.step = Math.max(this.step, step || 0);
       const weight = Math.max(1, (step || this.width) / this.interval);
       const key = series.uuid === "" ? series.key.replace(/^host\./, "") : series.key;
       const column = this.column(seriesId(series.uuid, key));
@@ -193,14 +193,35 @@ export class Sheet {
     return frame;
   }
 
+  /** Take the server's record of gaps for the stretch that a history covers. */
+  private learnGaps(history: History): void {
+    if (!history.gaps) return;
+    const times = history.series.map((series) => (series.times ?? history.times ?? []).at(-1) ?? -Infinity);
+    const to = Math.max(...times, -Infinity);
+    if (to < history.from) return;
+    this.covered = united([...this.covered, [history.from, to]]);
+    const kept = this.gaps.filter((gap) => gap[1] <= history.from || gap[0] >= to);
+    this.gaps = united([...kept, ...history.gaps]);
+  }
+
   /** Return the rows before which time passed without a sample. */
   private breaks(first: number, end: number): number[] {
-    const most = this.step * 2.5;
+    const most = Math.max(this.width, this.interval, this.idle) * 2.5;
     const found: number[] = [];
     for (let row = first + 1; row < end; row++) {
-      if ((this.times[row] as number) - (this.times[row - 1] as number) > most) found.push(row);
+      const [before, time] = [this.times[row - 1] as number, this.times[row] as number];
+      if (time - before < this.width * 1.5) continue;
+      const known = this.covered.some(([from, to]) => from <= before + this.width && time <= to + 1e-3);
+      const gap = known ? this.recordedGap(before, time) : time - before > most;
+      if (gap && time - before > this.idle * 2.5) found.push(row);
     }
     return found;
+  }
+
+  /** Return whether the server has no records for most of the time between two rows. */
+  private recordedGap(before: number, time: number): boolean {
+    const without = this.gaps.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(to, time + this.width) - Math.max(from, before)), 0);
+    return without > (time - before) / 2;
   }
 
   /** Return the middle of each bucket, of the last one only as far as it has come, and a point in every break. */
@@ -226,6 +247,39 @@ export class Sheet {
     if (!column || row < 0 || this.newest - (this.times[row] as number) > age + this.width) return undefined;
     return column.mean[row] ?? undefined;
   }
+}
+
+/** Smallest, mean and largest value of a line within a stretch of time; undefined where there is none. */
+export interface Stats {
+  min: number;
+  mean: number;
+  max: number;
+}
+
+/** Return the statistics of a line of a frame within a stretch. */
+export function statsOf(frame: Frame, line: Line, [from, to]: Stretch): Stats | undefined {
+  let [min, max, sum, count] = [Infinity, -Infinity, 0, 0];
+  for (let at = 0; at < frame.x.length; at++) {
+    const [time, mean] = [frame.x[at] as number, line.mean[at] ?? null];
+    if (mean === null || time < from || time > to) continue;
+    min = Math.min(min, line.min[at] ?? mean);
+    max = Math.max(max, line.max[at] ?? mean);
+    sum += mean;
+    count++;
+  }
+  return count ? { min, mean: sum / count, max } : undefined;
+}
+
+/** Return a line that adds up others, or averages them; a moment at which none has a value is a gap. */
+export function combined(lines: Line[], average: boolean): Line {
+  const length = Math.max(0, ...lines.map((line) => line.mean.length));
+  const mean = Array.from({ length }, (_, at): Cell => {
+      const known = lines.map((line) => line.mean[at] ?? null).filter((cell) => cell !== null);
+      if (!known.length) return null;
+      const sum = known.reduce((one, other) => one + other, 0);
+      return average ? sum / known.length : sum;
+    });
+  return { min: mean, mean, max: mean, lonely: [] };
 }
 
 function lineOf(column: Column | undefined, first: number, end: number, breaks: number[], length: number, banded: boolean): Line {
@@ -254,6 +308,19 @@ function spaced(cells: Cell[], first: number, end: number, breaks: number[]): Ce
   }
   for (let at = from; at < end; at++) copy.push(cells[at] as Cell);
   return copy;
+}
+
+type Stretch = [number, number];
+
+/** Return stretches in order, those that touch as one. */
+function united(stretches: Stretch[]): Stretch[] {
+  const found: Stretch[] = [];
+  for (const [from, to] of stretches.sort((one, other) => one[0] - other[0])) {
+    const last = found.at(-1);
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+    else found.push([from, to]);
+  }
+  return found;
 }
 
 /** Return the middle one of the steps between times; NaN below two. */

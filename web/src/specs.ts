@@ -1,6 +1,6 @@
 // Specs: which lines make a chart, with the scale and the limit that its metric has.
 
-import type { ChartSpec } from "./charts.ts";
+import type { ChartSpec, LineSpec } from "./charts.ts";
 import type { Gpu, Metric, Reading } from "./contract.ts";
 import type { Metrics } from "./machine.ts";
 import { numberOf } from "./numbers.ts";
@@ -18,16 +18,24 @@ const WHOLE: Record<string, string> = {
 };
 const LIMIT: Record<string, string> = { power_draw: "power_limit", temperature: "temperature_limit" };
 
-/** One metric of several GPUs. */
+const ADDS_UP = new Set(["B", "B/s", "W", "J"]); // units of which a sum over GPUs means something
+
+function aggregate(kind: "sum" | "mean"): LineSpec {
+  return { id: `/${kind}`, key: kind, label: kind, title: kind === "sum" ? "Sum of all GPUs" : "Mean of all GPUs", place: 0, aggregate: kind };
+}
+
+/** One metric of several GPUs, with their mean and, where that means something, their sum. */
 export function acrossGpus(metrics: Metrics, key: string, gpus: Gpu[]): ChartSpec {
   const metric = metrics.of(key);
-  const lines = gpus.map((gpu, at) => ({
+  const lines: LineSpec[] = gpus.map((gpu, at) => ({
     id: seriesId(gpu.uuid, key),
+    key: gpu.uuid,
     label: label(gpu),
     title: `GPU ${label(gpu)}`,
     place: place(gpu, at),
   }));
-  return { title: metric.title, help: metric.help, symbol: metric.symbol, lines, ...bounds(metric, gpus) };
+  if (gpus.length > 1) lines.push(...(ADDS_UP.has(metric.symbol) ? [aggregate("sum"), aggregate("mean")] : [aggregate("mean")]));
+  return { title: metric.title, help: metric.help, symbol: metric.symbol, lines, across: true, ...bounds(metric, gpus) };
 }
 
 /** Several metrics of one GPU, all in one unit. */
@@ -51,15 +59,21 @@ export function ofHost(metrics: Metrics, title: string, keys: string[], host: Re
 }
 
 function ofReading(found: Metric[], title: string, uuid: string, reading: Reading): ChartSpec {
-  const lines = found.map((metric, at) => ({ id: seriesId(uuid, metric.key), label: metric.title, title: metric.title, place: at }));
+  const lines = found.map((metric, at) => ({
+    id: seriesId(uuid, metric.key),
+    key: metric.key,
+    label: metric.title,
+    title: metric.title,
+    place: at,
+  }));
   const help = found.map((metric) => `${metric.title}: ${metric.help}`).join("\n");
   return { title, help, symbol: found[0]?.symbol ?? "", lines, ...(found[0] ? bounds(found[0], [reading]) : {}) };
 }
 
-/** Return the end of the scale and the limit, where all agree on one. */
+/** Return the end of the scale, and the limit where all that tell one agree; a lost GPU tells none. */
 function bounds(metric: Metric, readings: Reading[]): { full?: number; limit?: number } {
   const most = (key: string | undefined) => (key ? Math.max(...readings.map((reading) => numberOf(reading, key) ?? 0), 0) : 0);
-  const limits = new Set(readings.map((reading) => numberOf(reading, LIMIT[metric.key] ?? "")));
+  const limits = new Set(readings.map((reading) => numberOf(reading, LIMIT[metric.key] ?? "")).filter((limit) => limit !== undefined));
   const [limit] = limits;
   const full =
     metric.symbol === "%" || metric.symbol === "°C"

@@ -26,11 +26,13 @@ export class Status {
     setText(this.spoken, text);
   }
 
-  update(stream: StreamState, failure: string): void {
+  /** With `past` a window of the past is shown, and only a broken connection is worth a word beside that. */
+  update(stream: StreamState, failure: string, past = ""): void {
     const { machine } = this;
-    const late = machine.late();
+    const late = machine.late() && !past;
     const age = `values are ${durationText(machine.age())} old`;
-    const [kind, text] = this.words(stream, failure, late);
+    const [is, words] = this.words(stream, failure, late);
+    const [kind, text] = past && is !== "bad" ? ["past", past] : [is, words];
     setClass(this.element, `status ${kind}`);
     setText(this.text, late && machine.time ? `${text}, ${age}` : kind === "live" ? `${text} ${momentText(machine.time)}` : text);
     this.element.title = machine.time ? `Last sample ${momentText(machine.time)}, one every ${machine.interval} s` : "";

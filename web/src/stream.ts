@@ -62,8 +62,15 @@ export function backoff(failures: number, chance = Math.random()): number {
   return Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** Math.max(0, failures - 1)) * (0.75 + 0.5 * chance);
 }
 
+/** A stream that can be followed: `start` joins it, `restart` also gives up a connection that may be dead. */
+export interface Follower {
+  start(): void;
+  restart(): void;
+  stop(): void;
+}
+
 /** One connection at a time, opened again until stopped; goes on after the last message the server can still give. */
-export class Stream {
+export class Stream implements Follower {
   private lastId = "";
   private failures = 0;
   private abort: AbortController | undefined;
@@ -74,6 +81,11 @@ export class Stream {
 
   get running(): boolean {
     return this.abort !== undefined || this.timer !== undefined;
+  }
+
+  /** Connect unless a connection or a wait is there. */
+  start(): void {
+    if (!this.running) this.restart();
   }
 
   /** Connect now, giving up a connection or a wait there may be. */
@@ -88,7 +100,8 @@ export class Stream {
     this.options.onState({ is: "stopped" });
   }
 
-  private halt(): void {
+  /** End the connection without a word about it. */
+  halt(): void {
     clearTimeout(this.timer);
     clearTimeout(this.watch);
     this.abort?.abort();

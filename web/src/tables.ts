@@ -86,7 +86,8 @@ export class SortedTable<Row> {
       const text = column.text(row);
       setText(cell, text);
       if (column.wide && cell.title !== text) cell.title = text;
-      if (column.level) setClass(cell, `${this.kind(column)} ${column.level(row)}`.trim());
+      const sorted = this.sort.replace(/^-/, "") === column.key ? "sorted" : "";
+      setClass(cell, [this.kind(column), column.level?.(row), sorted].filter(Boolean).join(" "));
     });
   }
 }

@@ -5,16 +5,34 @@ import { csvText, jsonText, save, type Table } from "./download.ts";
 import { h, setShown, setText } from "./elements.ts";
 import { momentText } from "./numbers.ts";
 import type { Page } from "./page.ts";
+import { isHeat } from "./heat.ts";
 import { gpuTitle, place } from "./specs.ts";
 import { label } from "./words.ts";
 
-const NAMES: Record<string, string> = { "1m": "1 min", "5m": "5 min", "15m": "15 min", "1h": "1 h", "3h": "3 h", "12h": "12 h" };
+const NAMES: Record<string, string> = {
+  "1m": "1 min",
+  "5m": "5 min",
+  "15m": "15 min",
+  "1h": "1 h",
+  "3h": "3 h",
+  "12h": "12 h",
+  "24h": "24 h",
+  "7d": "7 d",
+  "30d": "30 d",
+  "90d": "90 d",
+};
+const KINDS = { lines: "Lines", heat: "Heat map" } as const;
+const TOLD = 2500; // ms for which a button says what it has done
 
 export class Toolbar {
   readonly element: HTMLElement;
   private readonly ranges = new Map<number, HTMLElement>();
   private readonly pause: HTMLElement;
   private readonly stretch = h("span", { class: "stretch" });
+  private readonly kinds = new Map<"lines" | "heat", HTMLElement>();
+  private readonly kindGroup: HTMLElement;
+  private readonly stats: HTMLElement;
+  private readonly linkButton: HTMLElement;
   private readonly gpus = h("div", { class: "sheet" });
   private readonly gpuMenu: HTMLElement;
   private readonly custom: HTMLElement;
@@ -55,10 +73,23 @@ export class Toolbar {
         h("button", { type: "button", onclick: saved("json") }, "JSON"),
       ),
     );
-    const link = h(
+    this.linkButton = h(
       "button",
-      { type: "button", title: "Pause, and copy a link to this time range", onclick: () => void this.link() },
+      { type: "button", class: "link", title: "Pause, and copy a link to this time range", onclick: () => void this.link() },
       "Link",
+    );
+    for (const kind of ["lines", "heat"] as const)
+      this.kinds.set(kind, h("button", { type: "button", onclick: () => page.go({ chart: kind }) }, KINDS[kind]));
+    this.kindGroup = h("div", { class: "ranges kinds", role: "group", "aria-label": "Charts of several GPUs" }, ...this.kinds.values());
+    this.stats = h(
+      "button",
+      {
+        type: "button",
+        class: "stats-toggle",
+        title: "Minimum, mean and maximum of each line in the time range",
+        onclick: () => page.go({ legend: page.address.legend ? "" : "stats" }),
+      },
+      "Min/max",
     );
     this.element = h(
       "div",
@@ -68,8 +99,10 @@ export class Toolbar {
       this.pause,
       this.stretch,
       h("span", { class: "spring" }),
+      this.kindGroup,
+      this.stats,
       this.gpuMenu,
-      linked && link,
+      linked && this.linkButton,
       download,
     );
     closeTogether();
@@ -85,6 +118,12 @@ export class Toolbar {
     this.pause.classList.toggle("on", !live);
     if (live) setText(this.stretch, this.page.timeline.recorded ? "" : "No history is recorded: charts start when this page was opened");
     else setText(this.stretch, `${momentText(window.from)} to ${momentText(window.to)}`);
+    const several = this.page.chosen().length > 1;
+    const [from, to] = this.page.timeline.span();
+    const heat = isHeat(this.page.address.chart, this.page.chosen().length, to - from);
+    setShown(this.kindGroup, several);
+    for (const [kind, button] of this.kinds) button.setAttribute("aria-pressed", String(heat === (kind === "heat")));
+    this.stats.setAttribute("aria-pressed", String(this.page.address.legend === "stats"));
     this.updateGpus();
   }
 
@@ -133,15 +172,15 @@ export class Toolbar {
     this.say(timeline.live ? "Live" : "Paused");
   }
 
+  /** Copy a link, and say on the button that it was done. */
   private async link(): Promise<void> {
     const [from, to] = this.page.timeline.span();
     if (!this.element.classList.contains("timeless")) this.page.go({ window: { from, to } });
-    try {
-      await navigator.clipboard.writeText(location.href);
-      this.say("Link copied.");
-    } catch {
-      this.say("Copying failed; the address of this page is the link.");
-    }
+    const copied = await copy(location.href);
+    setText(this.linkButton, copied ? "Copied ✓" : "Copy failed");
+    this.linkButton.classList.toggle("on", copied);
+    this.say(copied ? "Link copied" : "Copying failed; the address of this page is the link");
+    setTimeout(() => (setText(this.linkButton, "Link"), this.linkButton.classList.remove("on")), TOLD);
   }
 
   private customMenu(): HTMLElement {
@@ -171,6 +210,21 @@ export class Toolbar {
       h("button", { type: "submit" }, "Show"),
     );
     return h("details", { class: "menu" }, h("summary", {}, "Custom"), form);
+  }
+}
+
+/** Put a text on the clipboard; pages on plain http have no clipboard of their own and copy a selection. */
+async function copy(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = h("textarea", { class: "unseen", "aria-hidden": "true" }, text);
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
   }
 }
 

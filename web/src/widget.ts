@@ -52,7 +52,7 @@ class WidgetPage implements Page {
   constructor(start: Start, keys: string[], seconds: number, host: HTMLElement) {
     host.append(this.element); // sizes are read from the page
     this.seconds = seconds;
-    this.address = { view: "timelines", gpu: "", window: { seconds }, gpus: [], metrics: keys, sort: "", filter: "" };
+    this.address = { view: "timelines", gpu: "", window: { seconds }, gpus: [], metrics: keys, sort: "", filter: "", chart: "lines", legend: "" };
     this.metrics = new Metrics(start.catalog);
     this.machine.takeSnapshot(start.snapshot);
     this.timeline = new Timeline(API, () => this.machine.now(), () => this.draw(), { seconds }, this.machine.interval);
@@ -82,6 +82,8 @@ class WidgetPage implements Page {
   go(change: Partial<Address>): void {
     if (change.window) this.timeline.show(change.window);
   }
+
+  point(): void {}
 
   add(sample: Sample): void {
     this.machine.takeSample(sample);

@@ -21,7 +21,7 @@ const command =
   process.env["GPULSE_SERVE"] ??
   (process.env["GPULSE_URL"]
     ? ""
-    : `python3 dev/mock.py --port ${new URL(base).port} --token ${token} --hours ${process.env["MOCK_HOURS"] ?? "0.1"}`);
+    : `python3 dev/mock.py --port ${new URL(base).port} --token ${token} --hours ${process.env["MOCK_HOURS"] ?? "0.1"} --gpus ${process.env["MOCK_GPUS"] ?? "8"}`);
 
 export const owned = command !== "";
 export const mocked = command.includes("mock.py");

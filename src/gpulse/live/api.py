@@ -70,26 +70,32 @@ class ApiRequest:
         number = self.hub.number
         if self._snapshot[0] != number or number == 0:
             hub, snapshot = self.hub, self.latest()
-            server = {
-                "version": __version__,
-                "started": round(hub.started, 3),
-                "interval": hub.interval,
-                "commands": hub.commands,
-                "history": self.past is not None,
-            }
-            if hub.idle_interval is not None:
-                server["idle_interval"] = hub.idle_interval
             alerts = [] if hub.alerts is None else [alert_plain(alert) for alert in hub.alerts.active]
-            # One format of time in the whole API; that of recordings is text.
-            plain = {
-                **to_plain(snapshot),
-                "time": round(snapshot.time, 3),
-                "alerts": alerts,
-                "verdicts": hub.verdicts.found,
-                "server": server,
-            }
-            self._snapshot = (number, wire.compact(plain))
+            plain = to_plain(snapshot) | {"alerts": alerts, "verdicts": hub.verdicts.found}
+            self._snapshot = (number, self._written(snapshot, plain))
         return self._snapshot[1]
+
+    def snapshot_at(self, at: float) -> bytes:
+        """Return the machine as it was at a time; 404 if nothing was recorded then."""
+        moment = self.remembered().moment(at)
+        if moment.snapshot is None:
+            raise Refusal(404, "nothing was recorded at that time.")
+        snapshot = self.hub.concealed(moment.snapshot)
+        return self._written(snapshot, to_plain(snapshot) | {"alerts": moment.alerts, "verdicts": moment.verdicts})
+
+    def _written(self, snapshot: Snapshot, plain: dict[str, Any]) -> bytes:
+        """Return a snapshot as text. One format of time in the whole API; that of recordings is text."""
+        hub = self.hub
+        server = {
+            "version": __version__,
+            "started": round(hub.started, 3),
+            "interval": hub.interval,
+            "commands": hub.commands,
+            "history": self.past is not None,
+        }
+        if hub.idle_interval is not None:
+            server["idle_interval"] = hub.idle_interval
+        return wire.compact(plain | {"time": round(snapshot.time, 3), "server": server})
 
     def uuids(self) -> set[str]:
         """Return the UUIDs of the GPUs and MIG instances there now."""
@@ -136,6 +142,10 @@ def _compare(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     return wire.compact(asked.remembered().comparison((start, end), b, _gpus(given), asked.uuids()))
 
 
+def _snapshot(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
+    return asked.snapshot() if given["at"] is None else asked.snapshot_at(given["at"])
+
+
 def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     start, end = _stretch(given)
     kinds = given["kinds"]
@@ -175,8 +185,8 @@ def _is_name(word: str) -> bool:
 
 _GPUS = words("gpus", "UUIDs, or `all` (default: all).", _NAME, _is_name)
 QUESTIONS = (
-    Question("/api/snapshot", "Current values, as in `gpulse status --json`.", lambda asked, given: asked.snapshot(),
-             "Snapshot", statuses=(503,)),
+    Question("/api/snapshot", "Current values, as in `gpulse status --json`; with `at`, those recorded at that time.", _snapshot,
+             "Snapshot", (moment("at", "Time in seconds since 1970 (default: now)."),), (404, 422, 503)),
     Question("/api/history", "Recorded metrics: minimum, mean and maximum per interval; null if unknown.", _history,
              "History", (
                  words("metrics", "Catalog keys; prefix those of the host with `host.`.", _METRIC, _is_metric),

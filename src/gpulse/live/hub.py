@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Any
 
+    from ..analysis.alerts import Transition
     from ..delivery.alerts import Alerts
     from ..model.event import Event
     from ..model.snapshot import Snapshot
@@ -96,6 +97,7 @@ class Hub:
         self._arrived = threading.Condition(self._lock)
         self._entries: deque[StreamEntry] = deque(maxlen=KEPT)
         self._processes = b""
+        self._alerts_told: list[dict[str, Any]] = []
         self._processes_at = float("-inf")
         self._bus = None if sampler is None else Bus(sampler, interval, failed)
         self._thread = threading.Thread(target=self._run, name="gpulse-hub", daemon=True)
@@ -154,10 +156,13 @@ class Hub:
         gpus = () if self.latest is None else self.latest.gpus
         return bool(gpus) and all(gpu.state in DOWN for gpu in gpus)
 
+    def concealed(self, snapshot: Snapshot) -> Snapshot:
+        """Return what clients may see of a snapshot."""
+        return snapshot if self._conceal is None else self._conceal(snapshot)
+
     def add(self, snapshot: Snapshot) -> None:
         """Take a snapshot: hand it to the watchers, make its text, wake those who listen."""
-        if self._conceal is not None:
-            snapshot = self._conceal(snapshot)
+        snapshot = self.concealed(snapshot)
         for watcher in self._watchers:
             self._guarded(watcher, snapshot)
         events = self.events.observe(snapshot)
@@ -170,6 +175,7 @@ class Hub:
             self._keep(snapshot, [*events, *(alert.event for alert in turned)])
         text = [wire.message("event", wire.event(event)) for event in events]
         text += [wire.message("alert", alert_plain(alert)) for alert in turned]
+        text += self._alert_news(turned)
         if not 0 <= snapshot.time - self._processes_at < _PROCESSES_EVERY:
             self._processes_at = snapshot.time
             self._processes = wire.message("processes", wire.processes(snapshot))
@@ -183,6 +189,12 @@ class Hub:
             self._entries.append(entry)
             self._arrived.notify_all()
         self._tell()
+
+    def _alert_news(self, turned: Sequence[Transition]) -> list[bytes]:
+        """Return a message with the active alerts if only their values have changed; a turn has a message of its own."""
+        active = [] if self.alerts is None else [alert_plain(alert) for alert in self.alerts.active]
+        before, self._alerts_told = self._alerts_told, active
+        return [] if turned or active == before else [wire.message("alerts", active)]
 
     def after(self, number: int) -> list[StreamEntry]:
         """Return the entries that follow a number, the oldest first; those that are gone are missing."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from ..store.history import HistoryError, HistoryReader
 from . import wire
+from .moment import Moment
 from .refusal import Refusal
 from .wire import compact
 
@@ -62,13 +63,19 @@ class Past:
             for gpu in known
             if gpu.uuid in uuids
         ]
-        return _written({"from": start, "to": end, "gpus": told}, found)
+        gaps = sorted({(round(first, 3), round(last, 3)) for series in found for first, last in series.gaps})
+        return _written({"from": start, "to": end, "gpus": told, "gaps": gaps}, found)
 
     def events(self, start: float, end: float, kinds: Sequence[str] | None) -> list[dict[str, Any]]:
         """Return what happened, the oldest first; of very much the newest."""
         with self._asking() as reader:
             found = reader.events(start, end, kinds)
         return [wire.event(event) for event in found[-_MOST_EVENTS:]]
+
+    def moment(self, at: float) -> Moment:
+        """Return the machine as it was at a time."""
+        with self._asking() as reader:
+            return Moment(reader, at)
 
     def uses(self, start: float, end: float, commands: bool) -> list[dict[str, Any]]:
         """Return who used which GPU and when, the one that came first at the head; of very many the newest."""

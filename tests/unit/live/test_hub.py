@@ -118,6 +118,21 @@ def test_events_and_alerts_come_before_the_sample_they_belong_to() -> None:
     alerts.close()
 
 
+def test_the_texts_of_active_alerts_follow_the_values() -> None:
+    rule = {"name": "busy", "metric": "utilization", "above": 50, "for": 0}
+    alerts = Alerts({"enable": [], "log": False, "rule": [rule]}, lambda _: None)
+    hub = Hub(None, 1.0, alerts=alerts)
+    for number in (10, 60, 70, 70):
+        hub.add(sample(number))
+    told = [[(kind, data) for _, kind, data in events_of(entry.data)] for entry in hub.after(0)]
+    assert [[kind for kind, _ in messages if kind.startswith("alert")] for messages in told] == [
+        [], ["alert", "alert"], ["alerts"], [],
+    ]  # fmt: skip
+    texts = [alert["text"] for kind, data in told[2] if kind == "alerts" for alert in data]
+    assert texts[0] == "GPU 0: Utilization is 70 %, above 50 %"
+    alerts.close()
+
+
 def test_the_last_minutes_are_kept_and_no_more() -> None:
     hub = hub_of(KEPT + 30)
     assert [entry.number for entry in hub.after(0)] == list(range(31, KEPT + 31))

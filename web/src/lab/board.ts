@@ -7,7 +7,9 @@ import type { Gpu } from "../contract.ts";
 import { seriesTable, type Table } from "../download.ts";
 import { h, setShown } from "../elements.ts";
 import type { Machine, Metrics } from "../machine.ts";
+import { momentText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
+import { isHeat } from "../heat.ts";
 import { seriesId } from "../series.ts";
 import { Status } from "../status.ts";
 import type { Timeline } from "../timeline.ts";
@@ -50,7 +52,8 @@ export class Board implements Page, Watcher {
   }
 
   get machine(): Machine {
-    return this.session.feed.machine;
+    const { feed } = this.session;
+    return this.kind.timed ? feed.shown : feed.machine; // what has no tools for time shows the present
   }
   get metrics(): Metrics {
     return this.session.feed.metrics;
@@ -89,6 +92,10 @@ export class Board implements Page, Watcher {
     this.session.refresh(true);
   }
 
+  point(time: number | undefined): void {
+    if (!this.timeline.live) this.session.feed.moment.point(time);
+  }
+
   wantedMetrics(): string[] {
     return this.view?.wanted().metrics ?? [];
   }
@@ -123,8 +130,10 @@ export class Board implements Page, Watcher {
   private update(): void {
     if (!this.view) return;
     const { machine, timeline } = this;
-    this.status?.update(this.session.feed.state, this.session.feed.failure);
-    const news = `${machine.time} ${machine.events.length} ${machine.alerts.length} ${machine.verdicts.length} ${this.session.kernelsTime}`;
+    const { feed } = this.session;
+    const past = timeline.live || !this.kind.timed ? "" : `Past ${momentText(machine.time)}`;
+    this.status?.update(feed.state, feed.failure, past);
+    const news = `${machine.time} ${feed.moment.problem} ${machine.events.length} ${machine.alerts.length} ${machine.verdicts.length} ${this.session.kernelsTime}`;
     if (news === this.news && this.drawn !== 0 && this.kind.id !== "kernels") return; // a tick of the clock, and nothing new to show
     this.news = news;
     this.toolbar?.update();
@@ -146,15 +155,17 @@ export class Board implements Page, Watcher {
     if (!this.brush) return;
     this.brushed = now;
     const { past } = this.session.feed;
-    const ids = this.machine.gpus.map((gpu) => seriesId(gpu.uuid, "utilization"));
+    const ids = this.session.feed.machine.gpus.map((gpu) => seriesId(gpu.uuid, "utilization"));
     this.brush.set(past.sheet.frame(ids, ...past.span()), past.span(), span);
   }
 
   /** Make the view anew when what it is made of has changed. */
   private build(): void {
-    const { gpu, metrics } = this.address;
+    const { gpu, metrics, chart, legend } = this.address;
     const { gpus, metrics: shown } = this.session.settings;
-    const key = JSON.stringify([gpu, metrics, gpus, shown, this.machine.gpus.map((one) => one.uuid)]);
+    const [from, to] = this.timeline.span();
+    const heat = isHeat(chart, this.chosen().length, to - from);
+    const key = JSON.stringify([gpu, metrics, heat, legend, gpus, shown, this.machine.gpus.map((one) => one.uuid)]);
     if (key === this.viewKey) return;
     this.viewKey = key;
     this.view?.destroy();
@@ -167,7 +178,7 @@ export class Board implements Page, Watcher {
 
   private furnish(): void {
     if (!this.kind.tools || this.toolbar) return;
-    this.status = new Status(this.machine, this.main, "The Jupyter server no longer accepts this page. Reload it to log in again");
+    this.status = new Status(this.session.feed.machine, this.main, "The Jupyter server no longer accepts this page. Reload it to log in again");
     this.toolbar = new Toolbar(
       this,
       () => this.table(),

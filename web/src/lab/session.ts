@@ -4,6 +4,7 @@ import type { ServerConnection } from "@jupyterlab/services";
 import type { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { DEFAULT_RANGE, type Address } from "../address.ts";
 import { Feed } from "../feed.ts";
+import { Stream } from "../stream.ts";
 import type { Window } from "../timeline.ts";
 import { Connection } from "./connection.ts";
 import type { KernelRow } from "./kernels.ts";
@@ -90,7 +91,7 @@ export class Session {
 
   look(window: Window): void {
     if ("seconds" in window) this.range = window.seconds;
-    this.feed.timeline.show(window);
+    this.feed.look(window);
   }
 
   /** Begin to show something. */
@@ -168,7 +169,7 @@ export class Session {
     this.connection = new Connection(this.server, { demo: this.demo, interval: this.settings.interval });
     const { api, address, fetch } = this.connection;
     this.feed = new Feed(
-      { api, stream: { address, fetch: fetch as typeof globalThis.fetch }, window, points: 360 },
+      { api, stream: (handlers) => new Stream({ address, fetch: fetch as typeof globalThis.fetch, ...handlers }), window, points: 360 },
       { changed: (charts) => this.refresh(charts), followed: () => this.refresh(), said: () => {} },
     );
     this.feed.heed();
@@ -177,5 +178,5 @@ export class Session {
 
 /** Return the address of a panel that has just been opened. */
 export function freshAddress(change: Partial<Address>): Address {
-  return { view: "overview", gpu: "", window: { seconds: DEFAULT_RANGE }, gpus: [], metrics: [], sort: "", filter: "", ...change };
+  return { view: "overview", gpu: "", window: { seconds: DEFAULT_RANGE }, gpus: [], metrics: [], sort: "", filter: "", chart: "", legend: "", ...change };
 }

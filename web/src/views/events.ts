@@ -2,12 +2,14 @@
 
 import type { Happening } from "../contract.ts";
 import type { Table } from "../download.ts";
-import { h } from "../elements.ts";
+import { h, setText } from "../elements.ts";
 import { durationText, momentText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
 import { Problems } from "../problems.ts";
 import { SortedTable, type ColumnSpec } from "../tables.ts";
 import { label } from "../words.ts";
+
+const FEWEST = 43_200; // seconds of events that are listed at least
 
 /** Return the columns of a list of events. */
 export function eventColumns(page: Page): ColumnSpec<Happening>[] {
@@ -33,7 +35,7 @@ export function events(page: Page): View {
     eventColumns(page),
     sort(),
     (chosen) => page.go({ sort: chosen }),
-    "No events in the last 12 hours.",
+    "No events in this time.",
   );
   const kinds = h("select", { "aria-label": "Kind of event" });
   const field = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter events", value: page.address.filter });
@@ -49,8 +51,11 @@ export function events(page: Page): View {
         `${event.kind} ${event.text}`.toLowerCase().includes(word),
     );
   };
+  const when = h("span", { class: "faint" });
   const update = () => {
     problems.update();
+    const { window } = page.timeline;
+    setText(when, "from" in window ? `${momentText(window.from)} to ${momentText(window.to)}` : `last ${durationText(Math.max(FEWEST, window.seconds))}`);
     const found = [...new Set(page.machine.events.map((event) => event.kind))].sort();
     if (kinds.options.length !== found.length + 1) {
       const before = kinds.value;
@@ -60,7 +65,7 @@ export function events(page: Page): View {
     table.set(shown(), sort());
   };
   return {
-    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "Events"), kinds, field), problems.element, table.element),
+    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "Events"), when, kinds, field), problems.element, table.element),
     wanted: () => ({ metrics: [], gpus: [] }),
     update,
     draw: () => {},

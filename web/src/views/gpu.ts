@@ -46,7 +46,7 @@ function unknownGpu(page: Page): View {
 }
 
 function oneGpu(page: Page, gpu: Gpu): View {
-  const { machine, metrics } = page;
+  const { metrics } = page;
   const has = (key: string) =>
     metrics.has(key) && gpu.gaps?.[key] !== "unsupported" && (gpu[key] !== undefined || gpu.state !== "ok" || key in (gpu.gaps ?? {}));
   const groups = CHARTS.map(([title, keys]) => [title, keys.filter(has)] as const).filter(([, keys]) => keys.length);
@@ -71,19 +71,29 @@ function oneGpu(page: Page, gpu: Gpu): View {
     eventColumns(page).filter((column) => column.key !== "gpu"),
     "-time",
     () => {},
-    "No events on this GPU in the last 12 hours.",
+    "No events on this GPU in this time.",
   );
   const values = new ValueList(page, gpu.uuid);
   let uses: Use[] = [];
   let asked = 0;
+  let stretch = "";
   const askUses = () => {
-    if (Date.now() - asked < USES_EVERY) return;
-    asked = Date.now();
     const [from, to] = page.timeline.span();
+    const shown = JSON.stringify(page.timeline.window);
+    if (Date.now() - asked < USES_EVERY && shown === stretch) return;
+    asked = Date.now();
+    stretch = shown;
     page.api.uses(from, to).then(
-      (all) => (uses = all.filter((use) => use.uuid === gpu.uuid)),
+      (all) => {
+        uses = all.filter((use) => use.uuid === gpu.uuid);
+        showUses();
+      },
       () => {},
     );
+  };
+  const showUses = () => {
+    const own = page.machine.uses(gpu.uuid).filter((use) => !uses.some((told) => told.pid === use.pid && told.last > use.first));
+    spans.set([...uses, ...own], page.timeline.span());
   };
   return {
     element: h(
@@ -111,6 +121,7 @@ function oneGpu(page: Page, gpu: Gpu): View {
     ),
     wanted: () => ({ metrics: [...new Set(["utilization", "sm_active", ...groups.flatMap(([, keys]) => keys)])], gpus: [gpu.uuid] }),
     update: () => {
+      const { machine } = page;
       const now = machine.gpu(gpu.uuid) ?? gpu;
       card.update();
       problems.update();
@@ -125,8 +136,7 @@ function oneGpu(page: Page, gpu: Gpu): View {
       card.draw(0);
       panel.draw();
       askUses();
-      const own = machine.uses(gpu.uuid).filter((use) => !uses.some((told) => told.pid === use.pid && told.last > use.first));
-      spans.set([...uses, ...own], page.timeline.span());
+      showUses();
     },
     destroy: () => {
       card.destroy();

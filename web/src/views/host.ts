@@ -15,10 +15,10 @@ const CHARTS: [string, string[]][] = [
 ];
 
 export function host(page: Page): View {
-  const { metrics, machine } = page;
+  const { metrics } = page;
   const panel = new Panel(
     page,
-    CHARTS.map(([title, keys]) => ofHost(metrics, title, keys, machine.host)),
+    CHARTS.map(([title, keys]) => ofHost(metrics, title, keys, page.machine.host)),
     "Machine",
   );
   const cores = h("canvas", { class: "cores", role: "img" });
@@ -34,6 +34,7 @@ export function host(page: Page): View {
     ),
     wanted: () => ({ metrics: CHARTS.flatMap(([, keys]) => keys.map((key) => `host.${key}`)), gpus: [] }),
     update: () => {
+      const { machine } = page;
       const { host: now, driver, server } = machine;
       const load = Array.isArray(now["load"]) ? valueText(metrics.of("host.load"), now["load"]) : MISSING;
       const parts = [

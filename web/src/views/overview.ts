@@ -7,6 +7,7 @@ import type { Page, View } from "../page.ts";
 import { Panel } from "../panel.ts";
 import { Problems } from "../problems.ts";
 import { acrossGpus } from "../specs.ts";
+import { MANY_GPUS, Tile } from "../tiles.ts";
 
 const CHARTS = ["utilization", "memory_used", "power_draw"];
 const WALL_CHARTS = ["utilization", "sm_active", "memory_used", "power_draw", "temperature", "pcie_rx"];
@@ -16,7 +17,9 @@ const BUSY = 5; // per cent of utilisation from which a GPU counts as busy
 
 export function overview(page: Page, kiosk: boolean): View {
   const gpus = page.chosen();
-  const cards = gpus.map((gpu, at) => new Card(page, gpu.uuid, at));
+  const many = gpus.length > MANY_GPUS;
+  const cards = many ? [] : gpus.map((gpu, at) => new Card(page, gpu.uuid, at));
+  const tiles = many ? gpus.map((gpu) => new Tile(page, gpu.uuid)) : [];
   const keys = page.address.metrics.length ? page.address.metrics : kiosk ? WALL_CHARTS : CHARTS;
   const panel = new Panel(
     page,
@@ -31,14 +34,16 @@ export function overview(page: Page, kiosk: boolean): View {
     facts.set(name, value);
     line.append(h("div", {}, h("dt", {}, name), value));
   }
-  const grid = h("section", { class: "cards", "aria-label": "GPUs" }, ...cards.map((card) => card.element));
+  const grid = h("section", { class: many ? "tiles" : "cards", "aria-label": "GPUs" }, ...[...cards, ...tiles].map((one) => one.element));
   let sparked = -Infinity;
-  const size = spread(grid, cards.length, 21.5);
+  const size = spread(grid, gpus.length, many ? 9.5 : 21.5);
+  const title = h("h2", { class: "unseen" }, "GPUs");
+  const parts = many ? [panel.element, grid] : [grid, panel.element]; // of many GPUs the heat map tells most
   return {
-    element: h("div", { class: "view" }, line, problems.element, grid, panel.element),
-    wanted: () => ({ metrics: [...new Set([...CARD_METRICS, ...keys])], gpus: "all" }),
+    element: h("div", { class: "view" }, title, line, problems.element, ...parts),
+    wanted: () => ({ metrics: [...new Set([...(many ? [] : CARD_METRICS), ...keys])], gpus: "all" }),
     update: () => {
-      for (const card of cards) card.update();
+      for (const one of [...cards, ...tiles]) one.update();
       for (const [name, text] of summary(page)) setText(facts.get(name) as HTMLElement, text);
       problems.update();
     },

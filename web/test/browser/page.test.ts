@@ -60,6 +60,11 @@ async function painted(page: Page, chart = 0): Promise<void> {
   }, chart);
 }
 
+/** Wait until something holds that only another process knows. */
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 500)); // ended by the time limit of the test
+}
+
 const clock = (page: Page) => page.textContent(".status .text");
 
 test("cards and a chart are there, and the token is not in the address", async () => {
@@ -135,16 +140,279 @@ test("one cursor for all charts", async () => {
   });
 });
 
-test("pause stands still while the numbers go on", async () => {
+/** Return everything on the page that changes with time, but the status line. */
+const figures = (page: Page) =>
+  page.evaluate(() => [...document.querySelectorAll(".facts dd, .card b, .card .who, .legend .value")].map((one) => one.textContent).join("|"));
+
+test("pause freezes everything, and says so, until the present is chosen again", async () => {
   await visit("#/overview?range=1m", async (page) => {
     await painted(page);
+    await page.waitForSelector(".status.live");
+    const moving = await figures(page);
+    await page.waitForFunction((before) => !before.includes([...document.querySelectorAll(".facts dd")].map((one) => one.textContent).join("|")), moving);
     await page.click("button.pause");
     await page.waitForURL(/from=.*to=/);
-    const before = await clock(page);
-    await page.waitForFunction((text) => document.querySelector(".status .text")?.textContent !== text, before);
-    await page.click("button.pause");
+    await page.waitForSelector(".status.past");
+    assert.match((await page.textContent(".pastbar")) ?? "", /^Past.*Cards, tables and totals show \d\d:\d\d:\d\d/);
+    await page.waitForSelector(".toast:has-text('Paused')");
+    await page.waitForTimeout(500); // events of the window may still come
+    const [frozen, status] = [await figures(page), await clock(page)];
+    await page.waitForTimeout(3500); // three samples
+    assert.deepEqual([await figures(page), await clock(page)], [frozen, status]);
+    await page.click(".pastbar button");
     await page.waitForURL(/range=1m/);
+    await page.waitForSelector(".status.live");
+    await page.waitForFunction((before) => !before.includes([...document.querySelectorAll(".facts dd")].map((one) => one.textContent).join("|")), frozen);
+    assert.equal(await page.locator(".pastbar").isVisible(), false);
   });
+});
+
+test("a past window shows the cards, processes and events of its end, and of the cursor", { timeout: 90_000 }, async () => {
+  await visit("#/overview", async (page) => {
+    await painted(page);
+    const now = await page.evaluate(async () => (await (await fetch("api/snapshot")).json()).time as number);
+    const [from, to] = [Math.floor(now) - 60, Math.floor(now) - 8];
+    await until(() => page.evaluate(async (at) => (await fetch(`api/snapshot?at=${at}`)).ok, from + 20));
+    const then = (at: number) =>
+      page.evaluate(async (when) => {
+        const plain = await (await fetch(`api/snapshot?at=${when}`)).json();
+        return { time: plain.time, power: plain.gpus.map((gpu: { power_draw: number }) => Math.round(gpu.power_draw)) };
+      }, at);
+    await page.goto(`${page.url().split("#")[0]}#/overview?from=${from}&to=${to}`);
+    await page.waitForSelector(".pastbar");
+    const shown = async () => (await page.locator(".card .power b").allTextContents()).map((text) => parseInt(text));
+    const close = (one: number[], other: number[]) => one.length > 0 && one.every((value, at) => Math.abs(value - (other[at] ?? NaN)) <= 1);
+    const end = await then(to);
+    await page.waitForFunction(() => /show \d/.test(document.querySelector(".pastbar")?.textContent ?? ""));
+    await page.waitForFunction(() => !document.querySelector(".card .power b")?.textContent?.includes("–"));
+    assert.ok(close(await shown(), end.power), `${await shown()} ${end.power}`);
+    assert.match((await page.textContent(".chart .clock")) ?? "", /^mean \d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
+    const before = await page.textContent(".pastbar");
+    const box = await page.locator(".plot .u-over").first().boundingBox();
+    assert.ok(box);
+    await page.mouse.move(box.x + box.width * 0.3, box.y + 40);
+    await page.waitForFunction((text) => document.querySelector(".pastbar")?.textContent !== text, before);
+    await page.mouse.move(1, 1);
+    await page.waitForFunction((text) => document.querySelector(".pastbar")?.textContent === text, before);
+    await page.click("#views a:has-text('Processes')");
+    await page.waitForSelector("tbody tr");
+    const names = await page.evaluate(async (at) => (await (await fetch(`api/snapshot?at=${at}`)).json()).gpus.flatMap((gpu: { processes: unknown[] }) => gpu.processes).length, to);
+    assert.equal(await page.locator("tbody tr").count(), names);
+    await page.click("#views a:has-text('Events')");
+    await page.waitForSelector(".pastbar");
+    const listed = await page.evaluate(async ([start, stop]) => (await (await fetch(`api/events?from=${start}&to=${stop}`)).json()).events.length, [from, to]);
+    await page.waitForFunction((count) => document.querySelectorAll("tbody tr").length === count, listed);
+  });
+});
+
+test("eight tabs share one stream, and all of them go on", { timeout: 120_000 }, async () => {
+  const context = await browser.newContext({ viewport: { width: 900, height: 700 } });
+  try {
+    const pages: Page[] = [];
+    for (let at = 0; at < 8; at++) {
+      const page = await context.newPage();
+      await page.goto(address("#/overview?range=1m"));
+      pages.push(page);
+    }
+    for (const page of pages) {
+      await page.waitForSelector(".status.live", { timeout: 20_000 });
+      const before = await clock(page);
+      await page.waitForFunction((text) => document.querySelector(".status .text")?.textContent !== text, before, { timeout: 15_000 });
+    }
+    if (!mocked) return;
+    const listeners = async () => ((await (await pages[0]?.request.get(`${base}mock/listeners`))?.json()) as { listeners: number }).listeners;
+    assert.equal(await listeners(), 1);
+  } finally {
+    await context.close();
+  }
+});
+
+test("a tab that is not seen lets the stream go, and comes back", { skip: !mocked, timeout: 90_000 }, async () => {
+  await visit("#/overview?range=1m", async (page) => {
+    await page.waitForSelector(".status.live");
+    const hide = (hidden: boolean) =>
+      page.evaluate((value) => {
+        Object.defineProperty(document, "hidden", { value, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, hidden);
+    const listeners = async () => ((await (await page.request.get(`${base}mock/listeners`)).json()) as { listeners: number }).listeners;
+    await until(async () => (await listeners()) === 1); // those of closed tabs are noticed at the next sample
+    await hide(true);
+    await until(async () => (await listeners()) === 0);
+    await hide(false);
+    await page.waitForSelector(".status.live");
+    assert.equal(await listeners(), 1);
+  });
+});
+
+test("without a shared worker the tabs still share one stream", { skip: !mocked, timeout: 90_000 }, async () => {
+  const context = await browser.newContext({ viewport: { width: 900, height: 700 } });
+  await context.addInitScript(() => Object.defineProperty(window, "SharedWorker", { value: undefined }));
+  try {
+    const pages = [await context.newPage(), await context.newPage(), await context.newPage()];
+    for (const page of pages) await page.goto(address("#/overview?range=1m"));
+    for (const page of pages) {
+      await page.waitForSelector(".status.live", { timeout: 20_000 });
+      const before = await clock(page);
+      await page.waitForFunction((text) => document.querySelector(".status .text")?.textContent !== text, before);
+    }
+    const count = (page: Page | undefined) => page?.evaluate(async () => (await (await fetch("mock/listeners")).json()).listeners as number);
+    assert.equal(await count(pages[0]), 1);
+    await pages[0]?.close();
+    const before = await clock(pages[1] as Page);
+    await pages[1]?.waitForFunction((text) => document.querySelector(".status .text")?.textContent !== text, before, { timeout: 20_000 });
+  } finally {
+    await context.close();
+  }
+});
+
+test("a click in the legend shows a line alone, Shift adds one, and the mean of all can be shown", async () => {
+  await visit("#/timelines?range=1m&chart=lines", async (page) => {
+    await painted(page);
+    const shown = () => page.locator(".chart >> nth=0 >> .key[aria-pressed=true] .name").allTextContents();
+    const all = await shown();
+    assert.ok(all.length > 1 && !all.includes("mean"));
+    await page.click(".chart >> nth=0 >> .key >> nth=1");
+    assert.deepEqual(await shown(), [all[1]]);
+    assert.deepEqual(await page.locator(".chart >> nth=3 >> .key[aria-pressed=true] .name").allTextContents(), [all[1]]);
+    await page.click(".chart >> nth=0 >> .key >> nth=0", { modifiers: ["Shift"] });
+    assert.deepEqual(await shown(), [all[0], all[1]]);
+    await page.click(".chart >> nth=0 >> .key:has-text('mean')");
+    assert.deepEqual(await shown(), ["mean"]);
+    assert.match((await page.textContent(".chart >> nth=0 >> .key:has-text('mean') .value")) ?? "", /^\d+ %$/);
+    await page.click(".chart >> nth=0 >> .key:has-text('mean')");
+    assert.deepEqual(await shown(), all);
+    await page.click("button:has-text('Min/max')");
+    await page.waitForURL(/legend=stats/);
+    await page.waitForFunction(() => /^\d+ %$/.test(document.querySelector(".stats .stat.max")?.textContent ?? ""));
+  });
+});
+
+test("a heat map shows one row per GPU, is read by keys, and zooms", async () => {
+  await visit("#/timelines?range=1m&chart=heat", async (page) => {
+    await page.waitForSelector(".heatmap .reading:not(:empty)");
+    await page.focus(".heat >> nth=0");
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("ArrowDown");
+    assert.match((await page.textContent(".heatmap [aria-live]")) ?? "", /^[\d: -]+: GPU 1: (\d+ %|–)/);
+    const box = await page.locator(".heat").first().boundingBox();
+    assert.ok(box);
+    await page.mouse.move(box.x + box.width * 0.4, box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.8, box.y + 20, { steps: 4 });
+    await page.mouse.up();
+    await page.waitForURL(/from=.*to=/);
+    await page.click("button:has-text('Lines')");
+    await page.waitForSelector(".plot canvas");
+  });
+});
+
+test("long ranges are offered and drawn as heat maps", async () => {
+  await visit("#/timelines", async (page) => {
+    await painted(page);
+    for (const [name, range] of [["24 h", "1d"], ["7 d", "7d"], ["30 d", "30d"], ["90 d", "90d"]] as const) {
+      await page.click(`.ranges button:has-text('${name}')`);
+      await page.waitForURL(new RegExp(`range=${range}`));
+    }
+    if ((await page.locator(".kinds").isVisible()) && mocked) await page.waitForSelector(".heatmap");
+  });
+});
+
+test("a flag on a chart tells the event and what was found out then", { skip: !mocked }, async () => {
+  await visit("#/timelines?range=5m&chart=lines", async (page) => {
+    await painted(page);
+    await page.waitForSelector(".mark");
+    await page.locator(".mark").last().click();
+    const card = page.locator(".eventcard");
+    assert.match((await card.textContent()) ?? "", /\d\d:\d\d:\d\d/);
+    assert.ok(((await card.locator("li span:last-child").first().textContent()) ?? "").length > 10);
+    await page.keyboard.press("Escape");
+    assert.equal(await card.count(), 0);
+  });
+});
+
+test("Link says that it has copied, and the address leads to the window", async () => {
+  await visit(
+    "#/timelines?range=1m",
+    async (page) => {
+      await painted(page);
+      await page.click("button.link");
+      await page.waitForSelector("button.link:has-text('Copied')");
+      await page.waitForSelector(".toast:has-text('Link copied')");
+      assert.match(await page.evaluate(() => navigator.clipboard.readText()), /from=.*to=/);
+      await page.waitForSelector("button.link:has-text('Link')");
+    },
+    { permissions: ["clipboard-read", "clipboard-write"] },
+  );
+});
+
+test("on a phone every view is in reach, charts follow fingers, and the sorted column is seen", async () => {
+  const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+  await visit(
+    "#/timelines?range=5m&chart=lines",
+    async (page) => {
+      await painted(page);
+      await page.evaluate(() => scrollTo(0, 1500));
+      for (const link of await page.locator("#views a").all()) {
+        const box = await link.boundingBox();
+        assert.ok(box && box.x >= 0 && box.x + box.width <= 391 && box.y >= 0 && box.y < 200, JSON.stringify(box));
+      }
+      await page.evaluate(() => scrollTo(0, 0));
+      const session = await page.context().newCDPSession(page);
+      await page.locator(".plot .u-over").first().scrollIntoViewIfNeeded();
+      const touch = async (type: string, ...places: number[]) => {
+        const box = await page.locator(".plot .u-over").first().boundingBox(); // the bar that tells the past moves it
+        assert.ok(box);
+        const points = places.map((share, id) => ({ x: box.x + box.width * share, y: box.y + box.height / 2, id }));
+        await session.send("Input.dispatchTouchEvent", { type: type as "touchStart", touchPoints: points });
+      };
+      await touch("touchStart", 0.3);
+      for (const share of [0.4, 0.5, 0.6]) await touch("touchMove", share);
+      await touch("touchEnd");
+      await page.waitForURL(/from=.*to=/);
+      await page.waitForSelector(".pastbar");
+      await page.locator(".plot .u-over").first().scrollIntoViewIfNeeded();
+      const span = () => {
+        const asked = new URLSearchParams(page.url().split("?").at(-1));
+        return Number(asked.get("to")) - Number(asked.get("from"));
+      };
+      assert.ok(Math.abs(span() - 300) < 5, String(span()));
+      const before = page.url();
+      await touch("touchStart", 0.4, 0.6);
+      await touch("touchMove", 0.3, 0.7);
+      await touch("touchMove", 0.2, 0.8);
+      await touch("touchEnd");
+      await page.waitForFunction((url) => location.href !== url, before);
+      assert.ok(span() < 200, String(span()));
+    },
+    phone,
+  );
+  await visit(
+    "#/processes",
+    async (page) => {
+      await page.waitForSelector("tbody tr");
+      const box = await page.locator("th[aria-sort]").boundingBox();
+      assert.ok(box && box.x >= 0 && box.x + box.width <= 390, JSON.stringify(box));
+    },
+    phone,
+  );
+});
+
+test("on paper there are no controls, and the colours are light", async () => {
+  await visit(
+    "#/overview",
+    async (page) => {
+      await painted(page);
+      await page.emulateMedia({ media: "print" });
+      await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+      assert.equal(await page.getAttribute("html", "data-theme"), "light");
+      assert.equal(await page.locator("#tools").isVisible(), false);
+      assert.equal(await page.locator(".card").first().isVisible(), true);
+      await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+      assert.equal(await page.getAttribute("html", "data-theme"), "dark");
+    },
+    { colorScheme: "dark" },
+  );
 });
 
 test("the brush moves by keys", async () => {
@@ -239,44 +507,51 @@ test("charts are read by keys, aloud", async () => {
   });
 });
 
-test("axe finds nothing serious in any view, light or dark", async () => {
-  const axe = readFileSync(join(root, "node_modules/axe-core/axe.min.js"), "utf8");
-  for (const colorScheme of ["light", "dark"] as const) {
-    for (const view of ["overview", "timelines", "links", "machine", "processes", "events", "gpu/0"]) {
+interface Violation {
+  id: string;
+  impact: string;
+  nodes: { html: string; failureSummary: string }[];
+}
+
+const DESKTOP = { viewport: { width: 1400, height: 900 } };
+const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+const VIEWS = ["overview", "timelines", "timelines?chart=heat", "links", "machine", "processes", "events", "gpu/0"];
+
+for (const colorScheme of ["light", "dark"] as const)
+  for (const [device, options] of [["desktop", DESKTOP], ["phone", PHONE]] as const)
+    test(`axe finds nothing in any view, ${colorScheme}, ${device}`, { timeout: 180_000 }, async () => {
+      const axe = readFileSync(join(root, "node_modules/axe-core/axe.min.js"), "utf8");
       await visit(
-        `#/${view}`,
+        "#/overview",
         async (page) => {
           await page.waitForSelector(".view");
-          await page.waitForTimeout(400);
           await page.evaluate(axe); // by the debugger: the policy of the page lets no script in
-          const found = await page.evaluate(async () => {
-            const { violations } = await (
-              window as unknown as {
-                axe: {
-                  run: () => Promise<{ violations: { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }[] }>;
-                };
-              }
-            ).axe.run();
-            return violations
-              .filter(({ impact }) => impact === "serious" || impact === "critical")
-              .map(
-                ({ id, nodes }) =>
-                  `${id}: ${nodes.map((node) => `${node.html.slice(0, 160)} ${node.failureSummary.slice(0, 200)}`).join(" | ")}`,
-              );
-          });
-          assert.deepEqual(found, [], `${view} ${colorScheme}`);
+          const check = async (what: string) => {
+            const found = await page.evaluate(async () => {
+              const { violations } = await (window as unknown as { axe: { run: () => Promise<{ violations: Violation[] }> } }).axe.run();
+              return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html.slice(0, 160)} ${node.failureSummary.slice(0, 200)}`).join(" | ")}`);
+            });
+            assert.deepEqual(found, [], `${what} ${colorScheme} ${device}`);
+          };
+          for (const view of VIEWS) {
+            await page.evaluate((hash) => (location.hash = hash), `#/${view}`);
+            await page.waitForTimeout(500);
+            await check(view);
+          }
+          await page.evaluate(() => (location.hash = "#/overview"));
+          await page.click("button.pause");
+          await page.waitForSelector(".pastbar");
+          await check("a past window");
         },
-        { colorScheme },
+        { colorScheme, ...options },
       );
-    }
-  }
-});
+    });
 
 test("after a sleep the page connects again", async () => {
   await visit("#/overview", async (page) => {
     await painted(page);
     await page.waitForSelector(".status.live");
-    const again = page.waitForRequest((request) => request.url().endsWith("api/stream"));
+    const again = page.waitForRequest((request) => request.url().endsWith("api/snapshot")); // asked for together with the stream
     await page.evaluate(() => {
       const real = Date.now;
       Date.now = () => real() + 3_600_000;

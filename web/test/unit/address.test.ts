@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { DEFAULT_RANGE, findGpu, gpuWord, rangeText, readAddress, readRange, writeAddress, type Address } from "../../src/address.ts";
 import type { Gpu } from "../../src/contract.ts";
 
-const USUAL: Address = { view: "overview", gpu: "", window: { seconds: DEFAULT_RANGE }, gpus: [], metrics: [], sort: "", filter: "" };
+const USUAL: Address = { view: "overview", gpu: "", window: { seconds: DEFAULT_RANGE }, gpus: [], metrics: [], sort: "", filter: "", chart: "", legend: "" };
 const GPUS: Gpu[] = [
   { uuid: "GPU-8fb17a0a-b94f", index: 0, state: "ok" },
   { uuid: "GPU-195e6f43-b00b", index: 1, state: "ok" },

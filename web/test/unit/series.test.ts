@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Sheet, bucketWidth, seriesId } from "../../src/series.ts";
+import { Sheet, bucketWidth, combined, seriesId, statsOf } from "../../src/series.ts";
 
 const ID = seriesId("GPU-a", "power_draw");
 const OTHER = seriesId("GPU-b", "power_draw");
 const START = 1_700_000_000;
-const history = (times: number[], mean: (number | null)[], key = "power_draw", uuid = "GPU-a") => ({
-  from: 0,
-  to: 0,
+const history = (times: number[], mean: (number | null)[], key = "power_draw", uuid = "GPU-a", gaps: [number, number][] = []) => ({
+  from: times[0] ?? 0,
+  to: times.at(-1) ?? 0,
   times,
+  gaps,
   series: [{ uuid, key, min: mean.map((v) => v && v - 1), mean, max: mean.map((v) => v && v + 1) }],
 });
 
@@ -149,4 +150,38 @@ test("samples that come slowly while nobody watches are joined by a line", () =>
   assert.equal(gaps(), 2);
   sheet.bridge(10);
   assert.equal(gaps(), 0);
+});
+
+test("an outage between few points is a gap, because the server says so", () => {
+  const sheet = new Sheet(1);
+  for (let at = 0; at < 10; at++) sheet.add(START + at, [[ID, 7]]);
+  sheet.pour(history([START + 9, START + 70], [7, 7], "power_draw", "GPU-a", [[START + 9, START + 70]]));
+  for (let at = 71; at < 80; at++) sheet.add(START + at, [[ID, 7]]);
+  const mean = sheet.frame([ID], START, START + 90).lines[0]?.mean ?? [];
+  assert.deepEqual([mean.indexOf(null), mean.filter((value) => value === null).length], [10, 1]);
+  for (const at of [120, 121]) sheet.add(START + at, [[ID, 7]]); // one answer does not stretch what counts as a gap later
+  assert.equal(sheet.frame([ID], START, START + 130).lines[0]?.mean.filter((value) => value === null).length, 2);
+});
+
+test("a newer answer of the history replaces what an older one said about gaps", () => {
+  const sheet = new Sheet(1);
+  sheet.pour(history([START, START + 60], [1, 1], "power_draw", "GPU-a", [[START, START + 60]]));
+  assert.equal(sheet.frame([ID], START, START + 60).lines[0]?.mean.includes(null), true);
+  sheet.pour(history([START, START + 60], [1, 1]));
+  assert.equal(sheet.frame([ID], START, START + 60).lines[0]?.mean.includes(null), false);
+});
+
+test("statistics count only what lies in the window", () => {
+  const sheet = new Sheet(10);
+  for (let at = 0; at < 60; at++) sheet.add(START + at, [[ID, at < 30 ? 10 : at < 40 ? 20 : 90]]);
+  const frame = sheet.frame([ID], START, START + 60);
+  assert.deepEqual(statsOf(frame, frame.lines[0] as never, [START, START + 40]), { min: 10, mean: 12.5, max: 20 });
+  assert.equal(statsOf(frame, frame.lines[0] as never, [START + 100, START + 140]), undefined);
+});
+
+test("lines add up and average, without those that have no value", () => {
+  const line = (mean: (number | null)[]) => ({ min: mean, mean, max: mean, lonely: [] });
+  const lines = [line([1, 2, null, null]), line([3, null, 5, null])];
+  assert.deepEqual(combined(lines, false).mean, [4, 2, 5, null]);
+  assert.deepEqual(combined(lines, true).mean, [2, 2, 5, null]);
 });

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class RuleBook:
     """Rules over snapshots in the order of their times. `observe` is for one thread; `active` may be read by any.
 
-    `active` are the alerts that last, oldest first. `wanted` is what the rules have to be shown. A rule that raises an error is
-    told to `failed`, and the others go on.
+    `active` are the alerts that last, oldest first, each with the time at which it fired and the values of now. `wanted` is what the
+    rules have to be shown. A rule that raises an error is told to `failed`, and the others go on.
     """
 
     def __init__(self, rules: Sequence[AlertRule], failed: Callable[[str, Exception], None] | None = None) -> None:
@@ -52,6 +52,12 @@ class RuleBook:
                 self._active.pop(transition.key, None)
             elif not transition.once:
                 self._active[transition.key] = transition
-        if turned:
-            self.active = tuple(self._active.values())
+        if turned or self._active:
+            self.active = tuple(self._renewed(fired) for fired in self._active.values())
         return turned
+
+    def _renewed(self, fired: Transition) -> Transition:
+        """Return an active alert with the values that its rule saw last."""
+        rule = next((rule for rule in self._rules if rule.name == fired.rule), None)
+        now = None if rule is None else rule.current(fired.uuid, fired.what)
+        return fired if now is None else fired.with_values(now)

@@ -142,6 +142,10 @@ class AlertRule:
         """Take a sample and return what turned."""
         raise NotImplementedError
 
+    def current(self, uuid: str, what: str) -> Event | None:
+        """Return an active alert's condition as the last sample showed it; None where nothing newer is known."""
+        return None
+
     def turned(self, event: Event, state: str, severity: str, what: str = "", once: bool = False) -> Transition:
         """Return the transition that an event makes of this rule's alert."""
         return Transition(event.replace(rule=self.name, alert=state, severity=severity), what, once)
@@ -156,6 +160,7 @@ class Lasting(AlertRule):
     def __init__(self, given: Mapping[str, float] | None = None) -> None:
         super().__init__(given)
         self._latches: dict[tuple[str, str], Latch] = {}
+        self._current: dict[tuple[str, str], Event] = {}
         self._parents: dict[str, str] = {}  # MIG instances that were seen
 
     def findings(self, sample: RuleInput) -> Iterable[Finding]:
@@ -173,9 +178,17 @@ class Lasting(AlertRule):
                 patience = self.value("for") if finding.patience is None else finding.patience
                 calm_for = self.value("clear_for")
                 turn = latch.step(sample.now, finding.holds, finding.calm, patience, calm_for, self.slack)
+            if latch is not None and latch.active and finding.holds and finding.event is not None:
+                self._current[key] = finding.event
+            elif latch is None or not latch.active:
+                self._current.pop(key, None)
             if turn is not None and finding.event is not None:
                 severity = finding.severity or self.severity
                 yield self.turned(finding.event, "fire" if turn else "clear", severity, finding.what)
+
+    def current(self, uuid: str, what: str) -> Event | None:
+        """Return an active alert's condition as the last sample in which it held showed it."""
+        return self._current.get((uuid, what))
 
     def _dissolved(self, sample: RuleInput) -> list[Finding]:
         """Find MIG instances that are no more although their GPU is there: nothing will ever be said of them again."""

@@ -23,6 +23,12 @@ class Transition:
         self.what = what
         self.once = once
 
+    def with_values(self, now: Event) -> Transition:
+        """Return the same alert, fired at the same time, with its condition as it is now."""
+        fired = self.event
+        changes = {"time": fired.time, "rule": fired.rule, "alert": fired.alert, "severity": fired.severity}
+        return Transition(now.replace(**changes), self.what, self.once)
+
     @property
     def rule(self) -> str:
         """The rule that turned."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 UNATTRIBUTED = "unattributed"  # the owner of energy that no process used
@@ -17,10 +17,11 @@ class HistorySeries:
     """One metric of one GPU, or of the host with uuid "": least, mean and most at each of `times`, NaN where there is none.
 
     `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; `seconds` is how much time with
-    values each holds, the weight of its mean. Series of one call share `times`.
+    values each holds, the weight of its mean. `gaps` are the stretches without records, by the recorder's own interval: the last
+    moment before and the first one after each. Series of one call share `times` and `gaps`.
     """
 
-    __slots__ = ("key", "max", "mean", "min", "seconds", "times", "uuid")
+    __slots__ = ("gaps", "key", "max", "mean", "min", "seconds", "times", "uuid")
 
     def __init__(
         self,
@@ -29,9 +30,11 @@ class HistorySeries:
         times: list[float],
         seconds: list[float],
         values: tuple[list[float], list[float], list[float]],
+        gaps: Sequence[tuple[float, float]] = (),
     ) -> None:
         self.uuid = uuid
         self.key = key
+        self.gaps = gaps
         self.times = times
         self.seconds = seconds
         self.min, self.mean, self.max = values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ...model.cadence import Cadence
 from .blocks import Rows, blocks_where, bounds_of, gathered, joined, read_block, seconds_there, ticks_to_rows
 from .columns import NAN, Column
 from .damage import Damage, damage_of
@@ -19,14 +20,36 @@ if TYPE_CHECKING:
     Slots: TypeAlias = "dict[int, frozenset[int]] | None"
 
 
-class Fetched:
-    """Rows in the order of time; `spacing` is how many seconds each stands for at least, 0 for a tick."""
+_FIRST_HOLE = 60.0  # seconds between two ticks that count as a hole while the recorder's interval is unknown
 
-    __slots__ = ("rows", "spacing")
+
+class Fetched:
+    """Rows in the order of time; `spacing` is how many seconds each stands for at least, 0 for a tick.
+
+    `before` are the times of the last ticks before the first row: they tell the recorder's interval where few rows are fetched.
+    """
+
+    __slots__ = ("before", "rows", "spacing")
 
     def __init__(self, rows: Rows, spacing: list[int]) -> None:
         self.rows = rows
         self.spacing = spacing
+        self.before: list[float] = []
+
+    def late(self) -> list[bool]:
+        """Return for each row whether samples are missing between the row before and this one."""
+        cadence = Cadence(_FIRST_HOLE)
+        for time in self.before:
+            cadence.next(time)
+        found, last = [], None
+        for time, spacing in zip(self.rows.times, self.spacing, strict=True):
+            usual = cadence.usual
+            _, missing = cadence.next(time)
+            if last is not None and (spacing or last[1]):
+                missing = time - last[0] > 1.9 * max(spacing, last[1], usual)
+            found.append(last is not None and missing)
+            last = (time, spacing)
+        return found
 
 
 def fetch(
@@ -48,7 +71,11 @@ def fetch(
             pieces += _rows_of(connection, tier.seconds, slots, (start, end), covered, damages)
     if (open_rows := _open_rows(connection, slots, start, end)) is not None:
         pieces.append((open_rows, 0))
-    return _in_order(pieces) if pieces else None
+    if not pieces:
+        return None
+    fetched = _in_order(pieces)
+    fetched.before = _ticks_before(connection, fetched.rows.times[0])
+    return fetched
 
 
 def _rows_of(
@@ -80,6 +107,12 @@ def _rows_of(
     return pieces
 
 
+def _ticks_before(connection: sqlite3.Connection, until: float) -> list[float]:
+    """Return the times of the last ticks before a moment, oldest first."""
+    found = connection.execute("SELECT time FROM tick WHERE time < ? ORDER BY time DESC LIMIT 16", (until,)).fetchall()
+    return [time for (time,) in reversed(found)] or times_before(connection, until)
+
+
 def _open_rows(connection: sqlite3.Connection, slots: Slots, start: float, end: float) -> Rows | None:
     ticks = connection.execute(
         "SELECT time, layout, data FROM tick WHERE time >= ? AND time < ? ORDER BY id", (start, end)
@@ -87,10 +120,7 @@ def _open_rows(connection: sqlite3.Connection, slots: Slots, start: float, end: 
     if not ticks:
         return None
     wanted = None if slots is None else frozenset().union(*slots.values())
-    earlier = connection.execute(
-        "SELECT time FROM tick WHERE time < ? ORDER BY time DESC LIMIT 16", (start,)
-    ).fetchall()
-    before = [time for (time,) in reversed(earlier)] or times_before(connection, ticks[0][0])
+    before = _ticks_before(connection, ticks[0][0])
     rows = ticks_to_rows(ticks, layouts_of(connection), owners_of(connection), wanted, before)
     return rows if rows.times else None
 
@@ -139,9 +169,12 @@ def _in_order(pieces: list[tuple[Rows, int]]) -> Fetched:
 
 
 class TimeGrid:
-    """The moments a chart gets: one for each stretch that has rows, and one without values where rows are missing."""
+    """The moments a chart gets: one for each stretch that has rows, and one without values where rows are missing.
 
-    __slots__ = ("_bounds", "_holes", "_lasting", "_seconds", "_uneven", "times")
+    `gaps` are the stretches without records: the last moment before and the first one after each.
+    """
+
+    __slots__ = ("_bounds", "_holes", "_lasting", "_seconds", "_uneven", "gaps", "times")
 
     def __init__(self, fetched: Fetched, start: float, width: float, points: int) -> None:
         rows = fetched.rows
@@ -153,13 +186,13 @@ class TimeGrid:
         self._uneven = None if min(rows.seconds) == max(rows.seconds) else rows.seconds
         self._holes: list[int] = []  # before which stretch one without values is put in
         self.times = [self._bounds[0][0]]
-        usual = _usual(moments)
+        late = fetched.late()
+        usual = _usual([*fetched.before, *moments[:16]])
+        self.gaps = [(moments[at - 1], moments[at]) for at in range(1, len(moments)) if late[at]]
         for at in range(1, len(self._bounds)):
             (before, _, end), (time, first, _) = self._bounds[at - 1], self._bounds[at]
-            spacing = fetched.spacing[end - 1]
-            allowed = 1.9 * max(spacing, usual) if spacing else 2.5 * usual
-            step = width if len(moments) > points else max(spacing, usual)
-            if moments[first] - moments[end - 1] > allowed and time - before > 1.5 * step:
+            step = width if len(moments) > points else max(fetched.spacing[end - 1], usual)
+            if late[first] and time - before > 1.5 * step:
                 self._holes.append(at)
                 self.times.append(before + step)
             self.times.append(time)

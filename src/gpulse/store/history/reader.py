@@ -119,7 +119,7 @@ class HistoryReader:
         grid = TimeGrid(fetched, start, width, points)
         parts = fetched.rows.parts
         return [
-            HistorySeries(uuid, key, grid.times, grid.weights(column), grid.spread(column))
+            HistorySeries(uuid, key, grid.times, grid.weights(column), grid.spread(column), grid.gaps)
             for (uuid, key), column in ((name, parts.get(gpu, {}).get(slot)) for name, (gpu, slot) in named.items())
         ]
 

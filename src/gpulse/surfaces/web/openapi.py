@@ -127,12 +127,12 @@ _SCHEMAS: dict[str, Any] = {
                            "history": {"type": "boolean"}}),
     }),
     "History": _object({
-        "from": _TIME, "to": _TIME, "times": _TIMES,
+        "from": _TIME, "to": _TIME, "times": _TIMES, "gaps": {"type": "array", "items": _TIMES},
         "gpus": {"type": "array", "items": _object({"uuid": _TEXT, "index": {"type": ["integer", "null"]},
                                                     "name": {"type": ["string", "null"]}, "memory_total": {"type": ["number", "null"]}})},
         "series": {"type": "array", "items": _object({"uuid": _TEXT, "key": _TEXT, "times": _TIMES, "min": _VALUES, "mean": _VALUES,
                                                       "max": _VALUES}, ["uuid", "key", "min", "mean", "max"])},
-    }, ["from", "to", "gpus", "series"]),
+    }, ["from", "to", "gpus", "gaps", "series"]),
     "Processes": _object({"time": _TIME, "processes": {"type": "array", "items": {"allOf": [
         {"$ref": "#/components/schemas/Process"}, _object({"gpu": {"type": ["number", "null"]}, "uuid": _TEXT})]}},
         "uses": {"type": "array", "items": _object({"uuid": _TEXT, "pid": {"type": "integer"}, "first": _TIME, "last": _TIME})}},

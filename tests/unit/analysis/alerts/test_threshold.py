@@ -31,6 +31,12 @@ class TestThreshold:
             "GPU 0: Utilization is 90 %",
         ]
 
+    def test_an_active_alert_tells_the_value_of_now_and_when_it_fired(self) -> None:
+        rules = own(**{"for": 0})
+        watch(rules, lambda at: gpu(utilization=96 + at), 3)
+        (active,) = rules.active
+        assert (alert_text(active), active.time) == ("GPU 0: Utilization is 98 %, above 95 %", START)
+
     def test_below_is_the_mirror(self) -> None:
         rule = {"name": "idle", "metric": "power_draw", "below": 100, "clear": 150, "clear_for": 0}
         found = watch(book(rule=[rule]), lambda at: gpu(power_draw=[200, 99, 120, 99, 149, 150, 120][int(at)]), 7)

@@ -302,3 +302,28 @@ def test_every_path_is_in_the_openapi_document() -> None:
     text = json.dumps(plain)
     for part in text.split('"#/components/schemas/')[1:]:
         assert part.partition('"')[0] in plain["components"]["schemas"]
+
+
+def test_a_snapshot_of_the_past_is_what_was_recorded_then(past: Past) -> None:
+    plain = ask(app_of(past=past), f"/api/snapshot?at={START + 30.4}").json
+    gpu = plain["gpus"][0]
+    assert plain["time"] == START + 30
+    assert (gpu["utilization"], gpu["processes"][0]["pid"], plain["server"]["history"]) == (30, 42, True)
+    assert plain["alerts"] == []
+
+
+def test_nothing_was_recorded_during_an_outage(past: Past) -> None:
+    answer = ask(app_of(past=past), f"/api/snapshot?at={START + 50}")
+    assert (answer.status, answer.json["detail"]) == (404, "nothing was recorded at that time.")
+    assert ask(app_of(), f"/api/snapshot?at={START}").status == 404
+
+
+def test_command_lines_of_the_past_can_be_off(past: Past) -> None:
+    hub = hub_of(1, commands=False)
+    assert b"train.py" not in ask(app_of(hub, past=past), f"/api/snapshot?at={START + 30}").body
+
+
+def test_an_outage_is_told_as_a_gap_even_in_a_short_answer(past: Past) -> None:
+    for start, end in ((0, 100), (39, 61)):
+        plain = ask(app_of(past=past), f"/api/history?metrics=utilization&from={START + start}&to={START + end}").json
+        assert plain["gaps"] == [[START + 39, START + 60]]
