@@ -50,7 +50,7 @@ class JsonlSink(Sink):
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            self._file.close_or_remove()
             self._file = None
 
 
