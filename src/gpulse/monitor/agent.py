@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..model.catalog import Gpu
+    from ..sources.base import Source
 
 _CLOSEST = 0.005  # minimum seconds between two requested samples
 _SLOWEST = 1.0  # seconds between two samples that also read the slow counters: energy costs 3 ms per GPU
@@ -52,14 +53,14 @@ class Agent:
         self._emit = emit
         self._commands = Commands(commands, request.pid)
         self._program = Program(request.pid)
-        wanted = Wanted(request.asked, request.processes, HOST)
+        self._wanted = Wanted(request.asked, request.processes, HOST)
         self._rules = None
         if request.alerts:
             from .training_rules import TrainingRules
 
             self._rules = TrainingRules()
-            wanted |= self._rules.wanted
-        self._sampler = Sampler(make_source(request.source), wanted, costly_every=request.costly_every)
+            self._wanted |= self._rules.wanted
+        self._sampler = self._sampler_of(make_source(request.source))
         self._uuids: list[str] | None = None
         self._slow_at = float("-inf")
 
@@ -69,8 +70,10 @@ class Agent:
             self._sampler.open()
             self._choose()
         except GpulseError as error:
-            self._emit(Trouble(str(error)))
-            return
+            self._emit(Trouble(str(error), fatal=not self._request.without_gpus))
+            if not self._request.without_gpus:
+                return
+            self._do_without_gpus()
         try:
             self._sampler.stay()
             self._sampler.settle()
@@ -83,6 +86,16 @@ class Agent:
             raise
         finally:
             self._sampler.close()
+
+    def _sampler_of(self, source: Source) -> Sampler:
+        return Sampler(source, self._wanted, costly_every=self._request.costly_every)
+
+    def _do_without_gpus(self) -> None:
+        from ..sources.no_gpus import NoGpuSource
+
+        self._sampler.close()
+        self._sampler = self._sampler_of(NoGpuSource()).open()
+        self._emit(Greeting(None))
 
     def parent_is_gone(self) -> bool:
         """Return whether the program has ended."""

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 
+from .ending import reap
 from .request import Birth, Trouble
 
 TYPE_CHECKING = False
@@ -87,7 +88,8 @@ class Link:
                 heard = now
                 if isinstance(message, Trouble):
                     self._say(message.message)
-                    self._stopping = self._stopping or now
+                    if message.fatal:
+                        self._stopping = self._stopping or now
                 else:
                     yield message
             elif self._agent.over or (now - (self._stopping or now) > _FAREWELL) or now - heard > patience:
@@ -177,6 +179,8 @@ class ChildAgent:
         except (OSError, subprocess.TimeoutExpired):
             pass
         self._close()
+        if self.pid is not None:
+            reap(self.pid)  # if this program is process 1, as in a container, nobody else does
 
     def disown(self) -> None:
         """Close our ends in a forked child, and forget the process: only the parent may wait for it."""

@@ -7,7 +7,7 @@ from math import isfinite
 from ..analysis.clock import ClockWatch
 from ..analysis.events import EventDetector
 from ..sinks.base import Sample
-from .tags import Tags
+from .tags import EnergySinceStart, Tags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ class Samples:
         self._ledger = ledger
         self._apart = apart
         self._keys = keys
-        self._tags = Tags(None, keys)
+        self._energy = EnergySinceStart()
+        self._tags = Tags(None, keys, self._energy)
         self._at = float("-inf")
         self._detector = EventDetector(ClockWatch())
         self._events: list[Event] = []
@@ -32,7 +33,7 @@ class Samples:
 
     def greet(self, uuids: list[str] | None) -> None:
         """Set the order of the GPUs as reported by an agent."""
-        self._tags = Tags(uuids, self._keys)
+        self._tags = Tags(uuids, self._keys, self._energy)
 
     def add_alert(self, alert: Alert) -> None:
         """Pass an alert to the sinks with their next sample."""
