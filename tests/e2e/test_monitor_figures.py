@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -190,3 +191,46 @@ m.stop()
     assert ended.code == 0, ended
     for name in ("runs/a", "out/gpu.csv", "gpu.jsonl"):
         assert not (tmp_path / name).exists()
+
+
+# --- looking back
+
+
+@pytest.mark.parametrize("interval", [1.0, 0.2])
+def test_the_report_of_a_recording_agrees_with_the_live_one(tmp_path: Path, interval: float) -> None:
+    code = f"""
+import json
+import contextlib, io
+from gpulse.cli.main import main
+m = gpulse.Monitor("run.jsonl", interval={interval}).start()
+end = time.monotonic() + 3.5
+while time.monotonic() < end:
+    with m.phase("train"):
+        time.sleep(0.11)
+        m.step(items=4)
+        with m.phase("save"):
+            time.sleep(0.04)
+            m.waited(0.01)
+live = m.stop()
+with contextlib.redirect_stderr(io.StringIO()):
+    main(["report", "run.jsonl", "-o", "report.json"])
+print(json.dumps(live.to_plain()))
+"""
+    scenario = Scenario.load("h200-busy").driver(gpus=1)
+    scenario.gpu(0, power="ramp(300000, 50000)", energy="integral(power)", gpm__sm="ramp(20, 10)")
+    live = told(code, tmp_path, on(scenario, tmp_path))
+    report = json.loads((tmp_path / "report.json").read_text())["summary"]
+    assert [phase["name"] for phase in report["phases"]] == ["train", "train/save"]
+    for ours, theirs in zip([live, *live["phases"]], [report, *report["phases"]], strict=True):
+        assert theirs["steps"] == ours["steps"]
+        assert theirs["calls"] == ours["calls"]
+        assert theirs["items"] == pytest.approx(ours["items"])
+        assert theirs["data_wait_seconds"] == pytest.approx(ours["data_wait_seconds"], abs=1e-3)
+        assert theirs["seconds"] == pytest.approx(ours["seconds"], rel=0.05)
+        if ours["energy"] is not None:
+            assert theirs["energy"] == pytest.approx(ours["energy"], rel=0.02)
+        for key in ("sm_active", "utilization", "power_draw"):
+            means = [each["gpus"][0]["stats"][key]["mean"] for each in (theirs, ours)]
+            # the power between two lines, and which phase it belongs to, is only in the samples at the edges of phases
+            near = 0.1 if ours["name"] or key == "power_draw" else 0.03
+            assert means[0] == pytest.approx(means[1], rel=near), (ours["name"], key)

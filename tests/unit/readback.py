@@ -28,9 +28,9 @@ def csv_rows(path: Path) -> list[Row]:
 
 
 def jsonl_rows(path: Path) -> list[Row]:
-    rows: list[Row] = []
     if not path.exists():
-        return rows
+        return []
+    rows = []
     for snapshot, line in zip(read_recording(str(path)), path.read_text().splitlines(), strict=True):
         values = {f"gpu0/{key}": value for key, value in snapshot.gpus[0].items() if key != "index"}
         values |= {f"host/{key}": value for key, value in snapshot.host.items()}

@@ -15,7 +15,7 @@ from ..model.visible import by_uuid, order_is_certain, visible
 from ..sampling.program import Program
 from ..sampling.sampler import Sampler
 from ..sources.registry import make_source
-from .request import HOST, AgentSample, AlertMessage, Greeting, Request, Trouble
+from .request import HOST, SELDOM, AgentSample, AlertMessage, Greeting, Request, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Agent:
             self._sampler.close()
 
     def _sampler_of(self, source: Source) -> Sampler:
-        return Sampler(source, self._wanted, costly_every=self._request.costly_every)
+        return Sampler(source, self._wanted)
 
     def _do_without_gpus(self) -> None:
         from ..sources.no_gpus import NoGpuSource
@@ -119,6 +119,7 @@ class Agent:
     def _loop(self, pace: float) -> None:
         clock = self._sampler.clock
         due = last = clock.monotonic()
+        self._spare(pace, False)
         while True:
             last = clock.monotonic()
             self._sample(last)
@@ -131,13 +132,18 @@ class Agent:
                         return
                     if word in ("pace", "measure"):
                         pace = float(value)
-                        self._sampler.lists_always = word == "measure"
+                        self._spare(pace, word == "measure")
                         due = min(due, last + pace)
                     elif word == "sample":
                         self._hurry(clock.monotonic(), _SLOWEST)
                         due = min(due, last + _CLOSEST)
                 if clock.monotonic() >= due:
                     break
+
+    def _spare(self, pace: float, measuring: bool) -> None:
+        """Read what costs the GPU most less often if samples come often; a measurement needs the process lists."""
+        self._sampler.costly_every = self._request.costly_every if pace < SELDOM else 0.0
+        self._sampler.lists_always = measuring
 
     def _last_sample(self) -> None:
         now = self._sampler.clock.monotonic()

@@ -62,6 +62,11 @@ class Link:
         """The agent's process id; None for a thread."""
         return getattr(self._agent, "pid", None)
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the last sample has been requested."""
+        return bool(self._stopping)
+
     def tell(self, command: str) -> None:
         """Send a command; one that cannot be sent is lost."""
         self._agent.tell(command)

@@ -336,7 +336,7 @@ class Monitor:
                     continue
                 ledger.add(message)  # type: ignore[arg-type]
                 self._relax(ledger)
-                if self._outlets and (sample := samples.due(message)) is not None:  # type: ignore[arg-type]
+                if self._outlets and (sample := samples.due(message, link.stopping)) is not None:  # type: ignore[arg-type]
                     for outlet in self._outlets:
                         outlet.put(sample)
         except Exception as error:  # noqa: BLE001  # a bug of ours ends the monitoring, never the training

@@ -63,7 +63,7 @@ class Request:
 
     @property
     def costly_every(self) -> float:
-        """Minimum seconds between two reads of what costs the GPU most: 0 if the user asked for exactly that."""
+        """Seconds between two reads of what costs the GPU most, if samples come more often: 0 if the user asked for exactly that."""
         return SELDOM if COSTLY.isdisjoint(self.metrics or ()) else 0.0
 
     def to_plain(self) -> dict[str, Any]:
