@@ -81,9 +81,9 @@ def test_a_process_of_multiprocessing_ends_with_its_last_sample_and_report(tmp_p
     assert (ended.code, ended.out) == (0, "0\n"), ended
     assert "3 steps" in ended.err
     lines = (tmp_path / "runs/child/gpu.jsonl").read_text().splitlines()
-    assert '"last"' in lines[-1]
+    assert sum('"last"' in line for line in lines) == 1
     rows = tensorboard_rows(tmp_path / "runs/child/gpulse")
-    assert rows[-1][1]["mark/last"] == 7
+    assert [values["mark/last"] for _, values in rows if "mark/last" in values] == [7]
     assert len(rows) == len(lines)
 
 
@@ -179,18 +179,6 @@ def test_without_a_gpu_the_program_and_its_host_are_still_logged(
     assert ended.err.count("\n") == 1
     assert words in ended.err
     assert (tmp_path / "gpu.jsonl").stat().st_size > 0
-
-
-def test_a_run_that_never_samples_leaves_no_files(tmp_path: Path) -> None:
-    code = """
-m = gpulse.Monitor(["runs/a", "out/gpu.csv", "gpu.jsonl"], interval=0.1, source="nonsense").start()
-until(lambda: m.errors)
-m.stop()
-"""
-    ended = run(code, tmp_path, DEMO)
-    assert ended.code == 0, ended
-    for name in ("runs/a", "out/gpu.csv", "gpu.jsonl"):
-        assert not (tmp_path / name).exists()
 
 
 # --- looking back

@@ -10,6 +10,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .monitor import Monitor
+
+_REPLACED = (
+    "gpulse: this monitor replaces one that an earlier cell left running; call stop() or use `with` to end a monitor."
+)
+_said = False
 _FIRST = 100  # priority among multiprocessing's finalizers: before those that end the children
 
 
@@ -35,6 +41,20 @@ def cell_number() -> int | None:
         return None if shell is None else int(shell.execution_count)
     except Exception:  # noqa: BLE001  # another shell, or a half-imported one
         return None
+
+
+def replace_earlier_cells(running: list[Monitor], cell: int | None, say: Callable[[str], None]) -> None:
+    """In a notebook, stop the monitors that earlier cells left running: a cell that is run again would add one each time.
+
+    `say` is called once in a process, and not for a monitor that nobody would miss.
+    """
+    global _said
+    earlier = [one for one in running if one._cell is not None and one._cell != cell]
+    for one in earlier:
+        one.stop()
+    if not _said and any(one._sinks or one._report for one in earlier):
+        _said = True
+        say(_REPLACED)
 
 
 def reap(pid: int, seconds: float = 1.0) -> None:

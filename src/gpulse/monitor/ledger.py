@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from ..analysis.cpu import CpuMeter
 from ..analysis.energy import TELLING
 from ..analysis.shares import EnergyShares, Shares
-from ..sinks.base import Progress
+from ..sinks.base import PhaseProgress
 from .held import HeldValues
 from .marks import Marks
 from .memory_trail import MemoryTrail
@@ -200,13 +200,13 @@ class Ledger:
         if watts is not None and self.charge is not None:
             self.charge(watts)
 
-    def progress(self) -> dict[str, Progress]:
+    def progress(self) -> dict[str, PhaseProgress]:
         """Return what samples have covered so far of every phase, by name, and of the run under an empty name."""
         with self._lock:
             parts = [("", self._covered, 0, self._whole.tally)]
             parts += [(phase.name, phase.covered, phase.calls, phase.tally) for phase in self._phases.values()]
         return {
-            name: Progress(seconds, calls, tally.steps, tally.items, tally.waited)
+            name: PhaseProgress(seconds, calls, tally.steps, tally.items, tally.waited)
             for name, seconds, calls, tally in parts
         }
 

@@ -12,7 +12,7 @@ from .arguments import check_values, checked_keys, listed, sinks_of
 from .batches import Batches, counted_by_program
 from .collector import Collector
 from .edges import EdgeBudget
-from .ending import at_end, cell_number, forget_end
+from .ending import at_end, cell_number, forget_end, replace_earlier_cells
 from .forking import forget_half_imported
 from .ledger import Ledger
 from .link import InnerLink, Link
@@ -42,8 +42,6 @@ _LINGER = 2.0  # seconds to keep that rate, since measurements are often repeate
 _PUNCTUAL = 0.9  # share of the interval after which a sample counts as the next one for sinks
 
 running: list[Monitor] = []  # the monitors of this process, the most recently started last
-_told_once: set[str] = set()
-_REPLACED = "this monitor replaces one that an earlier cell left running; call stop() or use `with` to end a monitor."
 
 
 class Monitor:
@@ -105,7 +103,8 @@ class Monitor:
         """Start sampling and return immediately. Does nothing if it is already running."""
         if self._is_ours():
             return self
-        self._replace_earlier_cells()
+        self._cell = cell_number()
+        replace_earlier_cells(running, self._cell, self._print)
         self._pid = os.getpid()
         self._over = threading.Event()
         self._hasty = False
@@ -275,16 +274,6 @@ class Monitor:
         except Exception as error:  # noqa: BLE001  # no process or thread available, or the interpreter is exiting
             self._say(f"sampling could not be started ({error}); this program continues without monitoring.")
             self._link = None  # an agent that did start notices the end of its pipe
-
-    def _replace_earlier_cells(self) -> None:
-        """In a notebook, stop the monitors that earlier cells left running: a cell that is run again would add one each time."""
-        self._cell = cell_number()
-        earlier = [one for one in running if one._cell is not None and one._cell != self._cell]
-        for one in earlier:
-            one.stop()
-        if any(one._sinks or one._report for one in earlier) and _REPLACED not in _told_once:
-            _told_once.add(_REPLACED)
-            self._print(f"gpulse: {_REPLACED}")
 
     def _is_ours(self) -> bool:
         return self._pid == os.getpid()

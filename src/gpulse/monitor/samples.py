@@ -14,7 +14,7 @@ from .tags import EnergySinceStart, Tags
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.event import Event
-    from ..sinks.base import Alert, Progress
+    from ..sinks.base import Alert, PhaseProgress
     from .ledger import Ledger
 
 
@@ -32,7 +32,7 @@ class Samples:
         self._events: list[Event] = []
         self._alerts: list[Alert] = []
         self._activity = ActivityMeans()
-        self._progress: dict[str, Progress] = {}
+        self._progress: dict[str, PhaseProgress] = {}
 
     def greet(self, uuids: list[str] | None) -> None:
         """Set the order of the GPUs as reported by an agent."""
@@ -79,6 +79,6 @@ class Samples:
             progress=self._since_last(),
         )
 
-    def _since_last(self) -> dict[str, Progress]:
+    def _since_last(self) -> dict[str, PhaseProgress]:
         before, self._progress = self._progress, self._ledger.progress()
         return {name: each.since(before.get(name)) for name, each in self._progress.items()}

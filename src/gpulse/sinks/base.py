@@ -39,7 +39,7 @@ class Alert:
         self.event = event
 
 
-class Progress:
+class PhaseProgress:
     """What a phase, or the whole run, went through since the previous sample: seconds in it, times it began, steps, items, waits."""
 
     __slots__ = ("calls", "items", "seconds", "steps", "waited")
@@ -53,11 +53,11 @@ class Progress:
         self.items = items
         self.waited = waited
 
-    def since(self, before: Progress | None) -> Progress:
+    def since(self, before: PhaseProgress | None) -> PhaseProgress:
         """Return the difference to an earlier state."""
         if before is None:
             return self
-        return Progress(*(getattr(self, name) - getattr(before, name) for name in PROGRESS))
+        return PhaseProgress(*(getattr(self, name) - getattr(before, name) for name in PROGRESS))
 
     def to_plain(self) -> dict[str, float]:
         """Return what is not zero, by name."""
@@ -108,7 +108,7 @@ class Sample:
         texts: Mapping[str, str] | None = None,
         events: tuple[Event, ...] = (),
         alerts: tuple[Alert, ...] = (),
-        progress: Mapping[str, Progress] | None = None,
+        progress: Mapping[str, PhaseProgress] | None = None,
     ) -> None:
         self.time = time
         self.elapsed = elapsed

@@ -13,7 +13,7 @@ from ...errors import RecordingError
 from ...model.cadence import Cadence
 from ...model.event import Event
 from ...model.presets import COSTLY, CURVES, HOST_CURVES
-from ...sinks.base import Progress
+from ...sinks.base import PhaseProgress
 from .instances import INSTANCE_CURVES, InstanceSpans, instance_label
 from .plausibility import believed
 from .processes import Uses
@@ -204,20 +204,20 @@ class _Account:
     def _tally_of(self, phase: str) -> Tally:
         return self._phases[phase].tally if phase else self._whole
 
-    def _progress(self, moment: RecordedSample, seconds: float) -> dict[str, Progress]:
+    def _progress(self, moment: RecordedSample, seconds: float) -> dict[str, PhaseProgress]:
         """Return what each phase went through, as recorded, or as far as the phase at the time of the sample tells."""
         before, self._step = self._step, moment.step if moment.step is not None else self._step
         if moment.progress is not None:
             found = {name: each for name, each in moment.progress.items() if name}
             whole = moment.progress[""]
-            return {"": Progress(seconds, 0, whole.steps, whole.items, whole.waited), **found}
+            return {"": PhaseProgress(seconds, 0, whole.steps, whole.items, whole.waited), **found}
         steps = 0.0 if before is None or moment.step is None else max(0.0, moment.step - before)
         items = moment.values.get("train/items_per_second", 0.0) * seconds
         waited = moment.values.get("train/data_wait", 0.0) / 100 * seconds
-        each = Progress(seconds, float(moment.phase != self._phase), steps, items, waited)
+        each = PhaseProgress(seconds, float(moment.phase != self._phase), steps, items, waited)
         return {"": each, moment.phase: each} if moment.phase else {"": each}
 
-    def _count(self, progress: Mapping[str, Progress]) -> None:
+    def _count(self, progress: Mapping[str, PhaseProgress]) -> None:
         for name, each in progress.items():
             if name and name not in self._phases:
                 self._phases[name] = _Phase()
@@ -229,7 +229,7 @@ class _Account:
                 self._phases[name].seconds += each.seconds
                 self._phases[name].calls += int(each.calls)
 
-    def _tally(self, moment: RecordedSample, progress: Mapping[str, Progress]) -> None:
+    def _tally(self, moment: RecordedSample, progress: Mapping[str, PhaseProgress]) -> None:
         """Add a sample to the run and its phases; what was not read for it is shared when it is read, as in a monitor."""
         snapshot, seconds = moment.snapshot, progress[""].seconds
         parts = [(self._tally_of(name), each.seconds) for name, each in progress.items() if each.seconds > 0]

@@ -11,7 +11,7 @@ from ...model.metric import Number, Text
 from ...model.select import choose_gpus
 from ...model.snapshot import Snapshot
 from ...sampling.assemble import MOST
-from ...sinks.base import PROGRESS, Mark, Progress
+from ...sinks.base import PROGRESS, Mark, PhaseProgress
 from ...store.recording import read_lines
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ class RecordedSample:
         values: Mapping[str, float] | None = None,
         events: Sequence[Event] | None = None,
         peaks: Peaks | None = None,
-        progress: Mapping[str, Progress] | None = None,
+        progress: Mapping[str, PhaseProgress] | None = None,
     ) -> None:
         self.peaks = peaks
         self.progress = progress
@@ -148,11 +148,11 @@ def _with_extras(snapshot: Snapshot, plain: Mapping[str, Any]) -> RecordedSample
     )
 
 
-def _progress(plain: Any) -> dict[str, Progress] | None:
+def _progress(plain: Any) -> dict[str, PhaseProgress] | None:
     if not isinstance(plain, dict) or not isinstance(plain.get(""), dict):
         return None
     return {
-        name: Progress(*(max(0.0, each[key]) if _is_number(each.get(key)) else 0.0 for key in PROGRESS))
+        name: PhaseProgress(*(max(0.0, each[key]) if _is_number(each.get(key)) else 0.0 for key in PROGRESS))
         for name, each in [*plain.items()][:_MOST_PHASES]
         if isinstance(each, dict)
     }
