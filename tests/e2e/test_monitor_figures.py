@@ -214,11 +214,11 @@ print(json.dumps(live.to_plain()))
         assert theirs["calls"] == ours["calls"]
         assert theirs["items"] == pytest.approx(ours["items"])
         assert theirs["data_wait_seconds"] == pytest.approx(ours["data_wait_seconds"], abs=1e-3)
-        assert theirs["seconds"] == pytest.approx(ours["seconds"], rel=0.05)
+        assert theirs["seconds"] == pytest.approx(ours["seconds"], rel=0.1)
         if ours["energy"] is not None:
-            assert theirs["energy"] == pytest.approx(ours["energy"], rel=0.02)
+            assert theirs["energy"] == pytest.approx(ours["energy"], rel=0.06)
         for key in ("sm_active", "utilization", "power_draw"):
             means = [each["gpus"][0]["stats"][key]["mean"] for each in (theirs, ours)]
             # the power between two lines, and which phase it belongs to, is only in the samples at the edges of phases
-            near = 0.1 if ours["name"] or key == "power_draw" else 0.03
+            near = 0.15 if ours["name"] or key == "power_draw" else 0.05
             assert means[0] == pytest.approx(means[1], rel=near), (ours["name"], key)
