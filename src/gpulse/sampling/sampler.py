@@ -68,7 +68,7 @@ class Sampler:
         self._next_plan: Plan | None = None
         self._slow_every = slow_every
         self._slow_at = float("-inf")
-        self._costly_every = costly_every
+        self.costly_every = costly_every
         self._costly_at = float("-inf")
         self.lists_always = False
         self._lanes = Lanes(patience)
@@ -283,7 +283,7 @@ class Sampler:
 
     def _turn_costly(self, slow: bool) -> bool:
         now = self.clock.monotonic()
-        due = slow or now - self._costly_at >= _NEARLY * self._costly_every
+        due = slow or now - self._costly_at >= _NEARLY * self.costly_every
         if due:
             self._costly_at = now
         return due
