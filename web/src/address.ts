@@ -3,7 +3,7 @@
 import type { Gpu } from "./contract.ts";
 import type { Window } from "./timeline.ts";
 
-export const VIEWS = ["overview", "timelines", "links", "machine", "processes", "events", "gpu"] as const;
+export const VIEWS = ["overview", "timelines", "links", "machine", "processes", "usage", "compare", "events", "gpu"] as const;
 export type ViewName = (typeof VIEWS)[number];
 export const RANGES: readonly [string, number][] = [
   ["1m", 60],
@@ -24,6 +24,10 @@ export interface Address {
   metrics: string[];
   sort: string;
   filter: string;
+  /** Owner by which the usage view groups; by user if absent. */
+  by?: string;
+  /** With what the compare view compares the window: absent for the time just before, 1d for a day before, or FROM-TO. */
+  against?: string;
 }
 
 /** Read the part of an address after #; what cannot be read is as if not said. */
@@ -40,6 +44,8 @@ export function readAddress(hash: string): Address {
     metrics: list("metrics"),
     sort: asked.get("sort") ?? "",
     filter: asked.get("filter") ?? "",
+    ...(asked.get("by") ? { by: asked.get("by") as string } : {}),
+    ...(asked.get("against") ? { against: asked.get("against") as string } : {}),
   };
 }
 
@@ -88,6 +94,8 @@ export function writeAddress(address: Address): string {
   if (address.metrics.length) asked.push(["metrics", address.metrics.join(",")]);
   if (address.sort) asked.push(["sort", address.sort]);
   if (address.filter) asked.push(["filter", address.filter]);
+  if (address.by) asked.push(["by", address.by]);
+  if (address.against) asked.push(["against", address.against]);
   const query = asked.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2C", ",")}`).join("&");
   const path = address.view === "gpu" ? `gpu/${encodeURIComponent(address.gpu)}` : address.view;
   return `#/${path}${query ? `?${query}` : ""}`;

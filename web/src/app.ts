@@ -16,12 +16,14 @@ import { Status } from "./status.ts";
 import type { Timeline } from "./timeline.ts";
 import { Toolbar } from "./toolbar.ts";
 import { events } from "./views/events.ts";
+import { compare } from "./views/compare.ts";
 import { gpuView } from "./views/gpu.ts";
 import { host } from "./views/host.ts";
 import { links } from "./views/links.ts";
 import { overview } from "./views/overview.ts";
 import { processes } from "./views/processes.ts";
 import { timelines } from "./views/timelines.ts";
+import { usage } from "./views/usage.ts";
 import { label } from "./words.ts";
 
 const BRUSH_EVERY = 20_000; // ms
@@ -123,8 +125,8 @@ class App implements Page {
 
   /** Make the view anew when what it is made of has changed. */
   private rebuild(): void {
-    const { view, gpu, gpus, metrics } = this.address;
-    const key = JSON.stringify([view, gpu, gpus, metrics, this.machine.gpus.map((one) => one.uuid), this.metrics.catalog.gpu.length]);
+    const { view, gpu, gpus, metrics, by, against } = this.address;
+    const key = JSON.stringify([view, gpu, gpus, metrics, by, against, this.machine.gpus.map((one) => one.uuid), this.metrics.catalog.gpu.length]);
     if (key !== this.viewKey && this.metrics.catalog.gpu.length) {
       const open = document.querySelector<HTMLDetailsElement>("details.picker")?.open ?? false;
       const moved = this.viewKey !== "" && JSON.parse(this.viewKey)[0] !== view;
@@ -152,6 +154,10 @@ class App implements Page {
         return host(this);
       case "processes":
         return processes(this);
+      case "usage":
+        return usage(this);
+      case "compare":
+        return compare(this);
       case "events":
         return events(this);
       case "gpu":

@@ -7,6 +7,7 @@ import type { Page, View } from "../page.ts";
 import { Panel } from "../panel.ts";
 import { Problems } from "../problems.ts";
 import { acrossGpus } from "../specs.ts";
+import { InstanceDeck } from "./instances.ts";
 
 const CHARTS = ["utilization", "memory_used", "power_draw"];
 const WALL_CHARTS = ["utilization", "sm_active", "memory_used", "power_draw", "temperature", "pcie_rx"];
@@ -32,13 +33,15 @@ export function overview(page: Page, kiosk: boolean): View {
     line.append(h("div", {}, h("dt", {}, name), value));
   }
   const grid = h("section", { class: "cards", "aria-label": "GPUs" }, ...cards.map((card) => card.element));
+  const parts = new InstanceDeck(page, () => page.chosen());
   let sparked = -Infinity;
   const size = spread(grid, cards.length, 21.5);
   return {
-    element: h("div", { class: "view" }, line, problems.element, grid, panel.element),
+    element: h("div", { class: "view" }, line, problems.element, grid, parts.element, panel.element),
     wanted: () => ({ metrics: [...new Set([...CARD_METRICS, ...keys])], gpus: "all" }),
     update: () => {
       for (const card of cards) card.update();
+      parts.update();
       for (const [name, text] of summary(page)) setText(facts.get(name) as HTMLElement, text);
       problems.update();
     },
