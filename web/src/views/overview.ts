@@ -33,15 +33,16 @@ export function overview(page: Page, kiosk: boolean): View {
     line.append(h("div", {}, h("dt", {}, name), value));
   }
   const grid = h("section", { class: "cards", "aria-label": "GPUs" }, ...cards.map((card) => card.element));
-  const parts = new InstanceDeck(page, () => page.chosen());
+  const title = h("h2", { class: "unseen" }, "GPUs");
+  const deck = new InstanceDeck(page, () => page.chosen());
   let sparked = -Infinity;
   const size = spread(grid, cards.length, 21.5);
   return {
-    element: h("div", { class: "view" }, line, problems.element, grid, parts.element, panel.element),
+    element: h("div", { class: "view" }, title, line, problems.element, grid, deck.element, panel.element),
     wanted: () => ({ metrics: [...new Set([...CARD_METRICS, ...keys])], gpus: "all" }),
     update: () => {
       for (const card of cards) card.update();
-      parts.update();
+      deck.update();
       for (const [name, text] of summary(page)) setText(facts.get(name) as HTMLElement, text);
       problems.update();
     },
