@@ -183,7 +183,9 @@ def test_a_sink_name_that_is_wrong_is_refused_at_once(env: dict[str, str]) -> No
             except gpulse.UsageError as error:
                 print(error)
     """
-    choices = "choose one of csv, jsonl, tensorboard, wandb, mlflow, comet, clearml, swanlab, trackio, history, log, torn."
+    choices = (
+        "choose one of csv, jsonl, tensorboard, wandb, mlflow, comet, clearml, swanlab, trackio, history, log, torn."
+    )
     assert python(env, code).stdout.splitlines() == [
         f"unknown sink 'lgo:x' (did you mean 'log'?); {choices}",
         "the sink 'csv' needs a file; write it as csv:FILE.",
