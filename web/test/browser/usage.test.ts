@@ -36,6 +36,7 @@ async function serve(command: string[], history: string, ...more: string[]): Pro
     cwd: repository,
     env: { ...environment, GPULSE_HISTORY: join(folder, history) },
     stdio: ["ignore", "ignore", "pipe"],
+    detached: true, // a group of its own: the scripted driver's process does not pass signals on to its command
   });
   children.push(child);
   let said = "";
@@ -62,7 +63,9 @@ after(async () => {
   await browser?.close();
   for (const child of children) {
     const gone = new Promise((resolve) => child.once("exit", resolve));
-    if (child.exitCode === null && child.kill("SIGTERM")) await gone;
+    if (child.exitCode !== null || !child.pid) continue;
+    process.kill(-child.pid, "SIGTERM");
+    await gone;
   }
   rmSync(folder, { recursive: true, force: true });
 });
