@@ -32,7 +32,7 @@ page: $(STAMP) node browser ## build the web page, the JupyterLab extension and 
 	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent check && npm test --silent
 	find $(BUILT) -type f | sort | xargs sha256sum | diff - $(abspath $(VENV))/page.sums
 	PYTHON=$(abspath $(BIN))/python sh web/test/real.sh
-	cd web && PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these tests need a server that misbehaves
+	cd web && PYTHON=$(abspath $(BIN))/python PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these tests need a server that misbehaves
 
 test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus ## run all tests, one file per core at a time
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile

@@ -31,6 +31,22 @@ Upper and lower case are the same. A missing value matches no comparison. Sizes 
 `90`, `10m` or `1h30m`. While you type, a word that is not understood is searched as plain text; on the command line it is an error.
 An active filter is shown at the end of the column titles and in the bottom line; `Esc` removes it.
 
+## GPUs
+
+GPUs are drawn as cards, or as lines where cards do not fit. `←` and `→`, `Tab` and the arrow keys, or a click select a GPU, and the charts
+show it. Lines that do not fit are counted (`↓36`); the arrow keys, PgDn, End and the wheel scroll to them. `Enter`, `d` or a second click
+opens the GPU on the whole screen: charts, all metrics by group with minimum and mean of the last 60 seconds, MIG instances, processes,
+events, and what limits it with the evidence. `←` and `→` go to the next GPU, `Esc` closes. Its metrics are read only while it is open.
+
+A chart that these GPUs cannot have (SM active before Hopper, utilization with MIG) is replaced by another one and says why. At the start,
+the charts contain what the history has recorded. Going back in time shows the events up to that time.
+
+## Host
+
+`n` or a click opens the host on the whole screen: CPUs, context switches, memory and paging, every disk and network port, and the processes
+that use most CPU and memory. Their role is `GPU` (uses a GPU), `worker` (descends from one that does) or `no GPU`: a data loader is often
+starved by a process that uses no GPU. These values are read only while the view is open.
+
 ## Tree
 
 `t` or `--tree` shows each process below the process that started it. A launcher that uses no GPU itself, for example `torchrun` or a batch

@@ -22,7 +22,8 @@ const licence = await readFile(join(here, "node_modules/uplot/LICENSE"), "utf8")
 /** The page's style sheet inside .gpulse, so that it touches nothing else of a lab, with the lab's own after it. */
 async function scopedStyle() {
   const page = await readFile(join(here, "src/app.css"), "utf8");
-  const own = page
+  const views = await readFile(join(here, "src/views.css"), "utf8");
+  const own = `${page}\n${views}`
     .replace(/^@import.*$/gm, "")
     .replace(/^:root/gm, "&")
     .replace(/([\d.]+)rem/g, (_, size) => `${+(13 * size).toFixed(2)}px`); // the lab's root has another text size than the page's

@@ -65,7 +65,7 @@ def jsonl_place(folder: Path) -> Place:
 def tensorboard_place(folder: Path) -> Place:
     pytest.importorskip("tensorboard")
     sink = TensorBoardSink(folder)
-    return Place(sink, lambda: tensorboard_rows(sink.directory or ""))
+    return Place(sink, lambda: tensorboard_rows(sink.directory) if sink.directory else [])
 
 
 def torch_place(folder: Path) -> Place:
@@ -151,6 +151,8 @@ def test_no_sample_at_all_is_no_trouble(make: Callable[[Path], Place], tmp_path:
     place.sink.flush()
     place.sink.close()
     assert place.read() == []
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in left if path.suffix in (".csv", ".jsonl") or path.stat().st_size == 0]
 
 
 def test_closing_is_safe_twice_and_without_opening(make: Callable[[Path], Place], tmp_path: Path) -> None:

@@ -210,7 +210,9 @@ def test_a_failing_call_takes_only_its_own_fields_with_it(lab: Lab, healthy: Ans
         elif function == "nvmlDeviceGetProcessUtilization":
             assert [user[:3] for user in users(gpu)] == [user[:3] for user in users(before)]
             told = [
-                (process.get(key), process["gaps"].get(key)) for process in gpu["processes"] for key in SHARES.split()
+                (process.get(key), process.get("gaps", {}).get(key))
+                for process in gpu["processes"]
+                for key in SHARES.split()
             ]
             expected = [0] if code == NOT_FOUND else [None]  # nobody ran anything, or nobody knows
             assert all([value] == expected and (value == 0 or gap in GAPS) for value, gap in told)

@@ -162,9 +162,9 @@ with gpulse.Monitor(interval=0.1, report=True) as m:
 
 
 def test_a_driver_that_hangs_at_the_start_is_one_sentence(tmp_path: Path) -> None:
-    code = "m = gpulse.Monitor(interval=0.1).start()\nuntil(lambda: m.errors)\nprint(m.stop().samples)"
+    code = "m = gpulse.Monitor(interval=0.1).start()\nuntil(lambda: m.latest)\nprint(m.stop().gpus, m.errors)"
     ended = run(code, tmp_path, on(Scenario.load("init-hang"), tmp_path))
-    assert (ended.code, ended.out) == (0, "0\n"), ended
+    assert (ended.code, ended.out) == (0, "() 1\n"), ended
     assert ended.err.count("\n") == 1
     assert "does not respond" in ended.err
 

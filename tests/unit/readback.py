@@ -18,6 +18,8 @@ Row = tuple[float, dict[str, float]]  # where it lies on the sink's own axis, an
 
 
 def csv_rows(path: Path) -> list[Row]:
+    if not path.exists():
+        return []  # a sink without a sample leaves no file
     with path.open(newline="") as lines:
         rows = list(csv.DictReader(lines, strict=True))
     assert all(None not in row and None not in row.values() for row in rows), "a row with more or fewer cells"
@@ -26,6 +28,8 @@ def csv_rows(path: Path) -> list[Row]:
 
 
 def jsonl_rows(path: Path) -> list[Row]:
+    if not path.exists():
+        return []
     rows = []
     for snapshot, line in zip(read_recording(str(path)), path.read_text().splitlines(), strict=True):
         values = {f"gpu0/{key}": value for key, value in snapshot.gpus[0].items() if key != "index"}

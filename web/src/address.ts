@@ -3,7 +3,7 @@
 import type { Gpu } from "./contract.ts";
 import type { Window } from "./timeline.ts";
 
-export const VIEWS = ["overview", "timelines", "links", "machine", "processes", "events", "gpu"] as const;
+export const VIEWS = ["overview", "timelines", "links", "machine", "processes", "usage", "compare", "events", "gpu"] as const;
 export type ViewName = (typeof VIEWS)[number];
 export const RANGES: readonly [string, number][] = [
   ["1m", 60],
@@ -32,6 +32,10 @@ export interface Address {
   chart: "" | "lines" | "heat";
   /** With `stats` legends have minimum, mean and maximum. */
   legend: "" | "stats";
+  /** Owner by which the usage view groups; by user if absent. */
+  by?: string;
+  /** With what the compare view compares the window: absent for the time just before, 1d for a day before, or FROM-TO. */
+  against?: string;
 }
 
 const CHARTS = ["lines", "heat"];
@@ -52,6 +56,8 @@ export function readAddress(hash: string): Address {
     filter: asked.get("filter") ?? "",
     chart: (CHARTS.includes(asked.get("chart") ?? "") ? asked.get("chart") : "") as Address["chart"],
     legend: asked.get("legend") === "stats" ? "stats" : "",
+    ...(asked.get("by") ? { by: asked.get("by") as string } : {}),
+    ...(asked.get("against") ? { against: asked.get("against") as string } : {}),
   };
 }
 
@@ -102,6 +108,8 @@ export function writeAddress(address: Address): string {
   if (address.filter) asked.push(["filter", address.filter]);
   if (address.chart) asked.push(["chart", address.chart]);
   if (address.legend) asked.push(["legend", address.legend]);
+  if (address.by) asked.push(["by", address.by]);
+  if (address.against) asked.push(["against", address.against]);
   const query = asked.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2C", ",")}`).join("&");
   const path = address.view === "gpu" ? `gpu/${encodeURIComponent(address.gpu)}` : address.view;
   return `#/${path}${query ? `?${query}` : ""}`;

@@ -1,6 +1,6 @@
 // Questions to the server, all at addresses relative to the page.
 
-import type { Alert, Catalog, Happening, History, Snapshot, Use } from "./contract.ts";
+import type { Alert, Catalog, ComparisonAnswer, Happening, History, Snapshot, UsageAnswer, Use } from "./contract.ts";
 
 /** The server said no, or nothing; `status` is 0 when it could not be reached. */
 export class Refusal extends Error {
@@ -20,6 +20,23 @@ export interface Api {
   history(query: HistoryQuery, signal?: AbortSignal): Promise<History>;
   uses(from: number, to: number): Promise<Use[]>;
   events(from: number, to: number): Promise<Happening[]>;
+  usage(query: UsageQuery): Promise<UsageAnswer>;
+  compare(query: CompareQuery): Promise<ComparisonAnswer>;
+}
+
+/** Empty `gpus` are all. */
+export interface UsageQuery {
+  by: string;
+  gpus: string[];
+  from: number;
+  to: number;
+  points: number;
+}
+
+export interface CompareQuery {
+  a: [number, number];
+  b: [number, number];
+  gpus: string[];
 }
 
 export interface HistoryQuery {
@@ -59,6 +76,12 @@ export function serverApi(root = "api/", transport = OWN): Api {
     },
     uses: async (from, to) => (await ask<{ uses?: Use[] }>(`${root}processes?from=${from}&to=${to}`)).uses ?? [],
     events: async (from, to) => (await ask<{ events: Happening[] }>(`${root}events?from=${from}&to=${to}`)).events,
+    usage: ({ by, gpus, from, to, points }) =>
+      ask(`${root}usage?${new URLSearchParams({ by, gpus: gpus.join(",") || "all", from: `${from}`, to: `${to}`, points: `${points}` })}`),
+    compare: ({ a, b, gpus }) => {
+      const query = { a_from: `${a[0]}`, a_to: `${a[1]}`, from: `${b[0]}`, to: `${b[1]}`, gpus: gpus.join(",") || "all" };
+      return ask(`${root}compare?${new URLSearchParams(query)}`);
+    },
   };
 }
 

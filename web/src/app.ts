@@ -19,12 +19,14 @@ import { Status } from "./status.ts";
 import type { Timeline } from "./timeline.ts";
 import { Toolbar } from "./toolbar.ts";
 import { events } from "./views/events.ts";
+import { compare } from "./views/compare.ts";
 import { gpuView } from "./views/gpu.ts";
 import { host } from "./views/host.ts";
 import { links } from "./views/links.ts";
 import { overview } from "./views/overview.ts";
 import { processes } from "./views/processes.ts";
 import { timelines } from "./views/timelines.ts";
+import { usage } from "./views/usage.ts";
 import { label } from "./words.ts";
 
 const BRUSH_EVERY = 20_000; // ms
@@ -134,10 +136,11 @@ class App implements Page {
 
   /** Make the view anew when what it is made of has changed. */
   private rebuild(): void {
-    const { view, gpu, gpus, metrics, chart, legend } = this.address;
+    const { view, gpu, gpus, metrics, chart, legend, by, against } = this.address;
     const [from, to] = this.timeline.span();
     const heat = isHeat(chart, this.chosen().length, to - from);
-    const key = JSON.stringify([view, gpu, gpus, metrics, heat, legend, this.machine.gpus.map((one) => one.uuid), this.metrics.catalog.gpu.length]);
+    const uuids = this.machine.gpus.map((one) => one.uuid);
+    const key = JSON.stringify([view, gpu, gpus, metrics, heat, legend, by, against, uuids, this.metrics.catalog.gpu.length]);
     if (key !== this.viewKey && this.metrics.catalog.gpu.length) {
       const open = document.querySelector<HTMLDetailsElement>("details.picker")?.open ?? false;
       const moved = this.viewKey !== "" && JSON.parse(this.viewKey)[0] !== view;
@@ -165,6 +168,10 @@ class App implements Page {
         return host(this);
       case "processes":
         return processes(this);
+      case "usage":
+        return usage(this);
+      case "compare":
+        return compare(this);
       case "events":
         return events(this);
       case "gpu":

@@ -127,6 +127,54 @@ export interface History {
   series: HistorySeries[];
 }
 
+/** Who used what; `owner` is null for processes without such an owner. Hours and energy are totals, `gpus` and `watts` means per interval. */
+export interface UsageRow {
+  owner: string | null;
+  label: string;
+  gpu_hours: number;
+  busy_hours?: number | null;
+  memory_gib_hours?: number | null;
+  memory_most?: number | null;
+  energy?: number | null;
+  processes?: number;
+  uuids: string[];
+  gpus: number[];
+  watts?: number[];
+  pid?: number;
+  first?: number;
+  last?: number;
+  user?: string;
+  name?: string;
+  job?: string;
+  command?: string;
+}
+
+export interface UsageAnswer {
+  from: number;
+  to: number;
+  by: string;
+  times: number[];
+  seconds: number;
+  owners: number;
+  usage: UsageRow[];
+}
+
+interface Period {
+  from: number;
+  to: number;
+  recorded: number;
+}
+
+/** Two periods; texts and `matters` are the server's. The texts of a GPU are activity, power and peak memory. */
+export interface ComparisonAnswer {
+  a: Period;
+  b: Period;
+  note: string;
+  headline: string[];
+  figures: { title: string; a: number | null; b: number | null; a_text: string; b_text: string; difference: string; matters: boolean }[];
+  gpus: { uuid: string; label: string; activity: string; a: string[]; b: string[] }[];
+}
+
 /** A process on one GPU from `first` to `last` seen, in seconds since 1970. */
 export interface Use {
   uuid: string;

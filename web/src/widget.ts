@@ -35,6 +35,8 @@ const API: Api = {
   history: () => Promise.reject(NO_HISTORY),
   uses: () => Promise.resolve([]),
   events: () => Promise.resolve([]),
+  usage: () => Promise.reject(NO_HISTORY),
+  compare: () => Promise.reject(NO_HISTORY),
 };
 
 class WidgetPage implements Page {

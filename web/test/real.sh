@@ -2,7 +2,7 @@
 # The page in a real browser, on a real server with the demo machine; $PYTHON has gpulse and its extra `serve`.
 set -eu
 cd "$(dirname "$0")/.."
-PYTHON=${PYTHON:-python3}
+export PYTHON=${PYTHON:-python3}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 umask 077

@@ -37,7 +37,8 @@ class PeriodFigures:
     @property
     def recorded(self) -> float:
         """Seconds of which something was recorded, of the GPU with the most."""
-        return max((one.seconds for one in self._means.values()), default=0.0)
+        found = max((one.seconds for one in self._means.values()), default=0.0)
+        return min(found, self.end - self.start)  # the first and the last stretch reach beyond
 
     @property
     def energy(self) -> float | None:

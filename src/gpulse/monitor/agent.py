@@ -15,13 +15,14 @@ from ..model.visible import by_uuid, order_is_certain, visible
 from ..sampling.program import Program
 from ..sampling.sampler import Sampler
 from ..sources.registry import make_source
-from .request import HOST, AgentSample, AlertMessage, Greeting, Request, Trouble
+from .request import HOST, SELDOM, AgentSample, AlertMessage, Greeting, Request, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..model.catalog import Gpu
+    from ..sources.base import Source
 
 _CLOSEST = 0.005  # minimum seconds between two requested samples
 _SLOWEST = 1.0  # seconds between two samples that also read the slow counters: energy costs 3 ms per GPU
@@ -52,14 +53,14 @@ class Agent:
         self._emit = emit
         self._commands = Commands(commands, request.pid)
         self._program = Program(request.pid)
-        wanted = Wanted(request.asked, request.processes, HOST)
+        self._wanted = Wanted(request.asked, request.processes, HOST)
         self._rules = None
         if request.alerts:
             from .training_rules import TrainingRules
 
             self._rules = TrainingRules()
-            wanted |= self._rules.wanted
-        self._sampler = Sampler(make_source(request.source), wanted, costly_every=request.costly_every)
+            self._wanted |= self._rules.wanted
+        self._sampler = self._sampler_of(make_source(request.source))
         self._uuids: list[str] | None = None
         self._slow_at = float("-inf")
 
@@ -69,8 +70,10 @@ class Agent:
             self._sampler.open()
             self._choose()
         except GpulseError as error:
-            self._emit(Trouble(str(error)))
-            return
+            self._emit(Trouble(str(error), fatal=not self._request.without_gpus))
+            if not self._request.without_gpus:
+                return
+            self._do_without_gpus()
         try:
             self._sampler.stay()
             self._sampler.settle()
@@ -83,6 +86,16 @@ class Agent:
             raise
         finally:
             self._sampler.close()
+
+    def _sampler_of(self, source: Source) -> Sampler:
+        return Sampler(source, self._wanted)
+
+    def _do_without_gpus(self) -> None:
+        from ..sources.no_gpus import NoGpuSource
+
+        self._sampler.close()
+        self._sampler = self._sampler_of(NoGpuSource()).open()
+        self._emit(Greeting(None))
 
     def parent_is_gone(self) -> bool:
         """Return whether the program has ended."""
@@ -106,6 +119,7 @@ class Agent:
     def _loop(self, pace: float) -> None:
         clock = self._sampler.clock
         due = last = clock.monotonic()
+        self._spare(pace, False)
         while True:
             last = clock.monotonic()
             self._sample(last)
@@ -118,13 +132,18 @@ class Agent:
                         return
                     if word in ("pace", "measure"):
                         pace = float(value)
-                        self._sampler.lists_always = word == "measure"
+                        self._spare(pace, word == "measure")
                         due = min(due, last + pace)
                     elif word == "sample":
                         self._hurry(clock.monotonic(), _SLOWEST)
                         due = min(due, last + _CLOSEST)
                 if clock.monotonic() >= due:
                     break
+
+    def _spare(self, pace: float, measuring: bool) -> None:
+        """Read what costs the GPU most less often if samples come often; a measurement needs the process lists."""
+        self._sampler.costly_every = self._request.costly_every if pace < SELDOM else 0.0
+        self._sampler.lists_always = measuring
 
     def _last_sample(self) -> None:
         now = self._sampler.clock.monotonic()

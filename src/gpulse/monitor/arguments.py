@@ -2,24 +2,78 @@
 
 from __future__ import annotations
 
+import os
+
 from ..errors import UsageError
 from ..sources.registry import is_built_in, is_local, make_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import TypeAlias
 
     from ..sinks.base import Sink
 
+    # what may stand for a sink: itself, a function, a path, or a name
+    Given: TypeAlias = "Sink | str | os.PathLike[str] | Callable[[dict[str, float], int | None, float], object]"
 
-def sinks_of(given: Sink | str | Iterable[Sink | str]) -> list[Sink]:
-    """Return sinks as a list; a text is the name of one, as in `csv:gpu.csv`."""
-    sinks = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else [*given]
-    if not any(isinstance(sink, str) for sink in sinks):
-        return sinks  # type: ignore[return-value]
+
+_ENDINGS = {".csv": "CsvSink", ".jsonl": "JsonlSink", ".ndjson": "JsonlSink"}
+_METHODS = ("open", "write", "flush", "close")
+
+
+def sinks_of(given: Given | Iterable[Given]) -> list[Sink]:
+    """Return sinks as a list, from sinks, functions, paths, and names as in `csv:gpu.csv`; raise TypeError for anything else."""
+    from ..sinks.base import Sink
+
+    alone = isinstance(given, (Sink, str, os.PathLike)) or callable(given) or not hasattr(given, "__iter__")
+    return [_sink(one) for one in ([given] if alone else [*given])]  # type: ignore[misc, arg-type]
+
+
+def _sink(given: Given) -> Sink:
+    from ..sinks.base import Sink
+
+    if isinstance(given, Sink):
+        return given
+    if isinstance(given, str):
+        return _of_text(given)
+    if isinstance(given, os.PathLike):
+        return _of_path(os.fspath(given))
+    if isinstance(given, type):
+        raise TypeError(f"{given.__name__} is a class; pass an instance: {given.__name__}(...).")
+    if all(callable(getattr(given, name, None)) for name in _METHODS):
+        return given  # type: ignore[return-value]  # a sink of another package that does not inherit from ours
+    if callable(given):
+        from ..sinks.callable import CallableSink
+
+        return CallableSink(given)
+    raise TypeError(
+        f'{given!r} is not a sink; pass one of gpulse.sinks, a function f(values, step, time), a path, or a name: "csv:gpu.csv".'
+    )
+
+
+def _of_text(text: str) -> Sink:
+    """Return the sink of a name, or of a path: one that has a folder, a known ending, or is there already."""
+    name, colon, _ = text.partition(":")
+    is_path = os.sep in name or (not colon and (os.path.splitext(text)[1] in _ENDINGS or os.path.isdir(text)))
+    if is_path:
+        return _of_path(text)
     from ..sinks.named import sink_named
 
-    return [sink_named(sink) if isinstance(sink, str) else sink for sink in sinks]
+    return sink_named(text)
+
+
+def _of_path(path: str) -> Sink:
+    """Return the sink for a file, by its ending; a path without one is a folder for TensorBoard."""
+    from .. import sinks
+
+    ending = os.path.splitext(path)[1].lower()
+    if ending[1:].isalpha() and ending not in _ENDINGS and not os.path.isdir(path):
+        raise UsageError(
+            f"the ending of {path!r} does not name a sink;", "choose .csv, .jsonl, or a folder for TensorBoard."
+        )
+    made: Sink = getattr(sinks, _ENDINGS.get(ending, "TensorBoardSink"))(path)
+    return made
 
 
 def check_values(interval: object, mode: object, ranks: object, source: object, **switches: object) -> None:

@@ -11,11 +11,12 @@ from contextvars import ContextVar
 
 from ..analysis.cpu import CpuMeter
 from ..analysis.energy import TELLING
+from ..analysis.shares import EnergyShares, Shares
+from ..sinks.base import PhaseProgress
 from .held import HeldValues
 from .marks import Marks
 from .memory_trail import MemoryTrail
 from .rhythm import SampleRhythm
-from .shares import EnergyShares, Shares
 from .windows import Phase as Phase
 from .windows import Window as Window
 
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..analysis.diagnosis.running import RunningDiagnosis
+    from ..analysis.shares import Parts
     from ..analysis.summary import Summary
     from ..analysis.tally import Tally
     from ..model.snapshot import Snapshot
     from ..model.verdict import Diagnosis
     from ..sinks.base import Mark
     from .request import AgentSample
-    from .shares import Parts
 
 _MOST_NAMES = 1000  # names of short measured calls that are remembered
 _PATIENCE = 30.0  # seconds a closed window waits for an energy reading after its end
@@ -75,6 +76,7 @@ class Ledger:
         self.ordinals: dict[str, int] = {}
         self.trail = MemoryTrail()
         self.held = HeldValues()
+        self._covered = 0.0  # seconds that samples stand for so far
 
     def open(
         self, make: Callable[[], Tally], finished: Callable[[Tally | None], None] | None = None, name: str = ""
@@ -182,6 +184,7 @@ class Ledger:
             self.trail.add(snap.snapshot)
             parts = self._parts(snap, before)
             seconds = snap.at - before
+            self._covered += seconds
             self._share_activity(snap, parts, seconds, fresh)
             self._share_cpu(snap, parts, seconds)
             watts = self._share_energy(snap, parts, seconds)
@@ -196,6 +199,16 @@ class Ledger:
             watts = _power(snap)
         if watts is not None and self.charge is not None:
             self.charge(watts)
+
+    def progress(self) -> dict[str, PhaseProgress]:
+        """Return what samples have covered so far of every phase, by name, and of the run under an empty name."""
+        with self._lock:
+            parts = [("", self._covered, 0, self._whole.tally)]
+            parts += [(phase.name, phase.covered, phase.calls, phase.tally) for phase in self._phases.values()]
+        return {
+            name: PhaseProgress(seconds, calls, tally.steps, tally.items, tally.waited)
+            for name, seconds, calls, tally in parts
+        }
 
     def _diagnose(self, snap: AgentSample) -> None:
         from ..analysis.diagnosis.running import RunningDiagnosis

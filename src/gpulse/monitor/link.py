@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 
+from .ending import reap
 from .request import Birth, Trouble
 
 TYPE_CHECKING = False
@@ -61,6 +62,11 @@ class Link:
         """The agent's process id; None for a thread."""
         return getattr(self._agent, "pid", None)
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the last sample has been requested."""
+        return bool(self._stopping)
+
     def tell(self, command: str) -> None:
         """Send a command; one that cannot be sent is lost."""
         self._agent.tell(command)
@@ -87,7 +93,8 @@ class Link:
                 heard = now
                 if isinstance(message, Trouble):
                     self._say(message.message)
-                    self._stopping = self._stopping or now
+                    if message.fatal:
+                        self._stopping = self._stopping or now
                 else:
                     yield message
             elif self._agent.over or (now - (self._stopping or now) > _FAREWELL) or now - heard > patience:
@@ -177,6 +184,8 @@ class ChildAgent:
         except (OSError, subprocess.TimeoutExpired):
             pass
         self._close()
+        if self.pid is not None:
+            reap(self.pid)  # if this program is process 1, as in a container, nobody else does
 
     def disown(self) -> None:
         """Close our ends in a forked child, and forget the process: only the parent may wait for it."""

@@ -43,12 +43,13 @@ def plain(value: object) -> float | str | None:
     """Return a value as a number, if it is one: a tensor or array with one element, or a scalar of numpy; else as text."""
     if value is None or type(value) in (int, float, bool, str):
         return value  # type: ignore[return-value]
-    for convert in ("__index__", "__float__"):
+    for convert in ("item", "__index__", "__float__"):  # tensors and arrays, other integers, other numbers
         try:
             number = getattr(value, convert)()
-            return int(number) if convert == "__index__" else float(number)
-        except Exception:  # noqa: BLE001  # a tensor with several elements, or whatever the program's class raises
+        except Exception:  # noqa: BLE001  # several elements, no such method, or whatever the program's class raises
             continue
+        if isinstance(number, (int, float)):
+            return number
     try:
         return str(value)
     except Exception:  # noqa: BLE001

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 import threading
@@ -13,6 +12,7 @@ from .arguments import check_values, checked_keys, listed, sinks_of
 from .batches import Batches, counted_by_program
 from .collector import Collector
 from .edges import EdgeBudget
+from .ending import at_end, cell_number, forget_end, replace_earlier_cells
 from .forking import forget_half_imported
 from .ledger import Ledger
 from .link import InnerLink, Link
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ..analysis.summary import Summary
     from ..model.snapshot import Snapshot
-    from ..sinks.base import Sink
+    from .arguments import Given
     from .samples import Samples
     from .sink_workers import Outlet
 
@@ -52,13 +52,13 @@ class Monitor:
     torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the others only count their
     steps. `gpus` is "visible", "all", or a list of indices and UUIDs. `mode="thread"` samples in a thread of the program instead of a
     separate process. `report=True` prints the summary at the end. A GPU that is lost, throttled, running out of memory or no longer
-    used is reported in one line on stderr and as an alert in the sinks that have alerts, unless `alerts=False`. A sink may be
-    given by name: `"csv:gpu.csv"`, `"wandb"`, or the name of a plug-in.
+    used is reported in one line on stderr and as an alert in the sinks that have alerts, unless `alerts=False`. Instead of a sink
+    you can pass a function, a path ("gpu.csv", "gpu.jsonl", or a folder for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`.
     """
 
     def __init__(
         self,
-        sinks: Sink | str | Iterable[Sink | str] = (),
+        sinks: Given | Iterable[Given] = (),
         *,
         interval: float = 1.0,
         metrics: Sequence[str] | None = None,
@@ -95,6 +95,7 @@ class Monitor:
         self._hasty = False
         self._hasty_until = 0.0
         self._edges = EdgeBudget()
+        self._cell: int | None = None
 
     # --- start and end
 
@@ -102,6 +103,8 @@ class Monitor:
         """Start sampling and return immediately. Does nothing if it is already running."""
         if self._is_ours():
             return self
+        self._cell = cell_number()
+        replace_earlier_cells(running, self._cell, self._print)
         self._pid = os.getpid()
         self._over = threading.Event()
         self._hasty = False
@@ -109,10 +112,13 @@ class Monitor:
         self._ledger = Ledger(self._sample_now)
         running.append(self)
         if self._samples():
-            self._open_sinks()
+            if self._sinks:
+                from .sink_workers import opened
+
+                self._outlets = opened(self._sinks, self._say)
             self._begin()
         _at_fork()
-        atexit.register(self.stop)
+        at_end(self.stop)
         return self
 
     def stop(self) -> Summary | None:
@@ -123,7 +129,7 @@ class Monitor:
         if not self._is_ours() or self._ledger is None:
             return None
         deadline = time.monotonic() + _GOODBYE
-        atexit.unregister(self.stop)
+        forget_end(self.stop)
         if self in running:
             running.remove(self)
         if self._link is not None and self._listener is not None:
@@ -166,8 +172,11 @@ class Monitor:
         """Return a phase of the program (train, eval, save), for `with` or as a decorator. Phases can be nested and repeated."""
         return PhaseContext(self, name)
 
-    def mark(self, name: str, value: float | str | None = None) -> None:
-        """Record a mark: `mark("epoch", 3)`. A number is logged as mark/epoch."""
+    def mark(self, name: str, value: object = None) -> None:
+        """Record a mark: `mark("epoch", 3)`. A number is logged as mark/epoch.
+
+        A tensor or array with one element is converted to a number at once, which waits for a GPU that still computes it.
+        """
         if self._is_ours() and self._ledger is not None:
             self._ledger.mark(str(name), value)
 
@@ -285,29 +294,13 @@ class Monitor:
             source=self._source,
             path=[] if is_built_in(self._source) else [*map(str, sys.path)],  # a plug-in is imported by the agent, too
             alerts=self._alerts,
+            without_gpus=True,
             processes={
                 "memory_used",
                 *(["sm_utilization"] if self._sinks and self._metrics is None else []),  # 2 ms per GPU, if it is logged
                 *(key for sink in self._sinks for key in getattr(sink, "processes", ())),
             },
         )
-
-    def _open_sinks(self) -> None:
-        if not self._sinks:
-            return
-        from .sink_workers import Outlet
-
-        for sink in self._sinks:
-            try:
-                sink.open()
-            except Exception as error:  # noqa: BLE001  # a missing logger must not prevent the training from starting
-                self._say(
-                    f"{sink.name}: {str(error) or type(error).__name__} (this program continues without this sink)."
-                )
-                continue
-            outlet = Outlet(sink, self._say)
-            outlet.start()
-            self._outlets.append(outlet)
 
     def _listen(self) -> None:
         link, ledger, over = self._link, self._ledger, self._over
@@ -332,7 +325,7 @@ class Monitor:
                     continue
                 ledger.add(message)  # type: ignore[arg-type]
                 self._relax(ledger)
-                if self._outlets and (sample := samples.due(message)) is not None:  # type: ignore[arg-type]
+                if self._outlets and (sample := samples.due(message, link.stopping)) is not None:  # type: ignore[arg-type]
                     for outlet in self._outlets:
                         outlet.put(sample)
         except Exception as error:  # noqa: BLE001  # a bug of ours ends the monitoring, never the training

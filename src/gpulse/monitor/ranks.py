@@ -44,6 +44,11 @@ def local_size(environ: Mapping[str, str]) -> int:
 
 def doubts(greeting: Greeting, every_rank: bool, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield what the user should know about the GPUs that are sampled, one sentence each."""
+    listed = environ.get("CUDA_VISIBLE_DEVICES", "").strip()
+    if greeting.uuids == [] and listed and not listed.startswith("-"):
+        yield (
+            f"CUDA_VISIBLE_DEVICES={listed!r} matches no GPU of this machine; only the host and this program are sampled."
+        )
     if not greeting.certain:
         yield (
             "this machine has different GPU models, and CUDA puts the fastest first: gpu0 may not be cuda:0. "

@@ -28,6 +28,7 @@ class Request:
 
     `gpus` is "all", "visible", or a list of names; `uuids` are the GPUs by ordinal, if known. `processes` are the metrics to
     read for each process on a GPU. `path` is the import path for a source that is a plug-in. `alerts`: whether to look for them.
+    `without_gpus`: if no GPU can be read, go on with the host and the program.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Request:
         processes: Iterable[str] = ("memory_used",),
         path: Iterable[str] = (),
         alerts: bool = False,
+        without_gpus: bool = False,
     ) -> None:
         self.pid = pid
         self.interval = interval
@@ -52,6 +54,7 @@ class Request:
         self.processes = list(processes)
         self.path = list(path)
         self.alerts = alerts
+        self.without_gpus = without_gpus
 
     @property
     def asked(self) -> frozenset[str]:
@@ -60,7 +63,7 @@ class Request:
 
     @property
     def costly_every(self) -> float:
-        """Minimum seconds between two reads of what costs the GPU most: 0 if the user asked for exactly that."""
+        """Seconds between two reads of what costs the GPU most, if samples come more often: 0 if the user asked for exactly that."""
         return SELDOM if COSTLY.isdisjoint(self.metrics or ()) else 0.0
 
     def to_plain(self) -> dict[str, Any]:
@@ -100,7 +103,8 @@ class AlertMessage:
 
 
 class Trouble:
-    """Why the agent cannot continue, in one sentence."""
+    """What is wrong, in one sentence; `fatal` if the agent cannot continue."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, fatal: bool = True) -> None:
         self.message = message
+        self.fatal = fatal

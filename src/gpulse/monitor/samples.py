@@ -7,14 +7,15 @@ from math import isfinite
 from ..analysis.clock import ClockWatch
 from ..analysis.events import EventDetector
 from ..sinks.base import Sample
-from .tags import Tags
+from .activity_means import ActivityMeans
+from .request import AgentSample
+from .tags import EnergySinceStart, Tags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.event import Event
-    from ..sinks.base import Alert
+    from ..sinks.base import Alert, PhaseProgress
     from .ledger import Ledger
-    from .request import AgentSample
 
 
 class Samples:
@@ -24,24 +25,28 @@ class Samples:
         self._ledger = ledger
         self._apart = apart
         self._keys = keys
-        self._tags = Tags(None, keys)
+        self._energy = EnergySinceStart()
+        self._tags = Tags(None, keys, self._energy)
         self._at = float("-inf")
         self._detector = EventDetector(ClockWatch())
         self._events: list[Event] = []
         self._alerts: list[Alert] = []
+        self._activity = ActivityMeans()
+        self._progress: dict[str, PhaseProgress] = {}
 
     def greet(self, uuids: list[str] | None) -> None:
         """Set the order of the GPUs as reported by an agent."""
-        self._tags = Tags(uuids, self._keys)
+        self._tags = Tags(uuids, self._keys, self._energy)
 
     def add_alert(self, alert: Alert) -> None:
         """Pass an alert to the sinks with their next sample."""
         self._alerts.append(alert)
 
-    def due(self, taken: AgentSample) -> Sample | None:
-        """Return the sample for sinks; None if it is too close to the previous one."""
+    def due(self, taken: AgentSample, last: bool = False) -> Sample | None:
+        """Return the sample for sinks; None if it is too close to the previous one and not the `last`."""
         self._events += self._detector.observe(taken.snapshot)
-        if taken.at - self._at < self._apart:
+        self._activity.add(taken)
+        if taken.at - self._at < (0.0 if last else self._apart):
             return None
         events, self._events = tuple(self._events), []
         alerts, self._alerts = tuple(self._alerts), []
@@ -49,6 +54,7 @@ class Samples:
         since = taken.at - max(self._at, ledger.started)
         self._at = taken.at
         marks = ledger.new_marks()
+        taken = AgentSample(taken.at, self._activity.pass_on(taken.snapshot), taken.program)
         values = self._tags.values(taken)
         values.update(ledger.rhythm.since(since))
         values.update(
@@ -70,4 +76,9 @@ class Samples:
             texts=self._tags.texts,
             events=events,
             alerts=alerts,
+            progress=self._since_last(),
         )
+
+    def _since_last(self) -> dict[str, PhaseProgress]:
+        before, self._progress = self._progress, self._ledger.progress()
+        return {name: each.since(before.get(name)) for name, each in self._progress.items()}

@@ -8,12 +8,26 @@ from ..queue_worker import QueueWorker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ..sinks.base import Sample, Sink
 
 _WAITING = 600  # samples that a slow sink may be behind: ten minutes at one per second
 _FLUSH = 10.0  # seconds between flushes
+
+
+def opened(sinks: Iterable[Sink], say: Callable[[str], None]) -> list[Outlet]:
+    """Open sinks and return the workers of those that could be opened; `say` is called with what is wrong with the others."""
+    outlets = []
+    for sink in sinks:
+        try:
+            sink.open()
+        except Exception as error:  # noqa: BLE001  # a missing logger must not prevent the training from starting
+            say(f"{sink.name}: {str(error) or type(error).__name__} (this program continues without this sink).")
+            continue
+        outlets.append(Outlet(sink, say))
+        outlets[-1].start()
+    return outlets
 
 
 class Outlet(QueueWorker):

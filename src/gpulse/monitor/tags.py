@@ -21,17 +21,37 @@ TRAINING = {
     "train/items_per_second": "Items processed by the program per second.",
     "train/data_wait": "Share of time the program waited for data, in percent.",
 }
+ENERGY = "Energy consumed since the monitor started."
 _PROGRAM = {key for key in PROCESS_METRICS if key not in ("pid", "running_time", "memory_used")}
+
+
+class EnergySinceStart:
+    """The energy of each GPU since its first sample; the driver counts since it was loaded, which says nothing about a run."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, tuple[float, float]] = {}  # by UUID: the driver's count, and the energy since the start
+
+    def since_start(self, gpu: Gpu) -> float | None:
+        """Return the energy in joules; a counter that fell was reset with the driver, and counting continues."""
+        if gpu.energy is None:
+            return None
+        count, since = self._counts.get(gpu.uuid or "", (gpu.energy, 0.0))
+        since += max(0.0, gpu.energy - count)
+        self._counts[gpu.uuid or ""] = (gpu.energy, since)
+        return since
 
 
 class Tags:
     """Names the values of samples: gpu{ordinal}/{key}, host/{key}, process/{key}; missing values are omitted.
 
     `ordinals` are the GPUs by the program's indices; None for the driver's indices. `keys` are the GPU metrics to log; None
-    for the default ones, to which what this program uses belongs.
+    for the default ones, to which what this program uses belongs. Energy counts from the first sample of `energy`.
     """
 
-    def __init__(self, ordinals: list[str] | None, keys: Collection[str] | None) -> None:
+    def __init__(
+        self, ordinals: list[str] | None, keys: Collection[str] | None, energy: EnergySinceStart | None = None
+    ) -> None:
+        self._energy = energy or EnergySinceStart()
         self._ordinals = None if ordinals is None else {uuid: at for at, uuid in enumerate(ordinals)}
         self._keys = frozenset(LOGGED if keys is None else keys)
         self._own = OwnUse(self._ordinals) if keys is None else None
@@ -41,7 +61,10 @@ class Tags:
         """Return the finite numbers of a sample by tag."""
         found: dict[str, float] = {}
         for at, gpu in enumerate(sample.snapshot.gpus):
-            self._add(found, f"gpu{self._number(gpu, at)}", gpu, GPU_METRICS, self._keys, f" {gpu.name}, {gpu.uuid}.")
+            group = f"gpu{self._number(gpu, at)}"
+            self._add(found, group, gpu, GPU_METRICS, self._keys, f" {gpu.name}, {gpu.uuid}.")
+            if (tag := f"{group}/energy") in found:
+                found[tag] = self._energy.since_start(gpu) or 0.0
         if self._own is not None:
             self._add_own(found, self._own, sample.snapshot.gpus)
         self._add(found, "host", sample.snapshot.host, HOST_METRICS, HOST_METRICS.keys() - HOST_CONSTANTS, "")
@@ -81,4 +104,5 @@ class Tags:
             found[tag] = value
             if tag not in self.texts:
                 metric = metrics[key]
-                self.texts[tag] = f"{metric.help}{f' In {metric.unit.name}.' if metric.unit.symbol else ''}{whose}"
+                about = ENERGY if metric is GPU_METRICS["energy"] else metric.help
+                self.texts[tag] = f"{about}{f' In {metric.unit.name}.' if metric.unit.symbol else ''}{whose}"

@@ -107,7 +107,7 @@ class Spans:
 class Phase:
     """All the windows of one name in one ledger; guarded by the ledger's lock."""
 
-    __slots__ = ("_spans", "_taken", "brief", "calls", "closed", "ledger", "name", "open", "tally")
+    __slots__ = ("_spans", "_taken", "brief", "calls", "closed", "covered", "ledger", "name", "open", "tally")
 
     def __init__(self, ledger: Ledger, name: str, tally: Tally) -> None:
         self.ledger = ledger
@@ -116,6 +116,7 @@ class Phase:
         self.calls = 0
         self.closed = 0.0
         self.open: list[Window] = []
+        self.covered = 0.0  # seconds that samples stand for so far
         self.brief = False  # whether its last window was too short to measure
         self._spans = Spans()
         self._taken = float("-inf")
@@ -142,7 +143,9 @@ class Phase:
         """Return the seconds in this phase since the last call, up to this time."""
         since, self._taken = self._taken, until
         running = sum(max(0.0, until - max(since, window.start)) for window in self.open)
-        return self._spans.take(until) + running
+        seconds = self._spans.take(until) + running
+        self.covered += seconds
+        return seconds
 
     def begins_with(self, at: float) -> bool:
         """Return whether a sample at this time is the first one of the phase."""

@@ -26,7 +26,7 @@ def encode(message: Birth | Greeting | AgentSample | AlertMessage | Trouble) -> 
     elif isinstance(message, AlertMessage):
         plain = {"alerts": [event.to_plain() for event in message.events]}
     else:
-        plain = {"trouble": message.message}
+        plain = {"trouble": message.message, "fatal": message.fatal}
     return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
@@ -41,7 +41,7 @@ def decode(line: bytes) -> Birth | Greeting | AgentSample | AlertMessage | Troub
         if "alerts" in plain:
             return AlertMessage(Event.from_plain(event) for event in plain["alerts"])
         if "trouble" in plain:
-            return Trouble(str(plain["trouble"]))
+            return Trouble(str(plain["trouble"]), bool(plain.get("fatal", True)))
         program = plain.get("program")
         return AgentSample(float(plain["at"]), from_plain(plain), None if program is None else _program(program))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RecordingError):

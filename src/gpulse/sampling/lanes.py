@@ -1,9 +1,10 @@
 """Lanes: threads for driver calls, so that a call that hangs never blocks the caller.
 
-All jobs of a sample run one after another in one thread, which is kept and cheap. If a job takes longer than `patience`
-seconds, or all together take longer than a little more, the remaining ones continue in parallel, each in its own lane, with
-one deadline for all: however many jobs hang, a run takes at most 2.5 times `patience`. A job that is not done by then is
-abandoned, and its owner is not asked again until its lane returns.
+All jobs of a sample run one after another in one thread, which is kept and cheap; a single sample of many GPUs may be split
+over several threads (`width`), which takes less time but not less CPU. If a job takes longer than `patience` seconds, or all
+together take longer than a little more, the remaining ones continue in parallel, each in its own lane, with one deadline for
+all: however many jobs hang, a run takes at most 2.5 times `patience`. A job that is not done by then is abandoned, and its
+owner is not asked again until its lane returns.
 """
 
 from __future__ import annotations
@@ -97,11 +98,12 @@ class Lane:
 
 
 class Lanes:
-    """Runs jobs with deadlines; used by one thread."""
+    """Runs jobs with deadlines; used by one thread. `width` is how many jobs may run at the same time."""
 
     def __init__(self, patience: float = 1.0) -> None:
         self.patience = patience
-        self._lane: Lane | None = None
+        self.width = 1
+        self._lanes: list[Lane] = []
         self._stuck: dict[Hashable, Batch] = {}
 
     @property
@@ -117,35 +119,58 @@ class Lanes:
 
     def run(self, jobs: Sequence[Job]) -> dict[Hashable, Any]:
         """Return results by owner; a missing owner did not respond in time. A raised exception is a result."""
-        free = [job for job in jobs if job[0] not in self._stuck] if self.hanging else jobs
-        if self._lane is None or self._lane.pid != os.getpid():
-            self._lane = Lane()
-        batch = self._lane.start(Batch(free))
+        return self._run([self._free(jobs)])
+
+    def run_wide(self, jobs: Sequence[Job]) -> dict[Hashable, Any]:
+        """Run jobs that do not depend on each other, as many at the same time as `width` says; neighbors share a thread."""
+        free = self._free(jobs)
+        each = max(1, -(-len(free) // max(1, self.width)))
+        return self._run([free[at : at + each] for at in range(0, len(free), each)])
+
+    def close(self) -> None:
+        """End the threads that are kept."""
+        for lane in self._lanes:
+            lane.end()
+        self._lanes = []
+
+    def _free(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        return [job for job in jobs if job[0] not in self._stuck] if self.hanging else jobs
+
+    def _run(self, parts: Sequence[Sequence[Job]]) -> dict[Hashable, Any]:
+        if self._lanes and self._lanes[0].pid != os.getpid():  # after a fork there are no threads
+            self._lanes = []
+        while len(self._lanes) < len(parts):
+            self._lanes.append(Lane())
+        batches = [lane.start(Batch(part)) for lane, part in zip(self._lanes, parts, strict=False)]
         end = time.monotonic() + _LONGEST * self.patience
+        late = [batch for batch in batches if not self._done(batch, end)]
+        if late:
+            self._spread(late)
+        return {owner: answer for batch in batches for owner, answer in batch.results.copy().items()}
+
+    def _done(self, batch: Batch, end: float) -> bool:
+        """Wait while a batch makes progress and there is time; return whether it is done."""
         while not batch.wait(min(end, batch.since + self.patience)):
             now = time.monotonic()
             if now >= end or now >= batch.since + self.patience:
-                return self._spread(batch)
-        return batch.results
+                return False
+        return True
 
-    def close(self) -> None:
-        """End the main lane's thread."""
-        if self._lane is not None:
-            self._lane.end()
-            self._lane = None
-
-    def _spread(self, batch: Batch) -> dict[Hashable, Any]:
+    def _spread(self, late: Sequence[Batch]) -> None:
         """Run the jobs that have not started in parallel, and abandon what is not done in time."""
         self.close()
-        batches = [batch]
-        for job in batch.cut():
-            lane = Lane()
-            batches.append(lane.start(Batch([job])))
-            lane.end()
+        batches = list(late)
+        origin = {id(batch): batch for batch in late}
+        for batch in late:
+            for job in batch.cut():
+                lane = Lane()
+                single = lane.start(Batch([job]))
+                lane.end()
+                origin[id(single)] = batch
+                batches.append(single)
         until = time.monotonic() + _LONGEST * self.patience
-        results: dict[Hashable, Any] = {}
         for each in batches:
             if not each.wait(min(until, each.since + self.patience)) and each.jobs:
                 self._stuck[each.jobs[-1][0]] = each
-            results.update(each.results.copy())
-        return results
+            if origin[id(each)] is not each:
+                origin[id(each)].results.update(each.results.copy())

@@ -10,6 +10,7 @@ from ..model.select import choose_parts
 from ..model.snapshot import Problem, Snapshot
 from .assemble import check, settle_rates
 from .clock import SystemClock
+from .jobs import SourceAnswer, ahead_job, asking, list_job, priming, read_job
 from .lanes import Lanes
 from .plan import Plan
 from .rates import Rates
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model.select import Wanted
-    from ..sources.base import Device, DeviceSample, Facts, Listing, Machine, Source
+    from ..sources.base import Device, DeviceSample, Facts, Source
     from .lanes import Job
 
 _SUSPENDED = 1.0  # seconds of suspend between two samples after which counts cannot be compared
 _POLL = 0.01
 _RATES_APART = 0.06  # seconds between the two counts of a rate of CPU time, which the kernel counts in hundredths
 _NOT_LISTED = object()  # the process list did not respond
+_MANY = 8  # GPUs from which a single sample is read by several threads
+_WIDEST = 8  # threads at most
 _NEARLY = 0.98  # a sample that comes a little early is the one that was meant, or "every 5 s" would be every 6 s
 _SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
 _FOREIGN = Problem(
@@ -66,7 +69,7 @@ class Sampler:
         self._next_plan: Plan | None = None
         self._slow_every = slow_every
         self._slow_at = float("-inf")
-        self._costly_every = costly_every
+        self.costly_every = costly_every
         self._costly_at = float("-inf")
         self.lists_always = False
         self._lanes = Lanes(patience)
@@ -121,7 +124,7 @@ class Sampler:
     def prime(self) -> None:
         """Take the first of the two readings that some metrics need, so that a sample 0.1 s later has their values."""
         keys = self._plan.fast | self._plan.slow
-        self._lanes.run([(position, _priming(device, keys)) for position, device in self._devices()])
+        self._lanes.run_wide([(position, priming(device, keys)) for position, device in self._devices()])
 
     def begin_rates(self) -> None:
         """Count for the rates of the host and of processes, so that a sample after `settle` has their values at no extra wait."""
@@ -133,8 +136,8 @@ class Sampler:
             if self._lanes.waits_for(position):
                 continue  # it hangs already: its list would cost the time once more
             where = (position, "processes")
-            jobs.append((where, _list_job(device, frozenset(), seen, where)))
-        ask = _asking(self.source.machine, self._plan, True, seen)
+            jobs.append((where, list_job(device, frozenset(), seen, where)))
+        ask = asking(self.source.machine, self._plan, True, seen)
         answer = self._lanes.run([*jobs, ("machine", ask)]).get("machine")
         self._host(self._know(answer, [])[1])
         self._rates_at = self.clock.monotonic() + _RATES_APART
@@ -145,7 +148,7 @@ class Sampler:
         devices = self._devices()
         end = self.clock.monotonic() + most
         while self.clock.monotonic() < end and not self._lanes.hanging:
-            results = self._lanes.run([(position, device.settled) for position, device in devices])
+            results = self._lanes.run_wide([(position, device.settled) for position, device in devices])
             devices = [(position, device) for position, device in devices if results.get(position) is False]
             if not devices and self.clock.monotonic() >= self._rates_at:
                 return
@@ -167,9 +170,9 @@ class Sampler:
         process_keys = self._plan.process(slow) if lists else None
         before = self.source.devices
         seen: dict[Hashable, Collection[int]] = {}
-        ask = _asking(self.source.machine, self._plan, slow, seen)
+        ask = asking(self.source.machine, self._plan, slow, seen)
         jobs = self._read_jobs(slow, costly, process_keys, seen)
-        results = self._lanes.run([("source", self.source.refresh), *jobs, ("machine", ask)])
+        results = self._results(jobs, ask)
         if self.source.devices is not before:  # the source was reopened: the GPUs may have changed
             again = self._lanes.run([*self._read_jobs(slow, costly, process_keys, seen), ("machine", ask)])
             results = {"source": results.get("source"), **again}
@@ -189,6 +192,31 @@ class Sampler:
         host = self._host(facts)
         self._rates.next_sample()
         return Snapshot(now, self._parts(gpus), host, self.source.driver, tuple(problems))
+
+    def _results(self, jobs: list[Job], ask: Callable[[], SourceAnswer]) -> dict[Hashable, Any]:
+        """Run the jobs of one sample: the source first, the machine last, because it needs the processes that GPUs listed."""
+        if self._lanes.width <= 1:
+            return self._lanes.run([("source", self.source.refresh), *jobs, ("machine", ask)])
+        results = self._lanes.run([("source", self.source.refresh)])
+        return results | self._lanes.run_wide(jobs) | self._lanes.run([("machine", ask)])
+
+    def widen(self) -> None:
+        """Read several GPUs at the same time from now on: one sample takes less time, but not less CPU."""
+        count = len(self._devices())
+        if count >= _MANY:
+            self._lanes.width = max(1, min(_WIDEST, os.cpu_count() or 1, count // (_MANY // 2)))
+
+    def read_ahead(self) -> None:
+        """Read now what rarely changes, so that the next sample does not; useful while activity is being measured."""
+        jobs: list[Job] = []
+        for position, device in self._devices():
+            keys = self._track(position).ahead()
+            jobs.append((position, ahead_job(device, keys)))
+        answers = self._lanes.run_wide(jobs)
+        for position, _ in self._devices():
+            answer = answers.get(position)
+            if answer is not None and not isinstance(answer, Exception):
+                self._track(position).keep(answer)
 
     def stream(self, interval: float) -> Iterator[Snapshot]:
         """Yield a snapshot every `interval` seconds at a steady rate: a late sample does not delay the following ones."""
@@ -221,9 +249,9 @@ class Sampler:
             due = self._track(position).due(slow)
             if not costly:
                 due -= self._plan.costly
-            jobs.append((position, _read_job(device, due, process_keys, seen, position)))
+            jobs.append((position, read_job(device, due, process_keys, seen, position)))
             if process_keys is not None and not self._lanes.waits_for(position):
-                jobs.append(((position, "processes"), _list_job(device, process_keys, seen, (position, "processes"))))
+                jobs.append(((position, "processes"), list_job(device, process_keys, seen, (position, "processes"))))
         return jobs
 
     def _troubles(self) -> list[Problem]:
@@ -256,7 +284,7 @@ class Sampler:
 
     def _turn_costly(self, slow: bool) -> bool:
         now = self.clock.monotonic()
-        due = slow or now - self._costly_at >= _NEARLY * self._costly_every
+        due = slow or now - self._costly_at >= _NEARLY * self.costly_every
         if due:
             self._costly_at = now
         return due
@@ -300,74 +328,6 @@ class Sampler:
         settle_rates("host", facts, self._rates)
         check(facts, HOST_METRICS, self.dropped)
         return Host(facts.values, facts.gaps)
-
-
-class SourceAnswer:
-    """The host's part of one sample: processes, the host itself, and whether the driver reports PIDs of another namespace."""
-
-    __slots__ = ("foreign", "host", "processes")
-
-    def __init__(self) -> None:
-        self.processes: dict[int, Facts] = {}
-        self.host: Facts | None = None
-        self.foreign = False
-
-
-def _asking(
-    machine: Machine, plan: Plan, slow: bool, seen: dict[Hashable, Collection[int]]
-) -> Callable[[], SourceAnswer]:
-    """Return the job that reads the host. It runs in a lane like the GPUs: reading a stuck process can hang, too."""
-
-    def ask() -> SourceAnswer:
-        answer = SourceAnswer()
-        pids = {pid for listed in [*seen.values()] for pid in listed}
-        if pids and plan.describes:
-            answer.foreign = machine.foreign(pids)
-            answer.processes = {} if answer.foreign else machine.processes(pids, plan.process(slow))
-        if plan.host is not None:
-            answer.host = machine.host(plan.host)
-        return answer
-
-    return ask
-
-
-def _priming(device: Device, keys: frozenset[str]) -> Callable[[], None]:
-    def prime() -> None:
-        device.lists_apart  # noqa: B018  # found out here: a call that hangs must not hang first for the list and then again
-        device.prime(keys)
-
-    return prime
-
-
-def _read_job(
-    device: Device,
-    keys: frozenset[str],
-    process_keys: frozenset[str] | None,
-    seen: dict[Hashable, Collection[int]],
-    position: Hashable,
-) -> Callable[[], DeviceSample]:
-    def read() -> DeviceSample:
-        device.prime(keys)
-        sample = device.read(keys, None if device.lists_apart else process_keys)
-        seen[position] = [pid for each in (sample, *sample.instances) for pid in each.processes]
-        return sample
-
-    return read
-
-
-def _list_job(
-    device: Device, process_keys: frozenset[str], seen: dict[Hashable, Collection[int]], owner: Hashable
-) -> Callable[[], Listing | None]:
-    """Return the job that reads the processes; it has an owner of its own, so that the metrics outlast a list that hangs."""
-
-    def read() -> Listing | None:
-        if not device.lists_apart:
-            return None
-        listing = device.list_processes(process_keys)
-        seen[owner] = [pid for each in (listing.processes, *listing.of_instances) for pid in each]
-        return listing
-
-    return read
 
 
 def _add_processes(sample: DeviceSample, listing: Any, process_keys: frozenset[str] | None) -> None:

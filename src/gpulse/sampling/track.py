@@ -28,6 +28,7 @@ class Track:
         self._kept_gaps: dict[str, Gap] = {}
         self._kept_of: dict[int, tuple[dict[str, Value], dict[str, Gap]]] = {}
         self._empty = True
+        self._ahead: frozenset[str] = frozenset()  # kept values that the next sample need not read again
         self._state: State = "ok"
         self._since: float | None = None
 
@@ -43,7 +44,21 @@ class Track:
         missing = [
             key for key in self._plan.static if key not in self._kept and self._kept_gaps.get(key) != "unsupported"
         ]
-        return keys.union(missing) if missing else keys
+        done, self._ahead = self._ahead, frozenset()
+        return (keys.union(missing) if missing else keys) - done
+
+    def ahead(self) -> frozenset[str]:
+        """Return the keys that can be read before a sample: all that are kept, except activity, which covers a time span."""
+        return frozenset(key for key in self._plan.lasting if GPU_METRICS[key].group != "activity")
+
+    def keep(self, sample: DeviceSample) -> None:
+        """Keep values that were read ahead; not of a GPU with MIG instances, whose values are not kept."""
+        if sample.state != "ok" or sample.instances:
+            return
+        self._prepare(sample, self._position)
+        self._remember(sample)
+        self._empty = True  # the next sample still reads the slow values that were not read ahead
+        self._ahead = self.ahead() & (self._kept.keys() | self._kept_gaps.keys())
 
     def gpu(
         self, device: Device, sample: DeviceSample, now: float, known: dict[int, Facts], listed: bool = True

@@ -39,6 +39,34 @@ class Alert:
         self.event = event
 
 
+class PhaseProgress:
+    """What a phase, or the whole run, went through since the previous sample: seconds in it, times it began, steps, items, waits."""
+
+    __slots__ = ("calls", "items", "seconds", "steps", "waited")
+
+    def __init__(
+        self, seconds: float = 0.0, calls: float = 0, steps: float = 0, items: float = 0.0, waited: float = 0.0
+    ) -> None:
+        self.seconds = seconds
+        self.calls = calls
+        self.steps = steps
+        self.items = items
+        self.waited = waited
+
+    def since(self, before: PhaseProgress | None) -> PhaseProgress:
+        """Return the difference to an earlier state."""
+        if before is None:
+            return self
+        return PhaseProgress(*(getattr(self, name) - getattr(before, name) for name in PROGRESS))
+
+    def to_plain(self) -> dict[str, float]:
+        """Return what is not zero, by name."""
+        return {name: round(value, 6) for name in PROGRESS if (value := getattr(self, name))}
+
+
+PROGRESS = ("seconds", "calls", "steps", "items", "waited")
+
+
 class Sample:
     """One sample as passed to sinks; do not modify it.
 
@@ -48,6 +76,7 @@ class Sample:
     `phase` is the innermost phase, or empty. `marks` are those since the previous sample. `texts` describes each tag and
     names its GPU. `snapshot` is the complete snapshot; `program` is the monitored process with its descendants.
     `events` are the events of the GPUs since the previous sample, `alerts` the alerts that fired or cleared since then.
+    `progress` is what each phase went through since then, by name, and the whole run under an empty name.
     """
 
     __slots__ = (
@@ -57,6 +86,7 @@ class Sample:
         "marks",
         "phase",
         "program",
+        "progress",
         "snapshot",
         "step",
         "texts",
@@ -78,6 +108,7 @@ class Sample:
         texts: Mapping[str, str] | None = None,
         events: tuple[Event, ...] = (),
         alerts: tuple[Alert, ...] = (),
+        progress: Mapping[str, PhaseProgress] | None = None,
     ) -> None:
         self.time = time
         self.elapsed = elapsed
@@ -90,6 +121,7 @@ class Sample:
         self.texts = texts or {}
         self.events = events
         self.alerts = alerts
+        self.progress = progress or {}
 
 
 class Sink:

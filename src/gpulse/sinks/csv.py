@@ -60,7 +60,7 @@ class CsvSink(Sink):
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            self._file.close_or_remove()
             self._file = None
 
     def _make_room(self, tags: Iterable[str]) -> None:

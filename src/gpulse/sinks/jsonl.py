@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 class JsonlSink(Sink):
     """Writes every sample as a complete snapshot (schema 1) with elapsed, step and phase.
 
-    `marks`, `program` (the monitored process) and `values` (values that are in neither the snapshot nor the program) are
-    included if not empty. `gpulse --source replay:FILE` and `read_recording` read the file. An existing recording is
-    continued; any other file is rejected.
+    `marks`, `program` (the monitored process), `values` (values that are in neither the snapshot nor the program) and
+    `progress` (seconds, calls and steps of each phase since the previous line) are included if not empty.
+    `gpulse --source replay:FILE` and `read_recording` read the file. An existing recording is continued; any other file is
+    rejected.
     """
 
     name = "jsonl"
@@ -50,7 +51,7 @@ class JsonlSink(Sink):
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            self._file.close_or_remove()
             self._file = None
 
 
@@ -65,6 +66,8 @@ def _plain(sample: Sample) -> dict[str, Any]:
         plain["program"] = dict(sample.program.items())
     if values := {tag: value for tag, value in sample.values.items() if _adds(tag, sample)}:
         plain["values"] = values
+    if progress := {name: each.to_plain() for name, each in sample.progress.items()}:
+        plain["progress"] = {name: each for name, each in progress.items() if each}
     return plain
 
 

@@ -21,7 +21,8 @@ _MOST = 1000  # limit of MLflow per call
 class MlflowSink(Sink):
     """Logs to the run with `run_id`, or to the one active in the thread that starts the monitor; the program ends the run.
 
-    `step` "seconds" counts seconds elapsed, "train" the program's steps; samples of one step are averaged to one point.
+    `step` "seconds" counts seconds elapsed, or samples if they come more often; "train" counts the program's steps, and samples
+    of one step are averaged to one point.
     Characters that MLflow does not allow in a name become an underscore. A call that fails loses its points.
     """
 

@@ -1,4 +1,4 @@
-"""Convert samples to points of a curve: one value per tag and step, with increasing steps."""
+"""Convert samples to points of a curve, with increasing steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Means:
 
 
 class Point:
-    """The samples of one step: `values` are their means, `time` is that of the last one in seconds since 1970."""
+    """The values at one step, with the time of the sample, or of the last one if several are averaged, in seconds since 1970."""
 
     __slots__ = ("step", "time", "values")
 
@@ -43,9 +43,11 @@ class Point:
 
 
 class Points:
-    """Collects samples by step: "seconds" counts whole seconds elapsed, "train" the program's steps.
+    """Converts samples to points with increasing steps.
 
-    With "train", samples before the first counted step are omitted, because they belong to no step.
+    With "seconds", every sample is a point at once. Its step is the whole seconds elapsed, or one more than the previous step if
+    samples come more often, so that none replaces another. With "train", the step is the program's: samples of one step are
+    averaged to one point, and samples before the first counted step are omitted, because they belong to no step.
     """
 
     def __init__(self, axis: Axis) -> None:
@@ -58,8 +60,14 @@ class Points:
         self._means: Means | None = None
 
     def add(self, sample: Sample) -> Point | None:
-        """Add a sample; return the previous point if the sample starts a new step."""
-        step = self._base + int(sample.elapsed) if self._by_second else sample.step
+        """Add a sample; return the point that is complete now, if any."""
+        if self._by_second:
+            self._step = max(self._base + int(sample.elapsed), self._step + 1)
+            return Point(self._step, sample.time, dict(sample.values))
+        return self._gather(sample)
+
+    def _gather(self, sample: Sample) -> Point | None:
+        step = sample.step
         if step is None or (self._means is None and step <= self._step):
             return None  # belongs to no step, or to one already returned
         means = Means() if self._means is None or step > self._step else self._means

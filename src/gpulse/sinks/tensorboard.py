@@ -12,7 +12,7 @@ from .points import Points, under
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from .base import Sample
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 
 class TensorBoardSink(Sink):
-    """Writes one curve per tag, with increasing steps and the times of the samples.
+    """Writes one curve per tag, with increasing steps and the times of the samples. Every point is in the file at once.
 
     With `logdir`, the run is a new directory in it, gpulse or the next free gpulse-2, because TensorBoard reads one writer's
     file per directory; `directory` is its path once open. With `writer` (torch.utils.tensorboard or tensorboardX), the curves
     are added to the program's own, and the program closes the writer. Without both, logdir is "runs", as for other writers.
-    `step` "seconds" counts seconds elapsed, "train" the program's steps; samples of one step are averaged to one point.
+    `step` "seconds" counts seconds elapsed, or samples if they come more often than every second; "train" counts the
+    program's steps, and samples of one step are averaged to one point. A run without any sample is removed.
     Values have the 24 bits of precision that TensorBoard keeps.
     """
 
@@ -49,13 +50,20 @@ class TensorBoardSink(Sink):
         self._prefix = prefix
         self._texts: Mapping[str, str] = {}
         self._told: set[str] = set()
+        self._make: Callable[[], _EventFile | _Writer] | None = None
         self._curves: _EventFile | _Writer | None = None
 
     def open(self) -> None:
         if self._writer is not None:
             self._points.resume()
-            self._curves = _Writer(self._writer)
+            curves = _Writer(self._writer)
+            self._make = lambda: curves
             return
+        self._make = self._prepare()
+        self._points, self._told = Points(self._axis), set()
+
+    def _prepare(self) -> Callable[[], _EventFile | _Writer]:
+        """Create the directory, so that a problem is reported at the start; the file is created with the first point."""
         try:
             library = load("tensorboard.summary.writer.record_writer", "tensorboard")
         except GpulseError as missing:
@@ -63,36 +71,50 @@ class TensorBoardSink(Sink):
                 other = load("tensorboardX", "tensorboardX")
             except GpulseError:
                 raise missing from None
-            self.directory = _fresh_directory(self._logdir)
-            self._curves = _Writer(other.SummaryWriter(self.directory), own=True)
-        else:
-            self.directory = _fresh_directory(self._logdir)
-            self._curves = _EventFile(self.directory, library.RecordWriter)
-        self._points, self._told = Points(self._axis), set()
+            directory = self.directory = _fresh_directory(self._logdir)
+            return lambda: _Writer(other.SummaryWriter(directory), own=True)
+        directory = self.directory = _fresh_directory(self._logdir)
+        events = load("tensorboard.compat.proto.event_pb2", "tensorboard")
+        return lambda: _EventFile(directory, library.RecordWriter, events.Event)
 
     def write(self, sample: Sample) -> None:
         self._texts = sample.texts
         self._put(self._points.add(sample))
 
     def flush(self) -> None:
-        """Write every point except the one still being collected."""
+        """Write every point except a training step that is still being collected."""
         if self._curves is not None:
             self._curves.flush()
 
     def close(self) -> None:
-        if self._curves is not None:
-            try:
-                self._put(self._points.finish())
-            finally:
-                curves, self._curves = self._curves, None
+        if self._make is None:
+            return
+        try:
+            self._put(self._points.finish())
+        finally:
+            curves, self._curves, self._make = self._curves, None, None
+            if curves is not None:
                 curves.close()
+            elif self.directory is not None:
+                self._leave_nothing(self.directory)
+
+    def _leave_nothing(self, directory: str) -> None:
+        try:
+            os.rmdir(directory)
+            self.directory = None
+            os.rmdir(self._logdir)
+        except OSError:
+            pass  # there is something else in it
 
     def _put(self, point: Point | None) -> None:
-        if point is None or self._curves is None:
+        if point is None or self._make is None:
             return
+        if self._curves is None:
+            self._curves = self._make()
         texts = {under(self._prefix, tag): self._texts.get(tag, "") for tag in point.values.keys() - self._told}
         values = {under(self._prefix, tag): value for tag, value in point.values.items()}
         self._curves.add(values, point.step, point.time, texts)
+        self._curves.write_through()
         self._told.update(point.values)
 
 
@@ -102,11 +124,18 @@ class _Writer:
     def __init__(self, writer: Any, own: bool = False) -> None:
         self._writer = writer
         self._own = own
+        self._flushed = 0.0
 
     def add(self, values: Mapping[str, float], step: int, time: float, texts: Mapping[str, str]) -> None:
         for tag, value in values.items():
             spare = {"summary_description": texts[tag]} if self._own and texts.get(tag) else {}
             self._writer.add_scalar(tag, value, global_step=step, walltime=time, **spare)
+
+    def write_through(self) -> None:
+        """Flush at most once per second: the writer's own thread is waited for."""
+        if (now := clock.monotonic()) - self._flushed >= 0.9:
+            self._flushed = now
+            self.flush()
 
     def flush(self) -> None:
         self._writer.flush()
@@ -121,16 +150,14 @@ class _EventFile:
     TensorBoard's EventFileWriter would load all of TensorFlow if that is installed, and would need a thread.
     """
 
-    def __init__(self, directory: str, record_writer: Any) -> None:
+    def __init__(self, directory: str, record_writer: Any, event: Any) -> None:
         from socket import gethostname
 
-        events = load("tensorboard.compat.proto.event_pb2", "tensorboard")
-        self._event = events.Event
+        self._event = event
         name = f"events.out.tfevents.{int(clock.time())}.{gethostname()}.{os.getpid()}"
         self._file = open(os.path.join(directory, name), "xb")  # noqa: SIM115  # closed by close
         self._records = record_writer(self._file)
-        self._write(events.Event(wall_time=clock.time(), file_version="brain.Event:2"))
-        self._file.flush()
+        self._write(event(wall_time=clock.time(), file_version="brain.Event:2"))
 
     def add(self, values: Mapping[str, float], step: int, time: float, texts: Mapping[str, str]) -> None:
         event = self._event(wall_time=time, step=step)
@@ -142,8 +169,11 @@ class _EventFile:
                 curve.metadata.data_class = 1  # DATA_CLASS_SCALAR; without it the fast loader drops the description
         self._write(event)
 
-    def flush(self) -> None:
+    def write_through(self) -> None:
+        """Hand everything to the kernel, where it survives the end of the program."""
         self._file.flush()
+
+    flush = write_through
 
     def close(self) -> None:
         self._file.close()

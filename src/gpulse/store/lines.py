@@ -31,6 +31,17 @@ class AppendedFile:
             os.close(self._handle)
             self._handle = -1
 
+    def close_or_remove(self) -> None:
+        """Close the file, and remove it if nothing was ever written to it."""
+        if self._handle >= 0:
+            status = os.fstat(self._handle)
+            self.close()
+            if stat.S_ISREG(status.st_mode) and status.st_size == 0:
+                try:
+                    os.unlink(self.path)
+                except OSError:
+                    pass  # somebody else has removed it
+
     def last_line(self) -> bytes:
         """Return what follows the last newline: half a line when its writer was killed."""
         tail = b""

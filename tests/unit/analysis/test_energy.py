@@ -15,7 +15,9 @@ def total(times: list[float], energies: list[float], watts: float = 100.0) -> tu
     for time, energy in zip(times, energies, strict=True):
         seconds, _ = cadence.next(time)
         unseen = time - last > seconds + 1e-9
-        joules += sum(part for _, part in meter.add(Gpu({"energy": energy, "power_draw": watts}), seconds, "", unseen))
+        joules += sum(
+            part for _, part in meter.add(Gpu({"energy": energy, "power_draw": watts}), {"": seconds}, unseen)
+        )
         watched += seconds
         last = time
     return joules + sum(meter.rest().values()), watched

@@ -142,3 +142,34 @@ def test_slow_jobs_that_do_not_hang_all_answer() -> None:
     results = lanes.run([(at, lambda: time.sleep(0.15)) for at in range(8)])
     assert len(results) == 8
     assert not lanes.hanging
+
+
+def test_side_by_side_neighbors_share_a_thread_and_all_answer() -> None:
+    lanes = Lanes()
+    lanes.width = 3
+    threads = lanes.run_wide([(at, threading.get_ident) for at in range(9)])
+    assert set(threads) == set(range(9))
+    assert len(set(threads.values())) == 3
+    assert threads[0] == threads[1] == threads[2]
+
+
+def test_side_by_side_jobs_really_run_at_the_same_time() -> None:
+    lanes = Lanes(patience=20.0)
+    lanes.width = 3
+    meeting = threading.Barrier(3, timeout=20.0)
+    assert lanes.run_wide([(at, meeting.wait) for at in range(3)]).keys() == {0, 1, 2}
+
+
+def test_side_by_side_one_that_hangs_costs_only_itself(release: threading.Event) -> None:
+    lanes = Lanes(patience=0.05)
+    lanes.width = 2
+    calls: list[str] = []
+    jobs = [(name, _counting(calls, name)) for name in "abcdef"]
+    jobs[1] = ("b", _hanging(release, calls, "b"))
+    assert lanes.run_wide(jobs) == {name: name for name in "acdef"}
+    assert lanes.waits_for("b")
+    assert lanes.run_wide([("b", lambda: 1), ("c", lambda: 2)]) == {"c": 2}
+
+
+def test_side_by_side_nothing_to_do_is_nothing_done() -> None:
+    assert Lanes().run_wide([]) == {}

@@ -580,3 +580,33 @@ def test_a_process_that_comes_between_two_slow_readings_says_that_its_share_is_p
     found = [reader.read().gpus[0].processes for _ in range(4)][1:]
     assert [row.sm_utilization for (row,) in found] == [None, None, 80]
     assert [row.gaps.get("sm_utilization") for (row,) in found] == ["pending", "pending", None]
+
+
+class TestReadingAhead:
+    def test_the_next_sample_reads_only_the_rest_and_has_all_values(self) -> None:
+        device = ScriptedDevice(0)
+        sampler = sampler_of(device, wanted=Wanted(VALUES, host=()))
+        plain = sampler_of(ScriptedDevice(0), wanted=Wanted(VALUES, host=())).read()
+        sampler.read_ahead()
+        ahead = device.asked[-1]
+        assert ahead == {"energy", "power_default_limit"}
+        snapshot = sampler.read()
+        assert not device.asked[-1] & ahead
+        assert dict(snapshot.gpus[0].items()) == dict(plain.gpus[0].items())
+        sampler.hurry()
+        sampler.read()
+        assert "energy" in device.asked[-1]
+
+    def test_a_gpu_that_is_lost_is_read_as_always(self) -> None:
+        device = _lost(1)
+        sampler = sampler_of(device, wanted=Wanted(VALUES, host=()))
+        sampler.read_ahead()
+        sampler.read()
+        assert {"energy", "utilization"} <= device.asked[-1]
+
+    def test_many_gpus_side_by_side_give_the_same_snapshot(self) -> None:
+        devices = [ScriptedDevice(at) for at in range(16)]
+        sampler = sampler_of(*devices, wanted=Wanted(VALUES, ("pid",), ()))
+        sampler.widen()
+        assert [gpu.index for gpu in sampler.read().gpus] == list(range(16))
+        assert all(len(device.asked) == 1 for device in devices)

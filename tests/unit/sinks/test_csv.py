@@ -28,6 +28,9 @@ def written(path: Path, *samples: Sample) -> list[list[str]]:
     for each in samples:
         sink.write(each)
     sink.close()
+    assert path.exists() == bool(samples)  # no empty file is left behind
+    if not samples:
+        return []
     with path.open(newline="", encoding="utf-8") as lines:
         return list(csv.reader(lines, strict=True))
 

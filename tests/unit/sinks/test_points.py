@@ -16,13 +16,20 @@ def gathered(points: Points, *samples: tuple[float, int | None, float]) -> list[
     return [point for point in (*made, points.finish()) if point is not None]
 
 
-def test_samples_of_one_second_are_one_point_at_the_time_of_the_last() -> None:
+def test_every_sample_is_a_point_with_its_own_time_and_step() -> None:
     points = gathered(Points("seconds"), (0.1, None, 1.0), (0.9, None, 2.0), (1.0, None, 5.0), (7.5, None, 6.0))
     assert [(point.step, point.time, point.values["a"]) for point in points] == [
-        (0, START + 0.9, 1.5),
-        (1, START + 1.0, 5.0),
+        (0, START + 0.1, 1.0),
+        (1, START + 0.9, 2.0),
+        (2, START + 1.0, 5.0),
         (7, START + 7.5, 6.0),
     ]
+
+
+def test_a_point_does_not_wait_for_the_next_sample() -> None:
+    point = Points("seconds").add(sample(3.1, {"a": 1.0}))
+    assert point is not None
+    assert point.step == 3
 
 
 def test_samples_of_one_training_step_are_one_point_and_those_before_the_first_none() -> None:
@@ -31,10 +38,10 @@ def test_samples_of_one_training_step_are_one_point_and_those_before_the_first_n
 
 
 def test_what_comes_after_its_point_was_given_away_makes_no_second_one() -> None:
-    points = Points("seconds")
-    assert points.add(sample(3.1, {"a": 1.0})) is None
+    points = Points("train")
+    assert points.add(sample(3.1, {"a": 1.0}, step=4)) is None
     assert points.finish() is not None
-    assert points.add(sample(3.9, {"a": 2.0})) is None
+    assert points.add(sample(3.9, {"a": 2.0}, step=4)) is None
     assert points.finish() is None
 
 

@@ -71,15 +71,30 @@ def test_every_curve_says_what_it_is_also_one_that_comes_later(tmp_path: Path) -
         assert (about.plugin_data.plugin_name, about.data_class) == ("scalars", 1)  # what the fast loader asks for
 
 
-def test_what_was_flushed_is_there_for_who_looks_meanwhile(tmp_path: Path) -> None:
+def test_every_point_is_in_the_file_at_once(tmp_path: Path) -> None:
     sink, folder = TensorBoardSink(tmp_path), tmp_path / "gpulse"
     sink.open()
     for second in range(3):
         sink.write(sample(second, {TAG: 1.0}))
-    sink.flush()
-    assert [step for step, _ in tensorboard_rows(folder)] == [0, 1]  # the third may still get company
+        assert [step for step, _ in tensorboard_rows(folder)] == [*range(second + 1)]
     sink.close()
-    assert [step for step, _ in tensorboard_rows(folder)] == [0, 1, 2]
+
+
+@WRITERS
+def test_samples_within_a_second_are_points_with_their_own_time(make: Make, tmp_path: Path) -> None:
+    written(make(tmp_path), *(sample(at / 5, {TAG: at}) for at in range(10)))
+    points = curves(tmp_path / "gpulse").Scalars(TAG)
+    assert [point.wall_time for point in points] == [pytest.approx(START + at / 5) for at in range(10)]
+    assert [point.step for point in points] == [*range(10)]
+
+
+def test_a_run_without_a_sample_leaves_nothing(tmp_path: Path) -> None:
+    sink = TensorBoardSink(tmp_path / "runs")
+    sink.open()
+    assert (tmp_path / "runs" / "gpulse").is_dir()
+    sink.close()
+    assert [*tmp_path.iterdir()] == []
+    assert sink.directory is None
 
 
 def test_every_run_has_a_directory_of_its_own(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import { gpuTitle, ofGpu } from "../specs.ts";
 import { SortedTable } from "../tables.ts";
 import { gapText, label } from "../words.ts";
 import { eventColumns } from "./events.ts";
+import { InstanceDeck } from "./instances.ts";
 import { columnsOf, rowsOf } from "./processes.ts";
 
 const CHARTS: [string, string[]][] = [
@@ -74,6 +75,7 @@ function oneGpu(page: Page, gpu: Gpu): View {
     "No events on this GPU in this time.",
   );
   const values = new ValueList(page, gpu.uuid);
+  const parts = new InstanceDeck(page, () => [page.machine.gpu(gpu.uuid) ?? gpu]);
   let uses: Use[] = [];
   let asked = 0;
   let stretch = "";
@@ -107,6 +109,7 @@ function oneGpu(page: Page, gpu: Gpu): View {
         neighbours(page, gpu),
       ),
       problems.element,
+      parts.element,
       h(
         "div",
         { class: "beside" },
@@ -116,7 +119,6 @@ function oneGpu(page: Page, gpu: Gpu): View {
       panel.element,
       h("section", { class: "plain", "aria-label": "Processes" }, h("h3", {}, "Processes"), table.element),
       h("section", { class: "plain", "aria-label": "Events" }, h("h3", {}, "Events"), happened.element),
-      instances(page, gpu),
       h("section", { class: "plain", "aria-label": "All metrics" }, h("h3", {}, "All metrics"), values.element),
     ),
     wanted: () => ({ metrics: [...new Set(["utilization", "sm_active", ...groups.flatMap(([, keys]) => keys)])], gpus: [gpu.uuid] }),
@@ -124,6 +126,7 @@ function oneGpu(page: Page, gpu: Gpu): View {
       const { machine } = page;
       const now = machine.gpu(gpu.uuid) ?? gpu;
       card.update();
+      parts.update();
       problems.update();
       table.set(rowsOf(page, [now]), page.address.sort || "-memory_used");
       happened.set(
@@ -159,22 +162,6 @@ function neighbours(page: Page, gpu: Gpu): HTMLElement {
     );
   });
   return h("nav", { class: "steps", "aria-label": "GPUs" }, ...links);
-}
-
-function instances(page: Page, gpu: Gpu): HTMLElement | undefined {
-  const parts = gpu.instances ?? [];
-  if (!parts.length) return undefined;
-  const text = (part: Gpu, key: string) => valueText(page.metrics.of(key), part[key]);
-  const rows = parts.map((part) =>
-    h("tr", {}, ...["name", "uuid", "memory_used", "memory_total", "sm_active"].map((key) => h("td", {}, text(part, key)))),
-  );
-  const head = h("tr", {}, ...["Instance", "UUID", "Used", "Total", "SM active"].map((title) => h("th", { scope: "col" }, title)));
-  return h(
-    "section",
-    { class: "plain", "aria-label": "MIG instances" },
-    h("h3", {}, "MIG instances"),
-    h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows)),
-  );
 }
 
 /** Every metric of a GPU with its value, in groups; what this GPU cannot have is left out. */

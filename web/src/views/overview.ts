@@ -8,6 +8,7 @@ import { Panel } from "../panel.ts";
 import { Problems } from "../problems.ts";
 import { acrossGpus } from "../specs.ts";
 import { MANY_GPUS, Tile } from "../tiles.ts";
+import { InstanceDeck } from "./instances.ts";
 
 const CHARTS = ["utilization", "memory_used", "power_draw"];
 const WALL_CHARTS = ["utilization", "sm_active", "memory_used", "power_draw", "temperature", "pcie_rx"];
@@ -35,15 +36,17 @@ export function overview(page: Page, kiosk: boolean): View {
     line.append(h("div", {}, h("dt", {}, name), value));
   }
   const grid = h("section", { class: many ? "tiles" : "cards", "aria-label": "GPUs" }, ...[...cards, ...tiles].map((one) => one.element));
+  const deck = new InstanceDeck(page, () => page.chosen());
   let sparked = -Infinity;
   const size = spread(grid, gpus.length, many ? 9.5 : 21.5);
   const title = h("h2", { class: "unseen" }, "GPUs");
-  const parts = many ? [panel.element, grid] : [grid, panel.element]; // of many GPUs the heat map tells most
+  const parts = many ? [panel.element, grid, deck.element] : [grid, deck.element, panel.element]; // of many GPUs the heat map tells most
   return {
     element: h("div", { class: "view" }, title, line, problems.element, ...parts),
     wanted: () => ({ metrics: [...new Set([...(many ? [] : CARD_METRICS), ...keys])], gpus: "all" }),
     update: () => {
       for (const one of [...cards, ...tiles]) one.update();
+      deck.update();
       for (const [name, text] of summary(page)) setText(facts.get(name) as HTMLElement, text);
       problems.update();
     },

@@ -9,10 +9,13 @@ import { numberOf, textOf, valueText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
 import { SortedTable, type ColumnSpec } from "../tables.ts";
 import { label } from "../words.ts";
+import { instanceLabel } from "./instances.ts";
 
+/** A process on a GPU, or on a MIG instance of it. */
 export interface Row {
   gpu: Gpu;
   process: Process;
+  part?: Gpu;
 }
 
 const COLUMNS = [
@@ -51,19 +54,31 @@ function valueOf({ process }: Row, key: string): unknown {
 
 /** Return the processes of some GPUs, one row for each GPU they use. */
 export function rowsOf(page: Page, gpus: Gpu[]): Row[] {
-  return gpus.flatMap((gpu) => page.machine.processesOf(gpu.uuid).map((process) => ({ gpu, process })));
+  return gpus.flatMap((gpu) => {
+    const parts = (gpu.instances ?? []).flatMap((part) =>
+      page.machine.processesOf(part.uuid).map((process): Row => ({ gpu, process, part })),
+    );
+    // Those of the whole GPU come first, those of its instances after them.
+    const own = page.machine.processesOf(gpu.uuid);
+    return [...own.slice(0, own.length - parts.length).map((process): Row => ({ gpu, process })), ...parts];
+  });
+}
+
+/** Return where a process runs: the number of its GPU, or both numbers of its instance. */
+function placeOf({ gpu, part }: Row): string {
+  return part ? instanceLabel(gpu, part) : label(gpu);
 }
 
 /** Keep the rows that match a filter. */
 export function filtered(rows: Row[], filter: ProcessFilter): Row[] {
-  return rows.filter(({ gpu, process }) => filter.fits(process, [gpu.index ?? -1, numberOf(process, "instance") ?? -1]));
+  return rows.filter(({ gpu, process, part }) => filter.fits(process, [gpu.index ?? -1, part?.index ?? -1]));
 }
 
 /** Return the columns that any row fills. */
 export function columnsOf(metrics: Metrics, rows: Row[], one = false): ColumnSpec<Row>[] {
   const known = new Map(metrics.catalog.process.map((metric) => [metric.key, metric]));
   const used = COLUMNS.filter((key) => known.has(key) && (rows.length === 0 || rows.some((row) => valueOf(row, key) !== undefined)));
-  const gpu: ColumnSpec<Row> = { key: "gpu", title: "GPU", text: (row) => label(row.gpu), rank: (row) => row.gpu.index };
+  const gpu: ColumnSpec<Row> = { key: "gpu", title: "GPU", text: placeOf, rank: (row) => row.gpu.index };
   const rest = used.map((key): ColumnSpec<Row> => {
     const metric = known.get(key) as NonNullable<ReturnType<typeof known.get>>;
     const number = metric.symbol !== "" || key === "pid" || key === "children";
@@ -78,7 +93,7 @@ export function columnsOf(metrics: Metrics, rows: Row[], one = false): ColumnSpe
     };
     return number ? { ...column, rank: (row) => numberOf(row.process, key) } : column;
   });
-  return one ? rest : [gpu, ...rest];
+  return one && !rows.some((row) => row.part) ? rest : [gpu, ...rest];
 }
 
 export function processes(page: Page): View {
@@ -112,7 +127,7 @@ export function processes(page: Page): View {
     table: (): Table => {
       const rows = table.ordered(filtered(all(), kept()));
       const keys = columns.map((column) => column.key);
-      const cell = (row: Row, key: string) => (key === "gpu" ? (row.gpu.index ?? null) : plain(valueOf(row, key)));
+      const cell = (row: Row, key: string) => (key === "gpu" ? (row.part ? placeOf(row) : (row.gpu.index ?? null)) : plain(valueOf(row, key)));
       return { name: "processes", heads: keys, rows: rows.map((row) => keys.map((key) => cell(row, key))) };
     },
     destroy: () => {},

@@ -59,8 +59,10 @@ def _glances(arguments: Arguments) -> None:
     """Print status views: in place on a terminal, one after the other elsewhere."""
     from ...model.select import EVERYTHING
     from ...present.terminal import capable, size_of
+    from ...sources.replay.source import ReplaySource
     from ...surfaces.status.view import glance
     from ...surfaces.status.watch import watch
+    from ..export import say_damaged
     from ..theme import theme_of
 
     theme = theme_of(arguments, sys.stdout)
@@ -75,6 +77,8 @@ def _glances(arguments: Arguments) -> None:
         watch(sampler.stream(pause), draw, rows, sys.stdout)
     finally:
         sampler.close()
+    if isinstance(source := sampler.source, ReplaySource) and source.player is not None:
+        say_damaged(source.path, source.player.damaged)
 
 
 def _speed(text: str) -> float:

@@ -27,6 +27,8 @@ def run(arguments: Arguments) -> int:
     wanted, columns = _wanted(arguments)
     sampler = open_sampler(arguments, wanted)
     try:
+        if arguments.watch is None:
+            sampler.widen()
         sampler.prime()
         if arguments.json:
             return _json(arguments, sampler)
@@ -84,6 +86,8 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
         if not any(gpu.gaps.get("sm_active") == "pending" for gpu in first.gpus) or len(lines) >= rows:
             return
         sys.stdout.write(f"\x1b[{len(lines)}A")
+    else:
+        sampler.read_ahead()
     sampler.settle()
     sys.stdout.write("".join(f"{line}\x1b[K\n" if live else f"{line}\n" for line in draw(sampler.read())))
 
@@ -111,6 +115,7 @@ def _json(arguments: Arguments, sampler: Sampler) -> int:
 
     if arguments.watch is None:
         sampler.begin_rates()
+        sampler.read_ahead()
     sampler.settle()
     for snapshot in [sampler.read()] if arguments.watch is None else sampler.stream(arguments.watch):
         sys.stdout.write(write(snapshot) + "\n")

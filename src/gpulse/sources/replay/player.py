@@ -62,6 +62,11 @@ class Player:
         self._paused = False
         self._read: tuple[int, Snapshot] | None = None
 
+    @property
+    def damaged(self) -> list[int]:
+        """The numbers of the lines that were left out so far, because they are damaged."""
+        return self._frames.damaged
+
     def due_sample(self) -> Snapshot:
         """Return the sample that is due now; the same object as long as it is the same sample."""
         with self._lock:

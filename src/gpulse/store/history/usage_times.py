@@ -42,8 +42,9 @@ class _Row:
         texts, rest = row[_FIXED : _FIXED + len(TEXTS)], row[_FIXED + len(TEXTS) :]
         self.text = {name: word for name, word in zip(TEXTS, texts, strict=True) if word is not None}
         self.uuid: str = rest[0]
-        self.first: float = rest[1]
         self.last: float = rest[2]
+        # the first sample of an hour stands for the time since the one before it, too
+        self.first: float = min(rest[1], self.last - rest[3])
         self.held: float = rest[4]
         self.energy: float | None = rest[8]
 

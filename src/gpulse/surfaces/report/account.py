@@ -7,11 +7,13 @@ from ...analysis.diagnosis.running import RunningDiagnosis
 from ...analysis.diagnosis.waiting import with_wait
 from ...analysis.energy import Meter
 from ...analysis.events import EventDetector
+from ...analysis.shares import Shares
 from ...analysis.tally import Tally
 from ...errors import RecordingError
 from ...model.cadence import Cadence
 from ...model.event import Event
-from ...model.presets import CURVES, HOST_CURVES
+from ...model.presets import COSTLY, CURVES, HOST_CURVES
+from ...sinks.base import PhaseProgress
 from .instances import INSTANCE_CURVES, InstanceSpans, instance_label
 from .plausibility import believed
 from .processes import Uses
@@ -20,7 +22,7 @@ from .timeline import Timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ...analysis.summary import Summary
     from ...model.catalog import Gpu
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 _MOST_EVENTS = 5000
 _MOST_MARKS = 2000
+_STARTING = 5.0  # seconds after the start of a run within which its first sample also stands for the time before it
 _NEAR = 60.0  # seconds from the run within which a mark belongs to it
 _MOST_SERIES = 20  # that a training may add
 
@@ -71,6 +74,9 @@ class _Account:
         self._phase = ""
         self._meters: dict[str, Meter] = {}
         self._cpu = CpuMeter()
+        self._cpu_shares = {key: Shares() for key in self._cpu.keys}
+        self._activity = Shares()
+        self._lead = 0.0  # seconds before the first sample that it stands for
         self._peaks: Peaks | None = None
         self._labels: dict[str, str] = {}
         self._step: float | None = None
@@ -79,6 +85,8 @@ class _Account:
     def add(self, moment: RecordedSample) -> None:
         moment.snapshot = snapshot = believed(moment.snapshot)
         seconds, late = self._cadence.next(snapshot.time)
+        if self.first is None and moment.progress is not None and moment.progress[""].seconds < _STARTING:
+            seconds = self._lead = moment.progress[""].seconds
         unseen = 0.0
         if late and self.last is not None:
             unseen = snapshot.time - self.last.time - seconds
@@ -91,16 +99,13 @@ class _Account:
         self._diagnosis.note(moment.events or ())
         self.uses.add(gpus, snapshot.time, seconds)
         self.instances.add(gpus, max(seconds, 1e-6))
+        progress = self._progress(moment, seconds)
         self._enter(moment, late)
-        for tally in self._tallies(moment.phase):
-            tally.add(snapshot, moment.program, max(seconds, 1e-6))
-        for key, used, since in self._cpu.add(moment.program, snapshot.time):
-            for tally in self._tallies(moment.phase):
-                tally.add_cpu(key, used, snapshot.time - since)
-        self._count(moment, seconds)
+        self._count(progress)
+        self._tally(moment, progress)
         if moment.peaks is not None:
             self._peaks = moment.peaks
-        self._charge(snapshot, seconds, moment.phase, unseen > 0)
+        self._charge(snapshot, {name: each.seconds for name, each in progress.items()}, unseen > 0)
         self.marks += moment.marks[: _MOST_MARKS - len(self.marks)]
         for problem in snapshot.problems[:20]:
             if len(self.problems) < 20:
@@ -121,8 +126,7 @@ class _Account:
         self._note(self._detector.finish())
         for uuid, meter in self._meters.items():
             for phase, joules in meter.rest().items():
-                for tally in self._tallies(phase):
-                    tally.add_energy(uuid, joules)
+                self._tally_of(phase).add_energy(uuid, joules)
         summary = self._summary()
         return Run(
             name,
@@ -146,7 +150,7 @@ class _Account:
     def _summary(self) -> Summary:
         assert self.first is not None
         assert self.last is not None
-        summary = self._whole.summary("", self.last.time - self.first.time - self.missing)
+        summary = self._whole.summary("", self._lead + self.last.time - self.first.time - self.missing)
         phases = []
         for name, phase in self._phases.items():
             phases.append(phase.tally.summary(name, phase.seconds))
@@ -191,34 +195,64 @@ class _Account:
     def _enter(self, moment: RecordedSample, late: bool) -> None:
         """Keep the bands of phases; a sample tells the phase at its time, so a band begins and ends with a sample."""
         time, name = moment.snapshot.time, moment.phase
-        if name and name not in self._phases:
-            self._phases[name] = _Phase()
         if self.bands and self.bands[-1][2] == self._phase and self._phase and not late:
             self.bands[-1] = (self.bands[-1][0], time, self._phase)
         if name and (name != self._phase or late):
-            self._phases[name].calls += name != self._phase
             self.bands.append((time, time, name))
         self._phase = name
 
-    def _tallies(self, phase: str) -> list[Tally]:
-        return [self._whole, self._phases[phase].tally] if phase else [self._whole]
+    def _tally_of(self, phase: str) -> Tally:
+        return self._phases[phase].tally if phase else self._whole
 
-    def _count(self, moment: RecordedSample, seconds: float) -> None:
+    def _progress(self, moment: RecordedSample, seconds: float) -> dict[str, PhaseProgress]:
+        """Return what each phase went through, as recorded, or as far as the phase at the time of the sample tells."""
         before, self._step = self._step, moment.step if moment.step is not None else self._step
-        values = moment.values
-        for tally in self._tallies(moment.phase):
-            if before is not None and moment.step is not None:
-                tally.steps += int(max(0.0, moment.step - before))
-            tally.items += values.get("train/items_per_second", 0.0) * seconds
-            tally.waited += values.get("train/data_wait", 0.0) / 100 * seconds
-        if moment.phase:
-            self._phases[moment.phase].seconds += seconds
+        if moment.progress is not None:
+            found = {name: each for name, each in moment.progress.items() if name}
+            whole = moment.progress[""]
+            return {"": PhaseProgress(seconds, 0, whole.steps, whole.items, whole.waited), **found}
+        steps = 0.0 if before is None or moment.step is None else max(0.0, moment.step - before)
+        items = moment.values.get("train/items_per_second", 0.0) * seconds
+        waited = moment.values.get("train/data_wait", 0.0) / 100 * seconds
+        each = PhaseProgress(seconds, float(moment.phase != self._phase), steps, items, waited)
+        return {"": each, moment.phase: each} if moment.phase else {"": each}
 
-    def _charge(self, snapshot: Snapshot, seconds: float, phase: str, unseen: bool) -> None:
+    def _count(self, progress: Mapping[str, PhaseProgress]) -> None:
+        for name, each in progress.items():
+            if name and name not in self._phases:
+                self._phases[name] = _Phase()
+            tally = self._tally_of(name)
+            tally.steps += int(each.steps)
+            tally.items += each.items
+            tally.waited += each.waited
+            if name:
+                self._phases[name].seconds += each.seconds
+                self._phases[name].calls += int(each.calls)
+
+    def _tally(self, moment: RecordedSample, progress: Mapping[str, PhaseProgress]) -> None:
+        """Add a sample to the run and its phases; what was not read for it is shared when it is read, as in a monitor."""
+        snapshot, seconds = moment.snapshot, progress[""].seconds
+        parts = [(self._tally_of(name), each.seconds) for name, each in progress.items() if each.seconds > 0]
+        for tally, part in parts or [(self._whole, 1e-6)]:
+            tally.add(snapshot, moment.program, max(part, 1e-6))
+        if all(gpu.get(key) is None for gpu in snapshot.gpus for key in COSTLY):
+            self._activity.add(parts, seconds)
+        else:
+            for tally, unread in self._activity.take():
+                tally.add_activity(snapshot, unread)
+        for shares in self._cpu_shares.values():
+            shares.add(parts, seconds)
+        for key, used, since in self._cpu.add(moment.program, snapshot.time):
+            for tally, part in self._cpu_shares[key].take():
+                tally.add_cpu(key, used * part / (snapshot.time - since), part)
+        for key, shares in self._cpu_shares.items():
+            if shares.total and self._cpu.read_at(key) in (None, snapshot.time):
+                shares.take()
+
+    def _charge(self, snapshot: Snapshot, parts: Mapping[str, float], unseen: bool) -> None:
         for at, gpu in enumerate(snapshot.gpus):
             uuid = gpu.uuid or f"at {at}"
             if uuid not in self._meters:
                 self._meters[uuid] = Meter()
-            for name, joules in self._meters[uuid].add(gpu, seconds, phase, unseen):
-                for tally in self._tallies(name):
-                    tally.add_energy(uuid, joules)
+            for name, joules in self._meters[uuid].add(gpu, parts, unseen):
+                self._tally_of(name).add_energy(uuid, joules)

@@ -11,7 +11,7 @@ from ...model.metric import Number, Text
 from ...model.select import choose_gpus
 from ...model.snapshot import Snapshot
 from ...sampling.assemble import MOST
-from ...sinks.base import Mark
+from ...sinks.base import PROGRESS, Mark, PhaseProgress
 from ...store.recording import read_lines
 
 TYPE_CHECKING = False
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
     from ...store.history import HistoryReader
 
 _MOST_MARKS = 1000  # of one line
+_MOST_PHASES = 1000  # likewise
 
 
 class RecordedSample:
     """A snapshot and what the program said of itself: `values` by tag, as train/steps_per_second; None where it said nothing.
 
     `events` are what happened up to this snapshot, from the history; None where nobody has looked for events yet. `peaks` come
-    with one snapshot of a history.
+    with one snapshot of a history. `progress` is what each phase went through since the sample before; None where it is not known.
     """
 
-    __slots__ = ("events", "marks", "peaks", "phase", "program", "snapshot", "step", "values")
+    __slots__ = ("events", "marks", "peaks", "phase", "program", "progress", "snapshot", "step", "values")
 
     def __init__(
         self,
@@ -45,8 +46,10 @@ class RecordedSample:
         values: Mapping[str, float] | None = None,
         events: Sequence[Event] | None = None,
         peaks: Peaks | None = None,
+        progress: Mapping[str, PhaseProgress] | None = None,
     ) -> None:
         self.peaks = peaks
+        self.progress = progress
         self.snapshot = snapshot
         self.events = events
         self.phase = phase
@@ -141,7 +144,18 @@ def _with_extras(snapshot: Snapshot, plain: Mapping[str, Any]) -> RecordedSample
         marks=[mark for mark in map(_mark, marks[:_MOST_MARKS]) if mark is not None] if isinstance(marks, list) else (),
         program=_program(program) if isinstance(program, dict) else None,
         values={tag: value for tag, value in values.items() if _is_number(value)} if isinstance(values, dict) else None,
+        progress=_progress(plain.get("progress")),
     )
+
+
+def _progress(plain: Any) -> dict[str, PhaseProgress] | None:
+    if not isinstance(plain, dict) or not isinstance(plain.get(""), dict):
+        return None
+    return {
+        name: PhaseProgress(*(max(0.0, each[key]) if _is_number(each.get(key)) else 0.0 for key in PROGRESS))
+        for name, each in [*plain.items()][:_MOST_PHASES]
+        if isinstance(each, dict)
+    }
 
 
 def _mark(plain: Any) -> Mark | None:

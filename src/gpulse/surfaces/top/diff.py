@@ -41,7 +41,8 @@ def difference(before: Grid | None, after: Grid, theme: Theme) -> str:
 
 def _runs(old_chars: list[str], old_styles: list[str], chars: list[str], styles: list[str]) -> list[tuple[int, int]]:
     """Return the changed spans of a row: near ones are joined, and none splits a wide character."""
-    changed = [at for at in range(len(chars)) if chars[at] != old_chars[at] or styles[at] != old_styles[at]]
+    cells = enumerate(zip(chars, old_chars, styles, old_styles, strict=True))
+    changed = [at for at, (char, old_char, style, old_style) in cells if char != old_char or style != old_style]
     runs: list[list[int]] = []
     for at in changed:
         if runs and at - runs[-1][1] <= _NEAR:

@@ -14,11 +14,12 @@ WIDE_REST = ""  # content of the second cell of a wide character
 class Grid:
     """`columns` by `rows` cells, initially blank. Everything drawn is clipped at the edges and never raises."""
 
-    __slots__ = ("chars", "columns", "rows", "styles")
+    __slots__ = ("chars", "columns", "rows", "styles", "wide")
 
     def __init__(self, columns: int, rows: int) -> None:
         self.columns = columns
         self.rows = rows
+        self.wide = False  # whether a wide character was ever drawn
         self.chars = [[" "] * columns for _ in range(rows)]
         self.styles = [[""] * columns for _ in range(rows)]
 
@@ -76,6 +77,7 @@ class Grid:
             chars[column] = char
             styles[column] = style
             if cells == 2:
+                self.wide = True
                 chars[column + 1] = WIDE_REST
                 styles[column + 1] = style
             column += cells
@@ -84,6 +86,8 @@ class Grid:
 
 def mend(grid: Grid) -> None:
     """Replace halves of overwritten wide characters by a blank."""
+    if not grid.wide:
+        return
     for chars in grid.chars:
         if WIDE_REST not in chars and all(map(str.isascii, chars)):
             continue

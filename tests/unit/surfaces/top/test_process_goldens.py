@@ -52,7 +52,7 @@ def divided() -> Snapshot:
 class TestGoldens:
     @pytest.mark.parametrize("name", ["mig", "lost", "64"])
     def test_machines(self, name: str, columns: int, rows: int) -> None:
-        sample = {"mig": divided, "lost": troubled, "64": lambda: machine(64)}[name]()
+        sample = divided() if name == "mig" else troubled() if name == "lost" else machine(64)
         check_golden(f"top/processes-{name}-{columns}x{rows}", drawn(screen(columns, rows, sample)).text())
 
     def test_the_tree(self, columns: int, rows: int) -> None:

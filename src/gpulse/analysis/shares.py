@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
-    from ..analysis.tally import Tally
     from ..model.catalog import Gpu
+    from .tally import Tally
 
     # a window or phase by its tally, with its seconds of one interval between samples
     Parts: TypeAlias = Sequence[tuple[Tally, float]]

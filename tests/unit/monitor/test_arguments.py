@@ -1,0 +1,53 @@
+"""The arguments of a Monitor, checked when it is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpulse import Monitor
+from gpulse.errors import UsageError
+from gpulse.monitor.arguments import sinks_of
+from gpulse.sinks import CallableSink, CsvSink, JsonlSink, Sink, TensorBoardSink
+
+
+def kinds(given: Any) -> list[type]:
+    return [type(sink) for sink in sinks_of(given)]
+
+
+def test_functions_paths_names_and_sinks(tmp_path: Path) -> None:
+    sink = CsvSink(tmp_path / "a.csv")
+    assert sinks_of(sink) == [sink]
+    assert sinks_of((sink, sink)) == [sink, sink]
+    assert kinds(()) == []
+    assert kinds(print) == [CallableSink]
+    assert kinds([print, lambda *_: None]) == [CallableSink, CallableSink]
+    assert kinds("gpu.csv") == kinds("csv:gpu.csv") == kinds(Path("out/gpu.CSV")) == [CsvSink]
+    assert kinds("runs/gpu.jsonl") == kinds("gpu.ndjson") == [JsonlSink]
+    assert kinds("runs/a") == kinds("runs/v1.5") == kinds(str(tmp_path)) == kinds(tmp_path) == [TensorBoardSink]
+
+
+def test_a_sink_that_does_not_inherit_from_ours() -> None:
+    class Foreign:
+        name = "foreign"
+
+        def open(self) -> None: ...
+        def write(self, sample: object) -> None: ...
+        def flush(self) -> None: ...
+        def close(self) -> None: ...
+
+    assert kinds(Foreign()) == [Foreign]
+
+
+@pytest.mark.parametrize("wrong", [5, None, [3], object(), CsvSink, [Sink]])
+def test_anything_else_is_a_type_error_at_once(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"is not a sink|is a class"):
+        Monitor(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["wandbb", "out/gpu.txt", "csv:"])
+def test_a_text_that_names_no_sink_says_what_does(wrong: str) -> None:
+    with pytest.raises(UsageError, match=r"choose|write it as"):
+        Monitor(wrong)
