@@ -114,7 +114,7 @@ def test_a_driver_that_fails_for_a_while_is_one_alert_and_one_clear(lab: Lab, wo
 def test_a_gpu_whose_handle_fails_has_a_state_and_gaps(lab: Lab) -> None:
     (seen,) = samples(lab, machine(2).gpu(1, handle="error UNKNOWN"), 1)
     assert states(seen) == ["ok", "timeout"]
-    assert {seen["gpus"][1]["gaps"][key] for key in (*VALUES, "processes")} == {"failed"}
+    assert {seen["gpus"][1]["gaps"][key] for key in (*VALUES, "uuid", "name", "processes")} == {"failed"}
 
 
 def test_a_gpu_that_was_closed_at_the_start_does_not_hide_that_all_others_fell_silent(lab: Lab) -> None:

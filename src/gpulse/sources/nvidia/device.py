@@ -290,7 +290,7 @@ def _closed(sample: DeviceSample, keys: Key, code: int) -> DeviceSample:
     """Return the reading of a GPU that the driver lists but cannot open: it stays in the list, with the reason."""
     gap = gap_of(code)
     sample.state = "lost" if gap == "lost" else "ok" if gap == "denied" else "timeout"
-    sample.gaps.update(dict.fromkeys((*keys, "processes"), "failed" if gap == "unsupported" else gap))
+    sample.gaps.update(dict.fromkeys((*keys, *IDENTITY_KEYS, "processes"), "failed" if gap == "unsupported" else gap))
     return sample
 
 
