@@ -93,7 +93,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
-    """Bring a file of an earlier version to this one, whole or not at all.."""
+    """Bring a file of an earlier version to this one, whole or not at all."""
     version = version_of(connection)
     if version == FORMAT:
         return
