@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...store.history import Recorder
     from ..options import Arguments
 
+_ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 # a setting of the file or the environment gives way to any of these options
 _GIVES_WAY = {
     "commands": {"no_commands"},
@@ -147,6 +148,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
     from ...surfaces.web.running import Running
     from ...surfaces.web.server import make_app
 
+    _share_heaps()
     token = _token(arguments)
     details = _details(arguments.metrics or ())
     exporter = Exporter(lambda: hub.verdicts.latest, Tenants() if arguments.dcgm_names else None, details)
@@ -184,6 +186,19 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
         ends.callback(running.stop)
         ends.callback(hub.close)  # closed first, so that streams end on their own
         running.wait(lambda: _announce(arguments, place, token))
+
+
+def _share_heaps() -> None:
+    """Let all threads share two heaps of the C library.
+
+    It gives each thread its own, and they rarely shrink: with 50 clients 80 MB instead of 65 after eight minutes.
+    """
+    import ctypes
+
+    try:
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
+    except (OSError, AttributeError):
+        pass  # another C library than glibc
 
 
 def _details(names: Sequence[str]) -> tuple[str, ...]:
