@@ -107,6 +107,8 @@ class Prometheus:
             with urllib.request.urlopen(f"{self.url}{path}?{urllib.parse.urlencode(query)}", timeout=10) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
+            if error.code == 503:  # it still starts
+                raise ConnectionRefusedError(error.reason) from None
             raise AssertionError(f"{query}: {error.read().decode()}") from None
 
     def query(self, expression: str) -> list[Any]:
@@ -144,9 +146,11 @@ def pages() -> Iterator[Pages]:
 @pytest.fixture(scope="module")
 def prometheus(pages: Pages, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     made = Prometheus(tmp_path_factory.mktemp("prometheus"), pages.server_address[1])
-    made.wait(f"gpulse_samples_total >= {ENOUGH}")
-    yield made
-    made.close()
+    try:
+        made.wait(f"gpulse_samples_total >= {ENOUGH}")
+        yield made
+    finally:
+        made.close()
 
 
 def panels() -> list[dict[str, Any]]:
