@@ -160,7 +160,7 @@ def stretch(path: str) -> None:
     for tier in TIERS:
         found = blocks_where(connection, "tier = ? ORDER BY start", (tier.seconds,))
         pieces = [read_block(connection, block) for block in found]
-        whole = max(1, max(tier.spans, default=0) // _HALF_DAY)  # so many times twelve hours make the largest block
+        whole = max(1, max(tier.spans, default=0) // _HALF_DAY)  # multiples of twelve hours in the largest block
         connection.execute("BEGIN")
         for again in range(1, tier.keep // _HALF_DAY, whole):
             if tier.seconds == 0:

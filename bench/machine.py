@@ -30,7 +30,7 @@ def install() -> None:
 def machine(
     scenario: str, gpus: int, processes: int, latency: str = "h200", activity: bool = True
 ) -> Iterator[dict[str, str]]:
-    """Give the environment of a machine with so many GPUs, with activity counters or without, and so many live processes."""
+    """Give the environment of a machine with these numbers of GPUs and live processes, with or without activity counters."""
     children = [subprocess.Popen(["sleep", "3600"]) for _ in range(processes)]
     try:
         with TemporaryDirectory() as folder:

@@ -84,7 +84,7 @@ def _client(page: bytes) -> Callable[[], bytes]:
 
 
 def serve() -> None:
-    """Serve the page of a sample a second with the plainest server there is, until killed."""
+    """Serve the page of one sample per second with a minimal server, until killed."""
     from gpulse.sampling.bus import Bus
     from gpulse.sampling.sampler import Sampler
     from gpulse.sources.nvidia.source import NvidiaSource

@@ -116,7 +116,7 @@ def drained(streams: list[socket.socket], seconds: float) -> int:
 
 
 def soak(count: int, clients: int = 10) -> list[float]:
-    """Send so many samples through a hub to clients that read; print and return the memory in MB at each tenth of the way."""
+    """Send a number of samples through a hub to clients that read; print and return the memory in MB at each tenth of the way."""
     from gpulse.live.hub import Hub, wanted
     from gpulse.sampling.clock import ManualClock
     from gpulse.sampling.sampler import Sampler

@@ -116,7 +116,7 @@ def launch_bound() -> Callable[[], None]:
 
 
 def run(step: Callable[[], None], after: Callable[[], None], seconds: float) -> float:
-    """Return steps a second over so many seconds."""
+    """Return the steps per second over a period, in seconds."""
     import torch
 
     steps, start = 0, time.perf_counter()

@@ -19,6 +19,8 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
+from tests.watchdog import descendants
+
 # No test fails because the machine is busy: speed is measured in bench/, side by side with peers.
 # The same examples in every run: a change is judged by what it changed. `make fuzz` looks for new ones.
 settings.register_profile("gpulse", deadline=None, derandomize=True)
@@ -110,24 +112,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _end_children() -> None:
-    for pid in _descendants(os.getpid()):
+    for pid in descendants(os.getpid()):
         try:
-            if (
-                not Path(f"/proc/{pid}/comm").read_text().startswith("wandb")
-            ):  # it ends with us, and complains otherwise
+            # the W&B service ends with us, and complains otherwise
+            if not Path(f"/proc/{pid}/comm").read_text().startswith("wandb"):
                 os.kill(pid, signal.SIGKILL)
         except (ProcessLookupError, FileNotFoundError):
             pass
-
-
-def _descendants(pid: int) -> list[int]:
-    """Return the processes started from here, the youngest generation first."""
-    found = []
-    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = [int(word) for word in tasks.read_text().split()]
-        except OSError:
-            continue
-        for child in children:
-            found += [*_descendants(child), child]
-    return found

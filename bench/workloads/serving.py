@@ -31,7 +31,7 @@ def _decode(run: Run, batch: int) -> None:
 
 
 def _generator(run: Run, batch: int, layers: int = 12) -> Callable[[int], None]:
-    """Return a call that decodes so many tokens."""
+    """Return a call that decodes a number of tokens."""
     width, heads, longest = run.size(8192, 32), run.size(64, 2), run.size(2048, 16)
     dtype = torch.bfloat16
     torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each length: 50 ms of CPU per token

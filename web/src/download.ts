@@ -9,7 +9,7 @@ export interface Table {
   rows: (string | number | null)[][];
 }
 
-/** Lay series out as a table: a row a moment, mean and, where buckets hold several samples, least and most. */
+/** Lay series out as a table: one row per time, with the mean and, if buckets hold several samples, minimum and maximum. */
 export function seriesTable(name: string, frame: Frame, names: string[]): Table {
   const parts = frame.banded ? (["mean", "min", "max"] as const) : (["mean"] as const);
   const heads = ["time", ...names.flatMap((one) => parts.map((part) => (part === "mean" ? one : `${one}:${part}`)))];

@@ -15,7 +15,7 @@ const HIDDEN_FOR = 20_000; // ms after which a page that nobody sees lets its co
 const LEAP = 8_000; // ms by which a clock must jump to say that the computer slept
 const FIRST_GUESS = ["utilization", "sm_active", "memory_used", "power_draw"]; // asked for before anything is known
 
-/** What whoever shows the feed does with it. */
+/** Callbacks of the view that shows the feed. */
 export interface FeedEvents {
   /** Something is new; `charts` says that the charts cannot wait for their turn. */
   changed(charts: boolean): void;

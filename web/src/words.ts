@@ -74,7 +74,7 @@ export function remarks(gpu: Gpu): Remark[] {
   return found;
 }
 
-/** Say in words why clocks are held down, each reason once. */
+/** Return why the GPU is throttled in words, each reason once. */
 function throttleWords(words: string[]): string {
   // The general bit is set with either of the particular ones.
   if (words.includes("hw_thermal_slowdown") || words.includes("hw_power_brake_slowdown"))

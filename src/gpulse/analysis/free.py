@@ -204,7 +204,7 @@ def _impossible(candidate: _Candidate, asked: Requirement) -> str:
 
 
 def _unusable(candidate: _Candidate, claims: Mapping[str, str]) -> str:
-    """Return why no program could or should run there, whoever uses it."""
+    """Return why no program could or should run there, regardless of its users."""
     gpu, whole = candidate.gpu, candidate.whole
     if whole.state in _STATES:
         return _STATES[whole.state]

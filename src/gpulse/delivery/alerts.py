@@ -1,4 +1,4 @@
-"""Alerts as one thing: snapshots go in, and whoever wants to know is told."""
+"""Alerts in one object: takes snapshots and notifies the configured recipients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hub: takes each snapshot once, turns it into bytes once, and keeps the last minutes of them for whoever listens."""
+"""The hub: takes each snapshot once, turns it into bytes once, and keeps the last minutes of them for its listeners."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StreamEntry:
 
 
 class Hub:
-    """One sampler for all clients. Started and closed by whoever made it, who also closes the sampler.
+    """One sampler for all clients. The caller that made it starts and closes it, and closes the sampler.
 
     `conceal` maps each snapshot to what clients may see; without it, `commands` says whether command lines are kept.
     `watchers` are called with every snapshot in the hub's own thread, `keep` with every snapshot and what happened at it; one that
@@ -119,7 +119,7 @@ class Hub:
         self._tell()
 
     def pace(self, interval: float | None) -> None:
-        """Sample at another interval from now on; None pauses. `interval`, which clients are told, is set by whoever has clients."""
+        """Sample at another interval from now on; None pauses. The caller sets `interval`, which clients are told."""
         if self._bus is not None:
             self._bus.pace(interval)
 

@@ -45,7 +45,7 @@ class Past:
         points: int,
         live: Collection[str] = (),
     ) -> bytes:
-        """Return series as JSON; all GPUs with None. So many that they would not fit are given with fewer points.
+        """Return series as JSON; `gpus` None means all. Many series have fewer points each, so that the answer stays small.
 
         Raises Refusal (404) for a GPU that is neither in the history nor among `live`, the UUIDs of those there now.
         """

@@ -159,7 +159,7 @@ class _Worker:
                     continue
                 try:
                     request.resolve(next(samples, None))
-                except Exception as error:  # noqa: BLE001  # it belongs to whoever awaits the snapshot
+                except Exception as error:  # noqa: BLE001  # it is raised where the snapshot is awaited
                     request.fail(error)
         finally:
             samples.close()

@@ -1,4 +1,4 @@
-"""All GPUs of this machine, whoever made them: NVIDIA's first, then those of every vendor whose driver has a card.
+"""All GPUs of this machine, of any vendor: NVIDIA's first, then those of every vendor whose driver has a card.
 
 Which vendors there are is told by a listing and a link per card, a few µs each: a machine without a vendor loads nothing of it.
 """

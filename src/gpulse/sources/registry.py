@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAMES = ("auto", *VENDORS, "demo", "demo:mixed", "replay:FILE", "amd:ROOT", "intel:ROOT", "jetson:ROOT", "smi:FILE")
 BUILT_IN = frozenset(name.partition(":")[0] for name in NAMES)
 _local: dict[str, Factory] = {}  # sources of this process only; the one added last is the default
-changed: list[Callable[[], None]] = []  # called when the default changes: whoever keeps a source open must close it
+changed: list[Callable[[], None]] = []  # called when the default changes: sources kept open must be closed
 
 
 def make_source(name: str, root: str | None = None) -> Source:

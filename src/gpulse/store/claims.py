@@ -1,4 +1,4 @@
-"""Claims: one lock file a GPU, so that two who wait for it never both take it; whoever dies lets go."""
+"""Claims: one lock file per GPU, so that two waiting programs never both take it; a program that dies releases it."""
 
 from __future__ import annotations
 

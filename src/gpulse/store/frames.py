@@ -21,7 +21,7 @@ _HEAD = b'{"schema": 1, "time": "'  # how our own lines begin: the time is found
 
 
 class Frames:
-    """A recording that can be read at any place; used by one thread, closed by whoever made it.
+    """A recording that can be read at any place; used by one thread, closed by its creator.
 
     `times` are seconds into the recording of the samples found so far. They never go back: where the clock was set back the
     recording goes on. A sample costs 24 bytes, and every 4 MB of a packed recording's text 40 KB.

@@ -12,7 +12,7 @@ _TAIL = 1 << 16
 
 
 class AppendedFile:
-    """A file that is appended to; a write that fails leaves it as it was before. Closed by whoever opened it."""
+    """A file that is appended to; a write that fails leaves it as it was before. Closed by its creator."""
 
     error: type[GpulseError] = GpulseError
 

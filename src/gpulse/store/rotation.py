@@ -18,7 +18,7 @@ class Rotation:
     """Writes run-0001.ndjson, run-0002.ndjson and so on for run.ndjson; without `size` and `span` the one file run.ndjson.
 
     A file is full at `size` bytes or after `span` seconds. At most `keep` files and `most` bytes are left on the disk;
-    where there is only one file, `write` returns False instead of going beyond `most`. Closed by whoever made it.
+    where there is only one file, `write` returns False instead of going beyond `most`. Closed by its creator.
     """
 
     def __init__(

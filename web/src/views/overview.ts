@@ -1,4 +1,4 @@
-// Overview: what is wrong, a card a GPU, the machine in a line, and the charts people ask for first.
+// Overview: problems, one card per GPU, one line about the machine, and the charts people need first.
 
 import { Card, CARD_METRICS } from "../cards.ts";
 import { h, setText, spread } from "../elements.ts";

@@ -31,7 +31,7 @@ class Latch:
     """Active once something has held for a while, until its opposite has: never two fires in a row.
 
     Time in which nobody knows is not counted and ends nothing. What comes and goes must stay calm for longer with each repeat,
-    so that it does not flood whoever is told.
+    so that it does not flood the recipients.
     """
 
     __slots__ = ("_cleared", "_counting", "_held", "_last", "_repeats", "_run", "active")

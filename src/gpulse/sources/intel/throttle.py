@@ -1,4 +1,4 @@
-"""Why an Intel GT is held down, in the words all vendors share where they mean the same."""
+"""Why an Intel GT is throttled, with the reasons that all vendors share where they mean the same."""
 
 from __future__ import annotations
 

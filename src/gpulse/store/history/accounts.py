@@ -200,7 +200,7 @@ class Accounts:
                 (gpu, pid, started, _SLACK),
             ).fetchone()
         except sqlite3.Error:
-            return None  # whoever writes next will meet it and say so
+            return None  # the next write meets the same error and reports it
         return None if row is None else int(row[0])
 
 

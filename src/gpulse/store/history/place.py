@@ -67,7 +67,7 @@ def check_access(path: str) -> None:
     try:
         status = os.stat(path)
     except OSError:
-        return  # not there, which is said by whoever opens it
+        return  # not there; opening it reports that
     if os.access(path, os.R_OK):
         return
     owner = _name_of(status.st_uid, "pwd", "getpwuid")

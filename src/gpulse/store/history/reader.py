@@ -51,7 +51,7 @@ WHERE last >= ? AND first < ? ORDER BY process.id, first
 
 
 class HistoryReader:
-    """A history to look at. Any thread may ask, one at a time; closed by whoever made it. Times are seconds since 1970.
+    """A history to look at. Any thread may ask, one at a time; closed by its creator. Times are seconds since 1970.
 
     Raises HistoryError when there is none or it cannot be read. A file that is replaced meanwhile is taken up at the next question.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Recorder(QueueWorker):
-    """A writer with a thread. Closed by whoever made it; raises as HistoryWriter does when it is made, and never afterwards."""
+    """A writer with a thread. Closed by its creator; raises as HistoryWriter does when it is made, and never afterwards."""
 
     pause = 1.0  # after which what waits is written even when no tick follows
 

@@ -64,7 +64,7 @@ def times_before(connection: sqlite3.Connection, until: float = float("inf")) ->
         try:
             found = [*read_block(connection, block, {}).times, *found]
         except DamagedBlock:
-            continue  # whoever reads its values says so
+            continue  # reading its values reports the damage
         if len(found) >= _REMEMBERED:
             break
     return [time for time in found if time < until][-_REMEMBERED:]

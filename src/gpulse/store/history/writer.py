@@ -48,7 +48,7 @@ class Clock:
 
 
 class HistoryWriter:
-    """The one writer of a history. Used by one thread at a time; closed by whoever made it.
+    """The one writer of a history. Used by one thread at a time; closed by its creator.
 
     Raises HistoryBusy when somebody else writes it and HistoryError when it cannot be kept there; afterwards it raises nothing:
     `problems` says what is wrong. A damaged block costs that block and is an event; a file that SQLite cannot read any more is

@@ -25,7 +25,7 @@ def is_recording(path: str) -> bool:
         with open(path, "rb") as file:
             start = file.read(len(_SQLITE))
     except OSError:
-        return False  # whoever opens it as a history says why it cannot be read
+        return False  # opening it as a history reports why it cannot be read
     return bool(start) and start != _SQLITE
 
 

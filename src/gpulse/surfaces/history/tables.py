@@ -26,7 +26,7 @@ _LAST_EVENTS = 12
 
 
 def overview(answer: HistoryAnswer, tariff: Tariff | None = None) -> list[str]:
-    """Return everything in one screen: a line a GPU and metric pair, the users, the last events."""
+    """Return everything on one screen: one line per GPU and metric, the users, the last events."""
     asked = answer.asked
     lines = [f"{moment_text(asked.start)} to {moment_text(asked.end)}, {duration_text(asked.end - asked.start)}"]
     if not answer.gpus:

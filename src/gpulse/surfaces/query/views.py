@@ -152,7 +152,7 @@ class ScrollProcesses(Scroll):
 
 
 class ListingView(View):
-    """nvidia-smi -L: a line a GPU with its UUID."""
+    """nvidia-smi -L: one line per GPU, with its UUID."""
 
     wanted = Wanted({"index", "name", "uuid", "mig_mode"})
 

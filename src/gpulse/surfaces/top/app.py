@@ -235,7 +235,7 @@ class App:
             self._aim()
 
     def _aim(self) -> None:
-        """Note who a signal is meant for when the menu opens: whoever has the pid later is somebody else."""
+        """Remember the targets of a signal when the menu opens: the PID may belong to another process later."""
         state = self._state
         if state.dialog != "signal":
             self._targets = []

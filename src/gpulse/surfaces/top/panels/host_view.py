@@ -31,7 +31,7 @@ _ORDERS = {
     3: (("cpu", "memory"), ("disks", "ports"), ("top_cpu", "top_memory")),
 }
 _NAME = 20
-_ROWS, _OTHERS = 12, 3  # top processes by CPU, and by memory; at least so many of them without a GPU
+_ROWS, _OTHERS = 12, 3  # top processes by CPU and by memory; minimum number of them without a GPU
 _ROLES = {"gpu": ("GPU", "busy"), "worker": ("worker", "good"), "other": ("no GPU", "warn")}
 _HUNGRY = 20.0  # percent of a core from which a process without a GPU stands out
 _LARGE = 1 << 30  # bytes of memory from which one does
