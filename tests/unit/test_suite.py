@@ -47,7 +47,7 @@ def test_the_suite_sets_signals_limits_tests_and_ends_processes(tmp_path: Path) 
     done = subprocess.run(
         [sys.executable, "-c", ignoring, *command],
         cwd=tmp_path,
-        env={**os.environ, "GPULSE_TEST_LIMIT": "8", "LEFT": str(left)},
+        env={**os.environ, "PYTHONPATH": str(_ROOT), "GPULSE_TEST_LIMIT": "8", "LEFT": str(left)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -83,7 +83,7 @@ def test_a_test_stuck_in_a_c_call_ends_the_suite_with_its_name(tmp_path: Path) -
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
-        env={**os.environ, "GPULSE_TEST_LIMIT": "2", "LEFT": str(left)},
+        env={**os.environ, "PYTHONPATH": str(_ROOT), "GPULSE_TEST_LIMIT": "2", "LEFT": str(left)},
         capture_output=True,
         text=True,
         timeout=120,
