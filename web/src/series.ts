@@ -16,6 +16,12 @@ export function seriesId(uuid: string, key: string): string {
   return `${uuid}/${key}`;
 }
 
+/** Return the GPU and the metric of a series; those of the host have no uuid and a `host.` key. */
+export function seriesOf(id: string): { uuid: string; key: string } {
+  const at = id.lastIndexOf("/");
+  return { uuid: id.slice(0, at), key: at ? id.slice(at + 1) : `host.${id.slice(1)}` };
+}
+
 class Column {
   min: Cell[];
   mean: Cell[];
@@ -181,6 +187,11 @@ export class Sheet {
 
   has(id: string): boolean {
     return this.columns.has(id);
+  }
+
+  /** Keep only some series. */
+  retain(wanted: (id: string) => boolean): void {
+    for (const id of [...this.columns.keys()]) if (!wanted(id)) this.columns.delete(id);
   }
 
   /** Return what is known of some series between two moments, with one more point on either side. */

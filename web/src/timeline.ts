@@ -1,9 +1,9 @@
 // The timeline: the window of time that is looked at, what is known in it, and who fetches what is missing.
 
-import type { Api, HistoryQuery } from "./api.ts";
+import { Refusal, type Api, type HistoryQuery } from "./api.ts";
 import type { History, Sample } from "./contract.ts";
 import { SET_BACK } from "./machine.ts";
-import { Sheet, bucketWidth, seriesId } from "./series.ts";
+import { Sheet, bucketWidth, seriesId, seriesOf } from "./series.ts";
 
 /** The last `seconds`, moving with the clock, or a stretch that stands still. */
 export type Window = { seconds: number } | { from: number; to: number };
@@ -15,7 +15,9 @@ export interface Wanted {
 }
 
 const RING = 600; // samples kept as they came, so that a change of range has its newest part at once
+const RETRY = 10; // seconds after which a history that failed is asked again
 const NOTHING: Wanted = { metrics: [], gpus: [] };
+type HistoryRange = Omit<HistoryQuery, "points">;
 
 export class Timeline {
   sheet: Sheet;
@@ -24,7 +26,8 @@ export class Timeline {
   private slowest = 0; // seconds between two samples while nobody watches, which are no gap
   problem = "";
   private wanted: Wanted = NOTHING;
-  private asked = new Set<string>(); // series asked for since the sheet began
+  private failed: HistoryRange[] = []; // ranges the history did not answer for, asked for again with a later sample
+  private failedAt = -Infinity;
   private ring: Sample[] = [];
   private complete = Infinity; // the moment up to which nothing is missing; a page that knows nothing misses nothing
   private abort = new AbortController();
@@ -71,19 +74,23 @@ export class Timeline {
     this.begin();
   }
 
-  /** Say what is to be shown; only what is not there yet is asked for. */
+  /**
+   * Say what is to be shown; only what is not there yet is asked for.
+   *
+   * What nobody wants any more is forgotten: the stream no longer feeds it, and it would come back with a hole.
+   */
   want(wanted: Wanted): void {
+    const before = this.wanted;
+    const missing = wanted.metrics.filter((key) => !covers(before, key, wanted.gpus));
     this.wanted = wanted;
-    const missing = wanted.metrics.filter((key) => !this.known(key, wanted.gpus));
+    this.sheet.retain((id) => {
+      const { uuid, key } = seriesOf(id);
+      return !missing.includes(key) && covers(wanted, key, uuid ? [uuid] : []);
+    });
     if (!missing.length) return;
     for (const sample of this.ring) this.merge(sample, missing);
-    for (const key of missing) for (const owner of owners(key, wanted.gpus)) this.asked.add(seriesId(owner, key));
     const [from, to] = this.span();
     void this.load({ metrics: missing, gpus: wanted.gpus, from, to });
-  }
-
-  private known(key: string, gpus: string[] | "all"): boolean {
-    return this.asked.has(seriesId("*", key)) || owners(key, gpus).every((owner) => this.asked.has(seriesId(owner, key)));
   }
 
   /** Take a sample of the stream. */
@@ -93,6 +100,7 @@ export class Timeline {
     if (before && sample.time <= before.time) return; // a replay
     const { complete } = this;
     this.complete = sample.time;
+    this.retry(sample.time);
     this.ring.push(sample);
     if (this.ring.length > RING) this.ring.splice(0, RING / 10);
     const [from, to] = this.span();
@@ -117,6 +125,15 @@ export class Timeline {
     if (stop > start && this.wanted.metrics.length) void this.load({ ...this.wanted, from: start, to: stop });
   }
 
+  /** Ask again for what the history could not answer, of what is still wanted. */
+  private retry(now: number): void {
+    if (!this.failed.length || now - this.failedAt < RETRY) return;
+    for (const query of this.failed.splice(0)) {
+      const metrics = query.metrics.filter((key) => covers(this.wanted, key, query.gpus));
+      if (metrics.length) void this.load({ ...query, metrics });
+    }
+  }
+
   private blank(): Sheet {
     const [from, to] = this.span();
     const sheet = new Sheet(bucketWidth(to - from, this.interval, this.points), this.interval);
@@ -130,18 +147,20 @@ export class Timeline {
     this.loading = 0;
     this.problem = "";
     this.sheet = this.blank();
-    this.asked.clear();
-    this.want(this.wanted);
+    this.failed = [];
+    const { wanted } = this;
+    this.wanted = NOTHING;
+    this.want(wanted);
     this.changed();
   }
 
-  private merge(sample: Sample, keys: string[]): void {
+  private merge(sample: Sample, keys: string[], gpus = this.wanted.gpus): void {
     const [from, to] = this.span();
     if (sample.time < from || (!this.live && sample.time > to)) return;
-    this.sheet.add(sample.time, values(sample, keys));
+    this.sheet.add(sample.time, values(sample, keys, gpus));
   }
 
-  private async load(query: Omit<HistoryQuery, "points">): Promise<void> {
+  private async load(query: HistoryRange): Promise<void> {
     if (!this.recorded) return;
     const { sheet, abort } = this;
     const width = sheet.width;
@@ -151,10 +170,14 @@ export class Timeline {
     this.changed();
     try {
       const history = await this.api.history({ ...query, from, to, points: Math.max(1, Math.round((to - from) / width)) }, abort.signal);
-      if (sheet === this.sheet) this.pour(history, query.metrics);
+      if (sheet === this.sheet) this.pour(history, query);
     } catch (error) {
       if (abort.signal.aborted) return;
       this.problem = error instanceof Error ? error.message : String(error);
+      if (sheet === this.sheet && !(error instanceof Refusal && error.status >= 400 && error.status < 500)) {
+        this.failed.push(query);
+        this.failedAt = this.now();
+      }
     }
     if (sheet === this.sheet) {
       this.loading--;
@@ -162,23 +185,27 @@ export class Timeline {
     }
   }
 
-  private pour(history: History, keys: string[]): void {
+  private pour(history: History, { metrics, gpus }: HistoryRange): void {
     this.problem = "";
-    const last = this.sheet.pour(history);
+    const keys = metrics.filter((key) => covers(this.wanted, key, gpus));
+    const last = this.sheet.pour({ ...history, series: history.series.filter(({ key }) => keys.includes(key)) });
     if (this.complete === Infinity && this.live && last > -Infinity) this.complete = last + this.sheet.width;
     // The history replaced the bucket it ends in: what the stream has brought of it since is merged again.
     for (const sample of this.ring)
-      if (sample.time > last && this.sheet.bucket(sample.time) === this.sheet.bucket(last)) this.merge(sample, keys);
+      if (sample.time > last && this.sheet.bucket(sample.time) === this.sheet.bucket(last)) this.merge(sample, keys, gpus);
   }
 }
 
-function owners(key: string, gpus: string[] | "all"): string[] {
-  if (key.startsWith("host.")) return [""];
-  return gpus === "all" ? ["*"] : gpus;
+/** Tell whether something wanted includes a metric of some GPUs. */
+function covers(wanted: Wanted, key: string, gpus: string[] | "all"): boolean {
+  if (!wanted.metrics.includes(key)) return false;
+  if (key.startsWith("host.") || wanted.gpus === "all") return true;
+  const { gpus: own } = wanted;
+  return gpus !== "all" && gpus.every((uuid) => own.includes(uuid));
 }
 
-/** Walk the numbers of a sample that belong to some keys. */
-export function* values(sample: Sample, keys: string[]): Generator<readonly [string, number]> {
+/** Walk the numbers of a sample that belong to some keys of some GPUs. */
+export function* values(sample: Sample, keys: string[], gpus: string[] | "all" = "all"): Generator<readonly [string, number]> {
   for (const key of keys) {
     if (key.startsWith("host.")) {
       const value = sample.host?.[key.slice(5)];
@@ -186,6 +213,7 @@ export function* values(sample: Sample, keys: string[]): Generator<readonly [str
       continue;
     }
     for (const gpu of sample.gpus) {
+      if (gpus !== "all" && !gpus.includes(gpu.uuid)) continue;
       const value = gpu[key];
       if (typeof value === "number") yield [seriesId(gpu.uuid, key), value];
     }

@@ -492,6 +492,44 @@ test("processes are sorted and filtered", async () => {
   });
 });
 
+test("after a walk through the views the charts show what the history has", async () => {
+  await visit("#/overview?range=5m", async (page) => {
+    await painted(page);
+    for (const view of ["timelines", "processes", "usage", "events", "machine", "overview"]) {
+      await page.click(`#views a[data-view=${view}]`);
+      for (let samples = 0; samples < 4; samples++) {
+        const shown = await clock(page);
+        await page.waitForFunction((text) => document.querySelector(".status .text")?.textContent !== text, shown);
+      }
+    }
+    await painted(page);
+    const told = await page.evaluate(async () => {
+      const now = Date.now() / 1000;
+      const answer = await fetch(`api/history?metrics=power_draw&gpus=all&from=${now - 60}&to=${now}&points=60`);
+      return (await answer.json()) as { times?: number[]; series: { uuid: string; times?: number[]; mean: (number | null)[] }[]; gpus: { uuid: string; index: number }[] };
+    });
+    await page.click("summary:has-text('Download')");
+    const [file] = await Promise.all([page.waitForEvent("download"), page.click(".menu button:has-text('CSV')")]);
+    const [heads = "", ...lines] = readFileSync(await file.path(), "utf8").trim().split("\r\n");
+    const drawn = new Map(lines.map((line) => [Math.floor(Date.parse(line.split(",")[0] ?? "") / 1000), line.split(",")]));
+    for (const { uuid, times, mean } of told.series) {
+      const column = heads.split(",").indexOf(`gpu${told.gpus.find((gpu) => gpu.uuid === uuid)?.index}/power_draw`);
+      assert.ok(column > 0, heads);
+      const seconds = new Map<number, number[]>();
+      (times ?? told.times ?? []).forEach((time, at) => {
+        const second = Math.floor(time + 1e-3);
+        if (typeof mean[at] === "number") seconds.set(second, [...(seconds.get(second) ?? []), mean[at] as number]);
+      });
+      assert.ok(seconds.size > 20, `${seconds.size} seconds of history`);
+      for (const [second, values] of seconds) {
+        const expected = values.reduce((one, other) => one + other, 0) / values.length;
+        const shown = drawn.get(second)?.[column];
+        assert.ok(shown && Math.abs(Number(shown) - expected) < 0.01, `${uuid} at ${second}: drawn ${shown}, recorded ${expected}`);
+      }
+    }
+  });
+});
+
 test("what is shown can be downloaded", async () => {
   await visit("#/timelines?range=1m", async (page) => {
     await painted(page);

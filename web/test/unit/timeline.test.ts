@@ -141,3 +141,96 @@ test("only numbers of a sample are values", () => {
   const odd: Sample = { time: 0, gpus: [{ uuid: "GPU-a", state: "ok", power_draw: "x", pstate: 0 }], host: { load: [1, 2] } };
   assert.deepEqual([...values(odd, ["power_draw", "pstate", "host.load"])], [["GPU-a/pstate", 0]]);
 });
+
+/** A server whose history has two metrics of two GPUs, a different value each second. */
+function recorder() {
+  const clock = { now: START };
+  const broken = { history: false };
+  const gpus = ["GPU-a", "GPU-b"];
+  const value = (uuid: string, key: string, time: number) => (time % 50) + (uuid === "GPU-b" ? 100 : 0) + (key === "temperature" ? 1000 : 0);
+  const sampleAt = (time: number): Sample => ({
+    time,
+    gpus: gpus.map((uuid) => ({ uuid, state: "ok", power_draw: value(uuid, "power_draw", time), temperature: value(uuid, "temperature", time) })),
+    host: { cpu_percent: time % 7 },
+  });
+  const api = {
+    async history({ metrics, gpus: asked, from, to }: HistoryQuery): Promise<History> {
+      if (broken.history) throw new Error("the disk is gone");
+      const times: number[] = [];
+      for (let at = from; at < Math.min(to, clock.now - 1); at++) times.push(at); // not yet what has just been sampled
+      const series = metrics.flatMap((key) =>
+        (key.startsWith("host.") ? [""] : asked === "all" ? gpus : asked).map((uuid) => {
+          const cells = times.map((time) => (uuid ? value(uuid, key, time) : time % 7));
+          return { uuid, key, min: cells, mean: cells, max: cells };
+        }),
+      );
+      return { from, to, times, series };
+    },
+  };
+  const timeline = new Timeline(
+    api,
+    () => clock.now,
+    () => {},
+    { seconds: 120 },
+  );
+  /** Let samples come for some seconds. */
+  const pass = async (seconds: number) => {
+    for (let at = 0; at < seconds; at++) timeline.add(sampleAt(++clock.now));
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  const wrong = (uuid: string, key: string) => {
+    const { x, lines } = timeline.sheet.frame([seriesId(uuid, key.replace("host.", ""))], ...timeline.span());
+    const cells = lines[0]?.mean ?? [];
+    const expected = (time: number) => (uuid ? value(uuid, key, time) : time % 7);
+    return x.map((time, at) => [Math.floor(time), cells[at]] as const).filter(([time, cell]) => cell !== expected(time));
+  };
+  return { clock, broken, timeline, pass, wrong };
+}
+
+test("whatever was shown in between, every second has the value of the history", async () => {
+  const all = (...metrics: string[]) => ({ metrics, gpus: "all" as const });
+  const one = { metrics: ["power_draw", "temperature"], gpus: ["GPU-b"] };
+  const paths = [
+    [all("power_draw"), all("temperature"), all("power_draw")],
+    [all("power_draw"), { metrics: [], gpus: [] }, all("power_draw")],
+    [all("power_draw"), one, all("power_draw", "temperature")],
+    [one, all("power_draw", "host.cpu_percent"), one],
+    [all("host.cpu_percent"), all("power_draw"), all("host.cpu_percent")],
+  ];
+  for (const path of paths) {
+    const { timeline, pass, wrong } = recorder();
+    for (const wanted of path) {
+      timeline.want(wanted);
+      await pass(25);
+    }
+    const last = path.at(-1) as (typeof path)[number];
+    for (const key of last.metrics) {
+      const owners = key.startsWith("host.") ? [""] : last.gpus === "all" ? ["GPU-a", "GPU-b"] : last.gpus;
+      for (const uuid of owners) assert.deepEqual(wrong(uuid, key), [], `${uuid} ${key} after ${JSON.stringify(path)}`);
+    }
+  }
+});
+
+test("what is no longer shown is forgotten", async () => {
+  const { timeline, pass } = recorder();
+  timeline.want({ metrics: ["power_draw"], gpus: "all" });
+  await pass(5);
+  timeline.want({ metrics: ["power_draw"], gpus: ["GPU-a"] });
+  const { lines } = timeline.sheet.frame([seriesId("GPU-a", "power_draw"), seriesId("GPU-b", "power_draw")], ...timeline.span());
+  assert.deepEqual(
+    lines.map((line) => line.mean.some((cell) => cell !== null)),
+    [true, false],
+  );
+});
+
+test("a history that failed is asked again", async () => {
+  const { timeline, pass, wrong, broken } = recorder();
+  broken.history = true;
+  timeline.want({ metrics: ["power_draw"], gpus: "all" });
+  await pass(3);
+  broken.history = false;
+  await pass(20);
+  assert.ok(timeline.sheet.rows > 100);
+  assert.deepEqual(wrong("GPU-a", "power_draw"), []);
+  assert.equal(timeline.problem, "");
+});
