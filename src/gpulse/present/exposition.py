@@ -11,7 +11,7 @@ from .text import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Literal, TypeAlias
 
     from ..model.catalog import Gpu
@@ -26,7 +26,10 @@ _TEXT_TYPES = {"gauge": "gauge", "counter": "counter", "info": "gauge"}
 
 
 class Family:
-    """The series of one name: each sample is a text of labels, made by `labels`, and a value; none is no family."""
+    """The series of one name: each sample is a text of labels, made by `labels`, and a value; none is no family.
+
+    Samples that are a generator are read when the page is rendered, so that a failure costs this family and no other.
+    """
 
     __slots__ = ("help", "kind", "name", "samples")
 
@@ -34,7 +37,7 @@ class Family:
         self.name = name
         self.kind = kind
         self.help = help
-        self.samples = list(samples)
+        self.samples = samples
 
 
 def series_name(metric: Metric, thing: str) -> str:
@@ -66,15 +69,26 @@ def gpu_identity(gpu: Gpu, whole: Gpu | None = None) -> str:
     return labels([*gpu_labels(gpu, whole), ("name", gpu.name), *known, ("parent", parent), *parts])
 
 
-def render(families: Iterable[Family], openmetrics: bool = False) -> Iterator[str]:
-    """Yield the lines of a page, in the classic text format or in OpenMetrics."""
+def render(
+    families: Iterable[Family], openmetrics: bool = False, failed: Callable[[str, Exception], None] | None = None
+) -> Iterator[str]:
+    """Yield the lines of a page, in the classic text format or in OpenMetrics.
+
+    `failed` is told the name of a family that could not be made and is left out; without it the exception is raised.
+    """
     for family in families:
-        if family.samples:
-            name = family.name
+        name = family.name
+        try:
+            # neither infinite nor no number at all
+            lines = [f"{name}{text} {_number(value)}" for text, value in family.samples if value - value == 0]
+        except Exception as error:
+            if failed is None:
+                raise
+            failed(name, error)
+            continue
+        if lines:
             yield from _head(family, openmetrics)
-            for text, value in family.samples:
-                if value - value == 0:  # neither infinite nor no number at all
-                    yield f"{name}{text} {_number(value)}"
+            yield from lines
     if openmetrics:
         yield "# EOF"
 
@@ -114,8 +128,8 @@ def is_series(metric: Metric) -> bool:
 def of_metric(metric: Metric, thing: str, readings: Sequence[tuple[Reading, str]]) -> Family:
     """Return the family of one metric, in base units: a sample for each of the readings, with its labels, that has a value."""
     key, base = metric.key, metric.unit.base
-    told = [(reading.get(key), text) for reading, text in readings]
-    samples = [(text, value * base) for value, text in told if isinstance(value, (int, float))]
+    told = ((reading.get(key), text) for reading, text in readings)
+    samples = ((text, value * base) for value, text in told if isinstance(value, (int, float)))
     return Family(series_name(metric, thing), "counter" if metric.kind == "counter" else "gauge", metric.help, samples)
 
 

@@ -151,7 +151,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
     _share_heaps()
     token = _token(arguments)
     details = _details(arguments.metrics or ())
-    exporter = Exporter(lambda: hub.verdicts.latest, Tenants() if arguments.dcgm_names else None, details)
+    exporter = Exporter(lambda: hub.verdicts.latest, Tenants() if arguments.dcgm_names else None, details, _say)
     with ExitStack() as ends:
         alerts = Alerts(rules, _say)
         ends.callback(alerts.close, 1.0)

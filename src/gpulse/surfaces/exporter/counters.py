@@ -10,10 +10,10 @@ from ...units import BYTES_PER_SECOND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ...model.catalog import Gpu, Host
-    from ...model.metric import Reading
+    from ...model.metric import Metric, Reading
     from ...model.snapshot import Snapshot
 
 HOST = "host"
@@ -64,24 +64,22 @@ class Counters:
         seconds, _ = self._cadence.next(snapshot.time)
         self.samples += 1
         for name, gpu, _ in owners(snapshot):
-            self._add_bytes(name, gpu, seconds)
+            self._add_rates(name, gpu, GPU_RATES, seconds)
             self._add_reasons(name, gpu, seconds)
             self._add_xid(name, gpu)
             self._add_gaps(gpu, "")
-        for metric in HOST_RATES:
-            self._add_rate(HOST, metric.key, snapshot.host, seconds)
+        self._add_rates(HOST, snapshot.host, HOST_RATES, seconds)
         self._add_ports(snapshot.host, seconds)
         self._add_gaps(snapshot.host, "host.")
 
-    def _add_bytes(self, name: str, gpu: Gpu, seconds: float) -> None:
-        for metric in GPU_RATES:
-            if metric.key not in _SPOT_CHECKS or gpu.vendor != "nvidia" or gpu.sm_active is not None:
-                self._add_rate(name, metric.key, gpu, seconds)
+    def moved(self, name: str, reading: Reading, key: str) -> int | None:
+        """Return the bytes that a rate of the latest sample has added up to; None if it is missing or cannot be added up."""
+        return None if _rate(reading, key) is None else round(self.bytes.get((name, key), 0.0))
 
-    def _add_rate(self, name: str, key: str, reading: Reading, seconds: float) -> None:
-        rate = reading.get(key)
-        if isinstance(rate, (int, float)):
-            self.bytes[name, key] = self.bytes.get((name, key), 0.0) + rate * seconds
+    def _add_rates(self, name: str, reading: Reading, rates: Iterable[Metric], seconds: float) -> None:
+        for metric in rates:
+            if (rate := _rate(reading, metric.key)) is not None:
+                self.bytes[name, metric.key] = self.bytes.get((name, metric.key), 0.0) + rate * seconds
 
     def _add_ports(self, host: Host, seconds: float) -> None:
         for key, rates in (("port_rx", host.port_rx), ("port_tx", host.port_tx)):
@@ -117,3 +115,11 @@ class Counters:
             if reason != "skipped" and key != _NOT_MISSING:
                 told = prefix + key, reason
                 self.gaps[told] = self.gaps.get(told, 0) + 1
+
+
+def _rate(reading: Reading, key: str) -> float | None:
+    """Return a rate that holds for the time since the previous sample."""
+    if key in _SPOT_CHECKS and reading.get("vendor") == "nvidia" and reading.get("sm_active") is None:
+        return None
+    rate = reading.get(key)
+    return rate if isinstance(rate, (int, float)) else None

@@ -100,11 +100,11 @@ def dcgm_families(snapshot: Snapshot, counters: Counters, tenants: Tenants | Non
     whole = [card for card in there if card.whole is None]
     yield from _reasons([(card.gpu, card.text) for card in whole])
     yield from _grown(whole, counters)
-    licenses = [(card.text, 0.0) for card in whole if card.gpu.virtualization_mode not in (None, "vgpu")]
+    licenses = ((card.text, 0.0) for card in whole if card.gpu.virtualization_mode not in (None, "vgpu"))
     yield Family(
         "DCGM_FI_DEV_VGPU_LICENSE_STATUS", "gauge", "Whether a vGPU has its license; 0 on what is none.", licenses
     )
-    health = [(card.text, _health(card.gpu)) for card in cards if card.whole is None]
+    health = ((card.text, _health(card.gpu)) for card in cards if card.whole is None)
     yield Family("DCGM_EXP_GPU_HEALTH_STATUS", "gauge", "0 healthy, 10 warning, 20 failed.", health)
 
 
@@ -132,22 +132,32 @@ def _xids(cards: list[_Card], counters: Counters) -> Iterator[Family]:
 
 def _grown(cards: list[_Card], counters: Counters) -> Iterator[Family]:
     for field, (keys, unit, help) in _TOTALS.items():
-        moved = [
-            (card.text, float(sum(counters.bytes.get((card.name, key), 0.0) for key in keys) // unit))
-            for card in cards
-            if all(card.gpu.get(key) is not None and (card.name, key) in counters.bytes for key in keys)
-        ]
-        yield Family(field, "counter", help, moved)
+        yield Family(field, "counter", help, _moved(cards, keys, unit, counters))
     for field, (keys, reasons) in _VIOLATIONS.items():
-        slowed = [(card.text, _violation(card.gpu, keys, reasons, counters.throttled.get(card.name))) for card in cards]
-        times = [(text, round(1e9 * seconds)) for text, seconds in slowed if seconds is not None]
-        yield Family(field, "counter", "Time throttled for this reason, in nanoseconds.", times)
-    begun = [
+        help = "Time throttled for this reason, in nanoseconds."
+        yield Family(field, "counter", help, _slowed(cards, keys, reasons, counters))
+    begun = (
         (f'{card.text[:-1]},clock_event="{reason}"}}', float(count))
         for card in cards
         for reason, count in counters.throttlings.get(card.name, {}).items()
-    ]
+    )
     yield Family("DCGM_EXP_CLOCK_EVENTS_COUNT", "gauge", "How often clocks were lowered, by reason.", begun)
+
+
+def _moved(cards: list[_Card], keys: Sequence[str], unit: int, counters: Counters) -> Iterator[tuple[str, float]]:
+    for card in cards:
+        totals = [counters.moved(card.name, card.gpu, key) for key in keys]
+        if None not in totals:
+            yield card.text, float(sum(total or 0 for total in totals) // unit)
+
+
+def _slowed(
+    cards: list[_Card], keys: Sequence[str], reasons: Sequence[str], counters: Counters
+) -> Iterator[tuple[str, float]]:
+    for card in cards:
+        seconds = _violation(card.gpu, keys, reasons, counters.throttled.get(card.name))
+        if seconds is not None:
+            yield card.text, round(1e9 * seconds)
 
 
 def _violation(gpu: Gpu, keys: Sequence[str], reasons: Sequence[str], sums: Mapping[str, float] | None) -> float | None:
@@ -167,8 +177,8 @@ def _health(gpu: Gpu) -> float:
     return 10.0 if needed or gpu.get("retired_pages_pending") else 0.0
 
 
-def _samples(metric: Metric, gpus: list[tuple[Gpu, str]]) -> list[tuple[str, float]]:
-    """Return the values in the units of DCGM: MiB, mJ, and percentages as 0 to 100, except profiling metrics, which are 0 to 1."""
+def _samples(metric: Metric, gpus: list[tuple[Gpu, str]]) -> Iterator[tuple[str, float]]:
+    """Yield the values in the units of DCGM: MiB, mJ, and percentages as 0 to 100, except profiling metrics, which are 0 to 1."""
     key, scale = metric.key, 1.0
     if metric.unit is BYTES:
         scale = 1 / (1 << 20)
@@ -176,13 +186,10 @@ def _samples(metric: Metric, gpus: list[tuple[Gpu, str]]) -> list[tuple[str, flo
         scale = 1000.0
     elif metric.unit is PERCENT and metric.dcgm.startswith("DCGM_FI_PROF_"):
         scale = 0.01
-    told = [(text, gpu.get(key)) for gpu, text in gpus]
     whole = metric.unit in (BYTES, JOULE)
-    return [
-        (text, round(value * scale) if whole else value * scale)
-        for text, value in told
-        if isinstance(value, (int, float))
-    ]
+    for gpu, text in gpus:
+        if isinstance(value := gpu.get(key), (int, float)):
+            yield text, round(value * scale) if whole else value * scale
 
 
 def _reasons(gpus: list[tuple[Gpu, str]]) -> Iterator[Family]:

@@ -8,7 +8,7 @@ import time
 from ..._version import __version__
 from ...present.exposition import Family, labels, render
 from .counters import Counters
-from .families import PROCESS_WANTED, WANTED, diagnosis_family, gap_family, gpu_families, host_families
+from .families import PROCESS_WANTED, WANTED, diagnosis_families, gap_family, gpu_families, host_families
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,11 +59,12 @@ class Exporter:
         judged: Callable[[], Diagnosis] | None = None,
         tenants: Tenants | None = None,
         details: Collection[str] = (),
+        say: Callable[[str], None] | None = None,
     ) -> None:
         """Start without samples.
 
         `judged` gives the latest diagnosis, `tenants` which Kubernetes pod has which GPU, `details` names metrics of that
-        group to export too.
+        group to export too. `say` is told once of each family that fails; it is left out of the page, and counted there.
         """
         self._details = frozenset(details)
         self._judged = judged
@@ -74,6 +75,8 @@ class Exporter:
         self._made: float | None = None
         self._pages: dict[tuple[bool, bool, bool, bool], bytes] = {}
         self._tenants = tenants
+        self._say = say
+        self._failures: dict[str, int] = {}
 
     def add(self, snapshot: Snapshot, seconds: float | None = None) -> None:
         """Add the next sample; `seconds` is its duration, if known."""
@@ -92,9 +95,8 @@ class Exporter:
             page = self._pages.get(asked)
             if page is None:
                 start = time.perf_counter()
-                page = "".join(
-                    f"{line}\n" for line in render(self._families(processes, dcgm, smi), openmetrics)
-                ).encode()
+                lines = render(self._families(processes, dcgm, smi), openmetrics, self._failed)
+                page = "".join(f"{line}\n" for line in lines).encode()
                 self._pages[asked] = page
                 self._made = time.perf_counter() - start
         return page
@@ -103,19 +105,34 @@ class Exporter:
         yield from self._own()
         snapshot = self._latest
         if snapshot is not None:
-            yield from gpu_families(snapshot, self._counters, processes, self._details)
-            yield from host_families(snapshot, self._counters)
+            yield from self._part("gpulse_gpu", gpu_families(snapshot, self._counters, processes, self._details))
+            yield from self._part("gpulse_host", host_families(snapshot, self._counters))
             if self._judged is not None:
-                yield diagnosis_family(snapshot, self._judged())
+                yield from self._part("gpulse_diagnosis", diagnosis_families(snapshot, self._judged))
             if dcgm:
                 from .dcgm import dcgm_families
 
-                yield from dcgm_families(snapshot, self._counters, self._tenants)
+                yield from self._part("DCGM", dcgm_families(snapshot, self._counters, self._tenants))
             if smi:
                 from .smi_names import smi_families
 
-                yield from smi_families(snapshot)
+                yield from self._part("nvidia_smi", smi_families(snapshot))
         yield gap_family(self._counters)
+        failures = ((labels([("family", name)]), count) for name, count in sorted(self._failures.items()))
+        help = "Metric families left out of a page because they failed, by their name or the prefix of several."
+        yield Family("gpulse_failed_families_total", "counter", help, failures)
+
+    def _part(self, prefix: str, families: Iterator[Family]) -> Iterator[Family]:
+        """Yield families until they fail, so that the parts after these are still there."""
+        try:
+            yield from families
+        except Exception as error:  # noqa: BLE001
+            self._failed(prefix, error)
+
+    def _failed(self, name: str, error: Exception) -> None:
+        if name not in self._failures and self._say is not None:
+            self._say(f"{name} is missing in /metrics: {error!r}.")
+        self._failures[name] = self._failures.get(name, 0) + 1
 
     def _own(self) -> Iterator[Family]:
         """Yield the series about the server itself."""

@@ -19,10 +19,10 @@ from .counters import GPU_RATES, HOST, HOST_RATES, owners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from ...model.catalog import Gpu, Process
-    from ...model.metric import Metric
+    from ...model.metric import Metric, Reading
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
     from .counters import Counters
@@ -91,9 +91,9 @@ def gpu_families(
     there = _distinct(Member(*owner) for owner in owners(snapshot))
     members = [member for member in there if (member.whole or member.gpu).state not in DOWN]
     named = [(member.gpu, member.text) for member in members]
-    identities = [(gpu_identity(member.gpu, member.whole), 1) for member in members]
+    identities = ((gpu_identity(member.gpu, member.whole), 1) for member in members)
     yield Family("gpulse_gpu_info", "info", "Identity of the GPU.", identities)
-    up = [(member.text, float(member.gpu.state not in DOWN)) for member in there if member.whole is None]
+    up = ((member.text, float(member.gpu.state not in DOWN)) for member in there if member.whole is None)
     yield Family("gpulse_gpu_up", "gauge", "Whether the GPU responds.", up)
     chosen = (metric for metric in DETAIL_SERIES if metric.key in details)
     yield from (of_metric(metric, "gpu", named) for metric in (*GPU_SERIES, *chosen))
@@ -108,13 +108,10 @@ def host_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
     """Yield the families of the host."""
     host = [(snapshot.host, "")]
     yield from (of_metric(metric, "host", host) for metric in HOST_SERIES)
-    for metric in HOST_RATES:
-        if snapshot.host.get(metric.key) is not None:
-            total = round(counters.bytes[HOST, metric.key])
-            yield Family(total_name(metric, "host"), "counter", metric.help, [("", total)])
-    loads = [
+    yield from (_total(metric, "host", [(HOST, snapshot.host, "")], counters) for metric in HOST_RATES)
+    loads = (
         (labels([("minutes", minutes)]), load) for minutes, load in zip(_LOADS, snapshot.host.load or (), strict=False)
-    ]
+    )
     yield Family("gpulse_host_load", "gauge", HOST_METRICS["load"].help, loads)
     yield from _ports(snapshot, counters)
 
@@ -137,16 +134,16 @@ def _ports(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
     yield Family("gpulse_host_port_errors_total", "counter", HOST_METRICS["port_errors"].help, wrong)
 
 
-def diagnosis_family(snapshot: Snapshot, diagnosis: Diagnosis) -> Family:
-    """Return the verdict of each GPU over the last minute, as a label of a series that is always 1."""
+def diagnosis_families(snapshot: Snapshot, judged: Callable[[], Diagnosis]) -> Iterator[Family]:
+    """Yield the verdict of each GPU over the last minute, as a label of a series that is always 1."""
     help = "What limits the GPU, judged over the last minute: the verdict is a label, the value always 1."
-    verdicts = {verdict.uuid: verdict for verdict in diagnosis}
-    samples = [
+    verdicts = {verdict.uuid: verdict for verdict in judged()}
+    samples = (
         (labels([*gpu_labels(gpu, None), ("verdict", verdict.key), ("confidence", verdict.confidence)]), 1)
         for gpu in snapshot.gpus
         if gpu.uuid is not None and (verdict := verdicts.get(gpu.uuid)) is not None
-    ]
-    return Family("gpulse_diagnosis", "gauge", help, samples)
+    )
+    yield Family("gpulse_diagnosis", "gauge", help, samples)
 
 
 def gap_family(counters: Counters) -> Family:
@@ -162,29 +159,31 @@ def _distinct(members: Iterable[Member]) -> list[Member]:
 
 
 def _grown(members: list[Member], counters: Counters) -> Iterator[Family]:
-    for metric in GPU_RATES:
-        samples = [
-            (member.text, round(counters.bytes[member.name, metric.key]))
-            for member in members
-            if member.gpu.get(metric.key) is not None
-        ]
-        yield Family(total_name(metric, "gpu"), "counter", metric.help, samples)
-    reasons = [
+    named = [(member.name, member.gpu, member.text) for member in members]
+    yield from (_total(metric, "gpu", named, counters) for metric in GPU_RATES)
+    reasons = (
         (labels([*member.pairs, ("reason", reason)]), seconds)
         for member in members
         if member.gpu.throttle_reasons is not None
         for reason, seconds in counters.throttled[member.name].items()
-    ]
+    )
     help = "Time in which clocks were below their maximum, by reason, based on samples."
     yield Family("gpulse_gpu_throttle_seconds_total", "counter", help, reasons)
 
 
+def _total(metric: Metric, thing: str, named: Iterable[tuple[str, Reading, str]], counters: Counters) -> Family:
+    """Return the bytes that a rate adds up to, for each of the owners of counters with its reading and labels."""
+    moved = ((text, counters.moved(owner, reading, metric.key)) for owner, reading, text in named)
+    samples = ((text, total) for text, total in moved if total is not None)
+    return Family(total_name(metric, thing), "counter", metric.help, samples)
+
+
 def _xids(members: list[Member], counters: Counters) -> Family:
-    samples = [
+    samples = (
         (labels([*member.pairs, ("xid", code)]), count)
         for member in members
         for code, count in counters.xids.get(member.name, {}).items()
-    ]
+    )
     return Family(
         "gpulse_gpu_xid_errors_total", "counter", "XID errors reported by the driver while gpulse was running.", samples
     )
@@ -192,11 +191,11 @@ def _xids(members: list[Member], counters: Counters) -> Family:
 
 def _use(members: list[Member]) -> Iterator[Family]:
     listed = [member for member in members if "processes" not in (member.whole or member.gpu).gaps]
-    counts = [(member.text, sum(1 for _ in member.processes())) for member in listed if member.gpu.state == "ok"]
+    counts = ((member.text, sum(1 for _ in member.processes())) for member in listed if member.gpu.state == "ok")
     yield Family("gpulse_gpu_processes", "gauge", "Number of processes on the GPU.", counts)
     help = "Owner of the process with the most memory on the GPU; one series per GPU, to join by uuid."
-    tenants = [(member, _tenant(member.processes())) for member in listed]
-    owned = [(labels([*member.pairs, *tenant]), 1) for member, tenant in tenants if tenant]
+    tenants = ((member, _tenant(member.processes())) for member in listed)
+    owned = ((labels([*member.pairs, *tenant]), 1) for member, tenant in tenants if tenant)
     yield Family("gpulse_gpu_job_info", "info", help, owned)
 
 

@@ -61,6 +61,7 @@ class OtlpPush:
         self._counters = Counters()
         self._latest: Snapshot | None = None
         self._provider: Any = None
+        self._failures: dict[str, int] = {}
 
     def add(self, snapshot: Snapshot) -> None:
         """Add the next sample."""
@@ -109,6 +110,13 @@ class OtlpPush:
         self._observe(meter, "counter", "hw.errors", "{error}", "", self._errors)
         self._observe(meter, "counter", "gpulse.gpu.throttle.time", "s", "", self._throttled)
         self._observe(meter, "up_down_counter", "hw.status", "1", "", _status, down=True)
+        observation = load("opentelemetry.metrics", _PACKAGE).Observation
+        help = "How often an instrument was left out because it failed."
+
+        def failures(_: Any) -> list[Any]:
+            return [observation(count, {"instrument": name}) for name, count in self._failures.items()]
+
+        meter.create_observable_counter("gpulse.failed_instruments", [failures], unit="1", description=help)
 
     def _observe(
         self,
@@ -124,22 +132,26 @@ class OtlpPush:
         observation = load("opentelemetry.metrics", _PACKAGE).Observation
 
         def callback(_: Any) -> list[Any]:
-            with self._lock:
-                told = [
-                    (value, {**_attributes(gpu, whole), **attributes})
-                    for owner, gpu, whole in (owners(self._latest) if self._latest is not None else ())
-                    if down or (whole or gpu).state not in DOWN
-                    for value, attributes in points(owner, gpu)
-                ]
-            return [observation(value, attributes) for value, attributes in told]
+            try:
+                with self._lock:
+                    return [
+                        observation(value, {**_attributes(gpu, whole), **attributes})
+                        for owner, gpu, whole in (owners(self._latest) if self._latest is not None else ())
+                        if down or (whole or gpu).state not in DOWN
+                        for value, attributes in points(owner, gpu)
+                    ]
+            except Exception:  # noqa: BLE001
+                # the SDK would go on too, but print a traceback with every push
+                self._failures[name] = self._failures.get(name, 0) + 1
+                return []
 
         getattr(meter, f"create_observable_{kind}")(name, [callback], unit=unit, description=help)
 
     def _moved(self, link: str) -> Callable[[str, Gpu], Iterator[Point]]:
         def points(owner: str, gpu: Gpu) -> Iterator[Point]:
             for way, direction in _DIRECTIONS:
-                if gpu.get(f"{link}_{way}") is not None:
-                    yield round(self._counters.bytes[owner, f"{link}_{way}"]), {"network.io.direction": direction}
+                if (total := self._counters.moved(owner, gpu, f"{link}_{way}")) is not None:
+                    yield total, {"network.io.direction": direction}
 
         return points
 

@@ -63,15 +63,18 @@ def smi_families(snapshot: Snapshot) -> Iterator[Family]:
     yield Family("nvidia_smi_gpu_info", "gauge", "What never changes of a GPU.", info)
     yield Family("nvidia_smi_command_exit_code", "gauge", "0 while samples can be taken.", [("", 0.0)])
     yield Family("nvidia_smi_failed_scrapes_total", "counter", "Scrapes without an answer.", [("", 0.0)])
-    for metric in SMI_SERIES:
-        name, scale = smi_name(metric)
-        told = [(text, gpu.get(metric.key)) for gpu, text in gpus]
-        samples = [(text, value * scale) for text, value in told if isinstance(value, (int, float))]
-        yield Family(name, "gauge", metric.help, samples)
-    modes = [(text, _COMPUTE_MODES.get(gpu.compute_mode or "")) for gpu, text in gpus]
-    known = [(text, mode) for text, mode in modes if mode is not None]
+    yield from (_of_metric(metric, gpus) for metric in SMI_SERIES)
+    modes = ((text, _COMPUTE_MODES.get(gpu.compute_mode or "")) for gpu, text in gpus)
+    known = ((text, mode) for text, mode in modes if mode is not None)
     yield Family("nvidia_smi_compute_mode", "gauge", GPU_METRICS["compute_mode"].help, known)
     yield from _reasons(gpus)
+
+
+def _of_metric(metric: Metric, gpus: list[tuple[Gpu, str]]) -> Family:
+    name, scale = smi_name(metric)
+    told = ((text, gpu.get(metric.key)) for gpu, text in gpus)
+    samples = ((text, value * scale) for text, value in told if isinstance(value, (int, float)))
+    return Family(name, "gauge", metric.help, samples)
 
 
 def _reasons(gpus: list[tuple[Gpu, str]]) -> Iterator[Family]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.exporter.counters import Counters
 from tests.unit.surfaces.exporter.pages import exporter_of, gpu, samples, values, without
+
+if TYPE_CHECKING:
+    from gpulse.model.metric import Value
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 59), st.integers(0, 10**9)), min_size=1, max_size=8))
@@ -63,8 +69,6 @@ def test_an_error_is_counted_when_it_comes_and_not_while_it_stays() -> None:
 
 
 def test_gpus_without_a_name_keep_their_sums_apart() -> None:
-    from gpulse.model.catalog import Gpu
-
     pair = Gpu({"index": 0, "pcie_rx": 1}), Gpu({"index": 1, "pcie_rx": 2})
     found = values(samples(exporter_of(pair, pair)), "gpulse_gpu_pcie_rx_bytes_total", "gpu")
     assert found == {("0",): 2, ("1",): 4}
@@ -78,9 +82,22 @@ def test_repeated_xids_count_each_time() -> None:
     assert counters.xids["GPU-1"] == {94: 3, 31: 1}
 
 
-def test_a_spot_check_is_not_integrated() -> None:
-    counters = Counters()
-    for at in range(5):
-        counters.add(Snapshot(1000.0 + at, (gpu(vendor="nvidia", pcie_rx=10**9, nvlink_rx=5),)))
-    assert ("GPU-1", "pcie_rx") not in counters.bytes
-    assert counters.bytes["GPU-1", "nvlink_rx"] == 20
+def test_a_spot_check_is_not_integrated_and_has_no_total_on_the_page() -> None:
+    old = Gpu({"index": 0, "uuid": "GPU-1", "vendor": "nvidia", "pcie_rx": 10**9, "nvlink_rx": 5})
+    new = Gpu({"index": 1, "uuid": "GPU-2", "vendor": "nvidia", "pcie_rx": 10**6, "sm_active": 9})
+    found = samples(exporter_of(*[(old, new)] * 5, every=1.0), openmetrics=True, dcgm=True)
+    assert values(found, "gpulse_gpu_pcie_rx_bytes_total", "uuid") == {("GPU-2",): 4 * 10**6}
+    assert values(found, "gpulse_gpu_nvlink_rx_bytes_total", "uuid") == {("GPU-1",): 20}
+    assert values(found, "DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "UUID") == {("GPU-2",): 4000}
+    assert not values(found, "gpulse_failed_families_total", "family")
+
+
+def test_a_total_is_absent_while_only_a_spot_check_is_left_and_goes_on_after() -> None:
+    counted: dict[str, Value] = {"vendor": "nvidia", "pcie_rx": 100, "sm_active": 9}
+    spot: dict[str, Value] = {"vendor": "nvidia", "pcie_rx": 10**9}
+    course = [gpu(**counted), gpu(**counted), gpu(**spot), gpu(**counted)]
+    told = [
+        values(samples(exporter_of(*course[:seen])), "gpulse_gpu_pcie_rx_bytes_total", "uuid").get(("GPU-1",))
+        for seen in range(1, 5)
+    ]
+    assert told == [0, 200, None, 400]

@@ -12,6 +12,7 @@ from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, Gpu, Host, Process
 from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
+from gpulse.model.verdict import Diagnosis
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
@@ -240,3 +241,25 @@ def test_the_verdict_of_each_gpu_is_a_label() -> None:
     assert 'verdict="memory_bandwidth"' in lines[0]
     assert 'confidence="high"' in lines[0]
     assert lines[0].endswith(" 1")
+
+
+def test_a_family_that_fails_is_left_out_and_counted_and_the_rest_is_there() -> None:
+    def judged() -> Diagnosis:
+        raise ZeroDivisionError("no samples")
+
+    said: list[str] = []
+    exporter = Exporter(judged, say=said.append)
+    bad = {**WHO, "utilization": 5, "throttle_reasons": ("hw_slowdown",)}
+    exporter.add(Snapshot(1000.0, (Gpu(bad),)))
+    exporter._counters.throttled.clear()  # as a mistake would
+    for openmetrics in (False, True):
+        found = samples(exporter, openmetrics=openmetrics)
+        assert values(found, "gpulse_gpu_utilization_ratio", "uuid") == {("GPU-1",): 0.05}
+        assert values(found, "gpulse_gpu_processes", "uuid") == {("GPU-1",): 0}
+        assert not values(found, "gpulse_gpu_throttle_seconds_total", "uuid")
+    failures = values(samples(exporter, openmetrics=True), "gpulse_failed_families_total", "family")
+    assert failures == {("gpulse_gpu_throttle_seconds_total",): 2, ("gpulse_diagnosis",): 2}
+    assert said == [
+        "gpulse_gpu_throttle_seconds_total is missing in /metrics: KeyError('GPU-1').",
+        "gpulse_diagnosis is missing in /metrics: ZeroDivisionError('no samples').",
+    ]

@@ -155,6 +155,28 @@ def test_points_say_which_hardware_they_are_of(collector: Collector) -> None:
     assert told["MIG-1"] == {**common, "hw.id": "MIG-1", "hw.model": "MIG 1g.10gb", "hw.parent": "GPU-1"}
 
 
+def test_an_older_gpu_beside_a_newer_one_costs_only_its_own_totals(collector: Collector) -> None:
+    old = Gpu({"index": 0, "uuid": "GPU-3", "vendor": "nvidia", "pcie_rx": 1000, "utilization": 5})
+    found = points(pushed(collector, Snapshot(100.0, (WELL, old)), Snapshot(102.0, (WELL, old))))
+    assert found["hw.gpu.io", "GPU-1", "receive"] == (2000, "By")
+    assert ("hw.gpu.io", "GPU-3", "receive") not in found
+    assert found["hw.gpu.utilization", "GPU-3", "general"] == (0.05, "1")
+
+
+def test_an_instrument_that_fails_is_counted(collector: Collector) -> None:
+    push = OtlpPush(collector.url, interval=3600)
+    push.start()
+    push.add(Snapshot(100.0, (WELL,)))
+    push._counters.throttled.clear()  # as a mistake would
+    push.stop()
+    resource = decoded(collector.bodies[-1])
+    metrics = {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
+    assert "gpulse.gpu.throttle.time" not in metrics
+    assert "hw.power" in metrics
+    (point,) = metrics["gpulse.failed_instruments"].sum.data_points
+    assert texts(point.attributes) == {"instrument": "gpulse.gpu.throttle.time"}
+
+
 def test_without_a_sample_nothing_is_said(collector: Collector) -> None:
     push = OtlpPush(collector.url, interval=3600)
     push.start()
