@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,10 @@ def text_of(outputs: list[Any]) -> str:
     return "".join("".join(output.get("text", [])) for output in outputs)
 
 
+def shown_text(outputs: list[Any]) -> str:
+    return "\n".join("".join(output["data"]["text/plain"]) for output in outputs if "data" in output)
+
+
 def test_the_magics_leave_text_tables_and_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = (
         "%load_ext gpulse",
@@ -57,6 +63,55 @@ def test_the_magics_leave_text_tables_and_an_image(tmp_path: Path, monkeypatch: 
     assert any(output.get("ename") == "ValueError" for output in failed)
     assert "failed" in "".join("".join(output.get("data", {}).get("text/plain", [])) for output in failed)
     assert "--demo" in text_of(wrong)
+
+
+def test_a_failing_cell_fails_the_notebook_as_without_the_magic(tmp_path: Path) -> None:
+    pytest.importorskip("nbconvert")
+    cells = ["%load_ext gpulse", "%%gpulse doomed\nimport time\ntime.sleep(0.3)\n1 / 0", "print('after')"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbformat.write(notebook, tmp_path / "failing.ipynb")
+    environ = environment(Scenario.load("h200-busy"), tmp_path / "driver", HOME=str(tmp_path))
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "failing.ipynb", "--output", "saved"]
+    refused = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "ZeroDivisionError" in refused.stderr
+    assert not (tmp_path / "saved.ipynb").exists()
+    subprocess.run([*command, "--allow-errors"], cwd=tmp_path, env=environ, capture_output=True, check=True)
+    _, failed, after = json.loads((tmp_path / "saved.ipynb").read_text())["cells"]
+    kinds = [output["output_type"] for output in failed["outputs"]]
+    assert kinds[:2] == ["error", "display_data"], "one traceback, and below it the report"
+    assert kinds.count("error") == 1
+    assert "doomed" in "".join(failed["outputs"][1]["data"]["text/plain"])
+    assert "failed" in "".join(failed["outputs"][1]["data"]["text/plain"])
+    assert text_of(after["outputs"]) == "after\n"
+
+
+def test_a_measured_cell_runs_as_a_plain_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = (
+        "%load_ext gpulse",
+        "%%gpulse waits\nimport asyncio\nawait asyncio.sleep(0.3)\n42",
+        "%%gpulse shell\n%%bash\necho hello",
+        "%%time\n%%gpulse inside\nx = 1",
+        "%%gpulse outer\nshell = get_ipython()\nfor each in ('%%gpulse inner\\n1', '', 'y = 2'): shell.run_cell(each)\n5",
+        "get_ipython().run_cell_magic('gpulse', 'exported', 'print(6)')",
+        "%%gpulse\nno python",
+        "%unload_ext gpulse\nget_ipython().run_cell('%%gpulse\\n7').success",
+    )
+    _, waits, shell, timed, outer, exported, wrong, unloaded = run(
+        tmp_path, monkeypatch, {"GPULSE_SOURCE": "demo"}, *cells
+    )
+    assert [output["output_type"] for output in waits[:2]] == ["execute_result", "display_data"]
+    assert "".join(waits[0]["data"]["text/plain"]) == "42"
+    assert "waits · time" in shown_text(waits[1:])
+    assert "µs" not in shown_text(waits[1:]).partition(" · cpu time")[0], "the wait belongs to the cell"
+    assert text_of(shell) == "hello\n"
+    assert "shell · time" in shown_text(shell)
+    assert "inside · time" in shown_text(timed)
+    assert shown_text(outer).index("inner · time") < shown_text(outer).index("outer · time")
+    assert "6" in text_of(exported)
+    assert "exported · time" in shown_text(exported)
+    assert [output.get("ename") for output in wrong] == ["SyntaxError"]
+    assert shown_text(unloaded) == "False"
 
 
 def test_without_a_gpu_the_magic_says_so_without_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
