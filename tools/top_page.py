@@ -34,7 +34,9 @@ An active filter is shown at the end of the column titles and in the bottom line
 ## GPUs
 
 GPUs are drawn as cards, or as lines where cards do not fit. `←` and `→`, `Tab` and the arrow keys, or a click select a GPU, and the charts
-show it. Lines that do not fit are counted (`↓36`); the arrow keys, PgDn, End and the wheel scroll to them. `Enter`, `d` or a second click
+show it. Narrow lines drop names, power limits and activity before the user and what is wrong, which has short words of its own
+(`held idle`). Lines that do not fit are counted below the others, with what is wrong there (`↓36 more  30, 38 too hot`); the arrow keys,
+PgDn, End and the wheel scroll to them. `Enter`, `d` or a second click
 opens the GPU on the whole screen: charts, all metrics by group with minimum and mean of the last 60 seconds, MIG instances, processes,
 events, and what limits it with the evidence. `←` and `→` go to the next GPU, `Esc` closes. Its metrics are read only while it is open.
 

@@ -64,9 +64,12 @@ def _heat(gpu: Gpu) -> str:
     return "critical" if degrees >= limit - 1 else "warn" if degrees >= limit - _HEADROOM else "calm"
 
 
-def throttle_text(gpu: Gpu) -> str:
-    """Return why a GPU is throttled, or an empty text; being idle is no reason."""
-    return "".join(map(clean, throttle_words(gpu.throttle_reasons or ())))
+def throttle_text(gpu: Gpu, worst: bool = False) -> str:
+    """Return why a GPU is throttled, or an empty text; being idle is no reason. `worst` names one reason only."""
+    reasons = gpu.throttle_reasons or ()
+    if worst:
+        return "".join(map(clean, throttle_words(sorted(reasons, key=lambda reason: reason not in _ALARMS))[:1]))
+    return "".join(map(clean, throttle_words(reasons)))
 
 
 def throttle_words(reasons: Iterable[str]) -> tuple[str, ...]:

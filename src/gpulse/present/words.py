@@ -6,22 +6,63 @@ from ..analysis.links import below_maximum, in_use
 from ..model.catalog import Gpu
 from ..units import duration_text, size_text
 from .cells import MISSING, severity, throttle_text
-from .text import clean, fit, fit_name, width
+from .text import clean, fit_name, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
     from ..model.catalog import Process
     from ..model.metric import Metric, Number
     from .theme import Theme
 
+    Note: TypeAlias = tuple[str, str, str]  # a text, its style, and the same in at most NARROWEST cells
+
 _UNATTRIBUTED = 512 << 20  # bytes below which the difference is the driver's own bookkeeping
 _STATES = {"lost": "lost", "timeout": "driver does not answer", "asleep": "asleep"}
 _GAPS = {"denied": "no permission", "failed": "cannot be read", "timeout": "driver does not answer", "lost": "lost"}
 _NEARLY_ALL = 0.95  # of the memory in use: then the memory column already says what the only owner holds
-_CUT = 8  # cells from which a text that does not fit is cut instead of left out
+_CUT = 8  # cells from which a program that does not fit is cut instead of left out
+_NAME = 4  # the same for a user
 _VITAL = ("utilization", "memory_used", "temperature")
+_ALARMS = ("critical", "warn")  # styles of what somebody should look at, the worst first
+NARROWEST = 9  # cells in which every note has a form, so that none is ever cut
+# Words of verdicts and throttle reasons that are longer than that, and what stands for them in narrow columns.
+NARROW = {
+    "FP32, no tensor cores": "no tensor",
+    "memory bandwidth": "bandwidth",
+    "memory latency": "latency",
+    "launch-bound": "launches",
+    "batch too small": "low batch",
+    "waiting for CPUs": "CPU wait",
+    "waiting for one process": "one core",
+    "waiting for storage": "disk wait",
+    "waiting for copies": "copy wait",
+    "interrupted": "stalls",
+    "waiting for other GPUs": "peer wait",
+    "slower than its peers": "straggler",
+    "memory held, idle": "held idle",
+    "shared by several jobs": "shared",
+    "power-throttled": "power cap",
+    "hardware slowdown": "slowdown",
+    "clocks locked low": "low clock",
+    "PCIe link degraded": "slow PCIe",
+    "memory nearly full": "mem full",
+    "memory leak": "mem leak",
+    "out of memory": "OOM",
+    "memory without owner": "no owner",
+    "hardware fault": "fault",
+    "driver not responding": "no answer",
+    "driver does not answer": "no answer",
+    "power brake": "brake",
+    "current limit": "current",
+    "clocks set lower": "low clock",
+    "sync boost": "sync",
+    "display clocks": "display",
+    "no permission": "no access",
+    "cannot be read": "unread",
+}
 
 
 def label(gpu: Gpu) -> str:
@@ -107,24 +148,49 @@ def silence(gpu: Gpu, now: float) -> tuple[str, str]:
     return words, "warn" if words else ""
 
 
-def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False, *, throttling: bool = True) -> list[tuple[str, str]]:
-    """Return what the numbers do not say, with styles: throttling (and the clock it leaves), errors, a slow link, unattributed memory."""
-    found: list[tuple[str, str]] = []
+def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False, *, throttling: bool = True) -> list[Note]:
+    """Return what the numbers do not say: throttling (and the clock it leaves), errors, a slow link, unattributed memory."""
+    found: list[Note] = []
     if throttling and (why := throttle_text(gpu)):
         alarming = severity(Gpu.throttle_reasons, gpu) == "critical"
         speed = f"{gpu.clock_sm:.0f} MHz " if clock and alarming and gpu.clock_sm is not None else ""
-        found.append((speed + why, "critical" if alarming else "label"))
+        found.append((speed + why, "critical" if alarming else "label", narrow(throttle_text(gpu, worst=True))))
     if gpu.ecc_uncorrected:
-        found.append((f"{gpu.ecc_uncorrected:.0f} memory errors", "critical"))
+        found.append((f"{gpu.ecc_uncorrected:.0f} memory errors", "critical", "ECC error"))
     if gpu.xid_last is not None:
-        found.append((f"XID {gpu.xid_last:.0f}", "critical"))
+        found.append((f"XID {gpu.xid_last:.0f}", "critical", f"XID {gpu.xid_last:.0f}"))
     if in_use(gpu) and (link := below_maximum(gpu)):
-        found.append((link_text(link), "warn"))
+        found.append((link_text(link), "warn", "slow PCIe"))
     if gpu.memory_unattributed and gpu.memory_unattributed >= _UNATTRIBUTED:
-        found.append((f"unattributed {size_text(gpu.memory_unattributed, decimal=decimal)}", "warn"))
+        found.append((f"unattributed {size_text(gpu.memory_unattributed, decimal=decimal)}", "warn", "no owner"))
     if gpu.memory_unified:
-        found.append(("unified memory", "label"))
+        found.append(("unified memory", "label", "unified"))
     return found
+
+
+def narrow(text: str) -> str:
+    """Return the words of a verdict, a throttle reason or a state as narrow columns have them."""
+    return NARROW.get(text, text)
+
+
+def worst(gpu: Gpu, notes: Iterable[Note], theme: Theme) -> tuple[str, str]:
+    """Return the worst thing about a GPU in at most NARROWEST cells, and its style; two empty texts where nothing is wrong."""
+    if gpu.state != "ok":
+        return ("", "") if gpu.state == "asleep" else (narrow(_STATES[gpu.state]), "critical")
+    words, style = silence(gpu, 0.0)
+    if words:
+        return narrow(words.split(", ")[0]), style
+    found = _alarms(notes)
+    if severity(Gpu.temperature, gpu) == "critical" and not (found and found[0][1] == "critical"):
+        return degrees(gpu.temperature, theme), "critical"
+    return found[0] if found else ("", "")
+
+
+def _alarms(notes: Iterable[Note]) -> list[tuple[str, str]]:
+    """Return the notes that somebody should look at, narrow, the worst first."""
+    return sorted(
+        ((short, style) for _, style, short in notes if style in _ALARMS), key=lambda note: _ALARMS.index(note[1])
+    )
 
 
 def link_text(values: Mapping[str, object]) -> str:
@@ -155,18 +221,16 @@ def owners(processes: Iterable[Process]) -> list[tuple[str, str, float, int]]:
 
 
 def notes_and_owners(
-    gpu: Gpu, notes: Iterable[tuple[str, str]], room: int, theme: Theme, decimal: bool = False
+    gpu: Gpu, notes: Sequence[Note], room: int, theme: Theme, decimal: bool = False
 ) -> list[tuple[str, str]]:
-    """Return the notes and owners that fit into `room` cells, with styles; biggest owner first, then how many more there are."""
-    found: list[tuple[str, str]] = []
-    for text, style in notes:
-        if width(text) > room:
-            if room >= _CUT:
-                found.append((fit(text, room, theme.more), style))
-            return found
-        found.append((text + "  ", style))
-        room -= width(text) + 2
+    """Return the notes and owners that fit into `room` cells, with styles; biggest owner first, then how many more there are.
+
+    Notes are never cut. Where room is short they are narrow, then without good news, then only problems, then only the worst, so
+    that the owner has a place.
+    """
     people = owners(gpu.processes)
+    found = _fitting(notes, room, _least(people))
+    room -= sum(width(text) for text, _ in found)
     alone = len(people) == 1 and people[0][2] >= _NEARLY_ALL * (gpu.memory_used or 0)
     for at, (user, name, held, count) in enumerate(people):
         more = f"+{len(people) - at}"
@@ -181,8 +245,35 @@ def notes_and_owners(
                 room -= width(user) + width(extra[0]) + len(extra[1]) + 2
                 break
         else:
-            return [*found, (more, "label")] if len(more) <= room else found
+            if at == 0 and room - tail >= _NAME:
+                found += [(fit_name(user, room - tail, theme.more), "user"), ("  ", "label")]
+                room, more = tail - 2, f"+{len(people) - 1}" if tail else ""
+            return [*found, (more, "label")] if more and len(more) <= room else found
     return found
+
+
+def _least(people: Sequence[tuple[str, str, float, int]]) -> int:
+    """Return the cells that the biggest owner needs: the name, and how many more there are."""
+    if not people:
+        return 0
+    return min(NARROWEST, width(people[0][0])) + (len(f"  +{len(people) - 1}") if len(people) > 1 else 0)
+
+
+def _fitting(notes: Sequence[Note], room: int, owner: int) -> list[tuple[str, str]]:
+    """Return the notes in the fullest form that leaves `owner` cells; without any such, the worst problem if it fits alone."""
+    alarms = _alarms(notes)
+    full, brief = [(text, style) for text, style, _ in notes], [(short, style) for _, style, short in notes]
+    news = [note for note in brief if note[1] != "good"]
+    forms = ((full, owner), (brief, owner), (news, owner), (alarms, owner), (alarms[:1], owner), (alarms[:1], 0))
+    for shown, reserved in forms:
+        if sum(2 + width(text) for text, _ in shown) + reserved <= room + (0 if reserved else 2):
+            return [(f"{text}  ", style) for text, style in shown]
+    return []
+
+
+def owner_cells(gpus: Iterable[Gpu]) -> int:
+    """Return the cells in which the biggest owner of every GPU has a place."""
+    return max((_least(owners(gpu.processes)) for gpu in gpus), default=0)
 
 
 _CORES = {"amd": "CU", "intel": "EU"}  # what others call an SM

@@ -21,7 +21,8 @@ class GpuPlan:
     """The places of GPUs and MIG instances in an area.
 
     `entries` are positions in `gpus` and, for a MIG instance, its position in the GPU, else None; `places` are the areas of the
-    entries from `first` on that are visible. Cards always fit; lines that do not are reached by scrolling.
+    entries from `first` on that are visible. Cards always fit; lines that do not are reached by scrolling, and the row below
+    them tells of those (`fold`) where there is room for one.
     """
 
     def __init__(self, gpus: tuple[Gpu, ...], area: Area, scrolled: int = 0, grown: bool = False) -> None:
@@ -29,7 +30,7 @@ class GpuPlan:
         self.cards = shape.cards and shape.rows <= area.rows
         self.across = shape.across
         self.titles = 0 if self.cards else 1 if area.rows >= 3 else 0
-        self.first = 0
+        self.first, self.fold = 0, False
         if self.cards:
             self.entries: list[tuple[int, int | None]] = [(at, None) for at in range(len(gpus))]
             self.places = _cards(gpus, area, shape.across, grown)
@@ -37,6 +38,8 @@ class GpuPlan:
         else:
             self.entries = [(at, part) for at, gpu in enumerate(gpus) for part in (None, *range(len(gpu.instances)))]
             room = max(0, area.rows - self.titles)
+            self.fold = room >= 2 and len(self.entries) > room * shape.across
+            room -= self.fold
             self.first = max(0, min(scrolled, len(self.entries) - room * shape.across))
             shown = min(len(self.entries) - self.first, room * shape.across)
             self.height = min(room, -(-shown // shape.across))

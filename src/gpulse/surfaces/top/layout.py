@@ -14,6 +14,7 @@ CARD, GAP = 4, 2  # rows of a card without MIG instances; columns between adjace
 _NARROWEST_CARD, _WIDEST_CARD = 48, 110
 _NARROWEST_LINE = 36
 _CHARTS, _TABLE = 6, 5  # minimum rows of a chart and of the process table
+_SHORTEST_TABLE = 3  # where that shows every GPU, or the screen is small
 _TALLEST_CHARTS = 20
 _CARD_SHARES = (0.2, 0.35, 0.5)  # share of the screen for cards; beyond it, cards get narrower first
 _LINES_SHARE = 0.6  # share of the screen for lines; beyond it, they are set in several columns
@@ -93,7 +94,7 @@ def _chart_rows(state: State, left: int) -> int:
 
 def _gpu_rows(state: State, columns: int, body: int) -> int:
     gpus = state.shown.gpus if state.shown else ()
-    table = 0 if "processes" in state.hidden else _TABLE if body >= 12 else 3
+    table = 0 if "processes" in state.hidden else _TABLE if body >= 12 else _SHORTEST_TABLE
     charts = 0 if "charts" in state.hidden or not state.settings.charts else _CHARTS
     most = max(1, body - table) if body >= 7 else max(0, body)
     beside = min(most, body - table - charts)  # what leaves room for charts
@@ -101,7 +102,7 @@ def _gpu_rows(state: State, columns: int, body: int) -> int:
         shape = shape_of(gpus, columns, min(beside, int(body * share)))
         if shape.cards:
             return shape.rows
-    for room in (min(beside, int(body * _LINES_SHARE)), beside, most):
+    for room in (min(beside, int(body * _LINES_SHARE)), beside, most, body - min(table, _SHORTEST_TABLE)):
         shape = shape_of(gpus, columns, room)
         if shape.rows <= room:
             return shape.rows

@@ -45,7 +45,7 @@ def test_a_pause_does_not_clear() -> None:
     ],
 )
 def test_a_glance_says_it(changes: dict[str, float], words: list[str]) -> None:
-    assert [text for text, _ in remarks(link(**changes))] == words
+    assert [text for text, _, _ in remarks(link(**changes))] == words
 
 
 def test_link_errors_that_grow_fire_once_by_kind_and_clear_after_a_while() -> None:

@@ -90,15 +90,22 @@ class TestUnits:
 
 
 class TestScrolling:
-    def test_what_does_not_fit_is_counted(self) -> None:
+    def test_what_does_not_fit_is_counted_and_its_problems_are_named(self) -> None:
         state = screen(60, 10, machine(64))
-        assert "↓55" in _drawn(state, 60, 10).text()[0]
+        assert _drawn(state, 60, 10).text()[-1] == "↓56 more  14, 22, 30, 38, 46, 54, 62 too hot"
         state.gpu_scrolled = 10
         lines = _drawn(state, 60, 10).text()
-        assert "↑10 ↓45" in lines[0]
         assert lines[1].startswith("10 ")
+        assert lines[-1] == "↑10 ↓46 more  6, 22, 30, 38, 46, 54, 62 too hot"
+        assert _drawn(state, 30, 10).text()[-1] == "↑10 ↓46 more  7 too hot"
         state.gpu_scrolled = 1000
-        assert _drawn(state, 60, 10).text()[-1].startswith("63 ")
+        assert _drawn(state, 60, 10).text()[-2].startswith("63 ")
+
+    def test_every_gpu_is_visible_on_a_small_screen_if_the_process_table_can_give_the_rows(self) -> None:
+        state = screen(60, 15)
+        lines = painted(state).text()
+        assert any(line.startswith("7 ") for line in lines)
+        assert "too hot  mira" in "\n".join(lines)
 
     def test_columns_run_down_first(self) -> None:
         lines = _drawn(screen(80, 9, machine(16)), 80, 9).text()

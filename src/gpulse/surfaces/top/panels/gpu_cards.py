@@ -12,7 +12,6 @@ from ....present.words import (
     memory_style,
     of,
     power,
-    remarks,
     share_style,
     short_name,
     silence,
@@ -21,11 +20,12 @@ from ..area import Area
 from ..grid import draw
 from ..layout import CARD, GAP
 from . import charts
-from .gpu_parts import ACTIVITY, engines, fade, fraction, gauge, limit, mark, percent, who
+from .gpu_parts import ACTIVITY, fade, fraction, gauge, mark, notes, percent, who
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.metric import Number
+    from ....present.words import Note
     from ..gpu_plan import GpuPlan
     from ..grid import Grid
     from ..state import State
@@ -46,7 +46,7 @@ def _card(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> None:
         fade(grid, Area(area.row + 1, area.column, area.rows - 1, area.columns))
 
 
-def _card_body(grid: Grid, area: Area, state: State, gpu: Gpu, below: list[tuple[str, str]]) -> None:
+def _card_body(grid: Grid, area: Area, state: State, gpu: Gpu, below: list[Note]) -> None:
     sample = state.shown
     words, style = silence(gpu, sample.time if sample else 0.0)
     if words:
@@ -74,13 +74,11 @@ def _card_body(grid: Grid, area: Area, state: State, gpu: Gpu, below: list[tuple
         charts.paint_gpu(grid, Area(row, area.column, area.end - row - 1, area.columns), state, gpu)
 
 
-def _title(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> list[tuple[str, str]]:
+def _title(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> list[Note]:
     """Draw number and name at the left, heat and power at the right, a rule between; return the notes that found no room."""
     theme, row, end = state.theme, area.row, area.column + area.columns
     mute = bool(silence(gpu, 0.0)[0])
-    notes = (
-        [] if mute else [*remarks(gpu, clock=False, decimal=state.settings.decimal), *limit(state, gpu), *engines(gpu)]
-    )
+    told = [] if mute else notes(state, gpu, clock=False)
     facts = [] if mute else _facts(gpu, state)
     if old:
         facts = [(old, "warn"), *((text, "faint") for text, _ in facts)]
@@ -92,17 +90,18 @@ def _title(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> list[tup
         grid.restyle(row, area.column, column - 1 - area.column, "selected")
     room = end - column - taken - 3
     shown: list[tuple[str, str]] = []
-    for note in notes:
-        if sum(2 + width(text) for text, _ in [*shown, note]) > room:
+    for text, style, _ in told:
+        room -= 2 + width(text)
+        if room < 0:
             break
-        shown.append(note)
+        shown.append((text, style))
     facts = shown + facts
     start = end - sum(2 + width(text) for text, _ in facts) + (1 if facts else 0)
     draw(grid, row, column, theme.glyph("─", "-") * (start - column), "border")
     column = start + (1 if facts else 0)
     for text, style in facts:
         column = grid.put(row, column, text, style, end - column) + 2
-    return notes[len(shown) :]
+    return told[len(shown) :]
 
 
 def _facts(gpu: Gpu, state: State) -> list[tuple[str, str]]:

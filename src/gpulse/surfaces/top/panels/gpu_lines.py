@@ -6,21 +6,24 @@ from ....model.catalog import Gpu
 from ....present.cells import MISSING, severity
 from ....present.text import fit, width
 from ....present.words import (
+    NARROWEST,
     degrees,
     has,
     label,
     memory_style,
     notes_and_owners,
     of,
+    owner_cells,
     power,
-    remarks,
+    ranges,
     share_style,
     short_name,
     silence,
+    worst,
 )
 from ..area import Area
 from ..grid import draw
-from .gpu_parts import ACTIVITY, corner, engines, fade, fraction, gauge, limit, mark, percent, who
+from .gpu_parts import ACTIVITY, corner, fade, fraction, gauge, mark, notes, percent, who
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from ..state import State
 
 _LONGEST_BAR = 24
-_NOTES = 11  # cells in which a reason or a name fits, with the space before
+_SHORTEST_NAME = 8
 
 
 def paint(grid: Grid, area: Area, state: State, gpus: tuple[Gpu, ...], plan: GpuPlan, old: str) -> None:
@@ -37,7 +40,7 @@ def paint(grid: Grid, area: Area, state: State, gpus: tuple[Gpu, ...], plan: Gpu
     entries = [gpus[at] if part is None else gpus[at].instances[part] for at, part in plan.entries]
     names = {short_name(gpu) for gpu in entries}
     cells = plan.places[0].columns if plan.places else area.columns
-    columns = _Columns(gpus, state, cells, _longest_note(state, entries), len(names) > 1 or plan.across == 1)
+    columns = _Columns(gpus, state, cells, _longest_note(state, entries), plan.across == 1, len(names) > 1)
     for at, place in enumerate(plan.places):
         gpu, part = entries[plan.first + at], plan.entries[plan.first + at][1] is not None
         if plan.titles and at % plan.height == 0:
@@ -46,8 +49,10 @@ def paint(grid: Grid, area: Area, state: State, gpus: tuple[Gpu, ...], plan: Gpu
     if old:
         fade(grid, area)
         corner(grid, area, old)
-    if any(plan.hidden):
-        _scrolled(grid, area, state, *plan.hidden)
+    if plan.fold:
+        _folded(grid, Area(area.row + plan.titles + plan.height, area.column, 1, area.columns), state, plan, gpus)
+    elif any(plan.hidden):
+        corner(grid, area, _scrolled(state, plan))
 
 
 def _longest_note(state: State, gpus: list[Gpu]) -> int:
@@ -55,7 +60,7 @@ def _longest_note(state: State, gpus: list[Gpu]) -> int:
     theme, decimal = state.theme, state.settings.decimal
     longest = 0
     for gpu in gpus:
-        pieces = notes_and_owners(gpu, [*remarks(gpu), *limit(state, gpu), *engines(gpu)], 60, theme, decimal)
+        pieces = notes_and_owners(gpu, notes(state, gpu), 60, theme, decimal)
         longest = max(longest, sum(2 + width(text) for text, _ in pieces))
     return min(64, -(-longest // 8) * 8)
 
@@ -63,7 +68,7 @@ def _longest_note(state: State, gpus: list[Gpu]) -> int:
 class _Columns:
     """The columns of lines of one width: the vital numbers always, the rest in order of worth as room allows."""
 
-    def __init__(self, gpus: tuple[Gpu, ...], state: State, cells: int, notes: int, named: bool) -> None:
+    def __init__(self, gpus: tuple[Gpu, ...], state: State, cells: int, notes: int, named: bool, mixed: bool) -> None:
         decimal = state.settings.decimal
         parts = [part for gpu in gpus for part in (gpu, *gpu.instances)]
         self.index = max(len(label(gpu)) for gpu in gpus)
@@ -73,6 +78,8 @@ class _Columns:
         limited = max(6, *(len(power(gpu)) for gpu in gpus))
         active = any(has(part, metric) for part in parts for _, metric in ACTIVITY)
         name = min(20, max(width(short_name(part)) for part in parts))
+        owner = owner_cells(parts)
+        least = 2 + NARROWEST  # of the worst note, with the space before
         self.bar = self.name = self.activity = self.notes = 0
         self.power, self.memory = 5, 4
         room = cells - (self.index + 1 + 4 + 2 + 4 + 2 + self.temperature + 1 + 5)
@@ -89,25 +96,27 @@ class _Columns:
         self.flag = 2 if afford(2) else 0
         if afford(2 * 5):
             self.bar = 4
+        for wanted in (least + (2 + owner if owner else 0), least):
+            if self.flag and not self.notes and afford(wanted - self.flag):
+                self.notes = wanted
         if afford(memory - 4):
             self.memory = memory
+        if mixed and (shown := min(name, room - 2)) >= min(name, _SHORTEST_NAME) and afford(shown + 2):
+            self.name = shown + 2
         if active and afford(3 * 5):
             self.activity = 15
         if afford(limited - 5 + 1):
             self.power = limited + 1
-        if self.flag and room + self.flag >= _NOTES:
-            room -= _NOTES - self.flag
-            self.notes = _NOTES
         if self.bar:
             more = min(4, room // 2)
             self.bar += more
             room -= 2 * more
-        if named and afford(name + 2):
-            self.name = name + 2
         if self.notes:
             more = max(0, min(notes + 2 - self.notes, room))
             self.notes += more
             room -= more
+        if named and not self.name and afford(name + 2):
+            self.name = name + 2
         if self.bar:
             self.bar += max(0, min(_LONGEST_BAR - self.bar, room // 2))
 
@@ -160,15 +169,10 @@ def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part
     if columns.power:
         text = power(gpu) if columns.power > 5 else power(gpu, limit=False).replace(" ", "")
         column = draw(grid, row, column, f"{text:>{columns.power}}", "calm")
-    notes = [
-        *remarks(gpu, clock=columns.notes >= 20, decimal=state.settings.decimal),
-        *limit(state, gpu),
-        *engines(gpu),
-    ]
     room = area.column + area.columns - column - 2
     if columns.notes:
-        who(grid, row, column + 2, room, state, notes, gpu)
-    elif columns.flag and any(style == "critical" for _, style in notes):
+        who(grid, row, column + 2, room, state, notes(state, gpu), gpu)
+    elif columns.flag and worst(gpu, notes(state, gpu), theme)[1] == "critical":
         draw(grid, row, column + 1, "!", "critical")
 
 
@@ -182,7 +186,24 @@ def _numbers(grid: Grid, row: int, column: int, state: State, gpu: Gpu) -> int:
     return column
 
 
-def _scrolled(grid: Grid, area: Area, state: State, above: int, below: int) -> None:
-    up, down = (state.theme.glyph("↑", "^"), state.theme.glyph("↓", "v"))
-    text = " ".join(([f"{up}{above}"] if above else []) + ([f"{down}{below}"] if below else []))
-    corner(grid, area, text)
+def _scrolled(state: State, plan: GpuPlan) -> str:
+    """Return how many lines are above and below what is visible: ↑3 ↓40."""
+    marks = (state.theme.glyph("↑", "^"), state.theme.glyph("↓", "v"))
+    return " ".join(f"{mark}{count}" for mark, count in zip(marks, plan.hidden, strict=True) if count)
+
+
+def _folded(grid: Grid, area: Area, state: State, plan: GpuPlan, gpus: tuple[Gpu, ...]) -> None:
+    """Draw the row below the lines: how many are not visible, and what is wrong with which of them, the worst first."""
+    column = grid.put(area.row, area.column, f"{_scrolled(state, plan)} more", "label", area.columns)
+    end = area.column + area.columns
+    wrong: dict[tuple[str, str], list[str]] = {}
+    for at, part in (*plan.entries[: plan.first], *plan.entries[plan.first + len(plan.places) :]):
+        gpu = gpus[at] if part is None else gpus[at].instances[part]
+        name = label(gpus[at]) if part is None else f"{label(gpus[at])}:{label(gpu)}"
+        wrong.setdefault(worst(gpu, notes(state, gpu), state.theme), []).append(name)
+    wrong.pop(("", ""), None)
+    for (text, style), names in sorted(wrong.items(), key=lambda each: each[0][1] != "critical"):
+        for told in (f"{ranges(names)} {text}", f"{len(names)} {text}" if len(names) > 1 else ""):
+            if told and column + 2 + width(told) <= end:
+                column = grid.put(area.row, column + 2, told, style)
+                break

@@ -6,12 +6,15 @@ from ....model.catalog import Gpu
 from ....present.cells import MISSING
 from ....present.verdicts import QUIET, short
 from ....present.verdicts import style as verdict_style
-from ....present.words import notes_and_owners
+from ....present.words import narrow, notes_and_owners, remarks
 from ....units import duration_text
 from ..grid import draw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ....present.words import Note
     from ..area import Area
     from ..grid import Grid
     from ..state import State
@@ -31,24 +34,29 @@ def stale(state: State) -> str:
     return f"{duration_text(age)} old" if age > _STALE * state.settings.interval else ""
 
 
-def limit(state: State, gpu: Gpu) -> list[tuple[str, str]]:
+def notes(state: State, gpu: Gpu, clock: bool = True) -> list[Note]:
+    """Return what the numbers of a GPU do not say: remarks of the moment, what limits it, video engines in use."""
+    return [*remarks(gpu, clock=clock, decimal=state.settings.decimal), *_limit(state, gpu), *_engines(gpu)]
+
+
+def _limit(state: State, gpu: Gpu) -> list[Note]:
     """Return in a few words what limits a GPU; nothing where that is not known, or where a remark says it already."""
     verdict = None if state.back else next((one for one in state.diagnosis if one.uuid == gpu.uuid), None)
     if verdict is None or verdict.key in QUIET or verdict.key in _REMARKED:
         return []
-    return [(short(verdict), verdict_style(verdict))]
+    return [(short(verdict), verdict_style(verdict), narrow(short(verdict)))]
 
 
-def who(grid: Grid, row: int, column: int, room: int, state: State, notes: list[tuple[str, str]], gpu: Gpu) -> None:
+def _engines(gpu: Gpu) -> list[Note]:
+    """Return the use of the video engines, only where they are used: most GPUs here never touch them."""
+    shares = (("enc", gpu.encoder_utilization), ("dec", gpu.decoder_utilization), ("video", gpu.video_utilization))
+    return [(text := f"{name} {share:.0f}%", "busy", text) for name, share in shares if share]
+
+
+def who(grid: Grid, row: int, column: int, room: int, state: State, notes: Sequence[Note], gpu: Gpu) -> None:
     """Write notes and owners, as many as fit into `room` cells."""
     for text, style in notes_and_owners(gpu, notes, room, state.theme, state.settings.decimal):
         column = grid.put(row, column, text, style)
-
-
-def engines(gpu: Gpu) -> list[tuple[str, str]]:
-    """Return the use of the video engines, only where they are used: most GPUs here never touch them."""
-    shares = (("enc", gpu.encoder_utilization), ("dec", gpu.decoder_utilization), ("video", gpu.video_utilization))
-    return [(f"{name} {share:.0f}%", "busy") for name, share in shares if share]
 
 
 def mark(gpu: Gpu, state: State) -> str:
