@@ -490,3 +490,18 @@ def test_two_thousand_idle_connections_at_a_limit_of_1024_files_keep_nobody_out(
         for client in crowd:
             client.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_as_many_streams_as_there_may_be_leave_room_for_scrapers(tmp_path: Path) -> None:
+    with Serving(
+        tmp_path, "--interval", "0.2", files=512
+    ) as server:  # 384 descriptors for 256 connections, 128 of them streams
+        streams = [server.stream() for _ in range(128)]
+        try:
+            assert all(stream.events(1) for stream in streams)
+            assert server.get("/api/stream")[0] == 503
+            for target in ("/metrics", "/healthz", "/readyz", "/api/snapshot", "/"):
+                assert server.get(target)[0] == 200, target
+        finally:
+            for stream in streams:
+                stream.close()

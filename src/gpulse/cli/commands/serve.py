@@ -145,6 +145,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
     from ...surfaces.exporter.exporter import Exporter
     from ...surfaces.exporter.exporter import wanted as exported
     from ...surfaces.exporter.tenants import Tenants
+    from ...surfaces.web.crowd import reserve_places
     from ...surfaces.web.running import Running
     from ...surfaces.web.server import make_app
 
@@ -180,8 +181,9 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
             details=details,
         )
         metrics = _metrics(exporter, arguments.processes_metrics, arguments.dcgm_names, arguments.smi_names)
-        app = make_app(hub, _settings(arguments, place, token), past=past, metrics=metrics)
-        running = Running(app, listening, arguments.cert, arguments.key)
+        places = reserve_places()
+        app = make_app(hub, _settings(arguments, place, token), past=past, metrics=metrics, streams=places.streams)
+        running = Running(app, listening, places, arguments.cert, arguments.key)
         hub.start()
         ends.callback(running.stop)
         ends.callback(hub.close)  # closed first, so that streams end on their own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -10,22 +11,23 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ...errors import GpulseError
-from .crowd import Crowd, Door, reserve_descriptors
+from .crowd import Crowd, Door, give_back_memory
 from .notify import notify, watchdog_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
     import socket
     from collections.abc import Callable
     from typing import Any
 
     from starlette.types import ASGIApp
 
+    from .crowd import Places
+
 _HEADERS = 10.0  # seconds before an idle connection is closed
-_BACKLOG = 128  # connections that asyncio accepts at once, before any of them can be closed
 _GRACE = 1  # seconds for responses to finish when the server stops
 _SLACK = 2.0
+_AFTERMATH = 2.0  # seconds between connections that were closed and the return of their memory
 
 
 class Patient(H11Protocol):
@@ -98,10 +100,11 @@ _LOG = {
 class Running:
     """An app on a socket. `wait` blocks the main thread until SIGINT, SIGTERM or SIGHUP; `stop` ends within about two seconds."""
 
-    def __init__(self, app: ASGIApp, listening: socket.socket, cert: str | None = None, key: str | None = None) -> None:
-        limit = reserve_descriptors()
-        crowd = Crowd(min(900, max(1, limit - _BACKLOG)))
-        self._socket = Door.of(listening, limit, crowd)
+    def __init__(
+        self, app: ASGIApp, listening: socket.socket, places: Places, cert: str | None = None, key: str | None = None
+    ) -> None:
+        crowd = Crowd(places.connections, thinned=_clean_up_later)
+        self._socket = Door.of(listening, places.descriptors, crowd)
         self._said = False
         self._ready: Callable[[], None] = lambda: None
         self._watched = watchdog_seconds()
@@ -117,7 +120,7 @@ class Running:
             server_header=False,
             ssl_certfile=cert,
             ssl_keyfile=key,
-            backlog=_BACKLOG,
+            backlog=places.backlog,
             timeout_keep_alive=int(_HEADERS),
             timeout_graceful_shutdown=_GRACE,
             callback_notify=self._tick,
@@ -166,6 +169,12 @@ class Running:
 
     def _wake(self) -> None:
         os.write(self._tell, b".")
+
+
+def _clean_up_later() -> None:
+    """Give memory back when the connections that have just ended are gone; called in the event loop."""
+    loop = asyncio.get_running_loop()
+    loop.call_later(_AFTERMATH, lambda: loop.run_in_executor(None, give_back_memory))
 
 
 _PEM = "--cert and --key must be PEM files that this user can read."

@@ -14,7 +14,7 @@ from .answers import packed, page, problem
 from .assets import read_assets
 from .gate import Gate
 from .openapi import QUESTIONS
-from .streams import Streams
+from .streams import MOST, Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,9 +58,17 @@ class ServerSettings:
 
 
 def make_app(
-    hub: Hub, settings: ServerSettings, *, past: Past | None = None, metrics: Metrics | None = None
+    hub: Hub,
+    settings: ServerSettings,
+    *,
+    past: Past | None = None,
+    metrics: Metrics | None = None,
+    streams: int = MOST,
 ) -> ASGIApp:
-    """Return the ASGI app. Its event loop touches bytes only: what reads a disk or makes text is done in threads."""
+    """Return the ASGI app, with at most `streams` live streams.
+
+    Its event loop touches bytes only: what reads a disk or makes text is done in threads.
+    """
     asked = ApiRequest(hub, past)
     threads = _Threads()
     assets = read_assets()
@@ -105,7 +113,7 @@ def make_app(
         Route("/metrics", scraped),
         Route("/healthz", healthz),
         Route("/readyz", readyz),
-        Route("/api/stream", Streams(hub)),
+        Route("/api/stream", Streams(hub, streams, by_address=settings.token is None)),
         *(Route(question.path, _answering(question, asked, threads)) for question in QUESTIONS),
     ]
     return Gate(Router(routes, redirect_slashes=False, default=_nothing), settings)

@@ -6,6 +6,7 @@ import asyncio
 
 from ...live.wire import message
 from .answers import problem
+from .auth import is_loopback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from ...live.hub import Hub
 
-MOST = 512  # clients at once
+MOST = 512  # clients at once, if nobody says how many connections there may be
 LAG = 64  # samples a client may be behind before its stream ends; it comes back with Last-Event-ID and is given them again
 _KEEP_ALIVE = 15.0  # seconds after which proxies and browsers are told that somebody is still here
 _RETRY = b"retry: 2000\n\n"
@@ -23,19 +24,26 @@ _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-b
 class _Client:
     """One who listens: `changed` is set when there is something to do for it."""
 
-    __slots__ = ("changed", "gone", "quiet")
+    __slots__ = ("changed", "gone", "peer", "quiet")
 
-    def __init__(self) -> None:
+    def __init__(self, peer: str) -> None:
+        self.peer = peer
         self.changed = asyncio.Event()
         self.gone = False
         self.quiet = False  # whether it is time for a sign of life
 
 
 class Streams:
-    """The streams of one event loop. Nobody has a queue: a client is a number, and the text is shared by all."""
+    """The streams of one event loop. Nobody has a queue: a client is a number, and the text is shared by all.
 
-    def __init__(self, hub: Hub) -> None:
+    At most `most`; with `by_address` at most half of them to one address of another machine. Clients that have shown the token need
+    no such limit, and those behind a proxy all come from its address.
+    """
+
+    def __init__(self, hub: Hub, most: int = MOST, *, by_address: bool = False) -> None:
         self._hub = hub
+        self._most = most
+        self._by_address = by_address
         self._clients: set[_Client] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._beating = False
@@ -49,12 +57,13 @@ class Streams:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one client until it leaves, falls behind, or the hub ends."""
         self._loop = asyncio.get_running_loop()
-        if len(self._clients) >= MOST:
-            await problem(503, f"the limit of {MOST} streams is reached.", {"retry-after": "10"})(scope, receive, send)
+        peer = (scope.get("client") or ("",))[0]
+        if reached := self._limit_reached(peer):
+            await problem(503, reached, {"retry-after": "10"})(scope, receive, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         if scope["method"] != "HEAD":
-            client = _Client()
+            client = _Client(peer)
             leaving = self._loop.create_task(_leaving(receive, client))
             self._clients.add(client)
             if not self._beating:
@@ -66,6 +75,15 @@ class Streams:
                 self._clients.discard(client)
                 leaving.cancel()
         await send({"type": "http.response.body", "body": b""})
+
+    def _limit_reached(self, peer: str) -> str:
+        """Return which limit keeps a new client out; empty if none does."""
+        if len(self._clients) >= self._most:
+            return f"the limit of {self._most} streams is reached."
+        own, half = sum(client.peer == peer for client in self._clients), max(1, self._most // 2)
+        if self._by_address and peer and not is_loopback(peer) and own >= half:
+            return f"the limit of {half} streams of one address is reached."
+        return ""
 
     async def _serve(self, client: _Client, last_id: str, send: Send) -> None:
         hub = self._hub

@@ -20,7 +20,7 @@ from tests.unit.surfaces.web.asking import START, app_of, ask, hub_of, sample, s
 class Listener:
     """A client: reads all it is sent, unless it is told to stall, until it leaves."""
 
-    def __init__(self, streams: Streams, method: str = "GET", **headers: str) -> None:
+    def __init__(self, streams: Streams, method: str = "GET", address: str = "127.0.0.1", **headers: str) -> None:
         self.status = 0
         self.text = b""
         self.ended = False
@@ -28,7 +28,8 @@ class Listener:
         self.reads.set()
         self._left = asyncio.Event()
         self._more = asyncio.Event()
-        self.task = asyncio.create_task(streams(scope_of("/api/stream", method, **headers), self._receive, self._send))
+        scope = scope_of("/api/stream", method, **headers) | {"client": (address, 50_000)}
+        self.task = asyncio.create_task(streams(scope, self._receive, self._send))
 
     def leave(self) -> None:
         self._left.set()
@@ -201,6 +202,37 @@ def test_there_is_room_for_many_and_an_answer_for_one_too_many() -> None:
         await again.task
 
     drive(scene)
+
+
+def test_without_a_token_one_address_has_half_of_the_streams_and_loopback_all() -> None:
+    async def play() -> None:
+        streams = Streams(hub_of(3), 4, by_address=True)
+        clients = [Listener(streams, address="10.0.0.7") for _ in range(2)]
+        for client in clients:
+            await client.until(lambda client: bool(client.text))
+        refused = Listener(streams, address="10.0.0.7")
+        await refused.task
+        assert refused.status == 503
+        assert b"one address" in refused.text
+        clients += [Listener(streams, address=address) for address in ("10.0.0.8", "127.0.0.1")]
+        for client in clients:
+            await client.until(lambda client: client.status == 200)
+            client.leave()
+        await asyncio.gather(*(client.task for client in clients))
+
+    asyncio.run(play())
+
+
+def test_with_a_token_one_address_may_have_all_streams() -> None:
+    async def play() -> None:
+        streams = Streams(hub_of(3), 4)
+        clients = [Listener(streams, address="10.0.0.7") for _ in range(4)]
+        for client in clients:
+            await client.until(lambda client: client.status == 200)
+            client.leave()
+        await asyncio.gather(*(client.task for client in clients))
+
+    asyncio.run(play())
 
 
 def test_head_is_answered_without_a_stream() -> None:
