@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..model.event import SEVERITY, Event
+from ..model.condition import rank
+from ..model.event import Event
 from .tally import HARMLESS
 from .xids import XidNews
 
@@ -54,8 +55,7 @@ class EventDetector:
             found.append(self._gpus.pop(name).event(snapshot.time, "removed"))
         self._began = True
         found = _joined(found) + [end.event(snapshot.time) for end in ended.values()]
-        order = tuple(SEVERITY)
-        return sorted(found, key=lambda event: order.index(event.kind))
+        return sorted(found, key=lambda event: rank(event.severity, event.kind))
 
     def finish(self) -> list[Event]:
         """Return the ends of throttling that was over at the last snapshot, though not for long enough to be sure."""

@@ -153,7 +153,7 @@ def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
         found = asked.past.events(start, end, kinds)
     else:
         kept = asked.hub.events.between(start, end)
-        found = [wire.event(event) for event in kept if kinds is None or event.category in kinds]
+        found = [wire.event(event) for event in kept if kinds is None or event.is_named(kinds)]
     return wire.compact({"events": found})
 
 

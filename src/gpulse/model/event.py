@@ -2,49 +2,17 @@
 
 from __future__ import annotations
 
+from . import condition
 from .catalog import PROCESS_METRICS, Process
 from .metric import Number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
-# Severity by kind. Events of one moment are listed in this order, the worst first.
-SEVERITY = {
-    "lost": "critical",
-    "timeout": "critical",
-    "xid": "critical",
-    "memory-errors": "critical",
-    "out-of-memory": "warn",
-    "throttled": "warn",
-    "hot": "warn",
-    "pcie-degraded": "warn",
-    "link-errors": "warn",
-    "memory-nearly-full": "warn",
-    "memory-growth": "warn",
-    "idle-allocation": "warn",
-    "stalled": "warn",
-    "threshold": "warn",
-    "verdict": "info",
-    "gap": "warn",
-    "dropped": "warn",
-    "history-damaged": "warn",
-    "removed": "warn",
-    "added": "good",
-    "back": "good",
-    "gpu-free": "info",
-    "instance-removed": "info",
-    "asleep": "info",
-    "process-end": "info",
-    "process-start": "info",
-    "suspend": "info",
-    "clock": "info",
-    "boot": "info",
-    "start": "info",
-    "stop": "info",
-}
-KINDS = (*SEVERITY, "alert")
+    from .condition import Condition
+
 _PROCESS_KEYS = ("pid", "name", "user", "memory_used", "running_time", "job", "container")
 _OPTIONAL = ("until", "reasons", "value", "values", "rule", "alert", "note")
 
@@ -92,13 +60,15 @@ class Event:
         alert: str = "",
         note: str = "",
     ) -> None:
+        reasons = tuple(reasons)
         fields = (
             ("time", time), ("kind", kind), ("gpus", tuple(gpus)), ("uuids", tuple(uuids)), ("process", process),
-            ("reasons", tuple(reasons)), ("value", value), ("values", values or {}), ("until", until),
-            ("severity", severity or SEVERITY.get(kind, "info")), ("rule", rule), ("alert", alert), ("note", note),
+            ("reasons", reasons), ("value", value), ("values", values or {}), ("until", until),
+            ("rule", rule), ("alert", alert), ("note", note),
         )  # fmt: skip
         for name, given in fields:
             object.__setattr__(self, name, given)
+        object.__setattr__(self, "severity", severity or self._usual_severity())
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -108,9 +78,25 @@ class Event:
         return self.time, self.kind, self.rule, self.alert, self.uuids or self.gpus, pid, self.note, code
 
     @property
+    def condition(self) -> Condition | None:
+        """The condition that it tells of; None for a kind that is not known."""
+        verdict = self.values.get("verdict") if self.kind == condition.VERDICT else None
+        return condition.of_event(self.kind, self.reasons) if verdict is None else condition.of_verdict(str(verdict))
+
+    def _usual_severity(self) -> str:
+        return "info" if (known := self.condition) is None else known.severity(self.value)
+
+    @property
     def category(self) -> str:
         """What lists and filters group it by: its kind, or alert."""
         return "alert" if self.rule else self.kind
+
+    def is_named(self, names: Collection[str]) -> bool:
+        """Return whether one of these names means it: its category, or the key or an alias of its condition."""
+        about = self.condition
+        if self.category in names or self.rule or about is None or about.kind != self.kind:
+            return self.category in names
+        return about.key in names or any(alias in names for alias in about.aliases)
 
     def replace(self, **changes: Any) -> Event:
         """Return a copy with some fields changed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from ..model.catalog import GPU_METRICS, HOST_METRICS
+from ..model.condition import LASTING
 from ..units import duration_text, size_text
 from .cells import throttle_words, value_text
 from .text import Untrusted, clean
@@ -44,7 +45,7 @@ def event_style(event: Event) -> str:
 
 def lasted_text(event: Event, now: float) -> str:
     """Return how long an event has lasted: 12m05s, or 12m05s so far; empty for one that does not last."""
-    if event.kind not in ("lost", "timeout", "throttled", "gap") or event.rule:
+    if event.kind not in (*LASTING, "gap") or event.rule:
         return ""
     end = now if event.until is None else event.until
     return f"{duration_text(max(1.0, end - event.time))}{' so far' if event.until is None else ''}"
@@ -224,6 +225,39 @@ def _degraded(event: Event) -> Parts:
     return (f"{gpus_text(event.gpus)}: the link is below its maximum under load: {link_text(event.values)}",)
 
 
+def _nvlinks(event: Event) -> Parts:
+    up, before = _number(event), _number(event, "before")
+    return (
+        f"{gpus_text(event.gpus)}: {up:.0f} of {before:.0f} NVLinks are up; check the bridge, the switch and the kernel log",
+    )
+
+
+def _fabric(event: Event) -> Parts:
+    why = Untrusted(str(event.values.get("why", "")).replace("_", " "))
+    return (
+        f"{gpus_text(event.gpus)}: the NVLink fabric is not ready",
+        *((" (", why, ")") if why else ()),
+        "; CUDA may not start",
+    )
+
+
+def _port_flaps(event: Event) -> Parts:
+    over = duration_text(_number(event, "seconds"))
+    return (
+        "network port ",
+        Untrusted(event.note or "?"),
+        f" went down {_number(event):.0f} times within {over}; check cable and switch",
+    )
+
+
+def _slower(event: Event) -> Parts:
+    metric = GPU_METRICS.get(str(event.values.get("metric", "")))
+    if metric is None:
+        return (f"{gpus_text(event.gpus)} is slower than the other GPUs of its model",)
+    own, others = value_text(metric, event.value), value_text(metric, _number(event, "peers"))
+    return (f"{gpus_text(event.gpus)}: {metric.title} is {own}, {others} on other GPUs of the same model",)
+
+
 _SENTENCES: dict[str, Callable[[Event], Parts]] = {
     "lost": _lost,
     "timeout": _of_gpu("is not responding"),
@@ -234,6 +268,10 @@ _SENTENCES: dict[str, Callable[[Event], Parts]] = {
     "hot": _hot,
     "pcie-degraded": _degraded,
     "link-errors": _link_errors,
+    "nvlink-down": _nvlinks,
+    "fabric-not-ready": _fabric,
+    "port-flaps": _port_flaps,
+    "slower-than-peers": _slower,
     "memory-nearly-full": _nearly_full,
     "memory-growth": _growing,
     "idle-allocation": _idle,
@@ -267,6 +305,10 @@ _CLEARED: dict[str, Callable[[Event], Parts]] = {
     "hot": _cooled,
     "pcie-degraded": _of_gpu("PCIe link is at its maximum again"),
     "link-errors": _of_gpu("has no new link errors"),
+    "nvlink-down": lambda event: (f"{gpus_text(event.gpus)}: all {_number(event, 'before'):.0f} NVLinks are up again",),
+    "fabric-not-ready": lambda event: (f"{gpus_text(event.gpus)}: the NVLink fabric is ready",),
+    "port-flaps": lambda event: ("network port ", Untrusted(event.note or "?"), " has been stable again"),
+    "slower-than-peers": _of_gpu("is as fast as other GPUs of its model again"),
     "memory-nearly-full": _has_room,
     "memory-growth": _no_longer_growing,
     "idle-allocation": _no_longer_idle,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from gpulse.analysis.events import EventDetector
 from gpulse.model.catalog import Gpu, Process
-from gpulse.model.event import SEVERITY, Event
+from gpulse.model.condition import KINDS
+from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from tests.unit.snapshots import snapshots
 
@@ -127,7 +128,7 @@ def test_gpus_that_come_and_go() -> None:
 
 
 def test_the_worst_comes_first() -> None:
-    events = watch([gpu(0), gpu(1)], [gpu(0, process()), gpu(1, xid_last=31)])
+    events = watch([gpu(0), gpu(1)], [gpu(0, process()), gpu(1, xid_last=79)])
     assert [event.severity for event in events] == ["critical", "info"]
 
 
@@ -135,7 +136,7 @@ def test_the_worst_comes_first() -> None:
 def test_any_snapshots_can_be_watched(samples: list[Snapshot]) -> None:
     watching = EventDetector()
     for sample in samples:
-        assert all(event.kind in SEVERITY for event in watching.observe(sample))
+        assert all(event.kind in KINDS for event in watching.observe(sample))
 
 
 @pytest.mark.parametrize(("percent", "kind"), [(97.0, "out-of-memory"), (96.9, "process-end")])

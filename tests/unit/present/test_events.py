@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import Process
-from gpulse.model.event import SEVERITY, Event
+from gpulse.model.condition import KINDS
+from gpulse.model.event import Event
 from gpulse.present.events import event_parts, event_style, event_text, lasted_text, process_parts
 from gpulse.present.text import Untrusted
 from gpulse.present.words import gpus_text
@@ -53,6 +54,23 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {"values": {"pcie_gen": 1.0, "pcie_gen_max": 5.0, "pcie_width": 4.0, "pcie_width_max": 16.0}},
         "GPU 3: the link is below its maximum under load: PCIe Gen 1 x4 of Gen 5 x16",
     ),
+    (
+        "nvlink-down",
+        {"value": 4.0, "values": {"before": 18.0}},
+        "GPU 3: 4 of 18 NVLinks are up; check the bridge, the switch and the kernel log",
+    ),
+    (
+        "fabric-not-ready",
+        {"values": {"why": "in_progress"}},
+        "GPU 3: the NVLink fabric is not ready (in progress); CUDA may not start",
+    ),
+    ("fabric-not-ready", {}, "GPU 3: the NVLink fabric is not ready; CUDA may not start"),
+    (
+        "slower-than-peers",
+        {"value": 8.0, "values": {"metric": "pcie_width", "peers": 16.0}},
+        "GPU 3: PCIe width is 8, 16 on other GPUs of the same model",
+    ),
+    ("slower-than-peers", {}, "GPU 3 is slower than the other GPUs of its model"),
     ("memory-nearly-full", {"value": 96.4}, "GPU 3 memory is 96 % full"),
     (
         "memory-nearly-full",
@@ -119,6 +137,11 @@ MACHINE: list[tuple[str, dict[str, Any], str]] = [
     ("dropped", {"value": 12.0}, "12 samples were lost while the disk was full"),
     ("dropped", {"note": "too large"}, "a sample could not be kept: too large"),
     ("history-damaged", {"until": 190.0}, f"history damaged from {clock(100.0)} to {clock(190.0)}"),
+    (
+        "port-flaps",
+        {"value": 3.0, "values": {"seconds": 600.0}, "note": "mlx5_0/1"},
+        "network port mlx5_0/1 went down 3 times within 10m00s; check cable and switch",
+    ),
     ("suspend", {"value": 900.0}, "the machine was suspended for 15m00s"),
     ("clock", {"value": -30.0}, "the system clock was set back by 30s"),
     ("clock", {"value": 30.0}, "the system clock was set forward by 30s"),
@@ -140,6 +163,10 @@ CLEARED: list[tuple[str, dict[str, Any], str]] = [
     ("throttled", {}, "GPU 3 is no longer throttled"),
     ("hot", {"value": 80.0}, "GPU 3 has cooled down to 80 °C"),
     ("pcie-degraded", {}, "GPU 3 PCIe link is at its maximum again"),
+    ("nvlink-down", {"values": {"before": 18.0}}, "GPU 3: all 18 NVLinks are up again"),
+    ("fabric-not-ready", {}, "GPU 3: the NVLink fabric is ready"),
+    ("port-flaps", {"note": "mlx5_0/1"}, "network port mlx5_0/1 has been stable again"),
+    ("slower-than-peers", {}, "GPU 3 is as fast as other GPUs of its model again"),
     ("memory-nearly-full", {"value": 80.0}, "GPU 3 memory is down to 80 %"),
     ("memory-growth", {"process": ADA}, "ada's python (pid 42) on GPU 3 no longer grows"),
     ("idle-allocation", {"process": ADA}, "ada's python (pid 42) on GPU 3 is no longer idle"),
@@ -167,7 +194,7 @@ def test_the_sentence_of_an_alert_that_clears(kind: str, fields: dict[str, Any],
 
 
 def test_no_kind_is_without_a_sentence() -> None:
-    assert {kind for kind, _, _ in CASES} | {kind for kind, _, _ in MACHINE} == set(SEVERITY)
+    assert {kind for kind, _, _ in CASES} | {kind for kind, _, _ in MACHINE} == set(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +230,7 @@ def test_a_code_has_a_meaning_and_a_remedy_or_neither() -> None:
 
 
 @given(
-    st.sampled_from([*SEVERITY]),
+    st.sampled_from(KINDS),
     st.text(max_size=20),
     st.text(max_size=20),
     st.floats(allow_nan=False, allow_infinity=False) | st.none(),

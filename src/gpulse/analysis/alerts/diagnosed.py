@@ -23,7 +23,6 @@ class Diagnosed(Lasting):
     """A GPU whose verdict has been one that calls for a change for long. Judges the last minute every ten seconds."""
 
     name = "diagnosis"
-    severity = "info"
     settings = {"for": (duration, 600.0), "clear_for": (duration, 120.0)}
     wanted = WANTED
 

@@ -15,14 +15,12 @@ if TYPE_CHECKING:
     from .rule import RuleInput
 
 _SLOWED = ("hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown", "hw_slowdown")
-_PROGRAM_XIDS = (13, 31, 43, 45, 94)  # end a program and leave the GPU as good as before
 
 
 class Lost(Lasting):
     """A GPU that is lost, that the driver does not answer for, or that is no longer there."""
 
     name = "lost"
-    severity = "critical"
     settings = {"for": (duration, 10.0), "clear_for": (duration, 0.0)}
 
     def __init__(self, given: dict[str, float] | None = None) -> None:
@@ -55,7 +53,6 @@ class Xid(Lasting):
     """An error code of the driver; each code is an alert of its own, so that a second fault is not hidden by the first."""
 
     name = "xid"
-    severity = "critical"
     settings = {"clear_for": (duration, 600.0)}
     wanted = Wanted(gpu=("xid_last", "xids"))
 
@@ -76,15 +73,13 @@ class Xid(Lasting):
 
     def _finding(self, sample: RuleInput, uuid: str, gpu: Gpu, code: int, fresh: bool) -> Finding:
         event = sample.event("xid", uuid, gpu, value=float(code), values={"xid_last": code})
-        severity = "warn" if code in _PROGRAM_XIDS else "critical"
-        return Finding(uuid, fresh, event=event, what=str(code), severity=severity)
+        return Finding(uuid, fresh, event=event, what=str(code))
 
 
 class Ecc(Lasting):
     """Memory errors that could not be corrected, more than at the sample before."""
 
     name = "ecc"
-    severity = "critical"
     settings = {"clear_for": (duration, 600.0)}
     wanted = Wanted(gpu=("ecc_uncorrected",))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.event import Event
+from ...model.servers import preallocates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ _GRAB = (
 _QUICK = 15.0  # seconds between samples that still tell one go from growth
 _MINUTE = 60.0
 _GROWN = 0.02  # part of all the memory; by growing this much a process shows that it had not taken it ahead
-_SERVERS = ("vllm", "sglang", "tritonserver", "tensorflow_model_server", "trtllm")  # these take it ahead bit by bit
 _GONE = 2  # looks without a process after which it has ended: a list of the driver may miss one once
 
 
@@ -73,8 +73,7 @@ class HolderTrack:
     @property
     def takes_ahead(self) -> bool:
         """Whether what it holds says nothing about what it needs."""
-        words = f"{self.process.name or ''} {self.process.command or ''}".lower()
-        return self.ahead or any(word in words for word in _SERVERS)
+        return self.ahead or preallocates(self.process)
 
     def event(self, time: float, kind: str, **fields: Any) -> Event:
         """Return an event of this process."""

@@ -92,7 +92,7 @@ class Finding:
     rule's own.
     """
 
-    __slots__ = ("calm", "event", "holds", "over", "patience", "severity", "uuid", "what")
+    __slots__ = ("calm", "event", "holds", "over", "patience", "uuid", "what")
 
     def __init__(
         self,
@@ -102,7 +102,6 @@ class Finding:
         *,
         event: Event | None = None,
         what: str = "",
-        severity: str = "",
         patience: float | None = None,
         over: bool = False,
     ) -> None:
@@ -111,7 +110,6 @@ class Finding:
         self.calm = calm if calm is not None or holds is None else not holds
         self.event = event
         self.what = what
-        self.severity = severity
         self.patience = patience
         self.over = over
 
@@ -119,11 +117,12 @@ class Finding:
 class AlertRule:
     """One rule. `settings` says which keys its table takes, how each is read and what it is when not given.
 
-    `wanted` is what it has to be shown. `observe` is called with samples in order, from one thread.
+    `wanted` is what it has to be shown. `severity` is empty for a rule whose alerts are as bad as the condition they tell of.
+    `observe` is called with samples in order, from one thread.
     """
 
     name = ""
-    severity = "warn"
+    severity = ""
     settings: Mapping[str, Setting] = {}
     wanted = Wanted()
 
@@ -146,8 +145,9 @@ class AlertRule:
         """Return an active alert's condition as the last sample showed it; None where nothing newer is known."""
         return None
 
-    def turned(self, event: Event, state: str, severity: str, what: str = "", once: bool = False) -> Transition:
+    def turned(self, event: Event, state: str, what: str = "", *, severity: str = "", once: bool = False) -> Transition:
         """Return the transition that an event makes of this rule's alert."""
+        severity = severity or self.severity or event.severity
         return Transition(event.replace(rule=self.name, alert=state, severity=severity), what, once)
 
 
@@ -161,6 +161,7 @@ class Lasting(AlertRule):
         super().__init__(given)
         self._latches: dict[tuple[str, str], Latch] = {}
         self._current: dict[tuple[str, str], Event] = {}
+        self._fired: dict[tuple[str, str], str] = {}  # how bad each active alert is, for its end
         self._parents: dict[str, str] = {}  # MIG instances that were seen
 
     def findings(self, sample: RuleInput) -> Iterable[Finding]:
@@ -183,8 +184,11 @@ class Lasting(AlertRule):
             elif latch is None or not latch.active:
                 self._current.pop(key, None)
             if turn is not None and finding.event is not None:
-                severity = finding.severity or self.severity
-                yield self.turned(finding.event, "fire" if turn else "clear", severity, finding.what)
+                severity = "" if turn else self._fired.pop(key, "")
+                turned = self.turned(finding.event, "fire" if turn else "clear", finding.what, severity=severity)
+                if turn:
+                    self._fired[key] = turned.severity
+                yield turned
 
     def current(self, uuid: str, what: str) -> Event | None:
         """Return an active alert's condition as the last sample in which it held showed it."""

@@ -81,7 +81,6 @@ class JobFinished(AlertRule):
     """A process that held memory for a good while and has ended; those of one sample with the same name and user are one job."""
 
     name = "job_finished"
-    severity = "info"
     settings = {"memory": (size, float(1 << 30)), "for": (duration, 300.0)}
     wanted = Wanted(gpu=("memory_percent",), process=("pid", "name", "user", "memory_used", "running_time"))
 
@@ -105,14 +104,13 @@ class JobFinished(AlertRule):
         values |= {"gpus": ", ".join(gpus), "more": len(pids) - 1}
         event = first.event(sample.snapshot.time, "out-of-memory" if full else "process-end", value=held, values=values)
         event = event.replace(gpus=gpus, uuids=list(dict.fromkeys(holder.uuid for holder in holders)))
-        return self.turned(event, "fire", "warn" if full else self.severity, first.pid, once=True)
+        return self.turned(event, "fire", first.pid, once=True)
 
 
 class GpuFree(AlertRule):
     """A GPU, or an instance of one, that was in use for a while and now nobody uses."""
 
     name = "gpu_free"
-    severity = "info"
     settings = {"used": (duration, 60.0), "for": (duration, 30.0)}
     wanted = Wanted(gpu=("utilization", "memory_used", "memory_total"), process=("pid", "memory_used", "type"))
 
@@ -140,7 +138,7 @@ class GpuFree(AlertRule):
                     values=values,
                     note=note,
                 )
-                yield self.turned(event, "fire", self.severity, once=True)
+                yield self.turned(event, "fire", once=True)
 
 
 def _in_use(gpu: Gpu, whole: Gpu) -> bool | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ...model.event import SEVERITY, Event
+from ...model.condition import KINDS, LASTING
+from ...model.event import Event
 from .checks import insertion, sum_of
 from .damage import KIND
 from .database import version_of
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
 _MOST = 10_000  # events that wait in memory for a disk with room
 _INSERT = insertion("event")
-_LASTING = ("lost", "timeout", "throttled")
-_SPANS = (*_LASTING, KIND)  # listed also when they began before the time asked for
-_OVERLAPS = "time < ? AND (time >= ? OR until >= ? OR (until IS NULL AND kind IN ('lost', 'timeout', 'throttled')))"
+_SPANS = (*LASTING, KIND)  # listed also when they began before the time asked for
+_OPEN = ", ".join(repr(kind) for kind in LASTING)
+_OVERLAPS = f"time < ? AND (time >= ? OR until >= ? OR (until IS NULL AND kind IN ({_OPEN})))"
 
 
 class EventRows:
@@ -47,10 +48,9 @@ class EventRows:
             "SELECT max(stop) FROM (SELECT stop FROM block UNION ALL SELECT time FROM tick)"
         ).fetchone()[0]
         if last is not None:
-            kinds = ", ".join(f"?{at}" for at in range(2, len(_LASTING) + 2))
             changed = f"until = max(time, ?1), sum = {sum_of('event', until='max(time, ?1)')}"
-            sql = f"UPDATE main.event SET {changed} WHERE until IS NULL AND kind IN ({kinds})"
-            self.news.append((sql, (last, *_LASTING)))
+            sql = f"UPDATE main.event SET {changed} WHERE until IS NULL AND kind IN ({_OPEN})"
+            self.news.append((sql, (last,)))
 
 
 def row_of(event: Event, gpu: int | None) -> tuple[Any, ...]:
@@ -81,7 +81,7 @@ def read_events(
 
 
 def _is_kind(event: Event, kinds: Collection[str] | None) -> bool:
-    return kinds is None or event.category in kinds
+    return kinds is None or event.is_named(kinds)
 
 
 def _of_data(data: str, until: float | None) -> Event | None:
@@ -95,7 +95,7 @@ def _of_data(data: str, until: float | None) -> Event | None:
 def _of_format_1(row: Sequence[Any], labels: Mapping[str, str]) -> Event | None:
     """Return an event of a file that kept a text in place of values; None for what format 2 tells with another event."""
     time, uuid, kind, text = row
-    if kind not in SEVERITY:
+    if kind not in KINDS:
         return None
     digits = "".join(char for char in text if char.isdecimal())
     value = float(digits) if digits and kind in ("xid", "suspend") else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.catalog import GPU_METRICS, HOST_METRICS
+from ...model.condition import LASTING
 from ...model.presets import CURVES
 from ...present.quantities import quantity_text
 from .instances import INSTANCE_CURVES
@@ -234,4 +235,4 @@ def _top(runs: Iterable[Run], key: str) -> float | None:
 def _end(event: Event, end: float) -> float:
     if event.until is not None:
         return event.until
-    return end if event.kind in ("throttled", "lost", "timeout") else event.time
+    return end if event.kind in LASTING else event.time

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...model.event import SEVERITY
 from ...present.differences import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, standard_error
 from ...present.quantities import DASH, energy_text, quantity_text, seconds_text
 from ...present.text import Untrusted
@@ -81,7 +80,7 @@ def differences(first: Run, second: Run) -> list[Difference]:
     counts = [
         Difference(title, (first.count(kind), second.count(kind)), "{:.0f}".format)
         for kind, title in COUNTED.items()
-        if kind in SEVERITY and first.count(kind) + second.count(kind)
+        if first.count(kind) + second.count(kind)
     ]
     return [each for each in found if each.before or each.after] + counts
 

@@ -14,7 +14,7 @@ def test_it_fires_once_after_a_while_and_clears_when_all_is_well() -> None:
         "dram_active": lambda second: 88.0 if second < 300 else 33.0,
     }
     turned = [one for sample in samples(chip, seconds=600, interval=2.0) for one in book.observe(sample)]
-    assert [(one.state, one.severity) for one in turned] == [("fire", "info"), ("clear", "info")]
+    assert [(one.state, one.severity) for one in turned] == [("fire", "warn"), ("clear", "warn")]
     assert event_text(turned[0].event) == "GPU 0: memory bandwidth"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ....model.xid import xid_of
 from ..rule import DiagnosisRule, found, seen
 
 TYPE_CHECKING = False
@@ -11,9 +12,6 @@ if TYPE_CHECKING:
     from ....model.verdict import Verdict
     from ..rule import Case
     from ..window import Column
-
-# The application's own errors, and notices: worth telling, but the GPU itself is fine. NVIDIA's XID catalog.
-MILD_XIDS = frozenset({13, 31, 43, 45, 63, 92, 94})
 
 
 def _judge(case: Case) -> Verdict | None:
@@ -25,7 +23,7 @@ def _judge(case: Case) -> Verdict | None:
         return None
     seconds = sum(gpu.weights[at] for at in lost)
     back = bool(lost) and gpu.rows[-1].state != "lost"
-    mild = not lost and errors <= 0 and all(xid in MILD_XIDS for xid in xids)
+    mild = not lost and errors <= 0 and all(xid_of(code).severity != "critical" for code in xids)
     evidence = [
         seen("state_lost", seconds) if lost else None,
         seen("xid_last", tuple(float(xid) for xid in xids)) if xids else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....model.servers import preallocates
 from ..rule import DiagnosisRule, above, found, seen
 
 TYPE_CHECKING = False
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
     from ..rule import Case
 
 NEAR = 95.0
-_POOLS = ("vllm", "sglang", "tritonserver", "text-generation", "tensorflow", "jax", "trtllm")
 
 
 def _judge(case: Case) -> Verdict | None:
@@ -18,8 +18,7 @@ def _judge(case: Case) -> Verdict | None:
     share = load.memory_share
     if share is None or share < NEAR or not case.worked:
         return None
-    command = " ".join((track.process.command or "") + (track.process.name or "") for track in load.tracks)
-    if any(word in command.lower() for word in _POOLS):
+    if any(preallocates(track.process) for track in load.tracks):
         return None
     evidence = [above("memory_percent", share, NEAR), seen("memory_used", load.high("memory_used"))]
     return found(load, "memory_pressure", "high", evidence, advice=RULE.advice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....model.servers import serves
 from ..rule import DiagnosisRule, below, found, seen
 
 TYPE_CHECKING = False
@@ -11,18 +12,6 @@ if TYPE_CHECKING:
 
 BUSY = 35.0  # per cent of kernel time
 CPU = 0.60  # cores
-_SERVERS = (
-    "vllm",
-    "sglang",
-    "triton",
-    "uvicorn",
-    "gunicorn",
-    "serve",
-    "text-generation",
-    "ollama",
-    "llama-server",
-    "ray::",
-)
 
 
 def _judge(case: Case) -> Verdict | None:
@@ -30,9 +19,7 @@ def _judge(case: Case) -> Verdict | None:
     busy, cpu = load.busy, load.cpu_tree
     if not case.worked or busy is None or busy >= BUSY or cpu is None or cpu >= CPU:
         return None
-    process = None if load.main is None else load.main.process
-    text = "" if process is None else f"{process.command or ''} {process.name or ''}".lower()
-    server = any(word in text for word in _SERVERS)
+    server = load.main is not None and serves(load.main.process)
     sure: Confidence = "high" if server and load.seconds >= 30 else "medium"
     evidence = [
         below("busy", busy, BUSY),

@@ -1,0 +1,189 @@
+"""Conditions: everything that can be said of a GPU, a job, a link or the machine, once each, with how bad it is.
+
+Events, alerts and verdicts refer to these entries: an event says that a condition began or ended, a verdict that it limits the work,
+an alert that somebody is to be told. `critical` is what does not mend by itself and stops work on a GPU or of a job, `warn` what costs
+speed or ends one program, `info` what is good to know.
+"""
+
+from __future__ import annotations
+
+from .xid import xid_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Literal, TypeAlias
+
+    Severity: TypeAlias = Literal["critical", "warn", "info", "good"]
+    Case: TypeAlias = float | str | None
+
+SEVERITIES: tuple[Severity, ...] = ("critical", "warn", "info", "good")  # the worst first
+_WORST: dict[str, int] = {severity: place for place, severity in enumerate(SEVERITIES)}
+VERDICT = "verdict"  # the kind of events about conditions that only verdicts find
+
+
+class Condition:
+    """One thing that can be the case.
+
+    `key` is its name, `title` a few words for lists and columns. `kind` is what its events are called in JSON and histories, `alert`
+    the alert rule that tells of it. `aliases` are older names that are still understood. One that is `lasting` has an end. `needs`
+    are the metrics without which it cannot be found.
+    """
+
+    __slots__ = ("_severity", "alert", "aliases", "key", "kind", "lasting", "needs", "title")
+
+    def __init__(
+        self,
+        key: str,
+        title: str,
+        severity: Severity | Callable[[Case], Severity],
+        *,
+        kind: str = "",
+        alert: str = "",
+        aliases: Iterable[str] = (),
+        lasting: bool = False,
+        needs: Iterable[str] = (),
+    ) -> None:
+        self.key = key
+        self.title = title
+        self.kind = kind or key.replace("_", "-")
+        self.alert = alert
+        self.aliases = tuple(aliases)
+        self.lasting = lasting
+        self.needs = tuple(needs)
+        self._severity = severity
+
+    def severity(self, case: Case = None) -> Severity:
+        """Return how bad it is; `case` is what makes the difference: the code of an XID."""
+        return self._severity if isinstance(self._severity, str) else self._severity(case)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every word that means it: its key, the kind of its events, its alert rule and its aliases."""
+        kind = () if self.kind == VERDICT else (self.kind,)
+        return tuple(dict.fromkeys((self.key, *kind, *((self.alert,) if self.alert else ()), *self.aliases)))
+
+    def __repr__(self) -> str:
+        return f"Condition({self.key!r})"
+
+
+def _xid(case: Case) -> Severity:
+    return xid_of(case).severity if isinstance(case, (int, float)) else "critical"
+
+
+def _found(key: str, title: str, severity: Severity, *aliases: str) -> Condition:
+    """Return a condition that only the diagnosis finds, over a window of time."""
+    return Condition(key, title, severity, kind=VERDICT, alert="diagnosis", aliases=aliases, lasting=True)
+
+
+_LINK = ("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max")
+_HELD = ("memory_used", "memory_total")
+_ERRORS = ("pcie_replays", "nvlink_crc_errors", "nvlink_replay_errors", "nvlink_recovery_errors")
+_FABRIC = ("fabric_state", "fabric_status", "fabric_health")
+_PORTS = ("port_names", "port_states")
+_PEERS = ("name", "clock_memory_max", "pcie_width")
+_REASONS = ("throttle_reasons",)
+
+# In the order in which they are listed where they are equally bad.
+_CONDITIONS = (
+    Condition("lost", "GPU lost", "critical", alert="lost", aliases=("fault",), lasting=True, needs=("state",)),
+    Condition("driver_unresponsive", "driver not responding", "critical", kind="timeout", alert="lost", lasting=True, needs=("state",)),
+    Condition("xid", "XID error", _xid, alert="xid", aliases=("fault",), needs=("xid_last",)),
+    Condition("memory_errors", "memory errors", "critical", alert="ecc", aliases=("fault",), needs=("ecc_uncorrected",)),
+    Condition("nvlink_down", "NVLinks down", "critical", alert="nvlink_down", lasting=True, needs=("nvlink_links",)),
+    Condition("fabric_not_ready", "NVLink fabric not ready", "critical", alert="fabric_not_ready", lasting=True, needs=_FABRIC),
+    Condition("hang", "job hangs", "critical", kind=VERDICT, alert="diagnosis", lasting=True),
+    Condition("hw_slowdown", "hardware slowdown", "critical", kind="throttled", alert="throttled", lasting=True, needs=_REASONS),
+    Condition("out_of_memory", "out of memory", "warn", alert="job_finished", needs=("processes", "memory_used")),
+    Condition("thermal_throttled", "too hot", "warn", kind="throttled", alert="throttled", lasting=True, needs=_REASONS),
+    Condition("power_throttled", "power-throttled", "warn", kind="throttled", alert="diagnosis", lasting=True, needs=_REASONS),
+    Condition("hot", "near temperature limit", "warn", alert="hot", lasting=True, needs=("temperature",)),
+    Condition("pcie_degraded", "PCIe link degraded", "warn", alert="pcie_degraded", lasting=True, needs=_LINK),
+    Condition("link_errors", "link errors", "warn", alert="link_errors", needs=_ERRORS),
+    Condition("port_flaps", "network port flaps", "warn", alert="port_flaps", lasting=True, needs=_PORTS),
+    Condition("slower_than_peers", "slower than its like", "warn", alert="slower_than_peers", lasting=True, needs=_PEERS),
+    Condition("memory_pressure", "memory nearly full", "warn", kind="memory-nearly-full", alert="memory", lasting=True, needs=_HELD),
+    Condition("memory_leak", "memory leak", "warn", kind="memory-growth", alert="leak", lasting=True, needs=("processes", "memory_used")),
+    Condition("idle_allocation", "memory held, idle", "warn", alert="idle_allocation", lasting=True, needs=("processes", "utilization")),
+    Condition("stalled", "GPU no longer used", "warn", alert="stalled", lasting=True, needs=("processes", "utilization")),
+    Condition("threshold", "beyond its threshold", "warn", lasting=True),
+    _found("contention", "shared by several jobs", "warn"),
+    _found("orphaned_memory", "memory without owner", "warn"),
+    _found("clocks_locked", "clocks locked low", "warn"),
+    _found("straggler", "slower than its peers", "warn"),
+    _found("communication_bound", "waiting for other GPUs", "warn"),
+    _found("stalls", "interrupted", "warn"),
+    _found("transfer_bound", "waiting for copies", "warn"),
+    _found("input_bound_cpu", "waiting for CPUs", "warn"),
+    _found("input_bound_io", "waiting for storage", "warn"),
+    _found("host_bound", "waiting for one process", "warn", "input_bound_single_core"),
+    _found("launch_bound", "launch-bound", "warn"),
+    _found("not_used", "GPU not used", "warn"),
+    _found("memory_bandwidth", "memory bandwidth", "warn"),
+    _found("fp32_no_tensor", "FP32, no tensor cores", "warn"),
+    _found("memory_latency", "memory latency", "warn"),
+    _found("small_batch", "batch too small", "warn"),
+    _found("waiting", "waiting for work", "info"),
+    _found("underused", "underused", "info"),
+    _found("starting", "starting", "info"),
+    _found("loading", "loading", "info"),
+    _found("idle", "idle", "info"),
+    _found("unknown", "unknown", "info"),
+    _found("healthy", "healthy", "good"),
+    Condition("gap", "no samples", "warn"),
+    Condition("dropped", "samples lost", "warn"),
+    Condition("history_damaged", "history damaged", "warn"),
+    Condition("removed", "GPU disappeared", "critical", alert="lost"),
+    Condition("added", "GPU appeared", "good"),
+    Condition("back", "GPU responds again", "good"),
+    Condition("gpu_free", "GPU free", "info", alert="gpu_free", needs=_HELD),
+    Condition("instance_removed", "MIG instance removed", "info"),
+    Condition("asleep", "GPU asleep", "info", needs=("state",)),
+    Condition("process_end", "process end", "info", alert="job_finished", needs=("processes",)),
+    Condition("process_start", "process start", "info", needs=("processes",)),
+    Condition("verdict", "new verdict", "info"),
+    Condition("suspend", "machine suspended", "info"),
+    Condition("clock", "system clock set", "info"),
+    Condition("boot", "machine booted", "info"),
+    Condition("start", "recording started", "info"),
+    Condition("stop", "recording stopped", "info"),
+)  # fmt: skip
+CONDITIONS = {one.key: one for one in _CONDITIONS}
+KINDS = tuple(dict.fromkeys(one.kind for one in _CONDITIONS))  # of events
+LASTING = tuple(dict.fromkeys(one.kind for one in _CONDITIONS if one.lasting and one.kind != VERDICT))
+_BY_KIND = {one.kind: one for one in reversed(_CONDITIONS)} | {VERDICT: CONDITIONS[VERDICT]}
+_PLACES = {kind: place for place, kind in enumerate(KINDS)}
+HEAT = frozenset({"sw_thermal_slowdown", "hw_thermal_slowdown"})  # throttle reasons that tell of heat
+POWER_BRAKE = "hw_power_brake_slowdown"
+BRAKES = frozenset({"hw_slowdown", POWER_BRAKE})  # those that tell of a fault; with heat the first is set as well
+_FAULTS = {"lost": "lost", "ecc": "memory_errors"}  # the conditions that one verdict `fault` used to hold, by its kind
+
+
+def named(name: str) -> tuple[Condition, ...]:
+    """Return the conditions that a word means, by key, kind of event, alert rule or alias; several for one like `fault` or `lost`."""
+    return tuple(one for one in _CONDITIONS if name in one.names)
+
+
+def of_event(kind: str, reasons: Iterable[str] = ()) -> Condition | None:
+    """Return the condition that an event is about; `reasons` tell kinds of throttling apart. None for an unknown kind."""
+    if kind == "throttled":
+        return CONDITIONS[_throttling(frozenset(reasons))]
+    return _BY_KIND.get(kind)
+
+
+def of_verdict(key: str, kind: object = None) -> Condition | None:
+    """Return the condition that a verdict is about, also under a former key; `kind` is the verdict's own value of that name."""
+    if key == "fault":
+        return CONDITIONS[_FAULTS.get(str(kind), "xid")]
+    return CONDITIONS.get(key) or next((one for one in _CONDITIONS if key in one.aliases), None)
+
+
+def rank(severity: str, kind: str) -> tuple[int, int]:
+    """Return the place of an event among those of one moment: the worst first, then in the order of the conditions."""
+    return _WORST.get(severity, len(_WORST)), _PLACES.get(kind, len(_PLACES))
+
+
+def _throttling(reasons: frozenset[str]) -> str:
+    if POWER_BRAKE in reasons or (reasons & BRAKES and not reasons & HEAT):
+        return "hw_slowdown"
+    return "power_throttled" if reasons and not reasons & HEAT else "thermal_throttled"
