@@ -49,7 +49,7 @@ class Lost(Lasting):
                 del self._known[uuid]
 
 
-class Xid(Lasting):
+class XidReported(Lasting):
     """An error code of the driver; each code is an alert of its own, so that a second fault is not hidden by the first."""
 
     name = "xid"

@@ -8,7 +8,7 @@ from ...model.metric import Number
 from ...model.select import did_you_mean, metric_named
 from ...units import BYTES, BYTES_PER_SECOND
 from .diagnosed import Diagnosed
-from .faults import Ecc, Hot, Lost, Throttled, Xid
+from .faults import Ecc, Hot, Lost, Throttled, XidReported
 from .links import LinkErrors, PcieDegraded
 from .memory import Leak, MemoryNearlyFull
 from .rule import duration, number, size
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .rule import AlertRule
 
 _CLASSES: tuple[type[AlertRule], ...] = (
-    Lost, Xid, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, MemoryNearlyFull, Leak, IdleAllocation, Stalled, JobFinished, GpuFree,
+    Lost, XidReported, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, MemoryNearlyFull, Leak, IdleAllocation, Stalled, JobFinished, GpuFree,
     Diagnosed,
 )  # fmt: skip
 BUILT_IN: dict[str, type[AlertRule]] = {rule.name: rule for rule in _CLASSES}
