@@ -115,7 +115,7 @@ def _end_children() -> None:
     for pid in descendants(os.getpid()):
         try:
             # the W&B service ends with us, and complains otherwise
-            if not Path(f"/proc/{pid}/comm").read_text().startswith("wandb"):
+            if not Path(f"/proc/{pid}/comm").read_bytes().startswith(b"wandb"):
                 os.kill(pid, signal.SIGKILL)
         except (ProcessLookupError, FileNotFoundError):
             pass

@@ -154,10 +154,10 @@ def agents(of: int) -> list[int]:
         if entry.name.isdecimal():
             try:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
-                name = (entry / "comm").read_text().strip()  # what starts an agent has its words and not its name
+                name = (entry / "comm").read_bytes().strip()  # what starts an agent has its words and not its name
             except OSError:
                 continue
-            if name == "gpulse-agent" and any(word.startswith(b'{"pid": %d,' % of) for word in words):
+            if name == b"gpulse-agent" and any(word.startswith(b'{"pid": %d,' % of) for word in words):
                 found.append(int(entry.name))
     return sorted(found)
 

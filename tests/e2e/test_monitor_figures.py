@@ -116,10 +116,10 @@ def zombies():
     return [name for name in os.listdir("/proc") if name.isdecimal() and is_zombie(name)]
 def is_zombie(name):
     try:
-        state, parent = open(f"/proc/{name}/stat").read().rpartition(")")[2].split()[:2]
+        state, parent = open(f"/proc/{name}/stat", "rb").read().rpartition(b")")[2].split()[:2]
     except OSError:
         return False
-    return state == "Z" and int(parent) == os.getpid()
+    return state == b"Z" and int(parent) == os.getpid()
 until(lambda: not zombies())
 print("none")
 """

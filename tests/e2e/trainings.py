@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpulse.sinks import Sample
 
 from gpulse.sinks import Sink
+from gpulse.sources.processes import parse_stat
 
 ROOT = Path(__file__).parents[2]
 SLEEP = 0.05  # seconds a slow loader takes for a batch
@@ -91,11 +92,11 @@ def agents() -> int:
     mine = 0
     for entry in Path("/proc").iterdir():
         try:
-            stat = (entry / "stat").read_text() if entry.name.isdecimal() else ""
+            stat = parse_stat((entry / "stat").read_bytes() if entry.name.isdecimal() else b"")
             words = (entry / "cmdline").read_bytes() if stat else b""
         except OSError:
             continue
-        if stat and int(stat.rpartition(")")[2].split()[1]) == os.getpid():
+        if stat and stat.parent == os.getpid():
             mine += b"gpulse" in words or not words
     return mine
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.e2e import programs, trainings
+
 _ROOT = Path(__file__).resolve().parents[2]
 _TESTS = """
 import os, signal, subprocess, sys, time
@@ -93,3 +95,13 @@ def test_a_test_stuck_in_a_c_call_ends_the_suite_with_its_name(tmp_path: Path) -
     assert "test_some.py::test_that_never_returns_to_python is stuck and cannot be interrupted" in done.stderr
     assert "in test_that_never_returns_to_python" in done.stderr  # where it is stuck
     assert not Path(f"/proc/{left.read_text()}").exists() or "Z" in Path(f"/proc/{left.read_text()}/stat").read_text()
+
+
+def test_a_process_whose_name_is_not_text_disturbs_no_search_of_processes() -> None:
+    code = r"open('/proc/self/comm', 'wb').write(b'\xff(\n) x'); print('ready', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert trainings.agents() >= 0  # neither fails
+        assert programs.agents(os.getpid()) == []
+        process.kill()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,16 @@ def test_a_name_may_hold_brackets_and_spaces(root: Root, name: str) -> None:
     stat = parse_stat((root.folder / "proc/7/stat").read_bytes())
     assert stat is not None
     assert (stat.name, stat.parent, stat.cpu, stat.started, stat.resident) == (name, 3, 11, 22, 33)
+
+
+def test_a_process_with_any_bytes_as_its_name_is_described() -> None:
+    code = r"open('/proc/self/comm', 'wb').write(b'\xff) S 1 (\n\xc3'); print('ready', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        facts = LinuxMachine().processes([process.pid], _ALL)[process.pid]
+        process.kill()
+    assert (facts.values["name"], facts.values["parent"]) == ("\ufffd) S 1 (\n\ufffd", os.getpid())
 
 
 @given(content=st.binary(max_size=200))
