@@ -73,5 +73,8 @@ def _program() -> str:
             words = file.read(4096).decode("utf-8", "replace").split("\0")
     except OSError:
         return "gpulse"
-    names = [os.path.basename(word) for word in words[:3] if word and not word.startswith("-")]
+    # the text after -c is no name, and may hold a secret
+    names = [
+        os.path.basename(word) for word in words[:3] if word and word[0] != "-" and not set(word) & set(" \n\t\"'=;(")
+    ]
     return " ".join("".join(char for char in name if char.isprintable()) for name in names)[:80]
