@@ -246,7 +246,7 @@ def _peak(run: Run) -> tuple[str, str]:
         return DASH, ""
     at, gpu = found
     total, peak = gpu.memory_total, gpu.peak_memory or 0.0
-    if total is None:
+    if not total:  # unknown, or 0 as one driver says
         return size_text(peak), f"on GPU {run.labels[at]}"
     return of(peak, total), f"{100 * peak / total:.0f} % of GPU {run.labels[at]}"
 

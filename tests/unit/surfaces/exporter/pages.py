@@ -41,7 +41,11 @@ def samples(
     exporter: Exporter, *, openmetrics: bool = False, processes: bool = False, dcgm: bool = False
 ) -> list[Sample]:
     """Return every sample of a page."""
-    text = exporter.text(openmetrics, processes, dcgm).decode()
+    return parsed(exporter.text(openmetrics, processes, dcgm).decode(), openmetrics)
+
+
+def parsed(text: str, openmetrics: bool = False) -> list[Sample]:
+    """Return every sample of a text."""
     families = openmetrics_families(text) if openmetrics else text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
     return [sample for family in families for sample in family.samples]
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +12,7 @@ from gpulse.errors import GpulseError
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.exporter.otlp import OtlpPush
+from tests.unit.surfaces.exporter.collector import Collector, decoded
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
@@ -34,35 +32,6 @@ WELL = Gpu(
 LOST = Gpu({"index": 4, "uuid": "GPU-2", "name": "B", "utilization": 9}, state="lost")
 
 
-class Collector(HTTPServer):
-    """Keeps the bodies of all requests."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.bodies: list[bytes] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1/metrics"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        import gzip
-
-        assert isinstance(self.server, Collector)
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.bodies.append(gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body)
-        self.send_response(200)
-        self.send_header("Content-Type", "application/x-protobuf")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http.metric_exporter")
@@ -70,12 +39,6 @@ def collector() -> Iterator[Collector]:
     yield server
     server.shutdown()
     server.server_close()
-
-
-def decoded(body: bytes) -> Any:
-    service = importlib.import_module("opentelemetry.proto.collector.metrics.v1.metrics_service_pb2")
-    (resource,) = service.ExportMetricsServiceRequest.FromString(body).resource_metrics
-    return resource
 
 
 def texts(attributes: Any) -> dict[str, str]:

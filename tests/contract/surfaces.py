@@ -1,0 +1,362 @@
+"""Every surface on one machine, as a program: started in the environment of a machine, it prints what went wrong as JSON.
+
+Each surface is asked in a fork, so that one that fails or hangs takes nothing else with it; several run side by side, because on a
+machine whose driver hangs they mostly wait.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from xml.etree import ElementTree
+
+from gpulse import api
+from gpulse.cli.main import main
+from gpulse.errors import GpulseError
+from gpulse.live.api import QUESTIONS
+from gpulse.live.hub import Hub, wanted
+from gpulse.live.machine import LiveMachine, MachineSettings
+from gpulse.live.past import Past
+from gpulse.live.refusal import Refusal
+from gpulse.model.catalog import GPU_METRICS
+from gpulse.model.select import EVERYTHING
+from gpulse.model.snapshot import Snapshot
+from gpulse.monitor.monitor import Monitor
+from gpulse.present.exposition import DOWN, series_name
+from gpulse.sampling.sampler import Sampler
+from gpulse.sources.registry import default_source, make_source
+from gpulse.store.history import Recorder
+from gpulse.surfaces.exporter import exporter as exporting
+from gpulse.surfaces.exporter.otlp import OtlpPush
+from gpulse.surfaces.jupyter.kernels import Kernel, kernel_table
+from gpulse.surfaces.mcp.tools import Tools
+from gpulse.surfaces.top.history import History
+from gpulse.surfaces.top.painter import paint
+from gpulse.surfaces.top.settings import ScreenSettings
+from gpulse.surfaces.top.state import State
+from gpulse.surfaces.web.server import ServerSettings, make_app
+from tests.unit.surfaces.exporter.collector import Collector, decoded
+from tests.unit.surfaces.exporter.pages import parsed, values
+from tests.unit.surfaces.web.asking import TOKEN, ask
+
+PATIENCE = 60.0  # seconds until a surface counts as hung
+AT_ONCE = 4
+LIBRARY = "GPULSE_TEST_LIBRARY"  # the scripted driver of this machine, if it has one
+DEAD = "GPULSE_TEST_DEAD"  # set where no GPU can be read, and every surface must say so
+GPUS = DEAD not in os.environ
+_FIGURES = ("utilization", "memory_used", "temperature", "power_draw")
+
+# --- commands, in the order in which they need each other
+
+COMMANDS = {
+    "status": """
+        status --json
+        status
+        status --processes
+        --json=gpustat""",
+    "query": """
+        query --query-gpu=name,uuid,utilization.gpu,memory.used,power.draw --format=csv
+        query --query-compute-apps=pid,used_memory
+        query --query-gpu=utilization,sm_active,pcie_rx --format=json
+        query --query-gpu=utilization,sm_active,pcie_rx --format=prometheus
+        query -q
+        query -q -x
+        query -L""",
+    "smi": """
+        smi
+        smi -q
+        smi -q -x
+        smi -L
+        smi --query-gpu=index,name,pcie.link.gen.current --format=csv
+        smi topo -m
+        smi nvlink -s
+        smi dmon -c 1
+        smi pmon -c 1""",
+    "doctor": """
+        doctor
+        metrics""",
+    "pick": "pick",
+    "recording": """
+        record -o run.ndjson.gz --count 3 --interval 0.05 --processes
+        report run.ndjson.gz
+        report run.ndjson.gz --format json
+        report run.ndjson.gz --format html
+        report run.ndjson.gz --format csv
+        report --compare run.ndjson.gz run.ndjson.gz
+        why --source replay:run.ndjson.gz
+        why --json --source replay:run.ndjson.gz
+        status --source replay:run.ndjson.gz""",
+    "history": """
+        record --history history.db --count 3 --interval 0.05
+        history --file history.db
+        history --file history.db --format plot
+        history --file history.db --format csv
+        history --file history.db --format json
+        history --file history.db --events
+        history --file history.db --usage
+        history --file history.db --verify""",
+    "why": "why --for 2 --json",
+}
+_REFUSING = ("pick", "smi")  # no GPU may be free; nvidia-smi fails on a lost GPU, and so does its stand-in
+_SILENT = ("record", "pick", "smi nvlink")  # commands that may have nothing to print
+
+
+def check_output(words: str, text: str) -> None:
+    """Read an output as its readers do."""
+    if words.endswith(("json", "gpustat")) or " --json " in words:
+        json.loads(text)
+    elif words.endswith("-x"):
+        ElementTree.fromstring(text)
+    elif words.endswith("prometheus"):
+        parsed(text)
+    assert text or words.startswith(_SILENT), "nothing was printed"
+
+
+def run(words: str) -> int:
+    """Run a command and return its exit code; it must answer, or say why not, and never with a traceback."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(words.split())
+    said = err.getvalue()
+    assert "Traceback" not in said, said
+    if code == 0:
+        check_output(words, out.getvalue())
+    reason = out.getvalue() if words == "doctor" else said
+    assert code == 0 or reason, code
+    return code
+
+
+def commands(name: str) -> None:
+    """Run the commands of a surface; where there is no GPU, its first."""
+    lines = [line.strip() for line in COMMANDS[name].strip().splitlines()]
+    for words in lines if GPUS else lines[:1]:
+        try:
+            code = run(words)
+            assert (code == 0) is GPUS or name in _REFUSING, code
+        except BaseException:
+            print(f"in: gpulse {words}", file=sys.stderr)
+            raise
+
+
+# --- one sampler for all that a server and a screen show
+
+
+def samples(sampler: Sampler) -> list[Snapshot]:
+    """Return three samples of a machine."""
+    sampler.settle()
+    taken = []
+    for _ in range(3):
+        taken.append(sampler.read())
+        time.sleep(0.02)  # rates need time between two samples, and no event tells that it has passed
+    return taken
+
+
+def server() -> None:
+    """Ask the server for everything it has, and compare the pages with the snapshot that they are made from."""
+    asked = exporting.wanted(processes=True, dcgm=True, smi=True)
+    sampler = Sampler(make_source(default_source()), wanted(more=asked)).open()
+    taken = samples(sampler)
+    said: list[str] = []
+    exporter = exporting.Exporter(lambda: hub.verdicts.latest, say=said.append)
+    recorder = Recorder("server.db")
+    hub = Hub(
+        None,
+        1.0,
+        watchers=[exporter.add],
+        keep=recorder.put,
+        failed=lambda error: said.append("".join(traceback.format_exception(error))),
+    )
+    for snapshot in taken:
+        hub.add(snapshot)
+    recorder.close(5.0)
+    app = make_app(
+        hub,
+        ServerSettings(TOKEN, None),
+        past=Past("server.db"),
+        metrics=lambda accept: (exporter.text("open" in accept, True, True, True), "text/plain"),
+    )
+    for path in ("/", "/metrics", "/healthz", *_paths(taken)):
+        answer = ask(app, path)
+        assert answer.status == 200, (path, answer.status, answer.body)
+    for openmetrics in (False, True):
+        compare(ask(app, "/metrics", accept="open" if openmetrics else "text").body.decode(), openmetrics, taken[-1])
+    push(taken)
+    assert not said, said
+    sampler.close()
+
+
+def _paths(taken: list[Snapshot]) -> list[str]:
+    span = f"from={taken[0].time - 1:.3f}&to={taken[-1].time + 1:.3f}"
+    uuids = ",".join(gpu.uuid for gpu in taken[-1].gpus[:4] if gpu.uuid)
+    return [
+        *(question.path for question in QUESTIONS),
+        f"/api/snapshot?at={taken[-1].time:.3f}",
+        f"/api/history?{span}&metrics=utilization,pcie_rx,state,host.cpu_percent{'&gpus=' + uuids if uuids else ''}",
+        *(f"/api/{name}?{span}" for name in ("events", "processes", "usage", "compare")),
+    ]
+
+
+def compare(text: str, openmetrics: bool, snapshot: Snapshot) -> None:
+    """Check that a page has a series where the snapshot has a value, with that value, and none elsewhere."""
+    found = parsed(text, openmetrics)
+    assert not values(found, "gpulse_failed_families_total", "family")
+    assert len(values(found, "gpulse_gpu_up", "gpu", "uuid")) == len(snapshot.gpus)
+    for key in _FIGURES:
+        metric = GPU_METRICS[key]
+        shown = values(found, series_name(metric, "gpu"), "gpu", "mig")
+        for gpu in snapshot.gpus:
+            value = None if gpu.state in DOWN else gpu.get(key)
+            told = shown.get((f"{gpu.index:.0f}", ""))
+            assert (told is None) == (value is None), (key, value, told)
+            if told is not None and isinstance(value, (int, float)):
+                assert abs(told - value * metric.unit.base) < 1e-6, (key, value, told)
+
+
+def push(taken: list[Snapshot]) -> None:
+    """Push to a collector."""
+    collector = Collector()
+    pushing = OtlpPush(collector.url, interval=3600)
+    pushing.start()
+    for snapshot in taken:
+        pushing.add(snapshot)
+    pushing.stop()
+    collector.shutdown()
+    collector.server_close()
+    resource = decoded(collector.bodies[-1])
+    names = {metric.name for scope in resource.scope_metrics for metric in scope.metrics}
+    assert "hw.status" in names, names
+    assert "gpulse.failed_instruments" not in names
+
+
+def top() -> None:
+    """Paint the screen in several sizes, with each of its views."""
+    sampler = Sampler(make_source(default_source()), EVERYTHING).open()
+    taken = samples(sampler)
+    for size in ((40, 12), (80, 24), (200, 60)):
+        for dialog in ("", "gpu", "host", "why", "help", "settings", "sort"):
+            state = State(ScreenSettings(), History(["utilization", "sm_active", "memory_percent"]))
+            for snapshot in taken:
+                state.history.add(snapshot)
+            state.columns, state.rows = size
+            state.live = state.shown = taken[-1]
+            state.now, state.dialog = taken[-1].time, dialog
+            lines = ["".join(chars).rstrip() for chars in paint(state).chars]
+            assert any(lines), (size, dialog)
+    sampler.close()
+
+
+def jupyter() -> None:
+    """Ask a machine what the handlers of JupyterLab ask it."""
+    machine = LiveMachine(MachineSettings(default_source(), history="jupyter.db", failed=_raise))
+    try:
+        for question in QUESTIONS:
+            given = dict.fromkeys(parameter.name for parameter in question.parameters)
+            json.loads(question.answer(machine.ask(), given))
+        kernel = Kernel("k", "s", "a.ipynb", "a.ipynb", "idle", 1.0, os.getppid())
+        assert kernel_table([kernel], machine.ask().latest())["kernels"]
+        number, text = machine.ask().hub.greeting()
+        assert number > 0
+        assert b"event: sample" in text
+    finally:
+        machine.close()
+
+
+def _raise(text: str) -> None:
+    raise AssertionError(text)
+
+
+def monitor() -> None:
+    """Monitor a program into a CSV file."""
+    err = io.StringIO()
+    watching = Monitor(
+        "run.csv", interval=0.1, gpus="all", mode="thread", alerts=False, source=default_source(), stderr=err
+    )
+    with watching:
+        end = time.monotonic() + PATIENCE / 2
+        while watching.latest is None and not err.getvalue() and time.monotonic() < end:
+            time.sleep(0.01)
+        summary = watching.stop()
+    assert summary is not None
+    assert str(summary)
+    assert "Traceback" not in err.getvalue(), err.getvalue()
+    assert len(Path("run.csv").read_text().splitlines()) > 1
+    assert err.getvalue().startswith("gpulse: ") or (GPUS and not err.getvalue()), err.getvalue()
+
+
+def python() -> None:
+    """Ask what `import gpulse` offers, and the tools of `gpulse mcp`."""
+    taken = api.snapshot(source=default_source())
+    assert repr(taken)
+    assert taken._repr_html_().startswith("<")
+    assert api.visible_gpus(source=default_source()) is not None
+    tools = Tools(default_source())
+    for answer in (tools.snapshot(), tools.processes(), tools.free_gpus()):
+        json.dumps(answer, allow_nan=False)
+
+
+SURFACES: dict[str, Callable[[], None]] = {
+    **{name: (lambda name=name: commands(name)) for name in COMMANDS},  # type: ignore[misc]
+    "server": server,
+    "top": top,
+    "jupyter": jupyter,
+    "monitor": monitor,
+    "python": python,
+}
+
+
+# --- the program
+
+
+def child(name: str, folder: Path) -> int:
+    """Run one surface in this, forked, process."""
+    folder.mkdir()
+    os.chdir(folder)
+    os.dup2(os.open("said", os.O_RDWR | os.O_CREAT, 0o644), 2)
+    try:
+        SURFACES[name]()
+    except BaseException as error:  # noqa: BLE001
+        if not GPUS and isinstance(error, (GpulseError, Refusal)) and str(error):
+            return 0
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def main_of_machine(folder: Path) -> dict[str, str]:
+    """Run every surface, and return what those that failed have said."""
+    if library := os.environ.get(LIBRARY):
+        ctypes.CDLL(library)  # a later load by soname finds this one
+    waiting, problems = list(SURFACES), dict[str, str]()
+    running: dict[int, tuple[str, int, float]] = {}
+    while waiting or running:
+        while waiting and len(running) < AT_ONCE:
+            name = waiting.pop(0)
+            if (pid := os.fork()) == 0:
+                os._exit(child(name, folder / name))
+            running[os.pidfd_open(pid)] = (name, pid, time.monotonic() + PATIENCE)
+        first = min(end for *_, end in running.values())
+        ended = select.select(list(running), [], [], max(0.0, first - time.monotonic()))[0]
+        for handle in ended or [min(running, key=lambda handle: running[handle][2])]:
+            name, pid, _ = running.pop(handle)
+            if not ended:
+                os.kill(pid, signal.SIGKILL)
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            os.close(handle)
+            said = (folder / name / "said").read_text(errors="replace")
+            if code or "Traceback" in said:
+                problems[name] = said if ended else f"hangs\n{said}"
+    return problems
+
+
+if __name__ == "__main__":
+    print(json.dumps(main_of_machine(Path(sys.argv[1]))))

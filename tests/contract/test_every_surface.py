@@ -1,0 +1,46 @@
+"""Every machine on every surface: an answer or a reason, never an exception, a 500 or a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.contract.surfaces import DEAD, LIBRARY
+from tests.contract.test_sources import RECORDED
+from tests.e2e.lab import ROOT, environment
+from tests.fake_nvml import Clock, Scenario
+from tests.fake_nvml.build import SONAME
+from tests.unit.sources.amd.cards import radeon
+from tests.unit.sources.intel.cards import arc
+
+WITHOUT_GPUS = ("init-hang", "mismatch", "not-loaded")  # machines without a GPU that can be read
+OTHERS = (*RECORDED, "demo", "demo:mixed", "auto")
+
+
+@pytest.mark.parametrize("machine", [*Scenario.names(), *OTHERS])
+def test_every_surface_answers_or_says_why_not(machine: str, tmp_path: Path) -> None:
+    if machine in Scenario.names():
+        env = environment(Scenario.load(machine), tmp_path / "machine", GPULSE_SOURCE="nvidia")
+        if machine == "lost":
+            env |= Clock(tmp_path, 3.0).environment  # after it happened
+        env[LIBRARY] = str(Path(env.pop("LD_LIBRARY_PATH").split(os.pathsep)[0]) / SONAME)
+    else:
+        env = environment(Scenario(), tmp_path / "machine", GPULSE_SOURCE=machine)
+        env.pop("LD_LIBRARY_PATH")
+        if machine in RECORDED:
+            env["GPULSE_SOURCE"] = RECORDED[machine](tmp_path / "recorded")
+        if machine == "auto":
+            env["GPULSE_ROOT"] = str(arc(radeon(tmp_path / "recorded")))
+    config = tmp_path / "config.toml"
+    config.write_text("[alerts]\nlog = false\n")
+    env |= {"GPULSE_CONFIG": str(config)} | ({DEAD: "1"} if machine in WITHOUT_GPUS else {})
+    program = [sys.executable, "-m", "tests.contract.surfaces", str(tmp_path)]
+    done = subprocess.run(program, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=250)
+    assert done.returncode == 0, done.stderr
+    problems = json.loads(done.stdout)
+    assert not problems, "\n".join(f"{name}:\n{said}" for name, said in problems.items())
