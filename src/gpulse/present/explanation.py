@@ -53,20 +53,22 @@ def _block(group: Sequence[Verdict], name: str, theme: Theme, room: int) -> list
     lines = [heading.add(f"  {clean(name)}", "label") if name else heading]
     for at, text in enumerate(wrapped(title(verdict), room - 4)):
         lines.append(Line().add(f"{glyph} " if at == 0 else "  ", look).add(text, "title"))
-    lines.append(_subject(verdict, title(verdict)))
+    lines += _subject(verdict, title(verdict), room)
     lines += _evidence(verdict.evidence, theme, room)
     lines += _also(verdict, room)
     return lines + _advice(verdict, room)
 
 
-def _subject(verdict: Verdict, said: str) -> Line:
-    """Return the line with the confidence, and the processes that the sentence does not name."""
+def _subject(verdict: Verdict, said: str, room: int) -> list[Line]:
+    """Return the lines with the confidence, and the processes that the sentence does not name."""
     line = Line().add("  ").add("confidence ", "label").add(verdict.confidence)
     names = [who(one) for one in verdict.processes if who(one) not in said]
-    if names:
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        line.add("  ·  ", "faint").add(names[0] + more, "user")
-    return line
+    if not names:
+        return [line]
+    people = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+    if line.width + 5 + width(people) <= room:
+        return [line.add("  ·  ", "faint").add(people, "user")]
+    return [line, *(Line().add("  ").add(text, "user") for text in wrapped(people, room - _INDENT))]
 
 
 def _evidence(numbers: Sequence[Evidence], theme: Theme, room: int) -> list[Line]:

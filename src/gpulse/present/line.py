@@ -25,8 +25,10 @@ class Line:
         if cells is not None:
             text = pad(fit(text, cells), cells, right)
         if text:
-            self.pieces.append((text, style))
             self.width += width(text)
+            if self.pieces and self.pieces[-1][1] == style:
+                text = self.pieces.pop()[0] + text
+            self.pieces.append((text, style))
         return self
 
     def extend(self, other: Line) -> Line:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Process
     from ..model.metric import Metric, Number
+    from ..model.snapshot import Problem
     from .theme import Theme
 
     Note: TypeAlias = tuple[str, str, str]  # a text, its style, and the same in at most NARROWEST cells
@@ -191,6 +192,11 @@ def _alarms(notes: Iterable[Note]) -> list[tuple[str, str]]:
     return sorted(
         ((short, style) for _, style, short in notes if style in _ALARMS), key=lambda note: _ALARMS.index(note[1])
     )
+
+
+def problem_text(problem: Problem) -> str:
+    """Return what could not be read, and the remedy: whole sentences, to be wrapped and never cut."""
+    return f"{clean(problem.message)} {clean(problem.remedy)}".strip()
 
 
 def link_text(values: Mapping[str, object]) -> str:

@@ -35,8 +35,8 @@ _NEARLY = 0.98  # a sample that comes a little early is the one that was meant, 
 _SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
 _FOREIGN = Problem(
     "processes",
-    "the driver reports process ids of the host, so process names and users cannot be shown in this container.",
-    "Start the container with --pid=host (hostPID: true in Kubernetes) to see them.",
+    "names and users of processes cannot be shown: the driver reports ids of the host, not of this container.",
+    "Start the container with --pid=host (hostPID: true in Kubernetes).",
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.catalog import GPU_METRICS, PROCESS_METRICS
+from ...model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu
 from ...model.metric import Number
 from ...model.presets import SCREEN, USERS
 from ...model.select import Wanted
@@ -10,13 +10,12 @@ from ...present.cells import severity, value_text
 from ...present.line import Line, table_lines
 from ...present.quantities import clock_text
 from ...present.text import clean
-from ...present.words import label, of
+from ...present.words import label, of, problem_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...model.catalog import Gpu
     from ...model.metric import Metric
     from ...model.process_filter import ProcessFilter
     from ...model.snapshot import Snapshot
@@ -57,24 +56,28 @@ def glance(
         from .processes import process_table
 
         lines += [Line(), *process_table(snapshot, theme, columns, wanted)]
-    lines += _problems(snapshot)
+    lines += _problems(snapshot, columns)
     return [line.render(theme, columns) for line in lines]
 
 
 def _columns(snapshot: Snapshot, chosen: Sequence[str]) -> list[Line]:
-    """Return a plain table of the metrics asked for; a missing value is the reason in brackets."""
-    metrics = [GPU_METRICS[key] for key in chosen]
+    """Return a plain table of the metrics asked for, led by the index unless it is one of them; a missing value is its reason."""
+    metrics = [GPU_METRICS[key] for key in (*(() if "index" in chosen else ("index",)), *chosen)]
     gpus = [gpu for whole in snapshot.gpus for gpu in (whole, *whole.instances)]
-    rows = [
-        [(label(gpu), "accent"), *((_text(metric, gpu), severity(metric, gpu)) for metric in metrics)] for gpu in gpus
-    ]
-    right = [isinstance(metric, Number) for metric in metrics]
-    return table_lines(["GPU", *(metric.short.upper() for metric in metrics)], rows, [False, *right])
+    rows = [[_cell(metric, gpu) for metric in metrics] for gpu in gpus]
+    right = [isinstance(metric, Number) and metric is not Gpu.index for metric in metrics]
+    return table_lines([_heading(metric) for metric in metrics], rows, right)
 
 
-def _text(metric: Metric, gpu: Gpu) -> str:
+def _heading(metric: Metric) -> str:
+    return "GPU" if metric is Gpu.index else metric.short.upper()
+
+
+def _cell(metric: Metric, gpu: Gpu) -> tuple[str, str]:
+    if metric is Gpu.index:
+        return label(gpu), "accent"
     value = gpu.get(metric.key)
-    return f"({gpu.gap(metric.key)})" if value is None else value_text(metric, value)
+    return f"({gpu.gap(metric.key)})" if value is None else value_text(metric, value), severity(metric, gpu)
 
 
 def _header(snapshot: Snapshot, theme: Theme, columns: int, gpus: str) -> Line:
@@ -94,8 +97,10 @@ def _header(snapshot: Snapshot, theme: Theme, columns: int, gpus: str) -> Line:
     return line.to(columns - len(clock)).add(clock, "label") if line.width + len(clock) < columns else line
 
 
-def _problems(snapshot: Snapshot) -> list[Line]:
-    """Return one line for each problem of the snapshot."""
-    return [
-        Line().add(f"{clean(problem.message)} {clean(problem.remedy)}".strip(), "warn") for problem in snapshot.problems
-    ]
+def _problems(snapshot: Snapshot, columns: int) -> list[Line]:
+    """Return each problem of the snapshot with its remedy, on as many lines as it needs."""
+    if not snapshot.problems:
+        return []
+    from ...present.wrapping import wrapped_lines
+
+    return [line for problem in snapshot.problems for line in wrapped_lines([(problem_text(problem), "warn")], columns)]

@@ -49,7 +49,9 @@ def watch(
 
 
 def _write(out: TextIO, lines: list[str], rows: int) -> None:
-    shown = lines[:rows]
+    shown = lines
+    if len(lines) > rows:
+        shown = [*lines[: rows - 1], f"+{len(lines) - rows + 1} more lines"]
     out.write(_HOME + "".join(f"{line}{_CLEAR_LINE}\n" for line in shown[:-1]))
     out.write(f"{shown[-1]}{_CLEAR_LINE}{_CLEAR_BELOW}" if shown else _CLEAR_BELOW)
 

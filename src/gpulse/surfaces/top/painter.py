@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...present.events import event_style, event_text
+from ...present.text import fit, width
 from ...units import duration_text
 from .actions import help_lines, hints
 from .area import Area
@@ -64,11 +65,12 @@ def _events(grid: Grid, area: Area, state: State) -> None:
     for event in state.events:
         if past and event.time > now:
             continue
-        if column >= area.column + area.columns:
-            break
-        age = f"{duration_text(now - event.time)} ago "
+        age, text = f"{duration_text(now - event.time)} ago ", event_text(event)
+        if column > area.column and column + len(age) + width(text) > area.columns:
+            break  # an older event is left out rather than cut
         column = grid.put(area.row, column, age, "faint", area.columns - column)
-        column = grid.put(area.row, column, f"{event_text(event)}   ", event_style(event), area.columns - column)
+        text = fit(text, area.columns - column, state.theme.more)
+        column = grid.put(area.row, column, text, event_style(event)) + 3
 
 
 def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:

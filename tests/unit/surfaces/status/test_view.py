@@ -112,6 +112,16 @@ class TestGoldens:
         chosen = ("utilization", "sm_active", "power_draw", "fan_speed", "throttle_reasons")
         check_golden("status/columns-80", glance(demo(), _PLAIN, 80, chosen=chosen))
 
+    def test_an_index_among_chosen_columns_is_the_only_one(self) -> None:
+        lines = glance(demo(), _PLAIN, 80, chosen=("utilization", "index", "name"))
+        assert lines[1].split() == ["UTIL", "GPU", "NAME"]
+        assert lines[2].split() == ["96", "%", "0", "NVIDIA", "H100", "80GB", "HBM3"]
+
+    def test_the_remedy_of_a_problem_is_never_cut(self) -> None:
+        for columns in (20, 40, 80, 120):
+            shown = " ".join(glance(troubled(), _PLAIN, columns))
+            assert "process ids belong to the host. Start with --pid=host." in shown, columns
+
 
 def _fits(lines: list[str], columns: int) -> None:
     for line in lines:

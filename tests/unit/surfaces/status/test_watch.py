@@ -84,6 +84,7 @@ def test_a_picture_higher_than_the_terminal_is_cut_and_never_scrolls() -> None:
     screen = _watched([Snapshot(1.0)], rows=1).partition(_LEAVE)[0]
     assert "\n" not in screen
     assert "second line" not in screen
+    assert "+2 more lines" in screen
 
 
 def test_a_pipe_gets_pictures_one_below_the_other_and_no_escapes() -> None:

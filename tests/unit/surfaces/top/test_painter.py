@@ -135,10 +135,12 @@ class TestEvents:
         assert grid.text()[-2] == "3s ago GPU 2 is lost (fell off the bus)   40s ago GPU 1 is asleep"
         assert grid.styles[-2][10] == "critical"
 
-    def test_what_does_not_fit_is_cut_at_the_edge(self) -> None:
+    def test_the_newest_is_cut_with_a_mark_and_an_older_one_left_out(self) -> None:
         state = screen(80, 24)
         state.events = [Event(state.now, "test", note="x" * 200)]
-        assert paint(state).text()[-2] == "0s ago " + "x" * 73
+        assert paint(state).text()[-2] == "0s ago " + "x" * 72 + "…"
+        state.events = [Event(state.now, "test", note="x" * 30), Event(state.now, "test", note="y" * 60)]
+        assert paint(state).text()[-2] == "0s ago " + "x" * 30
 
     def test_one_from_the_future_is_now(self) -> None:
         state = screen(80, 24)

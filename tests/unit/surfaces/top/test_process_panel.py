@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import PROCESS_METRICS, Gpu, Process
-from gpulse.model.snapshot import Snapshot
+from gpulse.model.snapshot import Problem, Snapshot
 from gpulse.present.theme import Theme
 from gpulse.surfaces.top.area import Area
 from gpulse.surfaces.top.grid import Grid
@@ -140,6 +140,17 @@ def test_lists_that_could_not_be_read_are_said() -> None:
     text = drawn(state(both), rows=3).text()
     assert text[-1].strip() == words
     assert " 8 " in text[1]
+
+
+def test_problems_are_said_in_whole_sentences_or_not_at_all() -> None:
+    problem = Problem("processes", "names cannot be shown in this container.", "Start the container with --pid=host.")
+    made = state(Snapshot(1.0, sample(one(7)).gpus, problems=(problem,)))
+    words = "names cannot be shown in this container. Start the container with --pid=host."
+    for columns in (30, 40, 100):
+        text = [line.strip() for line in drawn(made, columns=columns, rows=8).text()]
+        assert words in " ".join(text), columns
+        assert " 7 " in drawn(made, columns=columns, rows=8).text()[1]
+    assert "container" not in "".join(drawn(made, columns=30, rows=4).text())
 
 
 def test_the_selected_row_is_always_seen() -> None:

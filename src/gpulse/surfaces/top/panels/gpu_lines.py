@@ -24,6 +24,7 @@ from ....present.words import (
 from ..area import Area
 from ..grid import draw
 from .gpu_parts import ACTIVITY, corner, fade, fraction, gauge, mark, notes, percent, who
+from .sections import hidden_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def paint(grid: Grid, area: Area, state: State, gpus: tuple[Gpu, ...], plan: Gpu
     if plan.fold:
         _folded(grid, Area(area.row + plan.titles + plan.height, area.column, 1, area.columns), state, plan, gpus)
     elif any(plan.hidden):
-        corner(grid, area, _scrolled(state, plan))
+        corner(grid, area, hidden_text(state.theme, *plan.hidden))
 
 
 def _longest_note(state: State, gpus: list[Gpu]) -> int:
@@ -186,15 +187,9 @@ def _numbers(grid: Grid, row: int, column: int, state: State, gpu: Gpu) -> int:
     return column
 
 
-def _scrolled(state: State, plan: GpuPlan) -> str:
-    """Return how many lines are above and below what is visible: ↑3 ↓40."""
-    marks = (state.theme.glyph("↑", "^"), state.theme.glyph("↓", "v"))
-    return " ".join(f"{mark}{count}" for mark, count in zip(marks, plan.hidden, strict=True) if count)
-
-
 def _folded(grid: Grid, area: Area, state: State, plan: GpuPlan, gpus: tuple[Gpu, ...]) -> None:
     """Draw the row below the lines: how many are not visible, and what is wrong with which of them, the worst first."""
-    column = grid.put(area.row, area.column, f"{_scrolled(state, plan)} more", "label", area.columns)
+    column = grid.put(area.row, area.column, hidden_text(state.theme, *plan.hidden), "label", area.columns)
     end = area.column + area.columns
     wrong: dict[tuple[str, str], list[str]] = {}
     for at, part in (*plan.entries[: plan.first], *plan.entries[plan.first + len(plan.places) :]):

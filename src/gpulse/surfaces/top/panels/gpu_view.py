@@ -11,6 +11,7 @@ from ....present.plot import mini
 from ....present.quantities import clock_text
 from ....present.text import clean, fit
 from ....present.words import has, label, of, short_name, silence
+from ....present.wrapping import wrapped_lines
 from ....units import CELSIUS, PERCENT
 from ..area import Area
 from ..chart_choice import metric_style
@@ -160,7 +161,8 @@ def _missing(gpu: Gpu, metrics: list[Metric], cells: int) -> list[Line]:
         reason = _REASONS.get(gpu.gaps.get(metric.key, ""))
         if reason and gpu.get(metric.key) is None:
             by_reason.setdefault(reason, []).append(metric.title)
-    return [Line().add(fit(f"{reason}: {', '.join(titles)}", cells), "warn") for reason, titles in by_reason.items()]
+    told = [f"{reason}: {', '.join(titles)}" for reason, titles in by_reason.items()]
+    return [line for text in told for line in wrapped_lines([(text, "warn")], cells)]
 
 
 def _verdict(gpu: Gpu, state: State, cells: int) -> list[Line]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..grid import Grid
 
 _NARROW = 24  # columns below which labels need the place of the mark
-_HINT, _HINTED = 2, 56  # rows and columns of a hint
+_HINT, _HINTED = 2, 64  # rows and columns of a hint: the longest help of a metric fits
 
 
 class Menu:

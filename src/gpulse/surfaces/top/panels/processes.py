@@ -7,13 +7,15 @@ from ....model.metric import Number
 from ....model.process_filter import ProcessFilter
 from ....present.cells import MISSING, value_text
 from ....present.text import clean, fit, fit_name, pad, width
-from ....present.words import heading
+from ....present.words import heading, problem_text
+from ....present.wrapping import wrapped_lines
 from ....units import BYTES, SECOND
 from ..processes import all_rows, filter_text, pids, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.snapshot import Snapshot
+    from ....present.line import Line
     from ..area import Area
     from ..grid import Grid
     from ..processes import ProcessRow
@@ -81,9 +83,9 @@ def paint(grid: Grid, area: Area, state: State) -> None:
     found = rows(state.shown, state)
     columns = layout(found, state, area.columns)
     _titles(grid, area, state, columns)
-    notes = _notes(area, state)
-    for at, words in enumerate(_missing(state.shown)[:notes], area.end - notes):
-        grid.put(at, area.column + _MARKS, words, "warn", area.columns - _MARKS)
+    told = _notes(area, state)
+    for at, line in enumerate(told, area.end - len(told)):
+        grid.line(at, area.column + _MARKS, line, area.columns - _MARKS)
     if not found:
         _remark(grid, area, state, columns, (0, 0, 0))
         _nothing(grid, area, state)
@@ -273,22 +275,28 @@ def _any(snapshot: Snapshot) -> bool:
 
 
 def _missing(snapshot: Snapshot | None) -> list[str]:
-    """Return a line for each reason why lists of processes are missing, with the GPUs it is about."""
+    """Return a sentence for each reason why lists of processes are missing, with the GPUs it is about, and for each problem."""
     reasons: dict[str, list[str]] = {}
     for at, gpu in enumerate(snapshot.gpus if snapshot else ()):
         why = _WHY.get(gpu.gaps.get("processes", ""))
         if why:
             reasons.setdefault(why, []).append(f"{at if gpu.index is None else gpu.index:.0f}")
-    return [f"processes of GPU {', '.join(which)} not shown: {why}" for why, which in reasons.items()]
+    found = [f"processes of GPU {', '.join(which)} not shown: {why}" for why, which in reasons.items()]
+    return [*found, *(problem_text(problem) for problem in (snapshot.problems if snapshot else ()))]
 
 
-def _notes(area: Area, state: State) -> int:
-    """Return how many rows at the end of the area say what is missing; the titles and half of the rows stay."""
-    return min(len(_missing(state.shown)), max(0, area.rows // 2))
+def _notes(area: Area, state: State) -> list[Line]:
+    """Return the rows at the end of the area that say what is missing, in whole sentences; the titles and half of the rows stay."""
+    told: list[Line] = []
+    for sentence in _missing(state.shown):
+        lines = wrapped_lines([(state.theme.spelled(sentence), "warn")], area.columns - _MARKS)
+        if len(told) + len(lines) <= area.rows // 2:
+            told += lines
+    return told
 
 
 def _height(area: Area, state: State) -> int:
-    return max(0, area.rows - 1 - _notes(area, state))
+    return max(0, area.rows - 1 - len(_notes(area, state)))
 
 
 def _remark(grid: Grid, area: Area, state: State, columns: list[ProcessColumn], seen: tuple[int, int, int]) -> None:

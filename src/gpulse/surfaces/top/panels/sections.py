@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
+    from ....present.theme import Theme
     from ..area import Area
     from ..grid import Grid
     from ..state import State
@@ -42,22 +43,22 @@ def laid(
 
 
 def paint_columns(grid: Grid, area: Area, state: State, columns: list[list[Line]]) -> None:
-    """Draw the columns from the line `state.choice` on, which is moved back if it is beyond the end; mark what is hidden."""
+    """Draw the columns from the line `state.choice` on, which is moved back if it is beyond the end; the last row counts the hidden."""
     longest = max((len(lines) for lines in columns), default=0)
-    state.choice = max(0, min(state.choice, longest - area.rows))
+    rows = area.rows if longest <= area.rows else area.rows - 1
+    state.choice = max(0, min(state.choice, longest - rows))
     for place, lines in zip(split(area, len(columns)), columns, strict=True):
-        for row, line in enumerate(lines[state.choice : state.choice + area.rows]):
+        for row, line in enumerate(lines[state.choice : state.choice + rows]):
             grid.line(area.row + row, place.column, line, place.columns)
-    up, down = state.theme.glyph("↑", "^"), state.theme.glyph("↓", "v")
-    above, below = state.choice, longest - state.choice - area.rows
-    if above > 0:
-        _mark(grid, area, area.row, f" {up}{above}")
-    if below > 0:
-        _mark(grid, area, area.end - 1, f" {down}{below}")
+    if longest > rows:
+        hidden = hidden_text(state.theme, state.choice, longest - state.choice - rows)
+        grid.put(area.end - 1, area.column, f"{hidden} lines", "label", area.columns)
 
 
-def _mark(grid: Grid, area: Area, row: int, text: str) -> None:
-    grid.put(row, area.column + area.columns - len(text), text, "warn")
+def hidden_text(theme: Theme, above: int, below: int) -> str:
+    """Return how many lines are above and below what is visible: ↑3 ↓40 more."""
+    marks = ((theme.glyph("↑", "^"), above), (theme.glyph("↓", "v"), below))
+    return " ".join([*(f"{mark}{count}" for mark, count in marks if count > 0), "more"])
 
 
 def heading(text: str, columns: int, state: State, note: str = "") -> Line:
