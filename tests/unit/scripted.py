@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,32 @@ class ScriptedSource(Source):
         return self.frames.pop(0)
 
 
+class Hang:
+    """A driver call that hangs until it is released, while its clock passes every deadline of those who wait for it.
+
+    Nothing else advances that clock, so a call that answers is in time however busy the machine is. Where another call must
+    have answered before, `after` waits for it.
+    """
+
+    def __init__(self, clock: ManualClock, seconds: float = 10.0, after: Callable[[], object] = lambda: None) -> None:
+        self.clock = clock
+        self.calls = 0
+        self._released = threading.Event()
+        self._seconds = seconds
+        self._after = after
+
+    def __call__(self) -> str:
+        self.calls += 1
+        self._after()
+        self.clock.sleep(self._seconds)
+        self._released.wait()
+        return "released"
+
+    def release(self) -> None:
+        """Let the call return."""
+        self._released.set()
+
+
 WANTED = Wanted(gpu=VALUES)
 
 
@@ -117,8 +144,7 @@ def sampler_of(
     wanted: Wanted = WANTED,
     machine: Machine | None = None,
     clock: ManualClock | None = None,
-    patience: float = 5.0,
 ) -> Sampler:
     """Return an open sampler over these devices, on a clock that stands still."""
     source = ScriptedSource(devices, machine)
-    return Sampler(source, wanted, clock=clock or ManualClock(), patience=patience).open()
+    return Sampler(source, wanted, clock=clock or ManualClock()).open()

@@ -149,7 +149,7 @@ class Bus:
                 return clock.monotonic()
             if self._stop.is_set() or (left <= 0 and not self._paused):
                 return due
-            if not self._paced.wait(None if self._paused else left):
+            if not clock.wait(self._paced.wait, None if self._paused else left):
                 return due
 
     def _publish(self, snapshot: Snapshot) -> None:

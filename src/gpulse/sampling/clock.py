@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TURN = 0.002  # real seconds between two looks at a clock that tests control
+
 
 class SystemClock:
     """The system clock."""
@@ -25,6 +31,10 @@ class SystemClock:
         """Wait."""
         time.sleep(max(0.0, seconds))
 
+    def wait(self, ended: Callable[[float | None], bool], seconds: float | None) -> bool:
+        """Wait for something that takes a timeout, such as `event.wait`, for at most these seconds; return whether it ended."""
+        return ended(seconds)
+
 
 class ManualClock(SystemClock):
     """A clock that advances only when told to, or when a caller sleeps."""
@@ -45,6 +55,14 @@ class ManualClock(SystemClock):
 
     def sleep(self, seconds: float) -> None:
         self._now += max(0.0, seconds)
+
+    def wait(self, ended: Callable[[float | None], bool], seconds: float | None) -> bool:
+        """Wait until it ends or another thread has advanced the clock far enough, however long that takes."""
+        due = float("inf") if seconds is None else self.monotonic() + seconds
+        while not ended(_TURN):
+            if self.monotonic() >= due:
+                return False
+        return True
 
     def suspend(self, seconds: float) -> None:
         """Advance the clock as if the machine had been suspended."""

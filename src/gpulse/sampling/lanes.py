@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from queue import Empty, SimpleQueue
+
+from .clock import SystemClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,13 +31,14 @@ _LONGEST = (
 class Batch:
     """Jobs that run in order; `results` holds what each owner's job returned or raised, `since` is when the last one started."""
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
+    def __init__(self, jobs: Sequence[Job], clock: SystemClock) -> None:
         self.jobs = jobs
         self.started = 0
-        self.since = time.monotonic()
+        self._clock = clock
+        self.since = clock.monotonic()
         self._lock = threading.Lock()
         self.results: dict[Hashable, Any] = {}
-        self.finished: SimpleQueue[None] = SimpleQueue()
+        self._finished: SimpleQueue[None] = SimpleQueue()
         self.over = False
 
     def run(self) -> None:
@@ -48,15 +50,11 @@ class Batch:
             except Exception as error:  # noqa: BLE001  # whatever a source raises is passed on as its result
                 self.results[owner] = error
         self.over = True
-        self.finished.put(None)
+        self._finished.put(None)
 
     def wait(self, until: float) -> bool:
-        """Wait until all jobs are done or `time.monotonic` reaches `until`; return whether they are done."""
-        try:
-            self.finished.get(timeout=max(0.0, until - time.monotonic()))
-        except Empty:
-            return False
-        return True
+        """Wait until all jobs are done or the clock reaches `until`; return whether they are done."""
+        return self._clock.wait(self._done, max(0.0, until - self._clock.monotonic()))
 
     def cut(self) -> Sequence[Job]:
         """Take away and return the jobs that have not started."""
@@ -70,8 +68,15 @@ class Batch:
             if self.started >= len(self.jobs):
                 return None
             self.started += 1
-            self.since = time.monotonic()
+            self.since = self._clock.monotonic()
             return self.jobs[self.started - 1]
+
+    def _done(self, seconds: float | None) -> bool:
+        try:
+            self._finished.get(timeout=seconds)
+        except Empty:
+            return False
+        return True
 
 
 class Lane:
@@ -100,8 +105,9 @@ class Lane:
 class Lanes:
     """Runs jobs with deadlines; used by one thread. `width` is how many jobs may run at the same time."""
 
-    def __init__(self, patience: float = 1.0) -> None:
+    def __init__(self, patience: float = 1.0, clock: SystemClock | None = None) -> None:
         self.patience = patience
+        self._clock = clock or SystemClock()
         self.width = 1
         self._lanes: list[Lane] = []
         self._stuck: dict[Hashable, Batch] = {}
@@ -141,8 +147,8 @@ class Lanes:
             self._lanes = []
         while len(self._lanes) < len(parts):
             self._lanes.append(Lane())
-        batches = [lane.start(Batch(part)) for lane, part in zip(self._lanes, parts, strict=False)]
-        end = time.monotonic() + _LONGEST * self.patience
+        batches = [lane.start(Batch(part, self._clock)) for lane, part in zip(self._lanes, parts, strict=False)]
+        end = self._clock.monotonic() + _LONGEST * self.patience
         late = [batch for batch in batches if not self._done(batch, end)]
         if late:
             self._spread(late)
@@ -151,7 +157,7 @@ class Lanes:
     def _done(self, batch: Batch, end: float) -> bool:
         """Wait while a batch makes progress and there is time; return whether it is done."""
         while not batch.wait(min(end, batch.since + self.patience)):
-            now = time.monotonic()
+            now = self._clock.monotonic()
             if now >= end or now >= batch.since + self.patience:
                 return False
         return True
@@ -164,11 +170,11 @@ class Lanes:
         for batch in late:
             for job in batch.cut():
                 lane = Lane()
-                single = lane.start(Batch([job]))
+                single = lane.start(Batch([job], self._clock))
                 lane.end()
                 origin[id(single)] = batch
                 batches.append(single)
-        until = time.monotonic() + _LONGEST * self.patience
+        until = self._clock.monotonic() + _LONGEST * self.patience
         for each in batches:
             if not each.wait(min(until, each.since + self.patience)) and each.jobs:
                 self._stuck[each.jobs[-1][0]] = each

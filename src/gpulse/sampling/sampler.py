@@ -72,7 +72,7 @@ class Sampler:
         self.costly_every = costly_every
         self._costly_at = float("-inf")
         self.lists_always = False
-        self._lanes = Lanes(patience)
+        self._lanes = Lanes(patience, self.clock)
         self._rates = Rates()
         self._tracks: dict[int, Track] = {}
         self._chosen: list[tuple[int, str]] | None = None  # positions, and UUIDs of MIG instances

@@ -17,6 +17,7 @@ from gpulse.sampling.sampler import Sampler
 from gpulse.sources.base import Counter, DeviceSample, Facts, Machine, Source
 from tests.unit.scripted import (
     VALUES,
+    Hang,
     ScriptedDevice,
     ScriptedMachine,
     ScriptedSource,
@@ -30,11 +31,11 @@ _START = 1_700_000_000.0
 
 
 @pytest.fixture
-def release() -> Iterator[threading.Event]:
-    """An event that hanging calls wait for; set at the end, so that no thread stays behind."""
-    event = threading.Event()
-    yield event
-    event.set()
+def hang() -> Iterator[Hang]:
+    """A hanging call; released at the end, so that no thread stays behind."""
+    hang = Hang(ManualClock())
+    yield hang
+    hang.release()
 
 
 def _broken(snap: int, keys: frozenset[str]) -> DeviceSample:
@@ -149,18 +150,18 @@ class TestFailures:
         assert [gpu.index for gpu in snapshot.gpus] == [0]
         assert snapshot.problems == ()
 
-    def test_a_gpu_that_hangs_is_a_timeout_since_then_and_the_others_answer(self, release: threading.Event) -> None:
-        def hang(snap: int, keys: frozenset[str]) -> DeviceSample:
+    def test_a_gpu_that_hangs_is_a_timeout_since_then_and_the_others_answer(self, hang: Hang) -> None:
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
             if snap > 1:
-                release.wait()
+                hang()
             return sample({"utilization": 7})
 
-        clock, hanging = ManualClock(), ScriptedDevice(1, hang)
-        sampler = sampler_of(ScriptedDevice(0), hanging, ScriptedDevice(2), clock=clock, patience=0.05)
+        hanging = ScriptedDevice(1, script)
+        sampler = sampler_of(ScriptedDevice(0), hanging, ScriptedDevice(2), clock=hang.clock)
         snaps = []
         for _ in range(4):
             snaps.append(sampler.read())
-            clock.sleep(1.0)
+            hang.clock.sleep(1.0)
         assert [snap.gpus[1].state for snap in snaps] == ["ok", "timeout", "timeout", "timeout"]
         assert [snap.gpus[1].since for snap in snaps] == [None, _START + 1, _START + 1, _START + 1]
         assert [snap.gpus[1].gap("utilization") for snap in snaps[1:]] == ["timeout"] * 3
@@ -168,27 +169,21 @@ class TestFailures:
         assert all(snap.gpus[at].utilization == 50 for snap in snaps for at in (0, 2))
         assert len(hanging.asked) == 2
 
-    def test_a_gpu_that_came_back_is_asked_again(self, release: threading.Event) -> None:
-        returned = threading.Event()
-
-        def hang(snap: int, keys: frozenset[str]) -> DeviceSample:
+    def test_a_gpu_that_came_back_is_asked_again(self, hang: Hang) -> None:
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
             if snap == 1:
-                release.wait()
-                returned.set()
+                hang()
             return sample({"utilization": snap})
 
-        sampler = sampler_of(ScriptedDevice(0, hang), patience=0.05)
+        sampler = sampler_of(ScriptedDevice(0, script), clock=hang.clock)
         assert sampler.read().gpus[0].state == "timeout"
-        release.set()
-        assert returned.wait(5)
+        hang.release()
         while (gpu := sampler.read().gpus[0]).state != "ok":
             pass
         assert (gpu.utilization, gpu.since) == (2, None)
 
-    def test_close_does_not_touch_a_source_that_hangs(self, release: threading.Event) -> None:
-        sampler = sampler_of(
-            ScriptedDevice(0, lambda snap, keys: sample({"utilization": float(release.wait())})), patience=0.05
-        )
+    def test_close_does_not_touch_a_source_that_hangs(self, hang: Hang) -> None:
+        sampler = sampler_of(ScriptedDevice(0, lambda snap, keys: sample({"name": hang()})), clock=hang.clock)
         sampler.read()
         sampler.close()
         assert isinstance(sampler.source, ScriptedSource)
@@ -201,15 +196,15 @@ class TestFailures:
         assert isinstance(sampler.source, ScriptedSource)
         assert sampler.source.closed == 1
 
-    def test_opening_a_driver_that_hangs_is_a_timeout_with_its_exit_code(self, release: threading.Event) -> None:
+    def test_opening_a_driver_that_hangs_is_a_timeout_with_its_exit_code(self, hang: Hang) -> None:
         class Hanging(Source):
             name = "hanging"
 
             def open(self) -> None:
-                release.wait()
+                hang()
 
         with pytest.raises(DriverTimeout, match="does not respond") as caught:
-            Sampler(Hanging(), Wanted(), patience=0.05).open()
+            Sampler(Hanging(), Wanted(), clock=hang.clock).open()
         assert caught.value.exit_code == 124
 
     def test_what_open_raises_reaches_the_caller(self) -> None:
@@ -525,12 +520,12 @@ class TestWantingSomethingElse:
         sampler.read()
         assert device.asked == [{"temperature"}]
 
-    def test_another_thread_may_ask_while_a_sample_is_under_way(self, release: threading.Event) -> None:
-        sampleing = threading.Event()
+    def test_another_thread_may_ask_while_a_sample_is_under_way(self) -> None:
+        sampling, release = threading.Event(), threading.Event()
 
         def script(snap: int, keys: frozenset[str]) -> DeviceSample:
-            sampleing.set()
-            release.wait(5)
+            sampling.set()
+            release.wait()
             return sample({key: value for key, value in VALUES.items() if key in keys})
 
         device = ScriptedDevice(0, script)
@@ -538,10 +533,10 @@ class TestWantingSomethingElse:
         snaps: list[Snapshot] = []
         reading = threading.Thread(target=lambda: snaps.append(sampler.read()), daemon=True)
         reading.start()
-        assert sampleing.wait(5)
+        sampling.wait()
         sampler.want(Wanted(gpu=("temperature",)))
         release.set()
-        reading.join(5)
+        reading.join()
         assert snaps[0].gpus[0].utilization == 50
         sampler.read()
         assert device.asked == [{"utilization"}, {"temperature"}]
