@@ -46,5 +46,7 @@ COSTLY = frozenset(
     }
     | {"graphics_active", *LINKS}
 )
+# Values that the driver sampled by itself since they were last read. They appear once, in the sample that read them.
+TRACES = frozenset({"utilization_trace", "power_trace"})
 # What is read of each process to say who uses a GPU.
 USERS = ("pid", "name", "user", "memory_used", "type")

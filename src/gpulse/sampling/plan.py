@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.catalog import GPU_METRICS, PROCESS_METRICS
-from ..model.presets import COSTLY
+from ..model.presets import COSTLY, TRACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ _DERIVED = {
 
 
 class Plan:
-    """Keys to read, by cost. `costly` are those of `fast` that may be read less often.
+    """Keys to read, by cost. `costly` are those of `fast` that may be read less often, `traced` those read at most once per second.
+
+    `lasting` values stand until they are read again; a trace does not.
 
     `lists`: read the process list of each GPU; `describes`: read the details of processes from the host.
     """
@@ -31,9 +33,10 @@ class Plan:
         needed = wanted.gpu.union(*(_DERIVED[key] for key in wanted.gpu & _DERIVED.keys())) - _DERIVED.keys()
         self.fast = _of_cost(needed, GPU_METRICS, "fast")
         self.costly = self.fast & COSTLY
+        self.traced = self.fast & TRACES
         self.slow = _of_cost(needed, GPU_METRICS, "slow")
         self.static = _of_cost(needed, GPU_METRICS, "static")
-        self.lasting = self.slow | self.static
+        self.lasting = (self.slow | self.static) - TRACES
         self.host = wanted.host
         self.describes = wanted.process is not None
         self.lists = self.describes or "memory_unattributed" in wanted.gpu

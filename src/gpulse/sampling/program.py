@@ -9,9 +9,13 @@ from .rates import Rates
 
 _YOUNG = 5.0  # seconds in which a program grows so fast that its tree is walked for every sample
 _DEEPEST = 64  # generations to follow before assuming a cycle
-FAST = frozenset({"cpu_percent", "cpu_time", "host_memory", "running_time"})
+FAST = frozenset({"cpu_percent", "cpu_time", "host_memory", "running_time", "thread_state"})
 _READ_NOW = frozenset({"tree_cpu_time"})  # never repeated: a counter in a sample was read for this sample
-KEYS = FAST | _READ_NOW | {"tree_cpu_percent", "children", "tree_memory", "tree_read", "tree_write"}
+KEYS = (
+    FAST
+    | _READ_NOW
+    | {"tree_cpu_percent", "children", "workers_running", "workers_blocked", "tree_memory", "tree_read", "tree_write"}
+)
 
 
 class Program:

@@ -32,6 +32,7 @@ _NOT_LISTED = object()  # the process list did not respond
 _MANY = 8  # GPUs from which a single sample is read by several threads
 _WIDEST = 8  # threads at most
 _NEARLY = 0.98  # a sample that comes a little early is the one that was meant, or "every 5 s" would be every 6 s
+_TRACED = 1.0  # minimum seconds between two reads of power traces; the driver's buffer reaches back 2.4 s
 _SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
 _FOREIGN = Problem(
     "processes",
@@ -45,9 +46,9 @@ class Sampler:
 
     Static metrics are read once, slow ones every `slow_every` seconds, fast ones with every sample. Activity counters and
     process lists, which cost the GPU most, are read at most every `costly_every` seconds; a sample without them has no values
-    for them. `lists_always` exempts the lists. `dropped` counts values outside their range, by key; `missed` counts samples
-    that a stream skipped because it was late. A GPU that does not respond within `patience` seconds is `timeout` in that
-    snapshot.
+    for them. `lists_always` exempts the lists. Power traces are read at most once per second, and a trace is only in the sample
+    that read it. `dropped` counts values outside their range, by key; `missed` counts samples that a stream skipped because it
+    was late. A GPU that does not respond within `patience` seconds is `timeout` in that snapshot.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Sampler:
         self._slow_at = float("-inf")
         self.costly_every = costly_every
         self._costly_at = float("-inf")
+        self._traced_at = float("-inf")
         self.lists_always = False
         self._lanes = Lanes(patience, self.clock)
         self._rates = Rates()
@@ -108,7 +110,7 @@ class Sampler:
 
     def hurry(self, slow: bool = True) -> None:
         """Include everything in the next sample; without `slow`, everything but the slow metrics."""
-        self._costly_at = float("-inf")
+        self._costly_at = self._traced_at = float("-inf")
         if slow:
             self._slow_at = float("-inf")
 
@@ -168,13 +170,14 @@ class Sampler:
         costly = self._turn_costly(slow)
         lists = self._plan.lists and (costly or self.lists_always)
         process_keys = self._plan.process(slow) if lists else None
+        spared = self._spared(costly)
         before = self.source.devices
         seen: dict[Hashable, Collection[int]] = {}
         ask = asking(self.source.machine, self._plan, slow, seen)
-        jobs = self._read_jobs(slow, costly, process_keys, seen)
+        jobs = self._read_jobs(slow, spared, process_keys, seen)
         results = self._results(jobs, ask)
         if self.source.devices is not before:  # the source was reopened: the GPUs may have changed
-            again = self._lanes.run([*self._read_jobs(slow, costly, process_keys, seen), ("machine", ask)])
+            again = self._lanes.run([*self._read_jobs(slow, spared, process_keys, seen), ("machine", ask)])
             results = {"source": results.get("source"), **again}
         elif len(results) < len(jobs) + 2:  # a call hangs, so the host may have been read before all GPUs were
             results.update(self._lanes.run([("machine", ask)]))
@@ -242,13 +245,15 @@ class Sampler:
         self._lanes.close()
 
     def _read_jobs(
-        self, slow: bool, costly: bool, process_keys: frozenset[str] | None, seen: dict[Hashable, Collection[int]]
+        self,
+        slow: bool,
+        spared: frozenset[str],
+        process_keys: frozenset[str] | None,
+        seen: dict[Hashable, Collection[int]],
     ) -> list[Job]:
         jobs: list[Job] = []
         for position, device in self._devices():
-            due = self._track(position).due(slow)
-            if not costly:
-                due -= self._plan.costly
+            due = self._track(position).due(slow) - spared
             jobs.append((position, read_job(device, due, process_keys, seen, position)))
             if process_keys is not None and not self._lanes.waits_for(position):
                 jobs.append(((position, "processes"), list_job(device, process_keys, seen, (position, "processes"))))
@@ -288,6 +293,14 @@ class Sampler:
         if due:
             self._costly_at = now
         return due
+
+    def _spared(self, costly: bool) -> frozenset[str]:
+        """Return the keys of every sample that are not due now."""
+        now, spared = self.clock.monotonic(), frozenset() if costly else self._plan.costly
+        if now - self._traced_at < _NEARLY * _TRACED:
+            return spared | self._plan.traced
+        self._traced_at = now
+        return spared
 
     def _only_chosen(self, snapshot: Snapshot) -> Snapshot:
         if self._chosen is None:

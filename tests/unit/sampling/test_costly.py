@@ -1,4 +1,4 @@
-"""Activity counters and process lists, which are read less often than the other metrics."""
+"""Activity counters, process lists and traces, which are read less often than the other metrics."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class One(Source):
         pass
 
 
-def sampled(every: float) -> tuple[Sampler, Hands, Counting]:
+def sampled(every: float, keys: tuple[str, ...] = ()) -> tuple[Sampler, Hands, Counting]:
     clock, source = Hands(), One()
-    wanted = Wanted({"power_draw", "sm_active", "energy"}, {"memory_used"})
+    wanted = Wanted({"power_draw", "sm_active", "energy", *keys}, {"memory_used"})
     return Sampler(source, wanted, clock=clock, costly_every=every).open(), clock, source.device
 
 
@@ -117,4 +117,29 @@ def test_lists_can_be_read_always() -> None:
     gpu = sampler.read().gpus[0]
     assert (gpu.sm_active, len(gpu.processes)) == (None, 1)
     assert device.listed == 2
+    sampler.close()
+
+
+def test_a_trace_is_in_the_sample_that_read_it_and_in_no_other() -> None:
+    sampler, clock, _ = sampled(0.0, ("power_trace", "utilization_trace"))
+    seen: dict[str, list[int]] = {"power_trace": [], "utilization_trace": [], "energy": []}
+    for step in range(51):
+        clock.at = 100.0 + step / 5
+        gpu = sampler.read().gpus[0]
+        for key, steps in seen.items():
+            steps += [step] if gpu.get(key) is not None else []
+        assert gpu.gap("power_trace") in (None, "skipped")
+    assert seen["power_trace"] == [*range(0, 51, 5)]
+    assert seen["utilization_trace"] == [0, 25, 50]
+    assert seen["energy"] == [*range(51)]
+    sampler.close()
+
+
+def test_a_sample_in_a_hurry_has_the_trace_of_power() -> None:
+    sampler, clock, device = sampled(0.0, ("power_trace",))
+    sampler.read()
+    clock.at += 0.2
+    sampler.hurry(slow=False)
+    sampler.read()
+    assert "power_trace" in device.asked[-1]
     sampler.close()

@@ -52,3 +52,11 @@ def test_everything_is_covered_once() -> None:
     asked = plan.fast | plan.slow | plan.static
     identity = {key for key, metric in GPU_METRICS.items() if metric.kind == "identity"}
     assert asked | identity | {"memory_percent", "memory_unattributed"} == set(GPU_METRICS)
+
+
+def test_a_trace_does_not_last_and_power_is_traced_at_its_own_pace() -> None:
+    plan = Plan(Wanted(gpu=("power_draw", "power_trace", "utilization_trace", "energy")))
+    assert plan.fast == {"power_draw", "power_trace"}
+    assert plan.traced == {"power_trace"}
+    assert plan.slow == {"utilization_trace", "energy"}
+    assert plan.lasting == {"energy"}

@@ -84,14 +84,18 @@ class Root:
         resident: int = 10,
         cgroup: str = "",
         environ: tuple[str, ...] = (),
+        state: str = "S",
+        wchan: str = "",
     ) -> None:
         """Write the files of a process; `cpu`, `reaped` and `started` in clock ticks, `resident` in pages, `traffic` in bytes."""
         times = [str(cpu), "0", str(reaped), "0"]
-        fields = ["S", str(parent), *["0"] * 9, *times, *["0"] * 4, str(started), "0", str(resident), "0", "0"]
+        fields = [state, str(parent), *["0"] * 9, *times, *["0"] * 4, str(started), "0", str(resident), "0", "0"]
         if traffic is not None:
             io = f"rchar: 1\nwchar: 2\nread_bytes: {traffic[0]}\nwrite_bytes: {traffic[1]}\n"
             self.write(f"proc/{pid}/io", io)
         self.write(f"proc/{pid}/stat", f"{pid} ({name}) {' '.join(fields)}\n")
+        if wchan:
+            self.write(f"proc/{pid}/wchan", wchan)  # without a newline, as the kernel does
         self.write(f"proc/{pid}/cmdline", "".join(f"{word}\0" for word in command))
         self.write(f"proc/{pid}/cgroup", cgroup)
         self.write(f"proc/{pid}/environ", "".join(f"{entry}\0" for entry in environ))

@@ -50,7 +50,7 @@ class _Processes:
 
     def stat(self, pid: int) -> Stat | None:
         found = self.processes.get(pid)
-        return None if found is None else Stat(f"p{pid}", found[0], 0, 0, found[1], 0)
+        return None if found is None else Stat(f"p{pid}", "S", found[0], 0, 0, found[1], 0)
 
     def describe(self, pid: int, stat: Stat, keys: object) -> dict[str, str]:
         self.described.append(pid)

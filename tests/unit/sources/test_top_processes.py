@@ -24,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def _stat(parent: int, cpu: int, resident: int = 1, started: int = 5) -> Stat:
-    return Stat("python", parent, cpu, 0, started, resident)
+    return Stat("python", "S", parent, cpu, 0, started, resident)
 
 
 def _lists(top: TopProcesses) -> dict[str, Any]:

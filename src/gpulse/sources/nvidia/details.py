@@ -186,6 +186,8 @@ DETAILS: tuple[Reader, ...] = (
     field("throttle_time_thermal", 269, seconds),
     field("throttle_time_thermal_hardware", 270, seconds),
     field("throttle_time_power_brake", 271, seconds),
+    field("throttle_time_board_limit", 77, seconds),
+    field("throttle_time_reliability", 79, seconds),
     number("clock_graphics_max", "nvmlDeviceGetMaxClockInfo", before=(0,)),
     number("clock_video_max", "nvmlDeviceGetMaxClockInfo", before=(3,)),
     number("clock_graphics_application", "nvmlDeviceGetApplicationsClock", before=(0,)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctypes import byref, c_void_p
 
 from ...model.catalog import GPU_METRICS
+from ...model.presets import TRACES
 from ..base import Device, DeviceSample, Listing
 from ..once import once
 from . import gpm, mig
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .calls import Bound, Reader
     from .events import XidWatch
     from .nvml import Nvml
+    from .traces import DriverTrace
 
 _USUAL = (*READERS, NVLINK_TOTALS, *PLACE)
 _DETAILS = frozenset(key for key, metric in GPU_METRICS.items() if metric.group == "details")
@@ -133,6 +135,8 @@ class NvidiaDevice(Device):
             self._identify()
         sample.gaps.update(self._identity_gaps)
         codes = [read(sample) for read in self._plan(keys)]
+        if not keys.isdisjoint(TRACES):
+            codes += [trace.read(sample) for key, trace in self._traces.items() if key in keys]
         self._read_activity(sample, keys)
         sample.instances = [self._instance(instance.read(keys, {})) for instance in self._instances]
         if process_keys is not None or self._integrated:
@@ -176,7 +180,7 @@ class NvidiaDevice(Device):
 
     @staticmethod
     def _readers(keys: Key) -> tuple[Reader, ...]:
-        if keys.isdisjoint(_DETAILS):
+        if keys.isdisjoint(_DETAILS - TRACES):
             return _USUAL
         from .details import DETAILS  # read only if requested by name
 
@@ -264,6 +268,12 @@ class NvidiaDevice(Device):
     @once
     def _shares(self) -> ProcessShares:
         return ProcessShares(self._nvml, self.handle)
+
+    @once
+    def _traces(self) -> dict[str, DriverTrace]:
+        from .traces import DriverTrace  # read only if requested by name
+
+        return {key: DriverTrace(self._nvml, self.handle, key) for key in TRACES}
 
     @property
     def _instances(self) -> list[mig.MigInstance]:

@@ -11,6 +11,7 @@ _NVIDIA_ONLY = frozenset({
     *("sm_active", "sm_occupancy", "tensor_active", "fp64_active", "fp32_active", "fp16_active", "integer_active", "graphics_active"),
     *("pstate", "nvlink_rx", "nvlink_tx", "encoder_utilization", "decoder_utilization", "ofa_utilization", "memory_reserved"),
     *("compute_mode", "persistence_mode", "mig_mode", "remapped_rows", "pcie_rx", "pcie_tx", "xid_last"),
+    *("power_trace", "utilization_trace"),
 })  # fmt: skip
 _DATACENTER_ONLY = frozenset({"dram_active", "ecc_corrected", "ecc_uncorrected", "jpeg_utilization", "energy"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base import Device, DeviceSample, Facts
 from .noise import digits, scatter
-from .readers import CONSTANTS, GAPS, READERS, SimulatedInstant
+from .readers import CONSTANTS, GAPS, READERS, TRACED, SimulatedInstant, trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class SimulatedDevice(Device):
         self._stage = stage
         self._scene = stage.scenes[index]
         self._seed = stage.seed * 8191 + index
+        self._traced: dict[str, int] = {}  # number of the last step of each trace that was read
         near = index * 2 // len(_BUSES)
         self._constants = {
             **CONSTANTS,
@@ -74,6 +75,12 @@ class SimulatedDevice(Device):
         for key, reader in READERS.items():
             if key in keys:
                 values[key] = reader(moment)
+        for key in keys & TRACED.keys():
+            self._traced[key], steps = trace(key, self._scene, self._seed, self._traced.get(key, 0), moment.at)
+            if steps:
+                values[key] = steps
+            else:
+                sample.gaps[key] = "pending"
         values.update({key: value for key, value in self._constants.items() if key in keys})
         if self._board is not None:
             self._board.adapt(values)

@@ -50,12 +50,22 @@ _PROCESS_READERS: dict[str, Callable[[Worker, float, float], Value]] = {
     "cpu_percent": lambda worker, age, noise: round(worker.cpu * (1.0 + 0.04 * noise), 1),
     "tree_cpu_percent": lambda worker, age, noise: round(worker.tree_cpu * (1.0 + 0.02 * noise), 1),
     "children": lambda worker, age, noise: worker.children,
+    "workers_running": lambda worker, age, noise: min(worker.children, round((worker.tree_cpu - worker.cpu) / 100.0)),
+    "workers_blocked": lambda worker, age, noise: 0,
+    "thread_state": lambda worker, age, noise: _thread_state(worker, noise),
     "host_memory": lambda worker, age, noise: worker.host_memory,
     "tree_memory": lambda worker, age, noise: worker.host_memory + worker.children * GIB,
     "tree_read": lambda worker, age, noise: round(worker.children * 21e6 * (1.0 + 0.1 * noise)),
     "tree_write": lambda worker, age, noise: 0,
     "running_time": lambda worker, age, noise: round(age, 1),
 }
+
+
+def _thread_state(worker: Worker, noise: float) -> str:
+    """Return running for the share of time in which the process uses its core; it waits for its workers, or for events if it has none."""
+    if 50.0 * (1.0 + noise) < worker.cpu:
+        return "running"
+    return "lock" if worker.children else "poll"
 
 
 _STEP = Relative(31806, 1, "slurmstepd", "slurmstepd: [48213.batch]", "root")  # starts the processes of the batch job

@@ -79,6 +79,28 @@ def _clock(moment: SimulatedInstant) -> int:
     return _CLOCK_STEP * round((level + unrest * jitter(moment.seed, 1, moment.at)) / _CLOCK_STEP)
 
 
+def _power_step(scene: Scene, seed: int, at: float, step: float) -> int:
+    hum = hum_area(seed, at) - hum_area(seed, at - step)
+    return round(scene.rhythm.watts.mean(at, step) + scene.hum * hum / step)
+
+
+# Step of each trace in seconds, and its value over the step that ends at a time of the scene.
+TRACED: dict[str, tuple[float, Callable[[Scene, int, float, float], int]]] = {
+    "power_trace": (0.02, _power_step),
+    "utilization_trace": (0.2, lambda scene, seed, at, step: round(100.0 * scene.rhythm.busy.mean(at, step))),
+}
+_KEPT = {"power_trace": 119, "utilization_trace": 71}  # samples that the driver of an H200 keeps
+
+
+def trace(key: str, scene: Scene, seed: int, last: int, at: float) -> tuple[int, tuple[int, ...]]:
+    """Return the number of the newest step until `at`, and the values of the steps after number `last`, as many as are kept."""
+    step, value = TRACED[key]
+    newest = int(at / step)
+    return newest, tuple(
+        value(scene, seed, number * step, step) for number in range(max(last, newest - _KEPT[key]) + 1, newest + 1)
+    )
+
+
 READERS: dict[str, Callable[[SimulatedInstant], Value]] = {
     "utilization": lambda moment: round(moment.share(14, 100.0, 0.012)),
     "memory_utilization": lambda moment: round(moment.share(2, moment.profile.dram * 1.3)),

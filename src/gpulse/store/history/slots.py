@@ -7,6 +7,7 @@ from array import array
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.codec import STATES
 from ...model.metric import Flag, Number, Numbers, Words
+from ...model.presets import TRACES
 from .checks import insertion
 from .columns import NAN
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     Statement: TypeAlias = "tuple[str, tuple[Any, ...]]"
 
 HOST = ""  # stands for the machine where a UUID is asked for
-_NOT_KEPT = ("cpu_per_core", "xids")  # one value per core would double what a machine with 128 writes; XIDs are events
+# one value per core would double what a machine with 128 writes; XIDs are events; a trace is 50 values per second
+_NOT_KEPT = TRACES | {"cpu_per_core", "xids"}
 _INSERT_FACT = insertion("fact")
 _FACT, _NOTHING = -1, -2  # places of what is kept as a fact beside the ticks, and of what is not kept
 

@@ -196,3 +196,22 @@ def test_open_begins_anew_and_close_lets_go() -> None:
     demo.source.close()
     demo.source.close()
     assert not demo.source.devices
+
+
+def test_traces_have_each_step_once_and_agree_with_the_counter_of_energy() -> None:
+    demo, keys = Demo(), frozenset({"power_trace", "utilization_trace", "energy"})
+    first = demo.at(10.0).devices[4].read(keys, None)
+    second = demo.at(12.0).devices[4].read(keys, None)
+    assert [len(_trace(first, key)) for key in ("power_trace", "utilization_trace")] == [119, 71]
+    assert [len(_trace(second, key)) for key in ("power_trace", "utilization_trace")] == [100, 10]
+    spent = number(second, "energy") - number(first, "energy")
+    assert abs(0.02 * sum(_trace(second, "power_trace")) - spent) < 0.02 * spent
+    assert demo.at(12.0).devices[4].read(keys, None).gaps == dict.fromkeys(
+        ("power_trace", "utilization_trace"), "pending"
+    )
+
+
+def _trace(facts: Facts, key: str) -> tuple[float, ...]:
+    value = facts.values[key]
+    assert isinstance(value, tuple)
+    return tuple(float(one) for one in value)

@@ -262,3 +262,15 @@ def test_blocks_that_do_not_say_how_long_their_rows_stand_are_read(
     found = over_time(series(path, "utilization", 0, 6 * HOUR + 1, points))
     assert found is not None
     assert found.mean == pytest.approx(10.0, rel=0.03)
+
+
+def test_a_trace_is_not_stored(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    write(path, [tick(0, gpu(power_draw=300.0, power_trace=(299, 301), utilization_trace=(50, 51)))])
+    with HistoryReader(path) as reader:
+        (stored,) = reader.snapshots(START, START + 1)
+    assert (stored.gpus[0].power_draw, stored.gpus[0].power_trace, stored.gpus[0].utilization_trace) == (
+        300.0,
+        None,
+        None,
+    )
