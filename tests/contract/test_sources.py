@@ -21,6 +21,7 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.base import Counter, DeviceSample, Facts, Source
 from gpulse.sources.registry import make_source
+from gpulse.sources.vendors import VENDORS
 from gpulse.testing import ScriptedSource, scripted
 from tests.e2e.lab import ROOT, environment
 from tests.fake_nvml import Scenario
@@ -236,6 +237,19 @@ def test_the_machine_around_it_answers(source: Source) -> None:
     assert host.values["name"]
     assert source.machine.processes([], frozenset()) == {}
     assert source.machine.foreign([]) is False
+
+
+@pytest.mark.parametrize("name", ["auto", *VENDORS])
+def test_this_computer_is_known_as_such_before_it_is_opened(name: str) -> None:
+    assert make_source(name, "").machine.real
+
+
+@pytest.mark.parametrize("name", ["demo", "demo:mixed", "replay", *RECORDED])
+def test_a_simulation_or_a_recording_is_not_taken_for_this_computer(name: str, tmp_path: Path) -> None:
+    if name == "replay":
+        (tmp_path / "run.ndjson").write_text(to_line(demo_snapshots(1)[0]) + "\n")
+        name = f"replay:{tmp_path / 'run.ndjson'}"
+    assert not make_source(RECORDED[name](tmp_path) if name in RECORDED else name).machine.real
 
 
 @pytest.mark.parametrize("machine", MACHINES)

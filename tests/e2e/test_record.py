@@ -20,6 +20,7 @@ from gpulse.store.recording import read_recording
 from tests.e2e.lab import ROOT, Lab, environment
 from tests.e2e.test_terminal import Terminal
 from tests.fake_nvml import Scenario
+from tests.unit.sources.smi.logs import log
 
 PATIENCE = 20.0
 PLAIN = Scenario.load("h200-busy")
@@ -269,6 +270,15 @@ def test_a_history_is_kept_and_read_back(tmp_path: Path) -> None:
     assert "ada" in told.stdout, told
     both = gpulse("record", "--history", str(file), "-o", "x.ndjson", "--demo")
     assert (both.returncode, both.stderr.count("\n")) == (2, 1)
+
+
+def test_what_nvidia_smi_says_of_this_machine_goes_into_its_history(lab: Lab, tmp_path: Path) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{log()}\nEND\n")
+    program.chmod(0o755)
+    found = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GPULSE_HISTORY": str(tmp_path / "history.db")}
+    kept = lab.run(Scenario(), "record", "--history", "--source", "smi", "--count", "1", **found)
+    assert (kept.code, (tmp_path / "history.db").exists()) == (0, True), kept.err
 
 
 def test_another_machines_samples_do_not_go_into_this_machines_history() -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 SHORTEST = 0.25  # seconds; the shortest interval that clients can ask for
 _FIRST = 3.0  # seconds to wait for the first sample
-_REAL = ("auto", "nvidia", "amd", "intel", "jetson")
 
 
 class MachineSettings:
@@ -48,11 +47,6 @@ class MachineSettings:
         self.history = history
         self.user = user
         self.failed = failed
-
-    @property
-    def real(self) -> bool:
-        """Whether the source is this machine rather than a simulation or a recording."""
-        return self.source.partition(":")[0] in _REAL
 
 
 class LiveMachine:
@@ -139,7 +133,7 @@ class LiveMachine:
         settings = self.settings
         sampler = Sampler(make_source(settings.source), wanted()).open()
         self._sampler = sampler
-        past = self._history()
+        past = self._history(sampler.source.machine.real)
         user = settings.user
         hub = Hub(
             sampler,
@@ -155,13 +149,13 @@ class LiveMachine:
         hub.pace(self._interval())
         return ApiRequest(hub, past)
 
-    def _history(self) -> Past | None:
-        """Open the history; demo and replay use a temporary one."""
+    def _history(self, real: bool) -> Past | None:
+        """Open the history, a temporary one if the machine is not this computer."""
         settings = self.settings
         if settings.history is None:
             return None
         path = settings.history or None
-        if path is None and not settings.real:
+        if path is None and not real:
             import tempfile
 
             self._temporary = tempfile.mkdtemp(prefix="gpulse-")

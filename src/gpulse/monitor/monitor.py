@@ -284,7 +284,7 @@ class Monitor:
     def _request(self) -> Request:
         from ..torch import ordinals
 
-        uuids = ordinals() if self._gpus == "visible" and self._source in ("auto", "nvidia") else None
+        uuids = ordinals() if self._gpus == "visible" else None
         return Request(
             pid=os.getpid(),
             interval=self.interval,

@@ -132,7 +132,7 @@ class Relative:
 class Machine:
     """The host that the GPUs are in: its own metrics, and details of processes by PID.
 
-    `real`: its PIDs are processes of this computer, which can be signaled.
+    `real`: it is this computer, not a simulation or a recording. Its PIDs can be signaled, and its history is this machine's.
     """
 
     real = False
@@ -169,7 +169,7 @@ class Source:
     devices: Sequence[Device] = ()
     problems: Sequence[Problem] = ()
     patience: float = 0.0  # seconds that `open` may take, if more than the sampler's own
-    machine: Machine
+    machine: Machine = Machine()  # a source of real GPUs sets its own when it is made
 
     def open(self) -> None:
         """Find the GPUs."""

@@ -46,9 +46,11 @@ def _check(arguments: Arguments) -> None:
     if arguments.history is not None:
         if arguments.output is not None:
             raise UsageError("record: -o and --history cannot be combined;", "choose one.")
-        if not arguments.history and source_name(arguments) not in ("auto", "nvidia"):
+        from ...sources.registry import make_source
+
+        if not arguments.history and not make_source(source_name(arguments)).machine.real:
             raise UsageError(
-                "record: demo or replay data cannot be written to this machine's history;",
+                f"record: data of {source_name(arguments)} cannot be written to this machine's history;",
                 "name another file: --history FILE.",
             )
         return

@@ -10,7 +10,7 @@ from ...errors import GpulseError, UsageError
 from ...settings.table import DETAILS, PORT, SERVE
 from ..main import VERBS
 from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds, words
-from ..session import open_sampler, source_name
+from ..session import open_sampler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
         sampler = open_sampler(arguments, asked)
         ends.callback(sampler.close)
         sampler.settle()
-        recorder, past = _history(arguments, ends)
+        recorder, past = _history(arguments, sampler.source.machine.real, ends)
         push = _push(arguments, ends)
         hub = Hub(
             sampler,
@@ -245,15 +245,15 @@ def _token(arguments: Arguments) -> str | None:
     return token_of(arguments.token_file) if arguments.token_file else new_token()
 
 
-def _history(arguments: Arguments, ends: Any) -> tuple[Recorder | None, Past | None]:
-    """Return the history's recorder and reader; demo and replay use a temporary history."""
+def _history(arguments: Arguments, real: bool, ends: Any) -> tuple[Recorder | None, Past | None]:
+    """Return the history's recorder and reader; a machine that is not this computer has a temporary history."""
     from ...live.past import Past
     from ...store.history import HistoryBusy, HistoryError, Recorder
 
     if arguments.no_history:
         return None, None
     path = arguments.history
-    if path is None and source_name(arguments) not in ("auto", "nvidia"):
+    if path is None and not real:
         import tempfile
 
         path = os.path.join(ends.enter_context(tempfile.TemporaryDirectory(prefix="gpulse-")), "history.db")

@@ -102,7 +102,7 @@ class Tools:
     def _reader(self) -> HistoryReader:
         from ...store.history import HistoryReader
 
-        if self._history is None and self._source.partition(":")[0] in ("demo", "replay"):
+        if self._history is None and not make_source(self._source).machine.real:
             raise UsageError(f"{self._source} has no history of its own;", "start gpulse mcp with --file FILE.")
         return HistoryReader(self._history)
 
