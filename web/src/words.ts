@@ -1,8 +1,9 @@
 // Words for a GPU as a person reads them: its name, what is wrong with it, who uses it.
 
 import type { Gpu, Process, Reading } from "./contract.ts";
-import { durationText, numberOf, sizeText, textOf } from "./numbers.ts";
+import { durationText, MISSING, numberOf, sizeText, textOf } from "./numbers.ts";
 
+const BUSY = 5; // per cent of utilization from which a GPU counts as busy
 const UNATTRIBUTED = 512 * 2 ** 20; // bytes below which the difference is the driver's own bookkeeping
 const STATES: Record<string, string> = { lost: "lost", timeout: "driver does not answer", asleep: "asleep" };
 const THROTTLE: Record<string, string> = {
@@ -93,13 +94,24 @@ function throttle(gpu: Gpu): Remark | undefined {
   return { text: clock === undefined ? text : `${clock.toFixed(0)} MHz ${text}`, level: "critical" };
 }
 
+/** Count the GPUs that are busy. One whose activity nobody measures (MIG without GPM) is neither busy nor idle. */
+export function busyText(gpus: Gpu[]): string {
+  const gone = gpus.filter((gpu) => gpu.state === "lost" || gpu.state === "timeout").length;
+  const shares = gpus.filter((gpu) => gpu.state === "ok").map((gpu) => numberOf(gpu, "utilization") ?? numberOf(gpu, "sm_active"));
+  const unknown = shares.filter((share) => share === undefined).length;
+  const busy = shares.filter((share) => share !== undefined && share >= BUSY).length;
+  const counted = unknown && unknown === gpus.length - gone ? MISSING : `${busy} of ${gpus.length}${unknown ? `, ${unknown} unknown` : ""}`;
+  return gone ? `${counted}, ${gone} lost or not responding` : counted;
+}
+
 /** Say who uses a GPU, biggest first: "ada python", "noor python 37.0 GiB +1". */
 export function who(processes: Process[]): string {
-  const held = (process: Process) => numberOf(process, "memory_used") ?? 0;
-  const sorted = [...processes].sort((one, other) => held(other) - held(one));
+  const held = (process: Process) => numberOf(process, "memory_used");
+  const sorted = [...processes].sort((one, other) => (held(other) ?? 0) - (held(one) ?? 0));
   const biggest = sorted[0];
   if (!biggest) return "";
   const user = textOf(biggest, "user") || String(biggest.pid ?? "");
   const others = sorted.length > 1 ? ` +${sorted.length - 1}` : "";
-  return `${user} ${textOf(biggest, "name")} ${sizeText(held(biggest))}${others}`.trim();
+  const memory = held(biggest);
+  return `${user} ${textOf(biggest, "name")}${memory === undefined ? "" : ` ${sizeText(memory)}`}${others}`.trim();
 }

@@ -8,13 +8,13 @@ import { Panel } from "../panel.ts";
 import { Problems } from "../problems.ts";
 import { acrossGpus } from "../specs.ts";
 import { MANY_GPUS, Tile } from "../tiles.ts";
+import { busyText } from "../words.ts";
 import { InstanceDeck } from "./instances.ts";
 
 const CHARTS = ["utilization", "memory_used", "power_draw"];
 const WALL_CHARTS = ["utilization", "sm_active", "memory_used", "power_draw", "temperature", "pcie_rx"];
 const SPARKS_EVERY = 2800; // ms
 const MOST_PROBLEMS = 5;
-const BUSY = 5; // per cent of utilisation from which a GPU counts as busy
 
 export function overview(page: Page, kiosk: boolean): View {
   const gpus = page.chosen();
@@ -72,8 +72,6 @@ function summary(page: Page): [string, string][] {
   const { host } = page.machine;
   const all = (key: string) => gpus.map((gpu) => numberOf(gpu, key)).filter((value) => value !== undefined);
   const sum = (key: string) => (all(key).length ? all(key).reduce((one, other) => one + other, 0) : undefined);
-  const busy = all("utilization").filter((value) => value >= BUSY).length;
-  const gone = gpus.filter((gpu) => gpu.state === "lost" || gpu.state === "timeout").length;
   const watts = sum("power_draw");
   const rate = (key: string) => {
     const value = numberOf(host, key);
@@ -81,7 +79,7 @@ function summary(page: Page): [string, string][] {
   };
   const cpu = numberOf(host, "cpu_percent");
   return [
-    ["GPUs busy", `${busy} of ${gpus.length}${gone ? `, ${gone} lost or not responding` : ""}`],
+    ["GPUs busy", busyText(gpus)],
     ["GPU memory", ofText(sum("memory_used"), sum("memory_total"))],
     ["GPU power", watts === undefined ? MISSING : watts >= 10_000 ? `${(watts / 1000).toFixed(1)} kW` : `${watts.toFixed(0)} W`],
     ["CPU", cpu === undefined ? MISSING : `${cpu.toFixed(0)} %`],
