@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..model.condition import rank
 from ..model.event import Event
+from .link_watch import LinkWatch
 from .tally import HARMLESS
 from .xids import XidNews
 
@@ -35,6 +36,7 @@ class EventDetector:
         self._gpus: dict[str, _WatchedGpu] = {}
         self._began = False
         self._clock = clock
+        self._links = LinkWatch()
 
     def observe(self, snapshot: Snapshot) -> list[Event]:
         """Return what happened since the snapshot before, the worst first."""
@@ -54,6 +56,7 @@ class EventDetector:
         for name in self._gpus.keys() - present:
             found.append(self._gpus.pop(name).event(snapshot.time, "removed"))
         self._began = True
+        found += self._links.observe(snapshot)
         found = _joined(found) + [end.event(snapshot.time) for end in ended.values()]
         return sorted(found, key=lambda event: rank(event.severity, event.kind))
 

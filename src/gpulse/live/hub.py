@@ -193,8 +193,8 @@ class Hub:
     def _alert_news(self, turned: Sequence[Transition]) -> list[bytes]:
         """Return a message with the active alerts if only their values have changed; a turn has a message of its own."""
         active = [] if self.alerts is None else [alert_plain(alert) for alert in self.alerts.active]
-        before, self._alerts_told = self._alerts_told, active
-        return [] if turned or active == before else [wire.message("alerts", active)]
+        before, self._alerts_told = self._alerts_told, [{**alert, "last_true": None} for alert in active]
+        return [] if turned or self._alerts_told == before else [wire.message("alerts", active)]
 
     def after(self, number: int) -> list[StreamEntry]:
         """Return the entries that follow a number, the oldest first; those that are gone are missing."""

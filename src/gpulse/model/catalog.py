@@ -90,6 +90,7 @@ class Host(Reading):
     port_speeds = Numbers("Port speeds", "Speed of each port in one direction; 0 for one that is down.", unit=BYTES_PER_SECOND, kind="state", group="links")
     port_rx = Numbers("Port in", "Received on each port.", unit=BYTES_PER_SECOND, group="links", window=PREVIOUS)
     port_tx = Numbers("Port out", "Sent on each port.", unit=BYTES_PER_SECOND, group="links", window=PREVIOUS)
+    port_downs = Numbers("Port link losses", "Times each port has lost its link since it was set up; 0 for one that does not count them.", unit=COUNT, kind="counter", group="links")
     port_errors = Numbers("Port errors", "Errors of each port since it came up: symbol, receive and link errors, or dropped and damaged packets.", unit=COUNT, kind="counter", group="links")
 
     # details: read only when named, for instance while the view of the host is open

@@ -80,8 +80,8 @@ _LINK = ("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max")
 _HELD = ("memory_used", "memory_total")
 _ERRORS = ("pcie_replays", "nvlink_crc_errors", "nvlink_replay_errors", "nvlink_recovery_errors")
 _FABRIC = ("fabric_state", "fabric_status", "fabric_health")
-_PORTS = ("port_names", "port_states")
-_PEERS = ("name", "clock_memory_max", "pcie_width")
+_PORTS = ("port_names", "port_states", "port_downs")
+_PEERS = ("name", "utilization", "clock_memory", "pcie_width", "pcie_width_max")
 _REASONS = ("throttle_reasons",)
 
 # In the order in which they are listed where they are equally bad.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Process
     from ..model.event import Event
+    from ..model.metric import Metric
 
     Parts: TypeAlias = "tuple[str, ...]"
 
@@ -36,6 +37,16 @@ def event_parts(event: Event) -> Parts:
     sentence = table.get(event.kind) or _SENTENCES.get(event.kind)
     parts = (Untrusted(event.note or event.kind),) if sentence is None else sentence(event)
     return ("resolved: ", *parts) if event.alert == "clear" and event.kind not in _CLEARED else parts
+
+
+def ended_text(last: Event, now: Event, ago: str) -> str:
+    """Return what held until some time ago, and what is the case now: "GPU 5 memory was 99 % full 3 min ago, now 41 %"."""
+    measured = _MEASURED.get(last.kind)
+    if measured is None or last.kind != now.kind:
+        return f"{event_text(last)}; last seen {ago}"
+    (*where, verb), value = measured(last)
+    name = "".join(clean(part) if isinstance(part, Untrusted) else part for part in where)
+    return f"{name} {verb} {value} {ago}, now {measured(now)[1].removesuffix(' full')}"
 
 
 def event_style(event: Event) -> str:
@@ -116,14 +127,16 @@ def _ended(event: Event) -> Parts:
     return (*process_parts(event.process), f"{others} ended on {gpus_text(event.gpus)}{after}{peak}")
 
 
+def _heated(event: Event) -> str:
+    return f"{gpus_text(event.gpus)} memory" if event.note == "memory" else gpus_text(event.gpus)
+
+
 def _hot(event: Event) -> Parts:
-    where = f"{gpus_text(event.gpus)} memory" if event.note == "memory" else gpus_text(event.gpus)
-    return (f"{where} is at {_number(event):.0f} °C (limit {_number(event, 'above'):.0f} °C)",)
+    return (f"{_heated(event)} is at {_number(event):.0f} °C (limit {_number(event, 'above'):.0f} °C)",)
 
 
 def _cooled(event: Event) -> Parts:
-    where = f"{gpus_text(event.gpus)} memory" if event.note == "memory" else gpus_text(event.gpus)
-    return (f"{where} has cooled down to {_number(event):.0f} °C",)
+    return (f"{_heated(event)} has cooled down to {_number(event):.0f} °C",)
 
 
 def _nearly_full(event: Event) -> Parts:
@@ -174,13 +187,25 @@ def _free(event: Event) -> Parts:
 
 
 def _threshold(event: Event, cleared: bool = False) -> Parts:
-    key = str(event.values.get("metric", ""))
-    metric = (GPU_METRICS if event.gpus else HOST_METRICS).get(key)
-    if metric is None:
-        return (Untrusted(key or "a metric"), " passed its threshold")
-    now = (_where(event) if event.gpus else "host", f": {metric.title} is {value_text(metric, event.value)}")
     side = "above" if "above" in event.values else "below"
-    return now if cleared else (*now, f", {side} {value_text(metric, _number(event, side))}")
+    limit = "" if cleared else f", {side} {_measure_text(event, _number(event, side))}"
+    return (*_measured(event), f" is {_measure_text(event, event.value)}{limit}")
+
+
+def _measured(event: Event) -> Parts:
+    """Return what a rule of the user's measures: GPU 3: Temperature."""
+    metric, key = _metric_of(event), str(event.values.get("metric", ""))
+    title = Untrusted(key or "a metric") if metric is None else metric.title
+    return (_where(event) if event.gpus else "host", ": ", title)
+
+
+def _measure_text(event: Event, value: float | None) -> str:
+    metric = _metric_of(event)
+    return f"{value or 0.0:g}" if metric is None else value_text(metric, value)
+
+
+def _metric_of(event: Event) -> Metric | None:
+    return (GPU_METRICS if event.gpus else HOST_METRICS).get(str(event.values.get("metric", "")))
 
 
 def _link_errors(event: Event) -> Parts:
@@ -255,7 +280,7 @@ def _slower(event: Event) -> Parts:
     if metric is None:
         return (f"{gpus_text(event.gpus)} is slower than the other GPUs of its model",)
     own, others = value_text(metric, event.value), value_text(metric, _number(event, "peers"))
-    return (f"{gpus_text(event.gpus)}: {metric.title} is {own}, {others} on other GPUs of the same model",)
+    return (f"{gpus_text(event.gpus)}: {metric.title} is {own} ({others} on other GPUs of the same model)",)
 
 
 _SENTENCES: dict[str, Callable[[Event], Parts]] = {
@@ -294,6 +319,12 @@ _SENTENCES: dict[str, Callable[[Event], Parts]] = {
     "boot": _fixed("the machine booted"),
     "start": _fixed("recording started"),
     "stop": _fixed("recording stopped"),
+}
+# Conditions whose present value says more than that they are over: of what, the verb for the past, and the value.
+_MEASURED: dict[str, Callable[[Event], tuple[Parts, str]]] = {
+    "hot": lambda event: ((_heated(event), "was at"), f"{_number(event):.0f} °C"),
+    "memory-nearly-full": lambda event: ((_where(event), " memory", "was"), f"{_number(event):.0f} % full"),
+    "threshold": lambda event: ((*_measured(event), "was"), _measure_text(event, event.value)),
 }
 _CLEARED: dict[str, Callable[[Event], Parts]] = {
     "lost": _of_gpu("is responding again"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .base import Key
 
-    Port = tuple[str, str, float, int, int, int]  # name, state, speed, received, sent, errors
+    Port = tuple[str, str, float, int, int, int, int]  # name, state, speed, received, sent, link losses, errors
 
 _CPU = frozenset({"cpu_percent", "cpu_per_core", "iowait"})
 _MEMORY = frozenset({"memory_used", "memory_total", "memory_cached", "swap_used", "swap_total"})
@@ -24,7 +24,7 @@ _PAGING = frozenset({"swap_in", "swap_out", "major_faults"})
 _DISK = frozenset({"disk_read", "disk_write"})
 _DISKS = frozenset({"disk_names", "disk_reads", "disk_writes", "disk_busy"})
 _NET = frozenset({"net_rx", "net_tx"})
-_PORTS = frozenset({"port_names", "port_states", "port_speeds", "port_rx", "port_tx", "port_errors"})
+_PORTS = frozenset({"port_names", "port_states", "port_speeds", "port_rx", "port_tx", "port_downs", "port_errors"})
 _INFINIBAND_ERRORS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "port_xmit_discards")
 _ETHERNET_ERRORS = ("rx_errors", "tx_errors", "rx_dropped", "tx_dropped")
 _WORD = 4  # bytes that an InfiniBand data counter counts as one
@@ -208,15 +208,17 @@ def _read_network(facts: Facts, root: str) -> None:
 
 
 def _read_ports(facts: Facts, root: str) -> None:
-    at, states, speeds, errors = time.monotonic(), {}, [], []
-    for name, state, speed, received, sent, wrong in (*_infiniband(root), *_ethernet(root)):
+    at, states, speeds, downs, errors = time.monotonic(), {}, [], [], []
+    for name, state, speed, received, sent, down, wrong in (*_infiniband(root), *_ethernet(root)):
         states[name] = state
         speeds.append(speed)
+        downs.append(float(down))
         errors.append(float(wrong))
         facts.counters[f"port_rx.{name}"] = Counter(received, at)
         facts.counters[f"port_tx.{name}"] = Counter(sent, at)
     facts.values["port_names"], facts.values["port_states"] = tuple(states), tuple(states.values())
     facts.values["port_speeds"], facts.values["port_errors"] = tuple(speeds), tuple(errors)
+    facts.values["port_downs"] = tuple(downs)
     if not states:
         facts.values["port_rx"] = facts.values["port_tx"] = ()
 
@@ -234,7 +236,8 @@ def _infiniband(root: str) -> Iterator[Port]:
             gigabits = (read_text(f"{port}/rate") or "").split()[:1]
             speed = float(gigabits[0]) * 1e9 / 8 if gigabits and state == "active" else 0.0
             wrong = sum(_count(f"{port}/counters/{name}") or 0 for name in _INFINIBAND_ERRORS)
-            yield f"{device}/{number}", state, speed, received * _WORD, sent * _WORD, wrong
+            down = _count(f"{port}/counters/link_downed") or 0
+            yield f"{device}/{number}", state, speed, received * _WORD, sent * _WORD, down, wrong
 
 
 def _ethernet(root: str) -> Iterator[Port]:
@@ -248,7 +251,8 @@ def _ethernet(root: str) -> Iterator[Port]:
         up = (read_text(f"{place}/operstate") or "").strip()
         megabits = _count(f"{place}/speed")
         wrong = sum(_count(f"{place}/statistics/{kind}") or 0 for kind in _ETHERNET_ERRORS)
-        yield name, "active" if up == "up" else up or "unknown", (megabits or 0) * 1e6 / 8, received, sent, wrong
+        down = _count(f"{place}/carrier_down_count") or 0
+        yield name, "active" if up == "up" else up or "unknown", (megabits or 0) * 1e6 / 8, received, sent, down, wrong
 
 
 def _count(path: str) -> int | None:

@@ -109,7 +109,7 @@ def test_events_and_alerts_come_before_the_sample_they_belong_to() -> None:
     assert [kind for _, kind, _ in messages] == ["event", "alert", "sample"]
     text = "GPU 0 disappeared"
     assert messages[0][2] == {
-        "time": START + 1, "uuid": "GPU-0", "uuids": ["GPU-0"], "kind": "removed", "level": "warn", "text": text,
+        "time": START + 1, "uuid": "GPU-0", "uuids": ["GPU-0"], "kind": "removed", "level": "critical", "text": text,
     }  # fmt: skip
     assert (messages[1][2]["text"], messages[1][2]["rule"], messages[1][2]["state"]) == (text, "lost", "fire")
     assert [id for id, _, _ in messages] == ["", "", f"{hub.run}-2"]

@@ -68,7 +68,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     (
         "slower-than-peers",
         {"value": 8.0, "values": {"metric": "pcie_width", "peers": 16.0}},
-        "GPU 3: PCIe width is 8, 16 on other GPUs of the same model",
+        "GPU 3: PCIe width is 8 (16 on other GPUs of the same model)",
     ),
     ("slower-than-peers", {}, "GPU 3 is slower than the other GPUs of its model"),
     ("memory-nearly-full", {"value": 96.4}, "GPU 3 memory is 96 % full"),

@@ -219,6 +219,7 @@ def test_infiniband_ports_count_words_of_four_bytes(root: Root) -> None:
     assert values["port_states"] == ("active",)
     assert values["port_speeds"] == (50e9,)
     assert values["port_errors"] == (4.0,)
+    assert values["port_downs"] == (1.0,)
     received, sent = values["port_rx"], values["port_tx"]
     assert isinstance(received, tuple)
     assert isinstance(received[0], float)
@@ -231,6 +232,8 @@ def test_ethernet_ports_are_hardware_and_a_port_that_is_down_has_no_speed(root: 
         place = f"sys/class/net/{name}"
         root.write(f"{place}/operstate", f"{up}\n")
         root.write(f"{place}/speed", f"{speed}\n")
+        if name == "eth0":
+            root.write(f"{place}/carrier_down_count", "5\n")
         for counter in ("rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped"):
             root.write(f"{place}/statistics/{counter}", "2\n")
         if name != "docker0":
@@ -240,6 +243,7 @@ def test_ethernet_ports_are_hardware_and_a_port_that_is_down_has_no_speed(root: 
     assert values["port_states"] == ("active", "down")
     assert values["port_speeds"] == (3.125e9, 0.0)
     assert values["port_errors"] == (8.0, 8.0)
+    assert values["port_downs"] == (5.0, 0.0)  # the second does not count
 
 
 def test_a_machine_without_ports_has_none(root: Root) -> None:

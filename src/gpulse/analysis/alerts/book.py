@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.select import Wanted
+from ..link_watch import LinkWatch
 from .holders import Holders
 from .latch import WatchedTime
 from .rule import RuleInput
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class RuleBook:
     """Rules over snapshots in the order of their times. `observe` is for one thread; `active` may be read by any.
 
-    `active` are the alerts that last, oldest first, each with the time at which it fired and the values of now. `wanted` is what the
+    `active` are the alerts that last, oldest first, each with the time at which it fired and how it stands now. `wanted` is what the
     rules have to be shown. A rule that raises an error is told to `failed`, and the others go on.
     """
 
@@ -28,6 +29,7 @@ class RuleBook:
         self._failed = failed
         self._time = WatchedTime()
         self._holders = Holders()
+        self._links = LinkWatch()
         self._active: dict[tuple[str, str, str], Transition] = {}
         self.active: tuple[Transition, ...] = ()
         self.wanted = Wanted(("uuid", "index", "name"))
@@ -37,7 +39,8 @@ class RuleBook:
     def observe(self, snapshot: Snapshot) -> list[Transition]:
         """Take a sample and return what turned, in the order of the rules."""
         now = self._time.advance(snapshot.time)
-        sample = RuleInput(snapshot, now, self._holders)
+        self._links.observe(snapshot)
+        sample = RuleInput(snapshot, now, self._holders, self._links.open)
         self._holders.observe(list(sample.gpus.items()), now)
         turned: list[Transition] = []
         for rule in self._rules:
@@ -57,7 +60,7 @@ class RuleBook:
         return turned
 
     def _renewed(self, fired: Transition) -> Transition:
-        """Return an active alert with the values that its rule saw last."""
+        """Return an active alert with what its rule saw last."""
         rule = next((rule for rule in self._rules if rule.name == fired.rule), None)
-        now = None if rule is None else rule.current(fired.uuid, fired.what)
-        return fired if now is None else fired.with_values(now)
+        standing = None if rule is None else rule.standing(fired.uuid, fired.what)
+        return fired if standing is None else fired.renewed(standing)

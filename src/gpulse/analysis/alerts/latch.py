@@ -10,6 +10,7 @@ _LONG = 60.0  # seconds between the first two samples that are a hole
 _OFTEN = 600.0  # seconds after a clear in which another fire is a repeat
 _REPEATS = 2  # repeats after which the calm that is needed doubles with each
 _LEAST_CALM = 15.0
+COUNTED = 1800.0  # seconds for which spells are counted
 
 
 class WatchedTime:
@@ -34,7 +35,7 @@ class Latch:
     so that it does not flood the recipients.
     """
 
-    __slots__ = ("_cleared", "_counting", "_held", "_last", "_repeats", "_run", "active")
+    __slots__ = ("_cleared", "_counting", "_held", "_last", "_repeats", "_run", "_spell", "_spells", "active")
 
     def __init__(self) -> None:
         self.active = False
@@ -46,6 +47,12 @@ class Latch:
         self._last: float | None = None
         self._cleared: float | None = None
         self._repeats = 0
+        self._spell: float | None = -1.0  # seconds for which it has held without a break; None once that was counted
+        self._spells: deque[float] = deque(maxlen=1000)
+
+    def times(self, now: float) -> int:
+        """Return how many times it has begun to hold, for as long as is needed to fire, in the last half hour."""
+        return sum(began > now - COUNTED for began in self._spells)
 
     def step(
         self, now: float, holds: bool | None, calm: bool | None, patience: float, calm_for: float, slack: float = 0.0
@@ -58,6 +65,7 @@ class Latch:
         """
         seconds = 0.0 if self._last is None else now - self._last
         self._last = now
+        self._count(now, holds, patience, seconds)
         sought, needed = (calm, self._calm_for(calm_for)) if self.active else (holds, patience)
         if sought is None:
             self._counting = False
@@ -73,6 +81,15 @@ class Latch:
         self._counting = True
         return self._turned(now) if self._run >= needed else None
 
+    def _count(self, now: float, holds: bool | None, patience: float, seconds: float) -> None:
+        if holds is False:
+            self._spell = -1.0  # the first sample of a spell stands for no time yet
+        elif holds and self._spell is not None:
+            self._spell = 0.0 if self._spell < 0 else self._spell + seconds
+            if self._spell >= patience:
+                self._spells.append(now)
+                self._spell = None
+
     def _held_within(self, now: float, seconds: float, slack: float) -> float:
         self._held.append((now, seconds))
         while self._held and self._held[0][0] <= now - slack:
@@ -83,6 +100,9 @@ class Latch:
         self.active = not self.active
         self._run, self._counting = 0.0, False
         self._held.clear()
+        if self.active and self._spell is not None:  # fired with pauses
+            self._spells.append(now)
+            self._spell = None
         if not self.active:
             self._cleared = now
         elif self._cleared is not None:

@@ -1,7 +1,8 @@
-"""Rules for links: a PCIe link that is narrower or slower than it could be, and errors that grow."""
+"""Rules for links: what the watch over links has found, a PCIe link that is slower than it could be, and errors that grow."""
 
 from __future__ import annotations
 
+from ...model.condition import CONDITIONS
 from ...model.select import Wanted
 from ..links import LINK_KEYS, below_maximum, in_use
 from .rule import Finding, Lasting, duration
@@ -10,9 +11,57 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ...model.event import Event
     from .rule import RuleInput
 
-_ERRORS = ("pcie_replays", "nvlink_crc_errors", "nvlink_replay_errors", "nvlink_recovery_errors")
+_ERRORS = CONDITIONS["link_errors"].needs
+
+
+class _Watched(Lasting):
+    """A rule that tells what the watch over links has found; what it no longer finds is over."""
+
+    settings = {"for": (duration, 0.0), "clear_for": (duration, 60.0)}
+
+    def __init__(self, given: Mapping[str, float] | None = None) -> None:
+        super().__init__(given)
+        self._known: dict[tuple[str, str], Event] = {}
+
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        kind, time = CONDITIONS[self.name].kind, sample.snapshot.time
+        found = {
+            (event.uuids[0] if event.uuids else "", event.note): event for event in sample.links if event.kind == kind
+        }
+        self._known.update(found)
+        for key, event in self._known.items():
+            yield Finding(key[0], key in found, event=event.replace(time=time), what=key[1])
+
+
+class NvlinkDown(_Watched):
+    """A GPU with fewer NVLinks up than before."""
+
+    name = "nvlink_down"
+    wanted = Wanted(gpu=CONDITIONS[name].needs)
+
+
+class FabricNotReady(_Watched):
+    """A GPU that the NVLink fabric has not taken in, or that reports it as unhealthy."""
+
+    name = "fabric_not_ready"
+    wanted = Wanted(gpu=CONDITIONS[name].needs)
+
+
+class PortFlaps(_Watched):
+    """A network port that goes down again and again."""
+
+    name = "port_flaps"
+    wanted = Wanted(host=CONDITIONS[name].needs)
+
+
+class SlowerThanPeers(_Watched):
+    """A GPU with a slower memory clock or a narrower PCIe link than GPUs of the same model beside it."""
+
+    name = "slower_than_peers"
+    wanted = Wanted(gpu=CONDITIONS[name].needs)
 
 
 class PcieDegraded(Lasting):

@@ -6,11 +6,11 @@ from ...model.event import Event
 from ...model.select import Wanted
 from ...units import parse_duration, parse_size
 from .latch import Latch
-from .transition import Transition
+from .transition import Standing, Transition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from ...model.catalog import Gpu
@@ -45,11 +45,15 @@ def size(value: Any) -> float:
 
 
 class RuleInput:
-    """One snapshot as rules see it: `now` in seconds watched, `gpus` by UUID, `instances` those of MIG, `holders` the processes."""
+    """One snapshot as rules see it: `now` in seconds watched, `gpus` by UUID, `instances` those of MIG, `holders` the processes.
 
-    __slots__ = ("gpus", "holders", "instances", "now", "snapshot")
+    `links` is what is wrong with links now, as events that last.
+    """
 
-    def __init__(self, snapshot: Snapshot, now: float, holders: Holders) -> None:
+    __slots__ = ("gpus", "holders", "instances", "links", "now", "snapshot")
+
+    def __init__(self, snapshot: Snapshot, now: float, holders: Holders, links: Sequence[Event] = ()) -> None:
+        self.links = links
         self.snapshot = snapshot
         self.now = now
         self.holders = holders
@@ -141,14 +145,32 @@ class AlertRule:
         """Take a sample and return what turned."""
         raise NotImplementedError
 
-    def current(self, uuid: str, what: str) -> Event | None:
-        """Return an active alert's condition as the last sample showed it; None where nothing newer is known."""
+    def standing(self, uuid: str, what: str) -> Standing | None:
+        """Return how an active alert stands; None where nothing newer than its fire is known."""
         return None
 
-    def turned(self, event: Event, state: str, what: str = "", *, severity: str = "", once: bool = False) -> Transition:
-        """Return the transition that an event makes of this rule's alert."""
-        severity = severity or self.severity or event.severity
-        return Transition(event.replace(rule=self.name, alert=state, severity=severity), what, once)
+    def told_once(self, event: Event, what: str = "") -> Transition:
+        """Return the alert about something that happened and does not last."""
+        event = event.replace(rule=self.name, alert="fire", severity=self.severity or event.severity)
+        return Transition(event, what, once=True)
+
+
+class _Watched:
+    """One thing that a rule watches: its latch, what was seen of it, and how bad its alert is."""
+
+    __slots__ = ("holds", "last", "latch", "now", "severity")
+
+    def __init__(self) -> None:
+        self.latch = Latch()
+        self.holds = False  # as far as is known
+        self.last: Event | None = None  # when it last held
+        self.now: Event | None = None
+        self.severity = ""
+
+    def see(self, finding: Finding) -> None:
+        if finding.event is not None and finding.holds is not None:
+            self.holds, self.now = finding.holds, finding.event
+            self.last = finding.event if finding.holds else self.last
 
 
 class Lasting(AlertRule):
@@ -159,40 +181,43 @@ class Lasting(AlertRule):
 
     def __init__(self, given: Mapping[str, float] | None = None) -> None:
         super().__init__(given)
-        self._latches: dict[tuple[str, str], Latch] = {}
-        self._current: dict[tuple[str, str], Event] = {}
-        self._fired: dict[tuple[str, str], str] = {}  # how bad each active alert is, for its end
+        self._watched: dict[tuple[str, str], _Watched] = {}
         self._parents: dict[str, str] = {}  # MIG instances that were seen
+        self._now = 0.0
 
     def findings(self, sample: RuleInput) -> Iterable[Finding]:
         """Say what a sample shows; things that are not mentioned stay as they are."""
         raise NotImplementedError
 
     def observe(self, sample: RuleInput) -> Iterator[Transition]:
+        self._now = sample.now
         for finding in [*self.findings(sample), *self._dissolved(sample)]:
             key = finding.uuid, finding.what
             if finding.over:
-                latch = self._latches.pop(key, None)
-                turn = False if latch is not None and latch.active else None
-            else:
-                latch = self._latches.setdefault(key, Latch())
-                patience = self.value("for") if finding.patience is None else finding.patience
-                calm_for = self.value("clear_for")
-                turn = latch.step(sample.now, finding.holds, finding.calm, patience, calm_for, self.slack)
-            if latch is not None and latch.active and finding.holds and finding.event is not None:
-                self._current[key] = finding.event
-            elif latch is None or not latch.active:
-                self._current.pop(key, None)
+                watched = self._watched.pop(key, None)
+                if watched is not None and watched.latch.active and finding.event is not None:
+                    yield self._turn(finding.event, watched, False, finding.what)
+                continue
+            watched = self._watched.setdefault(key, _Watched())
+            watched.see(finding)
+            patience = self.value("for") if finding.patience is None else finding.patience
+            clear_for = self.value("clear_for")
+            turn = watched.latch.step(sample.now, finding.holds, finding.calm, patience, clear_for, self.slack)
             if turn is not None and finding.event is not None:
-                severity = "" if turn else self._fired.pop(key, "")
-                turned = self.turned(finding.event, "fire" if turn else "clear", finding.what, severity=severity)
-                if turn:
-                    self._fired[key] = turned.severity
-                yield turned
+                yield self._turn(finding.event, watched, turn, finding.what)
 
-    def current(self, uuid: str, what: str) -> Event | None:
-        """Return an active alert's condition as the last sample in which it held showed it."""
-        return self._current.get((uuid, what))
+    def _turn(self, event: Event, watched: _Watched, fires: bool, what: str) -> Transition:
+        if fires:
+            watched.severity = self.severity or event.severity
+        last = None if fires or watched.last is None else watched.last.time
+        event = event.replace(rule=self.name, alert="fire" if fires else "clear", severity=watched.severity)
+        return Transition(event, what, last_true=last, repeats=watched.latch.times(self._now))
+
+    def standing(self, uuid: str, what: str) -> Standing | None:
+        watched = self._watched.get((uuid, what))
+        if watched is None or watched.last is None or watched.now is None:
+            return None
+        return Standing(watched.last, watched.now, watched.holds, watched.latch.times(self._now))
 
     def _dissolved(self, sample: RuleInput) -> list[Finding]:
         """Find MIG instances that are no more although their GPU is there: nothing will ever be said of them again."""
@@ -203,6 +228,6 @@ class Lasting(AlertRule):
             Finding(
                 uuid, None, what=what, over=True, event=Event(sample.snapshot.time, "instance-removed", uuids=(uuid,))
             )
-            for uuid, what in list(self._latches)
+            for uuid, what in list(self._watched)
             if uuid in gone
         ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ...errors import ConfigError, GpulseError
 from ...model.catalog import GPU_METRICS, HOST_METRICS
+from ...model.condition import named
 from ...model.metric import Number
 from ...model.select import did_you_mean, metric_named
 from ...units import BYTES, BYTES_PER_SECOND
 from .diagnosed import Diagnosed
 from .faults import Ecc, Hot, Lost, Throttled, XidReported
-from .links import LinkErrors, PcieDegraded
+from .links import FabricNotReady, LinkErrors, NvlinkDown, PcieDegraded, PortFlaps, SlowerThanPeers
 from .memory import Leak, MemoryNearlyFull
 from .rule import duration, number, size
 from .stalled import Stalled
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from .rule import AlertRule
 
 _CLASSES: tuple[type[AlertRule], ...] = (
-    Lost, XidReported, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, MemoryNearlyFull, Leak, IdleAllocation, Stalled, JobFinished, GpuFree,
+    Lost, XidReported, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, NvlinkDown, FabricNotReady,
+    PortFlaps, SlowerThanPeers, MemoryNearlyFull, Leak, IdleAllocation, Stalled, JobFinished, GpuFree,
     Diagnosed,
 )  # fmt: skip
 BUILT_IN: dict[str, type[AlertRule]] = {rule.name: rule for rule in _CLASSES}
@@ -63,9 +65,16 @@ def names(table: Mapping[str, Any], key: str, known: Iterable[str], where: str =
     given = table.get(key, [])
     if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
         raise ConfigError(f"{where}.{key} is not a list of names;", f'write it as {key} = ["hot", "xid"].')
-    for word in given:
+    found = [_rule_named(word, known) for word in given]
+    for word in found:
         check_name(word, known, f"{where}.{key}", "rule")
-    return given
+    return found
+
+
+def _rule_named(word: str, known: Iterable[str]) -> str:
+    """Return the rule that a word means: its name, or that of a condition which one rule tells of, such as memory_leak."""
+    rules = {one.alert for one in named(word)} - {""}
+    return rules.pop() if word not in known and len(rules) == 1 else word
 
 
 def check_name(word: Any, known: Iterable[str], where: str, what: str) -> None:

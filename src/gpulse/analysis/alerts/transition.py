@@ -9,25 +9,53 @@ if TYPE_CHECKING:
     from ...model.event import Event
 
 
+class Standing:
+    """How an active alert stands: `last` is its condition as it last held, `now` as it is, and `holds` whether it still does."""
+
+    __slots__ = ("holds", "last", "now", "repeats")
+
+    def __init__(self, last: Event, now: Event, holds: bool, repeats: int) -> None:
+        self.last = last
+        self.now = now
+        self.holds = holds
+        self.repeats = repeats
+
+
 class Transition:
     """One turn of one alert, which is known by (rule, uuid, what).
 
     `event` is what happened, with `rule` and `alert` ("fire" or "clear") set. `what` tells alerts of one rule on one GPU apart: a PID,
-    an XID code. `once` is true for something that happened rather than lasts: no clear follows.
+    an XID code. `once` is true for something that happened rather than lasts: no clear follows. `last_true` is when the condition
+    last held, `repeats` how many times it began to hold in the last half hour. An active alert has `standing`.
     """
 
-    __slots__ = ("event", "once", "what")
+    __slots__ = ("event", "last_true", "once", "repeats", "standing", "what")
 
-    def __init__(self, event: Event, what: str = "", once: bool = False) -> None:
+    def __init__(
+        self,
+        event: Event,
+        what: str = "",
+        once: bool = False,
+        *,
+        last_true: float | None = None,
+        repeats: int = 1,
+        standing: Standing | None = None,
+    ) -> None:
         self.event = event
         self.what = what
         self.once = once
+        self.last_true = event.time if last_true is None else last_true
+        self.repeats = repeats
+        self.standing = standing
 
-    def with_values(self, now: Event) -> Transition:
-        """Return the same alert, fired at the same time, with its condition as it is now."""
+    def renewed(self, standing: Standing) -> Transition:
+        """Return the same alert, fired at the same time, with its condition as it was when it last held, and as it is now."""
         fired = self.event
         changes = {"time": fired.time, "rule": fired.rule, "alert": fired.alert, "severity": fired.severity}
-        return Transition(now.replace(**changes), self.what, self.once)
+        event = standing.last.replace(**changes)
+        return Transition(
+            event, self.what, self.once, last_true=standing.last.time, repeats=standing.repeats, standing=standing
+        )
 
     @property
     def rule(self) -> str:

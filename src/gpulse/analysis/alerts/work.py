@@ -104,7 +104,7 @@ class JobFinished(AlertRule):
         values |= {"gpus": ", ".join(gpus), "more": len(pids) - 1}
         event = first.event(sample.snapshot.time, "out-of-memory" if full else "process-end", value=held, values=values)
         event = event.replace(gpus=gpus, uuids=list(dict.fromkeys(holder.uuid for holder in holders)))
-        return self.turned(event, "fire", first.pid, once=True)
+        return self.told_once(event, first.pid)
 
 
 class GpuFree(AlertRule):
@@ -138,7 +138,7 @@ class GpuFree(AlertRule):
                     values=values,
                     note=note,
                 )
-                yield self.turned(event, "fire", once=True)
+                yield self.told_once(event)
 
 
 def _in_use(gpu: Gpu, whole: Gpu) -> bool | None:

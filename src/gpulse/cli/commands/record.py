@@ -79,15 +79,15 @@ def _with_processes(arguments: Arguments) -> bool:
 
 def _wanted(arguments: Arguments) -> Wanted:
     """Return the metrics to read: those named, else all but the details; processes only if wanted."""
+    from ...model.condition import CONDITIONS
     from ...model.select import EVERYTHING, Wanted, metric_named
 
     process = EVERYTHING.process if _with_processes(arguments) else None
     if arguments.metrics:
         return Wanted([metric_named(name).key for name in arguments.metrics], process, ("name",))
+    keys = EVERYTHING.gpu | {*CONDITIONS["fabric_not_ready"].needs}
     # memory_unattributed needs the process lists, which are otherwise not read
-    return Wanted(
-        EVERYTHING.gpu - (set() if _with_processes(arguments) else {"memory_unattributed"}), process, EVERYTHING.host
-    )
+    return Wanted(keys - (set() if _with_processes(arguments) else {"memory_unattributed"}), process, EVERYTHING.host)
 
 
 def _samples(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:

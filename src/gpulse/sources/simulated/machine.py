@@ -24,6 +24,7 @@ _CONSTANTS: dict[str, Value] = {
     "port_names": ("eth0",),
     "port_states": ("active",),
     "port_speeds": (3.125e9,),
+    "port_downs": (0.0,),
     "port_errors": (0.0,),
     "memory_total": 1024 * GIB,
     "swap_used": 0,

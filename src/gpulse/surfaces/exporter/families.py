@@ -48,7 +48,7 @@ PROCESS_SERIES = {
     },
 }
 _LOADS = ("1", "5", "15")
-PORTS = ("port_names", "port_states", "port_speeds", "port_rx", "port_tx", "port_errors")
+PORTS = ("port_names", "port_states", "port_speeds", "port_rx", "port_tx", "port_downs", "port_errors")
 _OWNER = ("user", "job", "container", "pod")
 WANTED = Wanted(
     gpu=(
@@ -127,9 +127,11 @@ def _ports(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
     states = host.port_states or ()
     up = [(text, float(states[at] == "active")) for at, _, text in ports if at < len(states)]
     yield Family("gpulse_host_port_up", "gauge", "Whether the port is active.", up)
-    speeds, errors = host.port_speeds or (), host.port_errors or ()
+    speeds, losses, errors = host.port_speeds or (), host.port_downs or (), host.port_errors or ()
     fast = [(text, speeds[at]) for at, _, text in ports if at < len(speeds)]
     yield Family("gpulse_host_port_speed_bytes_per_second", "gauge", HOST_METRICS["port_speeds"].help, fast)
+    lost = [(text, losses[at]) for at, _, text in ports if at < len(losses)]
+    yield Family("gpulse_host_port_link_losses_total", "counter", HOST_METRICS["port_downs"].help, lost)
     wrong = [(text, errors[at]) for at, _, text in ports if at < len(errors)]
     yield Family("gpulse_host_port_errors_total", "counter", HOST_METRICS["port_errors"].help, wrong)
 

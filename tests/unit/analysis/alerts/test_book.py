@@ -151,4 +151,6 @@ class TestBook:
             "text": "GPU 3 is at 99 °C (limit 89 °C)",
             "values": {"temperature": 99, "above": 89},
             "once": False,
+            "last_true": START + 30,
+            "repeats": 1,
         }

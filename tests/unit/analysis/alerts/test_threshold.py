@@ -102,12 +102,19 @@ class TestSettings:
         assert "diagnosis" in [rule.name for rule in rules_from({"diagnosis": {"for": "5m"}})]
         assert [rule.name for rule in rules_from({"enable": ["diagnosis"]})] == ["diagnosis"]
 
+    def test_a_rule_is_also_found_by_the_condition_it_tells_of(self) -> None:
+        names = [
+            rule.name for rule in rules_from({"enable": ["memory_leak", "memory-nearly-full", "driver_unresponsive"]})
+        ]
+        assert names == ["lost", "memory", "leak"]
+
     def test_all_built_in_rules_are_there_by_default(self) -> None:
         names = [rule.name for rule in rules_from({})]
         assert names == [name for name in BUILT_IN if name not in ("diagnosis", "stalled")]
         assert set(names) == {
             *("lost", "xid", "ecc", "throttled", "hot", "pcie_degraded", "link_errors", "memory", "leak"),
             *("idle_allocation", "job_finished", "gpu_free"),
+            *("nvlink_down", "fabric_not_ready", "port_flaps", "slower_than_peers"),
         }
 
     def test_they_are_chosen_by_name(self) -> None:
