@@ -215,6 +215,22 @@ def test_a_driver_whose_start_hangs_is_one_sentence_and_exit_124(tmp_path: Path)
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("scenario", "silent"), [("version-hang", ["version"]), ("versions-hang", ["version", "cuda", "nvml"])]
+)
+def test_a_version_that_hangs_costs_itself_and_no_gpu(lab: Lab, scenario: str, silent: list[str]) -> None:
+    plain = lab.see(Scenario.load(scenario), "say(sample(sampler(patience=0.3)))")
+    assert {"version", "cuda", "nvml"} - plain["driver"].keys() == set(silent)
+    assert [problem["message"] for problem in plain["errors"]] == [
+        f"the driver does not respond when asked for {word}."
+        for word in ("its version", "the CUDA version", "the NVML version")[: len(silent)]
+    ]
+    for gpu in plain["gpus"]:
+        assert (gpu["state"], gpu["gaps"]["driver_version"]) == ("ok", "timeout")
+        assert gpu["uuid"]
+        assert gpu["power_draw"] > 0
+
+
 def test_a_gpu_whose_call_hangs_is_not_asked_again_until_it_has_returned(lab: Lab) -> None:
     scenario = machine().fault(function="nvmlDeviceGetPowerUsage", gpu=1, hang="1500ms", until="5s")
     answer = lab.ask(

@@ -34,6 +34,9 @@ _WIDEST = 8  # threads at most
 _NEARLY = 0.98  # a sample that comes a little early is the one that was meant, or "every 5 s" would be every 6 s
 _TRACED = 1.0  # minimum seconds between two reads of power traces; the driver's buffer reaches back 2.4 s
 _SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
+_VERSIONS = {"version": "its version", "cuda": "the CUDA version", "nvml": "the NVML version"}
+_NO_VERSION = "the driver does not respond when asked for {}."
+_HANGS = "It may hang: check `dmesg | tail`; resetting the GPU or rebooting usually helps."
 _FOREIGN = Problem(
     "processes",
     "names and users of processes cannot be shown: the driver reports ids of the host, not of this container.",
@@ -79,6 +82,7 @@ class Sampler:
         self._tracks: dict[int, Track] = {}
         self._chosen: list[tuple[int, str]] | None = None  # positions, and UUIDs of MIG instances
         self._asleep = self.clock.asleep()
+        self._versions: list[str] = []
 
     def open(self) -> Sampler:
         """Open the source; raise SourceUnavailable, or DriverTimeout if the driver does not respond."""
@@ -88,12 +92,19 @@ class Sampler:
         if "source" not in results:
             raise DriverTimeout(
                 f"{self.source.name}: the driver does not respond.",
-                "It may hang: check `dmesg | tail`; resetting the GPU or rebooting usually helps.",
+                _HANGS,
             )
         if isinstance(results["source"], Exception):
             raise results["source"]
+        self._ask_versions()
         self._lanes.run([(position, device.attach) for position, device in self._devices()])
         return self
+
+    def _ask_versions(self) -> None:
+        """Ask for the versions of the driver; a call that hangs costs its own version and no GPU."""
+        calls = self.source.versions()
+        self._versions = list(calls)
+        self._lanes.run([(("version", word), call) for word, call in calls.items()])
 
     def choose(self, words: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
         """Read only the GPUs and MIG instances with these names from now on; raise UnknownGpu if one matches none."""
@@ -149,7 +160,7 @@ class Sampler:
         self.prime()
         devices = self._devices()
         end = self.clock.monotonic() + most
-        while self.clock.monotonic() < end and not self._lanes.hanging:
+        while self.clock.monotonic() < end and not any(self._lanes.waits_for(position) for position, _ in devices):
             results = self._lanes.run_wide([(position, device.settled) for position, device in devices])
             devices = [(position, device) for position, device in devices if results.get(position) is False]
             if not devices and self.clock.monotonic() >= self._rates_at:
@@ -177,6 +188,7 @@ class Sampler:
         jobs = self._read_jobs(slow, spared, process_keys, seen)
         results = self._results(jobs, ask)
         if self.source.devices is not before:  # the source was reopened: the GPUs may have changed
+            self._ask_versions()
             again = self._lanes.run([*self._read_jobs(slow, spared, process_keys, seen), ("machine", ask)])
             results = {"source": results.get("source"), **again}
         elif len(results) < len(jobs) + 2:  # a call hangs, so the host may have been read before all GPUs were
@@ -260,7 +272,11 @@ class Sampler:
         return jobs
 
     def _troubles(self) -> list[Problem]:
-        return [Problem(self.source.name, device.trouble) for _, device in self._devices() if device.trouble]
+        silent = [word for word in self._versions if self._lanes.waits_for(("version", word))]
+        return [
+            *(Problem(self.source.name, device.trouble) for _, device in self._devices() if device.trouble),
+            *(Problem(self.source.name, _NO_VERSION.format(_VERSIONS.get(word, word)), _HANGS) for word in silent),
+        ]
 
     def _devices(self) -> list[tuple[int, Device]]:
         devices = list(enumerate(self.source.devices))

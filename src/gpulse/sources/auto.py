@@ -16,6 +16,8 @@ from .vendors import VENDORS, make_vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from ..model.check import Check
     from .base import Device
 
@@ -66,7 +68,10 @@ class AutoSource(Source):
             part.refresh()
         if any(part.devices is not found for part, found in zip(self._parts, self._found, strict=True)):
             self._gather()
-        self.problems = (*self._failed, *(problem for part in self._parts for problem in part.problems))
+        self._merge()
+
+    def versions(self) -> Mapping[str, Callable[[], object]]:
+        return {word: call for part in self._parts for word, call in part.versions().items()}
 
     def stay(self) -> None:
         for part in self._parts:
@@ -93,6 +98,9 @@ class AutoSource(Source):
                     device.identity = {**device.identity, "index": len(devices)}
                 devices.append(device)
         self.devices = devices
+        self._merge()
+
+    def _merge(self) -> None:
         self.driver = {word: text for part in self._parts for word, text in part.driver.items()}
         self.problems = (*self._failed, *(problem for part in self._parts for problem in part.problems))
 

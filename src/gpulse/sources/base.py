@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import TypeAlias
 
     from ..model.catalog import State
@@ -161,7 +161,7 @@ class Machine:
 class Source:
     """A provider of GPUs. Opened once and closed by the caller; usable again after a fork.
 
-    `open` raises SourceUnavailable with cause and remedy. `open` sets `driver` and `problems`.
+    `open` raises SourceUnavailable with cause and remedy. `open` sets `driver` and `problems`, but for what `versions` reads.
     """
 
     name: str
@@ -174,6 +174,10 @@ class Source:
     def open(self) -> None:
         """Find the GPUs."""
         raise NotImplementedError
+
+    def versions(self) -> Mapping[str, Callable[[], object]]:
+        """Return calls that add their word to `driver`; the sampler makes them after `open`, each with its own deadline."""
+        return {}
 
     def refresh(self) -> None:
         """Called before each sample: detect a fork, a GPU that woke up, or a driver that came back."""

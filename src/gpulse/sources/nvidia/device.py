@@ -55,7 +55,7 @@ class NvidiaDevice(Device):
     `lost`: the GPU fell off the bus.
     """
 
-    def __init__(self, nvml: Nvml, index: int, driver: str, root: str = "", slot: str = "") -> None:
+    def __init__(self, nvml: Nvml, index: int, root: str = "", slot: str = "") -> None:
         self.handle = c_void_p()
         self.identity = {"index": index, "vendor": "nvidia"}
         self.answered = True
@@ -63,7 +63,6 @@ class NvidiaDevice(Device):
         self._watch: XidWatch | None = None
         self._nvml = nvml
         self._index = index
-        self._driver = driver
         self._root = root
         self._slot = slot
         self._closed = UNINITIALIZED
@@ -97,10 +96,10 @@ class NvidiaDevice(Device):
 
     def _identify(self) -> None:
         values, self._identity_gaps = identify(self._nvml, self.handle, self._index)
-        if self._driver:
-            values["driver_version"] = self._driver
-        else:
-            self._identity_gaps["driver_version"] = "unsupported"
+        if version := self._nvml.versions.get("version"):
+            values["driver_version"] = version
+        else:  # the call that tells it may hang
+            self._identity_gaps["driver_version"] = "timeout" if version is None else "unsupported"
         missing = [key for key, gap in self._identity_gaps.items() if gap in _PASSING]
         self.identity = {**{key: self.identity[key] for key in missing if key in self.identity}, **values}
 

@@ -9,6 +9,7 @@ from .structures import PciInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ...model.metric import Gap, Value
@@ -42,20 +43,26 @@ def identify(nvml: Nvml, handle: Any, index: int) -> tuple[dict[str, Value], dic
     return values, gaps
 
 
-def driver_facts(nvml: Nvml) -> dict[str, str]:
-    """Return the versions of the driver, of the CUDA version it supports, and of NVML."""
-    facts: dict[str, str] = {}
-    code, version = nvml.text("nvmlSystemGetDriverVersion", size=80)
-    if code == SUCCESS and version:
-        facts["version"] = version
+def _driver_version(nvml: Nvml) -> str:
+    return nvml.text("nvmlSystemGetDriverVersion", size=80)[1]
+
+
+def _cuda_version(nvml: Nvml) -> str:
     name = "nvmlSystemGetCudaDriverVersion_v2"
     code, cuda = nvml.number(name if nvml.function(name) else "nvmlSystemGetCudaDriverVersion")
-    if code == SUCCESS and cuda:
-        facts["cuda"] = f"{cuda // 1000}.{cuda % 1000 // 10}"
-    code, version = nvml.text("nvmlSystemGetNVMLVersion", size=80)
-    if code == SUCCESS and version:
-        facts["nvml"] = version
-    return facts
+    return f"{cuda // 1000}.{cuda % 1000 // 10}" if code == SUCCESS and cuda else ""
+
+
+def _nvml_version(nvml: Nvml) -> str:
+    return nvml.text("nvmlSystemGetNVMLVersion", size=80)[1]
+
+
+# What reads the version of the driver, of the CUDA it supports, and of NVML; empty if the driver does not tell.
+VERSIONS: dict[str, Callable[[Nvml], str]] = {
+    "version": _driver_version,
+    "cuda": _cuda_version,
+    "nvml": _nvml_version,
+}
 
 
 def _file(values: dict[str, Value], gaps: dict[str, Gap], key: str, code: int, text: str) -> None:

@@ -12,12 +12,14 @@ from ..processes import LinuxMachine
 from .device import KEYS, NvidiaDevice
 from .events import XidWatch
 from .failure import failed_start, no_library
-from .identity import driver_facts
+from .identity import VERSIONS
 from .nvml import SUCCESS, Nvml
 from .sleep import SleepingDevice, power_states
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from ...model.check import Check
     from ..base import Device
 
@@ -56,7 +58,7 @@ class NvidiaSource(Source):
         if code != SUCCESS:
             self._nvml = None
             raise failed_start(code, self._root)
-        self.driver = driver_facts(self._nvml)
+        self.driver = {}
         self.devices = self._find(self._nvml, asleep)
         if not self.devices:
             self.close()
@@ -66,6 +68,18 @@ class NvidiaSource(Source):
             )
         if self._staying:
             self.stay()
+
+    def versions(self) -> Mapping[str, Callable[[], object]]:
+        nvml = self._nvml
+        return {} if nvml is None else {word: self._learning(nvml, word) for word in VERSIONS}
+
+    def _learning(self, nvml: Nvml, word: str) -> Callable[[], object]:
+        def learn() -> None:
+            nvml.versions[word] = text = VERSIONS[word](nvml)
+            if text:
+                self.driver = {**self.driver, word: text}  # snapshots keep the one they were given
+
+        return learn
 
     def refresh(self) -> None:
         if os.getpid() != self._pid:
@@ -116,11 +130,10 @@ class NvidiaSource(Source):
         code, count = nvml.number(name)
         if code:
             raise failed_start(code, self._root)
-        version = self.driver.get("version", "")
         if not any(asleep.values()):
-            return [NvidiaDevice(nvml, index, version, self._root) for index in range(count)]
+            return [NvidiaDevice(nvml, index, self._root) for index in range(count)]
         return [
-            SleepingDevice(slot, at, self._root) if sleeps else NvidiaDevice(nvml, at, version, self._root, slot)
+            SleepingDevice(slot, at, self._root) if sleeps else NvidiaDevice(nvml, at, self._root, slot)
             for at, (slot, sleeps) in enumerate(asleep.items())
         ]
 
