@@ -34,6 +34,15 @@ def until(condition, patience=20):
             os._exit(99)
         time.sleep(0.01)
 
+def onto_the_gpus():
+    # the driver reads its script when it is loaded: put this program where it has OWN
+    path = os.environ.get("FAKE_NVML_SCENARIO", "")
+    if os.path.isfile(path):
+        with open(path) as file:
+            script = file.read()
+        with open(path, "w") as file:
+            file.write(script.replace("pid = OWN", f"pid = {os.getpid()}"))
+
 class Values:
     '''A sink that keeps the newest values; call it for the first that fit.'''
     def __init__(self):

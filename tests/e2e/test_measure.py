@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Lin
 
 def test_measuring_starts_a_quiet_monitor_and_the_program_ends_cleanly(tmp_path: Path) -> None:
     code = """
+onto_the_gpus()
 @gpulse.measure(show=False)
 def work():
     until(lambda: gpulse.monitor.monitor.running[0].latest)
@@ -37,8 +38,9 @@ total = gpulse.measurements()
 print(total["work"].calls, total["block"].calls, len(block.gpus), block.memory_peak > 0, block.energy, short.gpus, flush=True)
 sys.stdin.readline()
 """
-    with Program(code, tmp_path, DEMO) as program:
-        assert program.line() == "1 1 8 True None ()"
+    scenario = machine(2).process(gpu=1, pid="OWN", memory="1 GiB")
+    with Program(code, tmp_path, on(scenario, tmp_path)) as program:
+        assert program.line() == "1 1 1 True None ()"
         with outlived(agent(program.pid)) as wait:
             program.go()
             ended = program.end()
@@ -63,7 +65,7 @@ with gpulse.measure("grow", show=False) as grow:
     sys.stdin.readline()
     until(lambda: m.latest.gpus[1].memory_used == 3 << 30)
     time.sleep(0.15)
-print([grow.memory_peak / 2**30, grow.memory_net / 2**30, grow.process_memory_peak / 2**30, grow.process_memory_net / 2**30], flush=True)
+print([getattr(grow, name) / 2**30 for name in ('device_memory_peak', 'device_memory_net', 'memory_peak', 'memory_net')], flush=True)
 print([gpu.index for gpu in grow.gpus], grow.utilization.mean)
 """
     with Program(code, tmp_path, environ | clock.environment) as program:

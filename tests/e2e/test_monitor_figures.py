@@ -24,6 +24,7 @@ def test_every_phase_has_its_energy(tmp_path: Path, pattern: str, interval: floa
     words = pattern.split()
     code = f"""
 import itertools, json
+onto_the_gpus()
 with gpulse.Monitor(interval={interval}) as m:
     end = time.monotonic() + 3.0
     for name, seconds in itertools.cycle({[*zip(words[::2], words[1::2], strict=True)]}):
@@ -34,7 +35,8 @@ with gpulse.Monitor(interval={interval}) as m:
     summary = m.stop()
 print(json.dumps([[p.seconds, p.energy] for p in (summary, *summary.phases)]))
 """
-    scenario = Scenario.load("h200-busy").driver(gpus=1).gpu(0, power="685 W", energy="integral(power)")
+    scenario = Scenario.load("h200-idle").driver(gpus=1).gpu(0, power="685 W", energy="integral(power)")
+    scenario.process(gpu=0, pid="OWN", memory="1 GiB", sm=80)
     whole, *phases = told(code, tmp_path, on(scenario, tmp_path))
     assert whole[1] / whole[0] == pytest.approx(685, rel=0.05)  # the counter of the real time that passed
     for seconds, joules in phases:
@@ -215,8 +217,8 @@ print(json.dumps(live.to_plain()))
         assert theirs["items"] == pytest.approx(ours["items"])
         assert theirs["data_wait_seconds"] == pytest.approx(ours["data_wait_seconds"], abs=1e-3)
         assert theirs["seconds"] == pytest.approx(ours["seconds"], rel=0.1)
-        if ours["energy"] is not None:
-            assert theirs["energy"] == pytest.approx(ours["energy"], rel=0.06)
+        if (energy := ours["gpus"][0]["device_energy"]) is not None:
+            assert theirs["energy"] == pytest.approx(energy, rel=0.06)
         for key in ("sm_active", "utilization", "power_draw"):
             means = [each["gpus"][0]["stats"][key]["mean"] for each in (theirs, ours)]
             # the power between two lines, and which phase it belongs to, is only in the samples at the edges of phases

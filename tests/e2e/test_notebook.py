@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +56,70 @@ def test_the_magics_leave_text_tables_and_an_image(tmp_path: Path, monkeypatch: 
     assert "".join(shown["data"]["text/plain"]).count("GPU ") == 8
     assert "<table" in "".join(shown["data"]["text/html"])
     assert "inside" in text_of(cell)
-    tables = [output["data"] for output in cell if "text/html" in output.get("data", {})]
-    images = [output["data"] for output in cell if "image/svg+xml" in output.get("data", {})]
-    assert "time 2.5" in "".join(tables[0]["text/plain"])
-    assert "Energy" in "".join(tables[0]["text/html"])
-    assert ET.fromstring("".join(images[0]["image/svg+xml"])).tag.endswith("svg")
+    assert "training step · time 2.5" in shown_text(cell)
+    assert any("<table" in "".join(output["data"].get("text/html", "")) for output in cell if "data" in output)
     assert "<table" in "".join(snapshot[0]["data"]["text/html"])
     assert any(output.get("ename") == "ValueError" for output in failed)
     assert "failed" in "".join("".join(output.get("data", {}).get("text/plain", [])) for output in failed)
     assert "--demo" in text_of(wrong)
+
+
+OWN = """
+import os
+with open(os.environ["FAKE_NVML_SCENARIO"]) as file:
+    script = file.read()
+with open(os.environ["FAKE_NVML_SCENARIO"], "w") as file:
+    file.write(script.replace("pid = OWN", f"pid = {os.getpid()}"))
+"""
+
+
+def on(scenario: Scenario, folder: Path) -> dict[str, str]:
+    machine = environment(scenario, folder / "driver")
+    return {key: machine[key] for key in machine if key.startswith(("FAKE_NVML", "LD_"))}
+
+
+def shared_machine(stranger: int) -> Scenario:
+    """Return two GPUs of 685 W on which a process of somebody else computes and holds 100 GiB."""
+    scenario = Scenario.load("h200-idle").driver(gpus=2)
+    for at in (0, 1):
+        scenario.gpu(at, memory__used="110 GiB", power="685 W", energy="integral(power)", utilization__gpu=97)
+        scenario.process(gpu=at, pid=stranger, memory="100 GiB", sm=60)
+    return scenario
+
+
+@pytest.fixture
+def stranger() -> Iterator[int]:
+    """A process of somebody else."""
+    with subprocess.Popen(["sleep", "300"]) as process:
+        yield process.pid
+        process.kill()
+
+
+def test_a_cell_that_used_no_gpu_is_not_credited_with_the_work_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stranger: int
+) -> None:
+    cell = "%%gpulse on the CPU\nimport time\ntime.sleep(5.5)"
+    _, shown = run(tmp_path, monkeypatch, on(shared_machine(stranger), tmp_path), "%load_ext gpulse", cell)
+    first, others = shown_text(shown).splitlines()
+    assert re.fullmatch(r"on the CPU · time \S+ s · CPU time \S+ \S+ · GPU not used", first)
+    assert re.fullmatch(rf"Others: \S+ sleep \(pid {stranger}\) on GPUs 0, 1: 200 GiB, SM share 60 %\.", others)
+    assert not any("image/svg+xml" in output.get("data", {}) for output in shown)
+
+
+def test_a_cell_beside_others_is_told_its_own_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stranger: int
+) -> None:
+    scenario = shared_machine(stranger).process(gpu=0, pid="OWN", memory="9 GiB", sm=20)
+    cells = (f"{OWN}%load_ext gpulse", "%%gpulse\nimport time\ntime.sleep(6)")
+    _, cell = run(tmp_path, monkeypatch, on(scenario, tmp_path), *cells)
+    text = shown_text(cell)
+    assert "peak GPU memory 9.0 GiB · SM share 20 % · energy" in text
+    took, joules = re.search(r"time (\S+) s.*energy (\S+) J \(its share, estimated\)", text).groups()  # type: ignore[union-attr]
+    assert float(joules) == pytest.approx(685 * float(took) * 20 / 80, rel=0.1)
+    assert "Your program did not use GPU 1." in text
+    assert f"(pid {stranger}) on GPUs 0, 1: 200 GiB, SM share 60 %" in text
+    [image] = ["".join(data["image/svg+xml"]) for output in cell if "image/svg+xml" in (data := output.get("data", {}))]
+    assert "SM share of this program" in [each.text for each in ET.fromstring(image).iter()]
 
 
 def test_a_failing_cell_fails_the_notebook_as_without_the_magic(tmp_path: Path) -> None:
@@ -115,8 +172,7 @@ def test_a_measured_cell_runs_as_a_plain_one(tmp_path: Path, monkeypatch: pytest
 
 
 def test_without_a_gpu_the_magic_says_so_without_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = environment(Scenario.load("not-loaded"), tmp_path / "driver")
-    given = {key: machine[key] for key in machine if key.startswith(("FAKE_NVML", "LD_"))}
+    given = on(Scenario.load("not-loaded"), tmp_path)
     _, status, cell = run(tmp_path, monkeypatch, given, "%load_ext gpulse", "%gpulse", "%%gpulse\nx = 1")
     assert "driver" in text_of(status).lower()
     assert "--demo" in text_of(status)

@@ -97,8 +97,10 @@ def test_only_its_own_gpus_are_told_with_grandchildren_and_their_memory(tmp_path
     assert first.endswith("· exit 0")
     assert [line.split()[:2] for line in lines if line.startswith("  GPU")] == [["GPU", "1"], ["GPU", "2"]]
     assert "util 11 % (p95 11)" in lines[0]
-    assert "its own GPU memory: peak 12.0 GiB" in lines[2]
-    assert "peak host memory" in lines[2]
+    assert "peak memory 7.0 GiB of" in lines[0]
+    assert "peak memory 5.0 GiB of" in lines[1]
+    assert re.fullmatch(r"  Others: .*python \(pid \d+\) on GPUs 1, 2: .* GiB\.", lines[2])
+    assert "peak host memory" in lines[3]
 
 
 def test_a_command_on_no_gpu_is_told_so(tmp_path: Path) -> None:

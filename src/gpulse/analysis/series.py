@@ -10,7 +10,18 @@ _MOST = 4096  # values kept; beyond, one of two neighbours stands for both, whic
 class WeightedSeries:
     """Values with the seconds each stood for. Mean, lowest and highest are exact for any length, percentiles nearly so."""
 
-    __slots__ = ("_dice", "_pending", "_seconds", "_stride", "_sum", "_values", "highest", "lowest", "seconds")
+    __slots__ = (
+        "_dice",
+        "_pending",
+        "_seconds",
+        "_stride",
+        "_sum",
+        "_values",
+        "_within",
+        "highest",
+        "lowest",
+        "seconds",
+    )
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -22,15 +33,23 @@ class WeightedSeries:
         self._stride = 1
         self._pending = (0, 0.0, 0.0)
         self._dice = 1
+        self._within = False
 
-    def add(self, value: float, seconds: float) -> None:
-        """Add a value that held for `seconds`; durations of 0 or less are ignored."""
+    def add(self, value: float, seconds: float, within: bool = True) -> None:
+        """Add a value that held for `seconds`; durations of 0 or less are ignored.
+
+        One that was read outside, not `within`, is no extreme while there are others.
+        """
         if seconds <= 0:
             return
+        if within and not self._within:
+            self.lowest, self.highest = float("inf"), float("-inf")
+        if within or not self._within:
+            self.lowest = min(self.lowest, value)
+            self.highest = max(self.highest, value)
+        self._within = self._within or within
         self.seconds += seconds
         self._sum += value * seconds
-        self.lowest = min(self.lowest, value)
-        self.highest = max(self.highest, value)
         count, kept, gathered = self._pending
         count, kept, gathered = count + 1, self._one_of(kept, gathered, value, seconds), gathered + seconds
         if count < self._stride:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ..model.catalog import Gpu
+    from .own_use import EnergyShare
     from .tally import Tally
 
     # a window or phase by its tally, with its seconds of one interval between samples
@@ -62,8 +63,11 @@ class EnergyShares:
         """When the counter was last read."""
         return self._counter.at
 
-    def add(self, gpu: Gpu, parts: Parts, seconds: float, at: float) -> float | None:
-        """Add a sample; return the mean power since the last reading if the counter was read, else None."""
+    def add(self, gpu: Gpu, parts: Parts, seconds: float, at: float, share: EnergyShare | None = None) -> float | None:
+        """Add a sample; return the mean power since the last reading if the counter was read, else None.
+
+        `share` is what of the time since then belongs to the program whose windows these are.
+        """
         known = self._counter.at
         if known is None and gpu.energy is None:
             return None
@@ -73,9 +77,9 @@ class EnergyShares:
             return None
         shares = self._by_time if self._by_power is None or self._by_power.total <= 0 else self._by_power
         if growth is not None:
-            self._share(shares, growth[0])
+            self._share(shares, growth[0], share)
         elif known is None and self._by_power is not None:
-            self._share(self._by_power, self._by_power.total)  # watts times seconds
+            self._share(self._by_power, self._by_power.total, share)  # watts times seconds
         self._by_time, self._by_power = Shares(), Shares()
         return None if growth is None else growth[0] / (at - growth[1])
 
@@ -92,8 +96,8 @@ class EnergyShares:
         elif self._by_power is not None:
             self._by_power.add(parts, seconds, power)
 
-    def _share(self, shares: Shares, joules: float) -> None:
+    def _share(self, shares: Shares, joules: float, share: EnergyShare | None) -> None:
         total = shares.total
         for tally, weight in shares.take():
             if total > 0 and weight > 0:
-                tally.add_energy(self._uuid, joules * weight / total)
+                tally.add_energy(self._uuid, joules * weight / total, share)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..units import duration_text
+from .own_use import OwnUse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Stats:
         assert mean is not None
         assert p50 is not None
         assert p95 is not None
+        # what was read just outside a window is in its mean, but is no extreme
+        mean, p50, p95 = (min(max(value, series.lowest), series.highest) for value in (mean, p50, p95))
         return cls(mean, p50, p95, series.highest, series.lowest)
 
     def with_mean(self, mean: float) -> Stats:
@@ -50,8 +53,10 @@ class GpuSummary:
     """One GPU over one window.
 
     `index` is the driver's number, `ordinal` the one the program knows it by, None where nobody said. `stats` by catalog key.
-    `energy` in joules, None if the window was too short to tell; `energy_estimated` if it is integrated from power, because the
-    GPU has no counter. `idle_energy` is what it drew while idle, from power. `idle_share` in per cent of the
+    `own` is what the program itself used, where its processes are known. `energy` in joules is the program's share, or that of all
+    processes (`device_energy`) where they are not; None if the window was too short to tell. `energy_estimated` if it was shared with
+    others by SM time, or integrated from power because the GPU has no counter. `idle_energy` is what it drew while idle, from
+    power. `idle_share` in per cent of the
     time, None when utilisation was never seen. `throttled_seconds` is the time heat, hardware or a power brake held the clocks
     down, `throttled` the same by reason; `power_capped` stands apart, because a healthy GPU at full load lives at its power cap.
     """
@@ -72,6 +77,8 @@ class GpuSummary:
         state: str = "ok",
         energy_estimated: bool = False,
         idle_energy: float | None = None,
+        device_energy: float | None = None,
+        own: OwnUse | None = None,
     ) -> None:
         self.index = index
         self.ordinal: int | None = None
@@ -87,6 +94,8 @@ class GpuSummary:
         self.state = state
         self.energy_estimated = energy_estimated
         self.idle_energy = idle_energy
+        self.device_energy = energy if device_energy is None else device_energy
+        self.own = own or OwnUse()
 
     def __repr__(self) -> str:
         from ..model.brief import printable
@@ -97,17 +106,20 @@ class GpuSummary:
 
     @property
     def peak_memory(self) -> float | None:
-        """The most memory seen in use on the device, by all processes; what lies between two samples is not seen."""
+        """The most memory the program was seen to hold, or all processes where its own are not known; spikes between samples are missed."""
+        if self.own.used is not None:
+            return self.own.memory_peak if self.own.used else 0.0
         used = self.stats.get("memory_used")
         return None if used is None else used.max
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data."""
         names = ("index", "ordinal", "uuid", "name", "state", "memory_total", "peak_memory", "energy", "energy_estimated",
-                 "idle_energy", "idle_share", "throttled_seconds")  # fmt: skip
+                 "device_energy", "idle_energy", "idle_share", "throttled_seconds")  # fmt: skip
         return {name: getattr(self, name) for name in names} | {
             "throttled": dict(self.throttled),
             "power_capped_seconds": self.power_capped,
+            "own": self.own.to_plain(),
             "stats": {key: stats.to_plain() for key, stats in self.stats.items()},
         }
 
@@ -161,7 +173,7 @@ class Summary:
 
     @property
     def energy(self) -> float | None:
-        """Joules of all GPUs together; None where no GPU tells."""
+        """Joules of all GPUs together, the program's share where that is known; None where no GPU tells."""
         known = [gpu.energy for gpu in self.gpus if gpu.energy is not None]
         return sum(known) if known else None
 

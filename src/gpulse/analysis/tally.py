@@ -4,38 +4,43 @@ from __future__ import annotations
 
 from ..model.presets import COSTLY
 from .energy import TELLING
+from .own_use import OwnTally
 from .series import WeightedSeries
 from .summary import GpuSummary, Stats, Summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ..model.catalog import Gpu, Process
     from ..model.metric import Reading
     from ..model.snapshot import Snapshot
+    from .own_use import EnergyShare
 
 IDLE = 5.0  # per cent of utilisation below which a GPU does nothing worth the name
 POWER_CAP = "sw_power_cap"  # how a healthy GPU under full load lives, so it counts apart
 HARMLESS = {"gpu_idle", "applications_clocks_setting", "sync_boost", "display_clock_setting", POWER_CAP}
 
 
-_gauges: frozenset[str] = frozenset()
+_gauges: dict[str, bool] = {}
 
 
-def _varying() -> frozenset[str]:
-    """Return the keys worth statistics; found at the first sample, since the catalog costs the start of a program 10 ms."""
+def _varying() -> dict[str, bool]:
+    """Return the keys worth statistics, and whether each is read at one moment instead of covering some time.
+
+    Found at the first sample, since the catalog costs the start of a program 10 ms.
+    """
     global _gauges
     if not _gauges:
         from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
         from ..model.metric import Number
 
         metrics = (*GPU_METRICS.items(), *HOST_METRICS.items(), *PROCESS_METRICS.items())
-        _gauges = frozenset(
-            key
+        _gauges = {
+            key: not metric.window
             for key, metric in metrics
             if isinstance(metric, Number) and metric.kind == "gauge" and metric.cost != "static"
-        )
+        }
     return _gauges
 
 
@@ -53,33 +58,52 @@ class Tally:
         self._program: dict[str, WeightedSeries] = {}
         self._cpu: dict[str, tuple[float, float]] = {}
 
-    def begin(self, snapshot: Snapshot) -> None:
+    def begin(self, snapshot: Snapshot, own: Collection[int] | None = None) -> None:
         """Take a sample from just before the window; nothing is made of it here."""
 
-    def add(self, snapshot: Snapshot, program: Process | None, seconds: float, within: bool = True) -> None:
-        """Add a sample that represents `seconds` of the window; `within` is false for one taken just after its end."""
+    def add(
+        self,
+        snapshot: Snapshot,
+        program: Process | None,
+        seconds: float,
+        within: bool = True,
+        own: Collection[int] | None = None,
+    ) -> None:
+        """Add a sample that represents `seconds` of the window; `within` is false for one taken just after its end.
+
+        `own` are the PIDs of the program whose window it is; None if nobody knows.
+        """
         self.samples += 1
         for at, gpu in enumerate(snapshot.gpus):
             name = gpu.uuid or f"at {at}"
             if name not in self.gpus:
                 self.gpus[name] = GpuTally(gpu)
-            self.gpus[name].add(gpu, seconds)
-        _gather(self._host, snapshot.host, seconds)
+            self.gpus[name].add(gpu, seconds, within)
+            self.gpus[name].own.add(gpu, own, seconds, within)
+        _gather(self._host, snapshot.host, seconds, within)
         if program is not None:
-            _gather(self._program, program, seconds)
+            _gather(self._program, program, seconds, within)
 
-    def add_energy(self, uuid: str, joules: float) -> None:
-        """Add what a GPU used within this window."""
+    def add_energy(self, uuid: str, joules: float, share: EnergyShare | None = None) -> None:
+        """Add what a GPU used within this window, of which the program has a share."""
         if uuid in self.gpus:
             tally = self.gpus[uuid]
             tally.energy = (tally.energy or 0.0) + joules
+            if share is not None:
+                tally.own.charge(joules, share)
+
+    def add_shares(self, snapshot: Snapshot, own: Collection[int], seconds: float) -> None:
+        """Let the SM shares of the processes stand for `seconds`: they were read now, and cover the time since they were last read."""
+        for at, gpu in enumerate(snapshot.gpus):
+            if (tally := self.gpus.get(gpu.uuid or f"at {at}")) is not None:
+                tally.own.add_shares(gpu, own, seconds)
 
     def add_activity(self, snapshot: Snapshot, seconds: float) -> None:
         """Let the activity values of the sample that was added last stand for `seconds` more, since they are read less often."""
         for at, gpu in enumerate(snapshot.gpus):
             tally = self.gpus.get(gpu.uuid or f"at {at}")
             if tally is not None:
-                _gather(tally.series, gpu, seconds, COSTLY)
+                _gather(tally.series, gpu, seconds, among=COSTLY)
 
     def raise_peaks(self, key: str, peaks: Mapping[str, float]) -> None:
         """Take the highest value of a metric by UUID from a source that knows it better: samples may be means."""
@@ -121,6 +145,7 @@ class GpuTally:
 
     def __init__(self, gpu: Gpu) -> None:
         self.latest = gpu
+        self.own = OwnTally()
         self.series: dict[str, WeightedSeries] = {}
         self.energy: float | None = None
         self.counted = False  # whether the GPU has an energy counter
@@ -131,10 +156,10 @@ class GpuTally:
         self.held = 0.0
         self.throttled: dict[str, float] = {}
 
-    def add(self, gpu: Gpu, seconds: float) -> None:
+    def add(self, gpu: Gpu, seconds: float, within: bool = True) -> None:
         """Add the state of the GPU over `seconds`."""
         self.latest = gpu
-        _gather(self.series, gpu, seconds)
+        _gather(self.series, gpu, seconds, within)
         if gpu.utilization is not None:
             self.watched += seconds
             self.idle += seconds if gpu.utilization < IDLE else 0.0
@@ -153,14 +178,18 @@ class GpuTally:
         """Return the figures as a value; without the energy where the window was too short to be `telling`."""
         gpu = self.latest
         estimated = not self.counted and self.drawn is not None
+        device = (self.drawn if estimated else self.energy) if telling else None
+        own = self.own.use(self.counted, telling)
         return GpuSummary(
             index=None if gpu.index is None else int(gpu.index),
             uuid=gpu.uuid,
             name=gpu.name,
             memory_total=gpu.memory_total,
             stats=_stats(self.series),
-            energy=(self.drawn if estimated else self.energy) if telling else None,
-            energy_estimated=estimated and telling,
+            energy=device if own.used is None else own.energy,
+            energy_estimated=estimated and telling if own.used is None else own.energy_estimated,
+            device_energy=device,
+            own=own,
             idle_energy=self.idle_drawn,
             idle_share=100.0 * self.idle / self.watched if self.watched else None,
             throttled_seconds=self.held,
@@ -171,14 +200,18 @@ class GpuTally:
 
 
 def _gather(
-    series: dict[str, WeightedSeries], reading: Reading, seconds: float, among: frozenset[str] | None = None
+    series: dict[str, WeightedSeries],
+    reading: Reading,
+    seconds: float,
+    within: bool = True,
+    among: frozenset[str] | None = None,
 ) -> None:
-    keys = _varying() if among is None else among
+    gauges = _varying()
     for key, value in reading.items():
-        if key in keys and isinstance(value, (int, float)):
+        if key in gauges and (among is None or key in among) and isinstance(value, (int, float)):
             if key not in series:
                 series[key] = WeightedSeries()
-            series[key].add(value, seconds)
+            series[key].add(value, seconds, within or not gauges[key])
 
 
 def _stats(series: Mapping[str, WeightedSeries]) -> dict[str, Stats]:

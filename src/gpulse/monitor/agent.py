@@ -12,7 +12,7 @@ from ..errors import GpulseError
 from ..model.select import Wanted
 from ..model.snapshot import Snapshot
 from ..model.visible import by_uuid, order_is_certain, visible
-from ..sampling.program import Program
+from ..sampling.program import ProcessFamily, Program
 from ..sampling.sampler import Sampler
 from ..sources.registry import make_source
 from .request import HOST, SELDOM, AgentSample, AlertMessage, Greeting, Request, Trouble
@@ -53,6 +53,7 @@ class Agent:
         self._emit = emit
         self._commands = Commands(commands, request.pid)
         self._program = Program(request.pid)
+        self._family = ProcessFamily(request.root)
         self._wanted = Wanted(request.asked, request.processes, HOST)
         self._rules = None
         if request.alerts:
@@ -63,6 +64,7 @@ class Agent:
         self._sampler = self._sampler_of(make_source(request.source))
         self._uuids: list[str] | None = None
         self._slow_at = float("-inf")
+        self._owes_slow = False  # whether a window has ended too soon after the slow counters were read
 
     def run(self) -> None:
         """Sample until stopped; raise ParentGone if the program has ended."""
@@ -151,9 +153,12 @@ class Agent:
         self._sample(now)
 
     def _hurry(self, now: float, apart: float) -> None:
-        self._sampler.hurry(slow=now - self._slow_at >= apart)
+        self._owes_slow = now - self._slow_at < apart
+        self._sampler.hurry(slow=not self._owes_slow)
 
     def _sample(self, at: float) -> None:
+        if self._owes_slow and at - self._slow_at >= _SLOWEST:
+            self._hurry(at, _SLOWEST)
         slow = self._sampler.slow_is_due
         if slow:
             self._slow_at = at
@@ -163,7 +168,7 @@ class Agent:
             snapshot = Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
         if self._rules is not None and (found := self._rules.observe(at, snapshot)):
             self._emit(AlertMessage(found))
-        self._emit(AgentSample(at, snapshot, self._program.read(slow)))
+        self._emit(AgentSample(at, snapshot, self._program.read(slow), self._family.members(snapshot), slow))
 
 
 class Commands:

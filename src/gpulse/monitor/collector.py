@@ -42,10 +42,9 @@ class Collector:
             return {**self._values, **self._rates}
 
     def _tagged(self, ledger: Ledger, sample: AgentSample) -> dict[str, float]:
-        from .request import AgentSample
         from .tags import Tags  # with the catalog, which a program that does not ask need not load
 
-        complete = AgentSample(sample.at, ledger.held.complete(sample.snapshot), sample.program)
+        complete = sample.with_snapshot(ledger.held.complete(sample.snapshot))
         return Tags([*ledger.ordinals] or None, self._keys).values(complete)
 
     def _rate(self, ledger: Ledger, now: float) -> None:

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 
 from ..analysis.cpu import CpuMeter
 from ..analysis.energy import TELLING
+from ..analysis.own_use import energy_share, own_verdicts, tells_processes
 from ..analysis.shares import EnergyShares, Shares
 from ..sinks.base import PhaseProgress
 from .held import HeldValues
@@ -22,13 +23,14 @@ from .windows import Window as Window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ..analysis.diagnosis.running import RunningDiagnosis
+    from ..analysis.own_use import EnergyShare
     from ..analysis.shares import Parts
     from ..analysis.summary import Summary
     from ..analysis.tally import Tally
-    from ..model.snapshot import Snapshot
+    from ..model.catalog import Gpu
     from ..model.verdict import Diagnosis
     from ..sinks.base import Mark
     from .request import AgentSample
@@ -68,6 +70,7 @@ class Ledger:
         self._marks = Marks()
         self._counters: dict[str, EnergyShares] = {}
         self._activity = Shares()
+        self._process_shares = Shares()
         self._diagnosis: RunningDiagnosis | None = None
         self._judging = threading.Lock()  # judging takes milliseconds, for which no phase of the program waits
         self._cpu = CpuMeter()
@@ -187,6 +190,7 @@ class Ledger:
             self._covered += seconds
             self._share_activity(snap, parts, seconds, fresh)
             self._share_cpu(snap, parts, seconds)
+            self._share_processes(snap, parts, seconds)
             watts = self._share_energy(snap, parts, seconds)
             finished = [window for window in self._windows if self._is_finished(window, snap.at)]
             for window in finished:
@@ -255,16 +259,18 @@ class Ledger:
         for each in (whole, *whole.phases):
             for gpu in each.gpus:
                 gpu.ordinal = self.ordinals.get(gpu.uuid or "")
-        whole.diagnosis = self.diagnosis()
+        whole.diagnosis = own_verdicts(self.diagnosis(), {gpu.uuid: gpu.own for gpu in whole.gpus})
         return whole
 
     def _stack(self) -> list[Phase]:
         return [phase for phase in _inside.get() if phase.ledger is self]
 
-    def _state_before(self, now: float) -> Snapshot | None:
+    def _state_before(self, now: float) -> AgentSample | None:
         """Return the state before a window that starts now; None if the latest sample is too old."""
         latest = self.latest
-        return None if latest is None or now - latest.at >= _FRESH else self.held.complete(latest.snapshot)
+        if latest is None or now - latest.at >= _FRESH:
+            return None
+        return latest.with_snapshot(self.held.complete(latest.snapshot))
 
     def _remove(self, window: Window) -> None:
         with self._lock:
@@ -274,7 +280,7 @@ class Ledger:
 
     def _forget(self, window: Window) -> None:
         if (tally := window.made) is not None:
-            for shares in (self._activity, *self._cpu_shares.values()):
+            for shares in (self._activity, self._process_shares, *self._cpu_shares.values()):
                 shares.forget(tally)
             for counter in self._counters.values():
                 counter.forget(tally)
@@ -294,7 +300,7 @@ class Ledger:
         found += [(phase, phase.take(snap.at)) for phase in self._phases.values()]
         for part, seconds in found:
             if seconds > 0 or part.begins_with(snap.at):
-                part.tally.add(snap.snapshot, snap.program, max(seconds, 1e-6), part.contains(snap.at))
+                part.tally.add(snap.snapshot, snap.program, max(seconds, 1e-6), part.contains(snap.at), snap.own)
             if seconds > 0:
                 parts.append((part.tally, seconds))
         return parts
@@ -306,6 +312,14 @@ class Ledger:
                 tally.add_activity(snap.snapshot, unread)
         elif not fresh:
             self._activity.add(parts, seconds)
+
+    def _share_processes(self, snap: AgentSample, parts: Parts, seconds: float) -> None:
+        """Let the SM shares of the processes stand for the time since they were last read."""
+        self._process_shares.add(parts, seconds)
+        if snap.slow:
+            for tally, unread in self._process_shares.take():
+                if snap.own is not None:
+                    tally.add_shares(snap.snapshot, snap.own, unread)
 
     def _share_cpu(self, snap: AgentSample, parts: Parts, seconds: float) -> None:
         """Share the growth of the program's CPU time among the windows."""
@@ -319,16 +333,17 @@ class Ledger:
                 shares.take()  # nothing to compare with before the first reading
 
     def _share_energy(self, snap: AgentSample, parts: Parts, seconds: float) -> float | None:
-        """Share the growth of the energy counters among the windows; return the mean power since they were last read."""
+        """Share the growth of the energy counters among the windows; return the program's mean power since they were last read."""
         watts: float | None = None
         for gpu in snap.snapshot.gpus:
             if gpu.uuid is None:
                 continue
             if gpu.uuid not in self._counters:
                 self._counters[gpu.uuid] = EnergyShares(gpu.uuid)
-            mean = self._counters[gpu.uuid].add(gpu, parts, seconds, snap.at)
-            if mean is not None:
-                watts = (watts or 0.0) + mean
+            share = _share(gpu, snap.own)
+            mean = self._counters[gpu.uuid].add(gpu, parts, seconds, snap.at, share)
+            if mean is not None and (own := _own(mean, share)) is not None:
+                watts = (watts or 0.0) + own
         return watts
 
     def _is_finished(self, window: Window, at: float) -> bool:
@@ -344,7 +359,17 @@ def _of_phase(phase: Phase) -> Callable[[], Tally]:
 
 
 def _power(snap: AgentSample) -> float | None:
-    """Return the power of all GPUs in watts where none has an energy counter; None where one has."""
+    """Return the program's power on all GPUs in watts where none has an energy counter; None where one has."""
     gpus = snap.snapshot.gpus
-    known = [gpu.power_draw for gpu in gpus if gpu.power_draw is not None]
-    return sum(known) if known and all(gpu.energy is None for gpu in gpus) else None
+    known = [_own(gpu.power_draw, _share(gpu, snap.own)) for gpu in gpus if gpu.power_draw is not None]
+    watts = [power for power in known if power is not None]
+    return sum(watts) if watts and all(gpu.energy is None for gpu in gpus) else None
+
+
+def _share(gpu: Gpu, own: Collection[int] | None) -> EnergyShare | None:
+    """Return the program's share of a GPU's energy; None where processes cannot be told apart, so that all of it counts."""
+    return None if own is None or not tells_processes(gpu) else energy_share(gpu, own)
+
+
+def _own(watts: float, share: EnergyShare | None) -> float | None:
+    return watts if share is None else None if share.value is None else watts * share.value

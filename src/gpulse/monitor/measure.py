@@ -161,10 +161,10 @@ if TYPE_CHECKING:
 def measure(name: Any = None, *, sync: bool = False, show: bool = True, reset_peak: bool = False) -> Any:
     """Measure a piece of code: `with measure("load") as m:`, `@measure`, or `@measure("load", sync=True)`.
 
-    Measures time, CPU, memory of the device, of this process and of torch's allocator, utilization, SM activity and energy of the
-    GPUs this process uses. A line is printed to stderr shortly after the end, unless `show=False`. The measurement is an object
-    whose GPU values are available about 0.1 s after the end; reading one waits for it. `sync=True` synchronizes with the GPU before
-    and after. torch's peak is known only if the call set a new one, unless `reset_peak=True` resets torch's statistics first.
+    Measures time, CPU, memory of this program and of torch's allocator, utilization, SM activity and energy of the GPUs this program
+    uses. A line is printed to stderr shortly after the end, unless `show=False`. The measurement is an object whose GPU values are
+    available about 0.1 s after the end, energy after at most 1 s; reading one waits for it. `sync=True` synchronizes with the GPU
+    before and after. torch's peak is known only if the call set a new one, unless `reset_peak=True` resets torch's statistics first.
     Works with functions, methods of every kind, coroutines and generators; the seconds of a generator are those spent inside it.
     Works in every process, whatever its rank, for the GPUs that process can see.
     """

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import threading
 
 from ..analysis.energy import TELLING
+from ..analysis.own_use import tells_processes
 from ..analysis.tally import Tally
-from ..present.quantities import DASH, energy_text, seconds_text
+from ..present.own_use import is_shared, own_energy_text
+from ..present.quantities import DASH, quantity_text, seconds_text
 from ..present.text import clean
 from ..units import size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from typing import Any
 
     from ..analysis.summary import GpuSummary, Stats
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
 
 SEEN = 0.1  # seconds a call must last for memory and activity to be seen in it: the counters latch no faster
-_PATIENCE = 1.0  # seconds to wait for the last sample
+_PATIENCE = 2.0  # seconds to wait for the last sample: the slow counters are read at most once per second
 _NAME = 24
 _LONGEST = 40  # characters of a name in repr()
 
 
 class Held:
-    """Memory of one GPU at one time, in bytes: used by all processes, and by this one; None if unknown."""
+    """Memory of one GPU at one time, in bytes: used by all processes, and by this program; None if unknown."""
 
     __slots__ = ("all", "own")
 
@@ -44,32 +45,40 @@ class CallTally(Tally):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pid = os.getpid()
         self.before: dict[str, Held] = {}
         self.most: dict[str, Held] = {}
         self.after: dict[str, Held] = {}
 
-    def begin(self, snapshot: Snapshot) -> None:
+    def begin(self, snapshot: Snapshot, own: Collection[int] | None = None) -> None:
         """Add a sample from just before the call."""
-        self.before = dict(self._held(snapshot))
+        self.before = dict(_held_by(snapshot, own))
 
-    def add(self, snapshot: Snapshot, program: Process | None, seconds: float, within: bool = True) -> None:
-        super().add(snapshot, program, seconds, within)
-        self.after = dict(self._held(snapshot))
-        if within:
-            for uuid, held in self.after.items():
+    def add(
+        self,
+        snapshot: Snapshot,
+        program: Process | None,
+        seconds: float,
+        within: bool = True,
+        own: Collection[int] | None = None,
+    ) -> None:
+        super().add(snapshot, program, seconds, within, own)
+        before, self.after = self.after, dict(_held_by(snapshot, own))
+        for uuid, held in self.after.items():
+            if held.own is None and uuid in before:
+                held.own = before[uuid].own  # the processes were not read this time
+            if within:
                 most = self.most.get(uuid, held)
                 self.most[uuid] = Held(_most(most.all, held.all), _most(most.own, held.own))
 
-    def _held(self, snapshot: Snapshot) -> Iterable[tuple[str, Held]]:
-        for gpu in snapshot.gpus:
-            own = [process.memory_used for process in gpu.all_processes() if process.pid == self.pid]
-            yield gpu.uuid or "", Held(gpu.memory_used, own[0] if own else None)
 
-    @property
-    def used(self) -> set[str]:
-        """The GPUs that this process has used."""
-        return {uuid for held in (self.most, self.after) for uuid, each in held.items() if each.own is not None}
+def _held_by(snapshot: Snapshot, own: Collection[int] | None) -> Iterable[tuple[str, Held]]:
+    """Yield the memory in use by UUID; that of the program is 0 where it has no process, and None where nobody can tell."""
+    for gpu in snapshot.gpus:
+        mine: float | None = None
+        if own is not None and tells_processes(gpu):
+            sizes = [process.memory_used for process in gpu.all_processes() if process.pid in own]
+            mine = None if None in sizes else sum(size for size in sizes if size is not None)
+        yield gpu.uuid or "", Held(gpu.memory_used, mine)
 
 
 class Measurement:
@@ -77,9 +86,10 @@ class Measurement:
 
     `seconds`: time inside it; `elapsed`: time from start to end (longer only for generators); `cpu_seconds` of this process;
     `failed`: it raised. `torch_net` and `torch_peak`: bytes of torch's allocator on its current device; None if torch is not in
-    use or, for the peak, if an earlier peak was higher: then `torch_peak_limit` is that one. GPU values cover the GPUs this
-    process uses (or all it can see, if unknown), and are None if the call was too short: below 0.1 s for memory and activity,
-    below 1 s for energy. Reading them waits for the last sample, at most one second.
+    use or, for the peak, if an earlier peak was higher: then `torch_peak_limit` is that one. GPU values cover the GPUs that this
+    program used with all its processes (all it can see, where processes cannot be told apart), and are None if it used none, or if
+    the call was too short: below 0.1 s for memory and activity, below 1 s for energy. Reading them waits for the last sample,
+    at most two seconds.
     """
 
     def __init__(self, name: str) -> None:
@@ -99,33 +109,46 @@ class Measurement:
 
     @property
     def gpus(self) -> tuple[GpuSummary, ...]:
-        """The statistics of each GPU."""
+        """The statistics of each GPU that this program used; of all it can see, where processes cannot be told apart."""
+        there = self.visible_gpus
+        return tuple(gpu for gpu in there if gpu.own.used) or tuple(gpu for gpu in there if gpu.own.used is None)
+
+    @property
+    def visible_gpus(self) -> tuple[GpuSummary, ...]:
+        """The statistics of each GPU that this program can see, used by it or not; empty for a call shorter than 0.1 s."""
         if self._gpus is not None:
             return self._gpus
-        complete, found = self.wait(), self._summed()
+        complete, tally = self.wait(), self.tally
+        found = () if tally is None or self.elapsed < SEEN else tally.summary(self.name, self.elapsed).gpus
         if complete:
             self._gpus = found
         return found
 
     @property
+    def used_gpu(self) -> bool | None:
+        """Whether this program used a GPU; None if the call was too short to see, or processes cannot be told apart."""
+        told = [gpu.own.used for gpu in self.visible_gpus]
+        return True if True in told else False if told and None not in told else None
+
+    @property
     def memory_peak(self) -> float | None:
+        """Peak memory that this program used on the devices, in bytes; that of all processes, where they cannot be told apart."""
+        return self._peak("own" if self._is_told_apart else "all")
+
+    @property
+    def memory_net(self) -> float | None:
+        """Change of the memory that this program used on the devices, in bytes; of all processes, where they cannot be told apart."""
+        return self._change("own" if self._is_told_apart else "all")
+
+    @property
+    def device_memory_peak(self) -> float | None:
         """Peak memory used on the devices by all processes, in bytes."""
         return self._peak("all")
 
     @property
-    def memory_net(self) -> float | None:
+    def device_memory_net(self) -> float | None:
         """Change of the memory used on the devices by all processes, in bytes."""
         return self._change("all")
-
-    @property
-    def process_memory_peak(self) -> float | None:
-        """Peak memory used on the devices by this process, in bytes; None if the driver reports PIDs of another namespace."""
-        return self._peak("own")
-
-    @property
-    def process_memory_net(self) -> float | None:
-        """Change of the memory used on the devices by this process, in bytes."""
-        return self._change("own")
 
     @property
     def utilization(self) -> Stats | None:
@@ -139,13 +162,18 @@ class Measurement:
 
     @property
     def energy(self) -> float | None:
-        """Energy consumed by the devices during the call, for all processes, in joules."""
+        """Energy of the devices during the call in joules: the share of this program, if its processes are known."""
         return _total(gpu.energy for gpu in self.gpus) if self.elapsed >= TELLING else None
 
     @property
     def energy_estimated(self) -> bool:
-        """Whether the energy is integrated from power samples, because a GPU has no energy counter."""
+        """Whether the energy was shared with others by SM time, or integrated from power because a GPU has no energy counter."""
         return self.energy is not None and any(gpu.energy_estimated for gpu in self.gpus)
+
+    @property
+    def sm_utilization(self) -> float | None:
+        """Mean share of time in which kernels of this program ran, in percent, of the GPU it used most; None below one second."""
+        return max((gpu.own.sm_utilization for gpu in self.gpus if gpu.own.sm_utilization is not None), default=None)
 
     def wait(self, seconds: float = _PATIENCE) -> bool:
         """Wait for the last sample; return False if it has not arrived."""
@@ -175,24 +203,25 @@ class Measurement:
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data, ready for JSON."""
         names = ("name", "seconds", "elapsed", "cpu_seconds", "failed", "torch_net", "torch_peak", "memory_peak",
-                 "memory_net", "process_memory_peak", "process_memory_net", "energy", "energy_estimated")  # fmt: skip
+                 "memory_net", "device_memory_peak", "device_memory_net", "used_gpu", "sm_utilization", "energy",
+                 "energy_estimated")  # fmt: skip
         plain = {name: getattr(self, name) for name in names}
         return plain | {"gpus": [gpu.to_plain() for gpu in self.gpus]}
 
     def __str__(self) -> str:
         cpu = 100.0 * self.cpu_seconds / self.elapsed if self.elapsed > 0 else 0.0
-        parts = [
-            f"{clean(self.name)[:_NAME]:<{_NAME}} {seconds_text(self.seconds):>9}",
-            f"CPU {cpu:4.0f} %",
-            f"GPU memory {_held(self.memory_peak, self.memory_net)}",
-        ]
-        if self.process_memory_peak is not None:
-            parts.append(f"own {_held(self.process_memory_peak, self.process_memory_net)}")
-        if self.torch_peak_limit is not None:
-            parts.append(f"torch {_held(self.torch_peak, self.torch_net, self.torch_peak_limit)}")
-        parts += [f"util {_share(self.utilization)}", f"SM {_share(self.sm_active)}", energy_text(self.energy)]
-        if self.energy_estimated:
-            parts[-1] += " (estimated)"
+        parts = [f"{clean(self.name)[:_NAME]:<{_NAME}} {seconds_text(self.seconds):>9}", f"CPU {cpu:4.0f} %"]
+        if self.used_gpu is False:
+            parts.append("used no GPU")
+        else:
+            parts.append(f"GPU memory {_held(self.memory_peak, self.memory_net)}")
+            if self.torch_peak_limit is not None:
+                parts.append(f"torch {_held(self.torch_peak, self.torch_net, self.torch_peak_limit)}")
+            if any(map(is_shared, self.gpus)):
+                parts += [f"SM share {quantity_text('%', self.sm_utilization)}"]
+            else:
+                parts += [f"util {_share(self.utilization)}", f"SM {_share(self.sm_active)}"]
+            parts.append(own_energy_text(self.energy, self.gpus))
         return "  ".join(parts) + ("  failed" if self.failed else "")
 
     def __repr__(self) -> str:
@@ -208,26 +237,26 @@ class Measurement:
     def facts(self) -> list[tuple[str, str]]:
         """Return what a person wants to know first, as title and text; what is not known is left out."""
         facts = [("Time", seconds_text(self.seconds)), ("CPU time", seconds_text(self.cpu_seconds))]
-        for title, size in (
-            ("Peak GPU memory", self.memory_peak),
-            ("Peak memory of this process", self.process_memory_peak),
-            ("Peak of torch's tensors", self.torch_peak),
-        ):
+        if self.used_gpu is False:
+            facts.append(("GPU", "not used"))
+        memory = "Peak GPU memory" if self._is_told_apart else "Peak GPU memory of all processes"
+        for title, size in ((memory, self.memory_peak), ("Peak of torch's tensors", self.torch_peak)):
             if size is not None:
                 facts.append((title, size_text(size)))
-        for title, share in (("Utilization", self.utilization), ("SM activity", self.sm_active)):
-            if share is not None:
-                facts.append((title, f"{share.mean:.0f} % (p95 {share.p95:.0f})"))
+        if any(map(is_shared, self.gpus)):
+            if self.sm_utilization is not None:
+                facts.append(("SM share", quantity_text("%", self.sm_utilization)))
+        else:
+            for title, share in (("Utilization", self.utilization), ("SM activity", self.sm_active)):
+                if share is not None:
+                    facts.append((title, f"{share.mean:.0f} % (p95 {share.p95:.0f})"))
         if self.energy is not None:
-            facts.append(("Energy", energy_text(self.energy)))
+            facts.append(("Energy", own_energy_text(self.energy, self.gpus)))
         return facts + ([("Result", "failed")] if self.failed else [])
 
-    def _summed(self) -> tuple[GpuSummary, ...]:
-        tally = self.tally
-        if tally is None or self.elapsed < SEEN:
-            return ()
-        summaries = tally.summary(self.name, self.elapsed).gpus
-        return tuple(gpu for gpu in summaries if gpu.uuid in tally.used) or summaries
+    @property
+    def _is_told_apart(self) -> bool:
+        return all(gpu.own.used for gpu in self.gpus)
 
     def _after(self, uuid: str, which: str) -> float | None:
         """Return the memory at the end: as sampled just after it, corrected by torch's own numbers if available."""
@@ -255,8 +284,7 @@ class Measurement:
             was, now = self.tally.before.get(uuid), self._after(uuid, which)
             if was is None or now is None:
                 return None
-            # a process that was not on the GPU before had no memory there
-            first = was.all if which == "all" else was.own or 0.0
+            first = was.all if which == "all" else was.own
             changes.append(None if first is None else now - first)
         return _total(changes)
 

@@ -6,6 +6,7 @@ import threading
 
 from ..analysis.energy import TELLING
 from ..analysis.series import WeightedSeries
+from ..present.own_use import is_shared
 from ..present.quantities import energy_text, quantity_text, seconds_text
 from ..present.text import aligned, clean
 from .measurement import Measurement
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 class Total:
     """All calls of one name: their number, failures, seconds, peak memory, energy.
 
-    `energy` in joules is the total of all calls, for the devices and all processes; None while the calls last less than one
-    second together. Calls shorter than one second are charged at the mean power of the surrounding seconds.
+    `memory_peak` and `energy`, in joules and of all calls, are this program's share, or that of all processes where they cannot be
+    told apart; `energy` is None while the calls last less than one second together. Calls shorter than one second are charged at the
+    mean power of the surrounding seconds.
     """
 
     def __init__(self, name: str) -> None:
@@ -83,8 +85,9 @@ class Total:
         """Add the GPU values of a call."""
         if (peak := measurement.memory_peak) is not None:
             self.memory_peak = max(self.memory_peak or 0.0, peak)
+        shared = any(map(is_shared, measurement.gpus))  # then what the GPU did is not what the call did
         for series, stats in ((self._use, measurement.utilization), (self._sm, measurement.sm_active)):
-            if stats is not None:
+            if stats is not None and not shared:
                 series.add(stats.mean, measurement.elapsed)
         if (energy := measurement.energy) is not None:
             self._charge(energy, measurement.elapsed)

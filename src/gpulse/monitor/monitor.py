@@ -17,7 +17,7 @@ from .forking import forget_half_imported
 from .ledger import Ledger
 from .link import InnerLink, Link
 from .phase import PhaseContext
-from .ranks import doubts, local_rank
+from .ranks import doubts, launcher, local_rank
 from .request import AlertMessage, Greeting, Request
 
 TYPE_CHECKING = False
@@ -287,6 +287,7 @@ class Monitor:
         uuids = ordinals() if self._gpus == "visible" else None
         return Request(
             pid=os.getpid(),
+            root=None if self._every_rank else launcher(os.environ),
             interval=self.interval,
             metrics=self._metrics,
             gpus=self._gpus,
@@ -295,11 +296,7 @@ class Monitor:
             path=[] if is_built_in(self._source) else [*map(str, sys.path)],  # a plug-in is imported by the agent, too
             alerts=self._alerts,
             without_gpus=True,
-            processes={
-                "memory_used",
-                *(["sm_utilization"] if self._sinks and self._metrics is None else []),  # 2 ms per GPU, if it is logged
-                *(key for sink in self._sinks for key in getattr(sink, "processes", ())),
-            },
+            processes={key for sink in self._sinks for key in getattr(sink, "processes", ())},
         )
 
     def _listen(self) -> None:

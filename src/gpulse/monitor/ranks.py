@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -19,7 +20,7 @@ _LOCAL = (
     "PALS_LOCAL_RANKID",
     "FLUX_TASK_LOCAL_ID",
 )
-_SIZE = ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+_SIZE = ("LOCAL_WORLD_SIZE", "LOCAL_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 
 
 def local_rank(environ: Mapping[str, str]) -> int:
@@ -27,14 +28,23 @@ def local_rank(environ: Mapping[str, str]) -> int:
     rank = _first(_LOCAL, environ)
     if rank is not None:
         return rank
-    # spawned by the program itself: only the framework knows the rank
-    distributed = sys.modules.get("torch.distributed")
-    try:
-        if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            return int(distributed.get_rank())
-    except Exception:  # noqa: BLE001, S110  # a partially initialized framework has no rank
-        pass
-    return 0
+    rank = _first(("RANK", "PMI_RANK"), environ)
+    if rank is None:
+        rank = _rank_in_torch()  # spawned by the program itself: only the framework knows the rank
+    size = _first(_SIZE, environ)
+    if size:
+        return rank % size
+    # whoever does not start on the machine of rank 0 may be the only one on its own
+    return rank if _is_here(environ.get("MASTER_ADDR", "")) else 0
+
+
+def launcher(environ: Mapping[str, str]) -> int | None:
+    """Return the PID of the process that started all ranks of this job on this machine; None if there is only this one."""
+    alone = _first(_LOCAL, environ) is not None or (_first(("WORLD_SIZE", "PMI_SIZE"), environ) or 1) <= 1
+    if local_size(environ) <= 1 and alone:
+        return None
+    parent = os.getppid()
+    return parent if parent > 1 else None
 
 
 def local_size(environ: Mapping[str, str]) -> int:
@@ -60,6 +70,34 @@ def doubts(greeting: Greeting, every_rank: bool, environ: Mapping[str, str]) -> 
             f"this process sees {len(greeting.uuids)} GPU(s) and samples for all {size} processes of its job on this "
             'machine. Use Monitor(gpus="all") or ranks="all" to see the others.'
         )
+
+
+def _rank_in_torch() -> int:
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            return int(distributed.get_rank())
+    except Exception:  # noqa: BLE001, S110  # a partially initialized framework has no rank
+        pass
+    return 0
+
+
+def _is_here(address: str) -> bool:
+    """Return whether an address is one of this machine; a name is compared, not looked up, which could take long."""
+    if address in ("", "localhost", "::1") or address.startswith("127."):
+        return True
+    if address.partition(".")[0] == os.uname().nodename.partition(".")[0]:
+        return True
+    import socket
+
+    kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        socket.inet_pton(kind, address)
+        with socket.socket(kind, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))  # possible with a machine's own addresses only; sends nothing
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _first(names: tuple[str, ...], environ: Mapping[str, str]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..model.catalog import Gpu
 from ..present.cells import throttle_words, value_text
+from ..present.own_use import is_shared, own_energy_text, own_lines
 from ..present.quantities import DASH, energy_text, quantity_text, seconds_text
 from ..present.text import aligned, clean
 from ..present.verdicts import findings
@@ -14,13 +15,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..analysis.summary import GpuSummary, Stats, Summary
 
+_ACTIVITY = (("util", "utilization"), ("SM", "sm_active"), ("tensor", "tensor_active"), ("DRAM", "dram_active"))
 _SHORTEST = 5.0  # seconds of a run below which nothing is said about what limited it
 
 
 def summary_text(summary: Summary) -> str:
     """Return the summary as text: duration, throughput, each GPU, each phase."""
     lines = [" · ".join(_headline(summary))]
-    lines += [f"  {line}" for gpu in summary.gpus for line in _gpu(gpu)]
+    lines += [f"  {_gpu(gpu)}" for gpu in summary.gpus if gpu.own.used is not False or gpu.state != "ok"]
+    lines += [f"  {line}" for line in own_lines(summary.gpus)]
     if summary.phases:
         lines += _phases(summary)
     return "\n".join([*lines, *limits(summary)])
@@ -41,40 +44,37 @@ def _headline(summary: Summary) -> list[str]:
         parts.append(f"{summary.items_per_second:.4g} items/s")
     if summary.waited:
         parts.append(f"waited for data {100 * summary.waited / max(summary.seconds, 1e-9):.0f} % of the time")
-    if summary.energy is not None:
-        estimated = any(gpu.energy_estimated for gpu in summary.gpus)
-        parts.append(energy_text(summary.energy) + (" (estimated)" if estimated else ""))
+    if summary.energy is not None and any(gpu.own.used is not False for gpu in summary.gpus):
+        parts.append(own_energy_text(summary.energy, summary.gpus))
     if (cpu := summary.program.get("tree_cpu_percent")) is not None:
         parts.append(f"CPU {cpu.mean:.0f} %")
     return parts
 
 
-def _gpu(gpu: GpuSummary) -> list[str]:
+def _gpu(gpu: GpuSummary) -> str:
+    """Return one GPU on one line: what it did, or what the program did where others computed, too."""
     parts = [f"GPU {_number(gpu)} {product_name(gpu.name or 'GPU')}"]
     if gpu.state != "ok":
         parts.append(gpu.state)
-    for title, key in (
-        ("util", "utilization"),
-        ("SM", "sm_active"),
-        ("tensor", "tensor_active"),
-        ("DRAM", "dram_active"),
-    ):
-        if (stats := gpu.stats.get(key)) is not None:
-            parts.append(f"{title} {_spread(stats)}")
+    if is_shared(gpu):
+        if gpu.own.sm_utilization is not None:
+            parts.append(f"SM share {gpu.own.sm_utilization:.0f} %")
+    else:
+        parts += [f"{title} {_spread(stats)}" for title, key in _ACTIVITY if (stats := gpu.stats.get(key)) is not None]
     if gpu.peak_memory is not None:
         total = "" if gpu.memory_total is None else f" of {size_text(gpu.memory_total)}"
         parts.append(f"peak memory {size_text(gpu.peak_memory)}{total}")
-    if (power := gpu.stats.get("power_draw")) is not None:
+    if (power := gpu.stats.get("power_draw")) is not None and not is_shared(gpu):
         parts.append(f"{power.mean:.0f} W")
     if gpu.energy is not None:
-        parts.append(energy_text(gpu.energy) + (" (estimated)" if gpu.energy_estimated else ""))
-    if gpu.idle_share is not None and gpu.idle_share >= 1:
+        parts.append(own_energy_text(gpu.energy, [gpu]))
+    if gpu.idle_share is not None and gpu.idle_share >= 1 and not is_shared(gpu):
         parts.append(f"idle {gpu.idle_share:.0f} %")
     if gpu.throttled_seconds >= 1:
         parts.append(
             f"throttled {duration_text(gpu.throttled_seconds)} ({''.join(map(clean, throttle_words(gpu.throttled)))})"
         )
-    return [" · ".join(parts)]
+    return " · ".join(parts)
 
 
 def _number(gpu: GpuSummary) -> str:
@@ -92,7 +92,7 @@ def _phases(summary: Summary) -> list[str]:
     rows = [header]
     for phase in summary.phases:
         use, active = _busiest(phase, "utilization"), _busiest(phase, "sm_active")
-        peaks = [gpu.peak_memory for gpu in phase.gpus if gpu.peak_memory is not None]
+        peaks = [gpu.peak_memory for gpu in phase.gpus if gpu.peak_memory is not None and gpu.own.used is not False]
         rows.append(
             (
                 clean(phase.name),
@@ -104,14 +104,14 @@ def _phases(summary: Summary) -> list[str]:
                 quantity_text("%", None if use is None else use.mean),
                 quantity_text("%", None if active is None else active.mean),
                 quantity_text("B", max(peaks, default=None)),
-                energy_text(phase.energy),
+                energy_text(phase.energy if any(gpu.own.used is not False for gpu in phase.gpus) else None),
             )
         )
     return aligned(rows, lead="  ")
 
 
 def _busiest(phase: Summary, key: str) -> Stats | None:
-    found = [gpu.stats[key] for gpu in phase.gpus if key in gpu.stats]
+    found = [gpu.stats[key] for gpu in phase.gpus if key in gpu.stats and (gpu.own.used is None or gpu.own.alone)]
     return max(found, key=lambda stats: stats.mean) if found else None
 
 

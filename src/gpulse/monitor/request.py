@@ -13,53 +13,55 @@ if TYPE_CHECKING:
     from ..model.event import Event
     from ..model.snapshot import Snapshot
 
-# Read for the summary and not logged, since a constant makes no curve.
-SUMMED = (
-    "throttle_reasons", "memory_total", "memory_reserved", "power_limit", "power_default_limit", "clock_sm_max", "fp32_active",
-    "fp64_active",
-)  # fmt: skip
 SELDOM = 1.0  # seconds between two reads of the activity counters and process lists, if samples come more often
-HOST = ("name", "memory_total", *HOST_CURVES)
+HOST = ("name", "memory_total", "cpu_count", *HOST_CURVES)
+# What summaries and verdicts need to know of every process on a GPU; how long their kernels ran costs 2 ms per GPU every 5 s.
+PROCESSES = ("name", "user", "memory_used", "sm_utilization", "cpu_percent")
 HOST_CONSTANTS = frozenset({"memory_total", "cpu_count"})
 
 
 class Request:
     """What to read, how often, from which GPUs, and for which process.
 
-    `gpus` is "all", "visible", or a list of names; `uuids` are the GPUs by ordinal, if known. `processes` are the metrics to
-    read for each process on a GPU. `path` is the import path for a source that is a plug-in. `alerts`: whether to look for them.
-    `without_gpus`: if no GPU can be read, go on with the host and the program.
+    `root` and its descendants are the program: `pid` itself, or the launcher of the ranks that it samples for.
+    `gpus` is "all", "visible", or a list of names; `uuids` are the GPUs by ordinal, if known. `processes` are metrics to read for
+    each process on a GPU besides the usual ones. `path` is the import path for a source that is a plug-in. `alerts`: whether to
+    look for them. `without_gpus`: if no GPU can be read, go on with the host and the program.
     """
 
     def __init__(
         self,
         *,
         pid: int,
+        root: int | None = None,
         interval: float = 1.0,
         metrics: Iterable[str] | None = None,
         gpus: str | list[str] = "visible",
         uuids: list[str] | None = None,
         source: str = "auto",
-        processes: Iterable[str] = ("memory_used",),
+        processes: Iterable[str] = (),
         path: Iterable[str] = (),
         alerts: bool = False,
         without_gpus: bool = False,
     ) -> None:
         self.pid = pid
+        self.root = pid if root is None else root
         self.interval = interval
         self.metrics = None if metrics is None else list(metrics)
         self.gpus = gpus
         self.uuids = uuids
         self.source = source
-        self.processes = list(processes)
+        self.processes = [*PROCESSES, *(key for key in processes if key not in PROCESSES)]
         self.path = list(path)
         self.alerts = alerts
         self.without_gpus = without_gpus
 
     @property
     def asked(self) -> frozenset[str]:
-        """The GPU metrics to read."""
-        return frozenset((*(LOGGED if self.metrics is None else self.metrics), *SUMMED))
+        """The GPU metrics to read: those to log, and those that verdicts need, so that these do not depend on what is logged."""
+        from ..analysis.diagnosis.wanted import WANTED
+
+        return WANTED.gpu.union(LOGGED if self.metrics is None else self.metrics)
 
     @property
     def costly_every(self) -> float:
@@ -87,12 +89,29 @@ class Greeting:
 
 
 class AgentSample:
-    """One sample: `at` is the monotonic clock, shared by all processes of a machine; `program` is None if it could not be read."""
+    """One sample: `at` is the monotonic clock, shared by all processes of a machine; `program` is None if it could not be read.
 
-    def __init__(self, at: float, snapshot: Snapshot, program: Process | None) -> None:
+    `own` are the PIDs on the GPUs that belong to the program; None if processes cannot be told apart. `slow`: what is read
+    every few seconds was read for this sample.
+    """
+
+    def __init__(
+        self,
+        at: float,
+        snapshot: Snapshot,
+        program: Process | None,
+        own: Iterable[int] | None = None,
+        slow: bool = False,
+    ) -> None:
         self.at = at
         self.snapshot = snapshot
         self.program = program
+        self.own = None if own is None else frozenset(own)
+        self.slow = slow
+
+    def with_snapshot(self, snapshot: Snapshot) -> AgentSample:
+        """Return the sample with another snapshot."""
+        return AgentSample(self.at, snapshot, self.program, self.own, self.slow)
 
 
 class AlertMessage:

@@ -8,7 +8,6 @@ from ..analysis.clock import ClockWatch
 from ..analysis.events import EventDetector
 from ..sinks.base import Sample
 from .activity_means import ActivityMeans
-from .request import AgentSample
 from .tags import EnergySinceStart, Tags
 
 TYPE_CHECKING = False
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from ..model.event import Event
     from ..sinks.base import Alert, PhaseProgress
     from .ledger import Ledger
+    from .request import AgentSample
 
 
 class Samples:
@@ -54,7 +54,7 @@ class Samples:
         since = taken.at - max(self._at, ledger.started)
         self._at = taken.at
         marks = ledger.new_marks()
-        taken = AgentSample(taken.at, self._activity.pass_on(taken.snapshot), taken.program)
+        taken = taken.with_snapshot(self._activity.pass_on(taken.snapshot))
         values = self._tags.values(taken)
         values.update(ledger.rhythm.since(since))
         values.update(

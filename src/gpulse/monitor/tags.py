@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ..model.metric import Number
 from ..model.presets import LOGGED
-from .own_use import TEXTS, OwnUse
+from .own_tags import TEXTS, OwnTags
 from .request import HOST_CONSTANTS
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ class Tags:
         self._energy = energy or EnergySinceStart()
         self._ordinals = None if ordinals is None else {uuid: at for at, uuid in enumerate(ordinals)}
         self._keys = frozenset(LOGGED if keys is None else keys)
-        self._own = OwnUse(self._ordinals) if keys is None else None
+        self._own = OwnTags(self._ordinals) if keys is None else None
         self.texts: dict[str, str] = dict(TRAINING)
 
     def values(self, sample: AgentSample) -> dict[str, float]:
@@ -72,7 +72,7 @@ class Tags:
             self._add(found, "process", sample.program, PROCESS_METRICS, _PROGRAM, "")
         return found
 
-    def _add_own(self, found: dict[str, float], own: OwnUse, gpus: Sequence[Gpu]) -> None:
+    def _add_own(self, found: dict[str, float], own: OwnTags, gpus: Sequence[Gpu]) -> None:
         in_torch = own.of_torch(gpus)
         for at, gpu in enumerate(gpus):
             values = dict(own.of(gpu))

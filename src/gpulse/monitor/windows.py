@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..analysis.tally import Tally
-    from ..model.snapshot import Snapshot
     from .ledger import Ledger
+    from .request import AgentSample
 
 BRIEF = 0.1  # seconds: the activity counters do not latch faster, so nothing can be measured in a shorter window
 _MOST_SPANS = 256  # closed windows of one phase that are kept apart until the next sample; more are merged
@@ -26,7 +26,7 @@ class Window:
         self,
         start: float,
         make: Callable[[], Tally],
-        before: Snapshot | None = None,
+        before: AgentSample | None = None,
         finished: Callable[[Tally | None], None] | None = None,
         name: str = "",
         brief: bool = False,
@@ -46,7 +46,7 @@ class Window:
         if self._made is None:
             self._made = self._make()
             if self._before is not None:
-                self._made.begin(self._before)
+                self._made.begin(self._before.snapshot, self._before.own)
         return self._made
 
     @property
@@ -103,6 +103,10 @@ class Spans:
         self._spans = rest
         return seconds
 
+    def covers(self, at: float) -> bool:
+        """Return whether a window that is left includes this time."""
+        return any(start <= at < end for start, end, _ in self._spans)
+
 
 class Phase:
     """All the windows of one name in one ledger; guarded by the ledger's lock."""
@@ -152,5 +156,5 @@ class Phase:
         return self.tally.samples == 0 and any(window.start <= at for window in self.open)
 
     def contains(self, at: float) -> bool:
-        """Return whether the program is in this phase."""
-        return bool(self.open)
+        """Return whether the program was in this phase at a time, up to which its seconds have been taken."""
+        return any(window.start <= at for window in self.open) or self._spans.covers(at)

@@ -16,7 +16,8 @@ def encode(message: Birth | Greeting | AgentSample | AlertMessage | Trouble) -> 
     """Return a message as a line."""
     if isinstance(message, AgentSample):
         plain = to_plain(message.snapshot)
-        plain["at"] = message.at
+        plain["at"], plain["slow"] = message.at, message.slow
+        plain["own"] = None if message.own is None else [*message.own]
         if message.program is not None:
             plain["program"] = {**dict(message.program.items()), "gaps": dict(message.program.gaps)}
     elif isinstance(message, Greeting):
@@ -42,8 +43,14 @@ def decode(line: bytes) -> Birth | Greeting | AgentSample | AlertMessage | Troub
             return AlertMessage(Event.from_plain(event) for event in plain["alerts"])
         if "trouble" in plain:
             return Trouble(str(plain["trouble"]), bool(plain.get("fatal", True)))
-        program = plain.get("program")
-        return AgentSample(float(plain["at"]), from_plain(plain), None if program is None else _program(program))
+        program, own = plain.get("program"), plain.get("own")
+        return AgentSample(
+            float(plain["at"]),
+            from_plain(plain),
+            None if program is None else _program(program),
+            None if own is None else map(int, own),
+            bool(plain.get("slow")),
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RecordingError):
         return None
 

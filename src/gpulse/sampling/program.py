@@ -7,6 +7,10 @@ from ..sources.processes import LinuxMachine
 from .assemble import check, settle_rates
 from .rates import Rates
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.snapshot import Snapshot
+
 _YOUNG = 5.0  # seconds in which a program grows so fast that its tree is walked for every sample
 _DEEPEST = 64  # generations to follow before assuming a cycle
 FAST = frozenset({"cpu_percent", "cpu_time", "host_memory", "running_time", "thread_state"})
@@ -27,16 +31,6 @@ class Program:
         self._rates = Rates()
         self._kept = Process({})
 
-    def owns(self, pid: int) -> bool:
-        """Return whether a process is this one or one of its descendants."""
-        for _ in range(_DEEPEST):
-            if pid == self.pid:
-                return True
-            pid = self._machine.parent(pid) or 0
-            if pid <= 1:
-                return False
-        return False
-
     def read(self, slow: bool) -> Process | None:
         """Return the current values; None if the process has ended or is not visible."""
         slow = slow or (self._kept.running_time or 0.0) < _YOUNG
@@ -52,3 +46,34 @@ class Program:
         values = {key: value for key, value in facts.values.items() if key in KEYS}
         self._kept = Process({"pid": self.pid, **values}, facts.gaps)
         return self._kept
+
+
+class ProcessFamily:
+    """A process and its descendants, told apart from the other processes on the GPUs; used by one thread.
+
+    A process that was seen to belong to it stays, even if its parent ends.
+    """
+
+    def __init__(self, root: int, machine: LinuxMachine | None = None) -> None:
+        self._root = root
+        self._machine = machine or LinuxMachine()
+        self._known: dict[int, bool] = {}
+
+    def members(self, snapshot: Snapshot) -> frozenset[int] | None:
+        """Return the PIDs on the GPUs that belong to it; None if the driver reports those of another namespace."""
+        if any(problem.source == "processes" for problem in snapshot.problems):
+            return None
+        pids = {int(process.pid) for gpu in snapshot.gpus for process in gpu.all_processes() if process.pid}
+        if pids:  # else the lists may only have been skipped
+            self._known = {pid: self._known[pid] if pid in self._known else self.owns(pid) for pid in pids}
+        return frozenset(pid for pid, own in self._known.items() if own)
+
+    def owns(self, pid: int) -> bool:
+        """Return whether a process is the root or one of its descendants."""
+        for _ in range(_DEEPEST):
+            if pid == self._root:
+                return True
+            pid = self._machine.parent(pid) or 0
+            if pid <= 1:
+                return False
+        return False

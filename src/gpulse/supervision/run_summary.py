@@ -12,13 +12,11 @@ from ..units import size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..analysis.summary import Summary
 
 _LONG_ENOUGH = 2.0  # seconds after which a working driver has responded
 _UNSEEN = "none of its processes used a GPU"
-_BLIND = "process ids are hidden in this container, so these are all GPUs the command could see:"
+_BLIND = "processes on GPUs cannot be told apart here, so these are all GPUs the command could see:"
 
 
 def headline(command: str, status: int, seconds: float) -> str:
@@ -26,18 +24,19 @@ def headline(command: str, status: int, seconds: float) -> str:
     return f"gpulse: {_short(command)} · {seconds_text(seconds)} · {_how(status)}"
 
 
-def ending(summary: Summary, used: Mapping[str, float | None], problem: str = "", blind: bool = False) -> list[str]:
-    """Return the other lines: each of its GPUs, its CPU and memory, and what limited it; see CommandWatch for the arguments."""
+def ending(summary: Summary, problem: str = "") -> list[str]:
+    """Return the other lines: each of its GPUs, its CPU and memory, and what limited it; `problem` is why sampling failed."""
     if not summary.samples and not problem and summary.seconds >= _LONG_ENOUGH:
         problem = "the driver did not respond."
     if not summary.samples:
         return [f"  GPUs were not sampled: {clean(problem)}"] if problem else []
     lines = [f"  sampling was incomplete: {clean(problem)}"] if problem else []
-    if not used:
+    if not any(gpu.own.used for gpu in summary.gpus):
+        blind = any(gpu.own.used is None and gpu.state == "ok" for gpu in summary.gpus)
         lines.append(f"  {_BLIND if blind else _UNSEEN}")
     said = limits(summary)
     lines += [line for line in summary_text(summary).splitlines()[1:] if line not in said]
-    lines += [f"  {line}" for line in [_machine(summary, used)] if line]
+    lines += [f"  {line}" for line in [_machine(summary)] if line]
     return lines + said
 
 
@@ -51,11 +50,8 @@ def _how(status: int) -> str:
     return f"exit {os.waitstatus_to_exitcode(status)}"
 
 
-def _machine(summary: Summary, used: Mapping[str, float | None]) -> str:
+def _machine(summary: Summary) -> str:
     parts = []
-    own = [held for held in used.values() if held is not None]
-    if own:
-        parts.append(f"its own GPU memory: peak {size_text(sum(own))}")
     if (cpu := summary.program.get("tree_cpu_percent")) is not None:
         parts.append(f"CPU {cpu.mean:.0f} % (p95 {cpu.p95:.0f}) of {100 * len(os.sched_getaffinity(0))} %")
     if (memory := summary.program.get("tree_memory")) is not None:

@@ -17,7 +17,7 @@ from gpulse.analysis.tally import Tally
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.request import AgentSample
-from tests.unit.monitor.agent_samples import START, UUID, Diary
+from tests.unit.monitor.agent_samples import START, UUID, Diary, sample
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_the_first_sample_ever_counts_in_an_open_phase(diary: Diary) -> None:
 
 def test_a_window_begins_with_a_fresh_sample_and_with_no_old_one(diary: Diary) -> None:
     class Begun(Tally):
-        def begin(self, snapshot: Snapshot) -> None:
+        def begin(self, snapshot: Snapshot, own: object = None) -> None:
             begun.append(snapshot.time)
 
     begun: list[float] = []
@@ -425,3 +425,33 @@ def test_threads_may_do_all_at_once(diary: Diary) -> None:
     for thread in threads:
         thread.join()
     assert [phase.calls for phase in diary.ledger.summary().phases] == [200, 200]
+
+
+def test_the_peak_of_a_phase_is_not_that_of_the_sample_after_its_end(diary: Diary) -> None:
+    end = diary.phase("train", 0.0)
+    diary.sample(0.5, memory_used=10, utilization=20)
+    end(1.0)
+    diary.sample(1.1, memory_used=90, utilization=80)
+    end = diary.phase("train", 2.0)
+    end(2.5)  # this window is known from the sample after it only
+    diary.sample(2.6, memory_used=70)
+    train = named(diary.ledger.summary(), "train").gpus[0]
+    assert train.peak_memory == 10
+    assert train.stats["memory_used"].p95 <= 10
+    assert train.stats["utilization"].max == 80  # covers the time before it, which is of the phase
+
+
+def test_a_sample_within_a_window_that_has_closed_since_is_within(diary: Diary) -> None:
+    end = diary.phase("train", 0.0)
+    late = sample(0.9, memory_used=50)
+    end(1.0)
+    diary.at(1.2).add(late)
+    diary.sample(1.3, memory_used=90)
+    assert named(diary.ledger.summary(), "train").gpus[0].peak_memory == 50
+
+
+def test_a_phase_that_only_later_samples_tell_of_has_their_peak(diary: Diary) -> None:
+    end = diary.phase("brief", 0.5)
+    end(0.6)
+    diary.sample(1.0, memory_used=70)
+    assert named(diary.ledger.summary(), "brief").gpus[0].peak_memory == 70

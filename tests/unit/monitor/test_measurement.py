@@ -8,12 +8,14 @@ import threading
 
 import pytest
 
+from gpulse.analysis.own_use import EnergyShare
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.measurement import CallTally, Measurement
 from gpulse.monitor.measurements import Measurements
 
 GIB = 1 << 30
+OWN = frozenset({os.getpid()})
 
 
 def snapshot(*used: tuple[float, float | None], utilization: float = 50.0) -> Snapshot:
@@ -40,15 +42,16 @@ def made(
     energy: float | None = None,
     name: str = "load",
     complete: bool = True,
+    own: frozenset[int] | None = None,
 ) -> Measurement:
-    """Return a measurement of a call that saw these samples."""
+    """Return a measurement of a call that saw these samples, of a program with these processes."""
     measurement, tally = Measurement(name), CallTally()
     if before is not None:
-        tally.begin(before)
+        tally.begin(before, own)
     for sample in during:
-        tally.add(sample, None, seconds / len(during))
+        tally.add(sample, None, seconds / len(during), own=own)
     if energy is not None:
-        tally.add_energy("GPU-0", energy)
+        tally.add_energy("GPU-0", energy, None if own is None else EnergyShare(0.5, True))
     measurement.seconds = measurement.elapsed = seconds
     if complete:
         measurement.complete(tally if during else None)
@@ -58,7 +61,7 @@ def made(
 def test_memory_before_during_and_after() -> None:
     call = made(snapshot((10, None)), snapshot((70, None)), snapshot((30, None)))
     assert (call.memory_peak, call.memory_net) == (70, 20)
-    assert (call.process_memory_peak, call.process_memory_net) == (None, None)
+    assert (call.device_memory_peak, call.device_memory_net) == (70, 20)  # nobody knows whose it is
 
 
 def test_memory_may_fall_and_zero_is_a_change() -> None:
@@ -67,10 +70,32 @@ def test_memory_may_fall_and_zero_is_a_change() -> None:
 
 
 def test_of_several_gpus_only_those_this_process_uses_are_told() -> None:
-    call = made(snapshot((5, None), (9, None)), snapshot((40, 30), (99, None)))
+    call = made(snapshot((5, None), (9, None)), snapshot((40, 30), (99, None)), own=OWN)
     assert [gpu.uuid for gpu in call.gpus] == ["GPU-0"]
-    assert (call.memory_peak, call.memory_net) == (40, 35)
-    assert (call.process_memory_peak, call.process_memory_net) == (30, 30)  # it held nothing there before
+    assert (call.device_memory_peak, call.device_memory_net) == (40, 35)
+    assert (call.memory_peak, call.memory_net) == (30, 30)  # it held nothing there before
+
+
+def test_a_call_that_used_no_gpu_is_credited_with_nothing() -> None:
+    busy = Gpu(
+        {"uuid": "GPU-0", "index": 0, "memory_used": 9.0 * GIB, "utilization": 97.0},
+        processes=(
+            Process({"pid": 1, "user": "ada", "name": "python", "memory_used": 9.0 * GIB, "sm_utilization": 90}),
+        ),
+    )
+    call = made(None, Snapshot(1.0, (busy,), Host({})), own=frozenset())
+    assert call.used_gpu is False
+    assert (call.gpus, call.memory_peak, call.utilization, call.energy) == ((), None, None, None)
+    assert str(call) == "load                        2.00 s  CPU    0 %  used no GPU"
+    assert ("GPU", "not used") in call.facts()
+    [there] = call.visible_gpus
+    assert [other.user for other in there.own.others] == ["ada"]
+
+
+def test_memory_of_a_list_that_was_skipped_is_unread() -> None:
+    skipped = Gpu({"uuid": "GPU-0", "index": 0, "memory_used": 40.0}, {"processes": "skipped"})
+    call = made(snapshot((10, 5)), snapshot((40, 30)), Snapshot(1.0, (skipped,), Host({})), own=OWN)
+    assert (call.memory_peak, call.memory_net) == (30, 25)
 
 
 def test_where_no_process_is_known_all_gpus_are_told() -> None:
@@ -100,7 +125,7 @@ def test_a_short_call_says_nothing_about_gpus_and_a_middling_one_nothing_about_e
 
 def test_a_call_that_nobody_watched_knows_its_time() -> None:
     call = made(None)
-    assert (call.gpus, call.memory_peak, call.memory_net, call.process_memory_peak, call.energy) == (
+    assert (call.gpus, call.memory_peak, call.memory_net, call.device_memory_peak, call.energy) == (
         (),
         None,
         None,
@@ -147,19 +172,48 @@ def test_then_is_called_once_now_or_later() -> None:
 
 
 def test_it_is_plain_data() -> None:
-    plain = json.loads(json.dumps(made(snapshot((1, 1)), snapshot((3, 2)), energy=5.0).to_plain()))
-    assert (plain["name"], plain["memory_peak"], plain["process_memory_net"], plain["energy"]) == ("load", 3, 1, 5.0)
+    plain = json.loads(json.dumps(made(snapshot((1, 1)), snapshot((3, 2)), energy=5.0, own=OWN).to_plain()))
+    assert (plain["name"], plain["memory_peak"], plain["device_memory_net"], plain["energy"]) == ("load", 2, 2, None)
 
 
 def test_a_line_for_people() -> None:
-    call = made(snapshot((GIB, GIB)), snapshot((3 * GIB, 2 * GIB)), energy=321.4)
+    alone = [
+        Gpu(
+            {"uuid": "GPU-0", "index": 0, "memory_used": size, "utilization": 50.0, "energy": 1.0},
+            processes=(Process({"pid": os.getpid(), "memory_used": size}),),
+        )
+        for size in (GIB, 3 * GIB)
+    ]
+    call = made(*(Snapshot(1.0, (gpu,), Host({})) for gpu in alone), energy=642.8, own=OWN)
     call.cpu_seconds = 1.0
     assert str(call) == (
-        "load                        2.00 s  CPU   50 %  GPU memory   3.0 GiB   +2.0 GiB  own   2.0 GiB   +1.0 GiB"
-        "  util  50 % (p95  50)  SM    –            321 J"
+        "load                        2.00 s  CPU   50 %  GPU memory   3.0 GiB   +2.0 GiB"
+        "  util  50 % (p95  50)  SM    –            321 J (estimated)"
     )
     call.failed = True
     assert str(call).endswith("  failed")
+
+
+def test_beside_others_the_line_is_about_this_program() -> None:
+    def gpu(size: int) -> Gpu:
+        mine = Process({"pid": os.getpid(), "memory_used": size, "sm_utilization": 25})
+        other = Process({"pid": 1, "memory_used": 70 * GIB, "sm_utilization": 75})
+        return Gpu(
+            {"uuid": "GPU-0", "index": 0, "memory_used": size + 70 * GIB, "utilization": 97.0, "energy": 1.0},
+            processes=(other, mine),
+        )
+
+    measurement, tally = Measurement("load"), CallTally()
+    for size in (GIB, 3 * GIB):
+        tally.add(taken := Snapshot(1.0, (gpu(size),), Host({})), None, 1.0, own=OWN)
+    tally.add_shares(taken, OWN, 2.0)
+    tally.add_energy("GPU-0", 400.0, EnergyShare(0.25, True))
+    measurement.seconds = measurement.elapsed = 2.0
+    measurement.complete(tally)
+    assert str(measurement).endswith("GPU memory   3.0 GiB             SM share 25 %  100 J (its share, estimated)")
+    assert (measurement.sm_utilization, measurement.energy, measurement.energy_estimated) == (25.0, 100.0, True)
+    [there] = measurement.gpus
+    assert (there.device_energy, there.peak_memory, there.own.alone) == (400.0, 3 * GIB, False)
 
 
 def test_a_name_cannot_act_on_a_terminal() -> None:

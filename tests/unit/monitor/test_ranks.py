@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import SimpleNamespace
 
 import pytest
 
-from gpulse.monitor.ranks import local_rank, local_size
+from gpulse.monitor.ranks import launcher, local_rank, local_size
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +70,33 @@ def test_a_framework_that_is_not_set_up_or_broken_says_nothing(monkeypatch: pyte
     assert local_rank({}) == 0
     monkeypatch.setitem(sys.modules, "torch.distributed", SimpleNamespace())
     assert local_rank({}) == 0
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "127.0.0.1", "127.0.1.1", "::1", os.uname().nodename])
+def test_a_rank_on_the_machine_of_the_first_is_not_the_first(address: str) -> None:
+    environ = {"RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": address}
+    assert local_rank(environ) == 3
+    assert local_rank(environ | {"RANK": "0"}) == 0
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "node-of-nobody", "999.1.1.1"])
+def test_a_rank_on_another_machine_may_be_the_only_one_there(address: str) -> None:
+    environ = {"RANK": "9", "WORLD_SIZE": "16", "MASTER_ADDR": address}
+    assert local_rank(environ) == 0
+    assert local_rank(environ | {"LOCAL_WORLD_SIZE": "8"}) == 1
+    assert local_rank(environ | {"LOCAL_RANK": "2"}) == 2
+
+
+@pytest.mark.parametrize(
+    ("environ", "has"),
+    [
+        ({}, False),
+        ({"LOCAL_RANK": "0", "WORLD_SIZE": "8"}, False),  # started by the program itself, which is their parent
+        ({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "8"}, True),
+        ({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}, False),
+        ({"RANK": "0", "WORLD_SIZE": "8"}, True),
+        ({"SLURM_LOCALID": "0", "SLURM_NTASKS_PER_NODE": "4"}, True),
+    ],
+)
+def test_ranks_that_are_sampled_together_have_one_parent(environ: dict[str, str], has: bool) -> None:
+    assert launcher(environ) == (os.getppid() if has else None)

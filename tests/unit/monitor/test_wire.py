@@ -29,7 +29,21 @@ _JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ("greeting", "trouble", "alerts", "program", "at", "uuids", "certain", "gaps", "gpus", "time", "schema")
+                (
+                    "greeting",
+                    "trouble",
+                    "alerts",
+                    "program",
+                    "own",
+                    "slow",
+                    "at",
+                    "uuids",
+                    "certain",
+                    "gaps",
+                    "gpus",
+                    "time",
+                    "schema",
+                )
             ),
             inner,
             max_size=4,
@@ -39,14 +53,22 @@ _JSON = st.recursive(
 )
 
 
-@given(at=st.floats(0, 1e9), snapshot=snapshots(), program=_PROGRAMS)
-def test_a_sample_survives(at: float, snapshot: Snapshot, program: Process | None) -> None:
-    line = encode(AgentSample(at, snapshot, program))
+@given(
+    at=st.floats(0, 1e9),
+    snapshot=snapshots(),
+    program=_PROGRAMS,
+    own=st.none() | st.frozensets(st.integers(1, 1 << 22)),
+    slow=st.booleans(),
+)
+def test_a_sample_survives(
+    at: float, snapshot: Snapshot, program: Process | None, own: frozenset[int] | None, slow: bool
+) -> None:
+    line = encode(AgentSample(at, snapshot, program, own, slow))
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
     found = decode(line)
     assert isinstance(found, AgentSample)
-    assert (found.at, found.snapshot) == (at, snapshot)
+    assert (found.at, found.snapshot, found.own, found.slow) == (at, snapshot, own, slow)
     if program is None:
         assert found.program is None
     else:

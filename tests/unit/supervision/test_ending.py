@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpulse.analysis.diagnosis.judge import diagnose
+from gpulse.analysis.own_use import OtherProcess, OwnUse
 from gpulse.analysis.summary import GpuSummary, Stats, Summary
 from gpulse.supervision.run_summary import ending, headline
 from tests.unit.analysis.diagnosis.machines import samples
@@ -19,7 +20,7 @@ def flat(value: float) -> Stats:
     return Stats(value, value, value, value, value)
 
 
-def gpu(index: int, idle: float = 0.0) -> GpuSummary:
+def gpu(index: int, own: OwnUse | None = None) -> GpuSummary:
     return GpuSummary(
         index=index,
         uuid=f"GPU-{index}",
@@ -27,10 +28,11 @@ def gpu(index: int, idle: float = 0.0) -> GpuSummary:
         memory_total=141 * GIB,
         stats={"utilization": flat(90.0), "memory_used": flat(70 * GIB)},
         energy=None,
-        idle_share=idle,
+        idle_share=0.0,
         throttled_seconds=0.0,
         throttled={},
         power_capped=0.0,
+        own=own,
     )
 
 
@@ -70,24 +72,33 @@ def test_a_command_is_cut_and_harmless() -> None:
 
 
 def test_gpus_then_the_machine() -> None:
-    lines = ending(
-        summary(gpu(3), tree_cpu_percent=150.0, tree_memory=3 * GIB, tree_read=2e6), {"GPU-3": 4 * GIB, "GPU-4": None}
-    )
-    assert lines[0].startswith("  GPU 3 H200 · util 90 % (p95 90) · peak memory 70.0 GiB of 141 GiB")
-    assert lines[1].startswith("  its own GPU memory: peak 4.0 GiB · CPU 150 % (p95 150) of ")
+    used = OwnUse(True, memory_peak=4 * GIB)
+    lines = ending(summary(gpu(3, used), tree_cpu_percent=150.0, tree_memory=3 * GIB, tree_read=2e6))
+    assert lines[0].startswith("  GPU 3 H200 · util 90 % (p95 90) · peak memory 4.0 GiB of 141 GiB")
+    assert lines[1].startswith("  CPU 150 % (p95 150) of ")
     assert "peak host memory 3.0 GiB · read 1.9 MiB/s" in lines[1]
     assert len(lines) == 2
 
 
 def test_memory_that_no_driver_tells_is_not_zero() -> None:
-    assert len(ending(summary(gpu(0)), {"GPU-0": None})) == 1
-    assert "peak 0 B" in ending(summary(gpu(0)), {"GPU-0": 0.0})[1]
+    assert "memory" not in ending(summary(gpu(0, OwnUse(True))))[0]
+    assert "peak memory 0 B" in ending(summary(gpu(0, OwnUse(True, memory_peak=0.0))))[0]
+
+
+def test_others_are_one_line_and_their_work_is_theirs() -> None:
+    other = OtherProcess(7, "ada", "python", 60 * GIB, 80.0)
+    used = OwnUse(True, memory_peak=4 * GIB, sm_utilization=20.0, energy=50.0, energy_estimated=True, others=[other])
+    shared = gpu(0, used)
+    shared.energy, shared.energy_estimated = 50.0, True
+    first, second = ending(summary(shared))
+    assert first == "  GPU 0 H200 · SM share 20 % · peak memory 4.0 GiB of 141 GiB · 50.0 J (its share, estimated)"
+    assert second == "  Others: ada's python (pid 7) on GPU 0: 60.0 GiB, SM share 80 %."
 
 
 def test_a_longer_run_has_a_verdict() -> None:
-    whole = summary(gpu(0), seconds=20.0)
+    whole = summary(gpu(0, OwnUse(True)), seconds=20.0)
     whole.diagnosis = diagnose(samples({"tensor_active": 0, "dram_active": 88}, seconds=20.0))
-    lines = ending(whole, {"GPU-0": None})
+    lines = ending(whole)
     assert lines[-1].startswith("  → GPU 0: Limited by memory bandwidth")
     assert sum("Limited by" in line for line in lines) == 1
 
@@ -106,10 +117,10 @@ def test_a_longer_run_has_a_verdict() -> None:
     ],
 )
 def test_what_could_not_be_seen_is_told(words: dict[str, Any], lines: list[str]) -> None:
-    assert ending(used={}, **words) == lines
+    assert ending(**words) == lines
 
 
 def test_in_a_container_all_it_could_use_are_told_with_a_warning() -> None:
-    first, second = ending(summary(gpu(0)), {}, blind=True)
-    assert "process ids are hidden" in first
+    first, second = ending(summary(gpu(0)))
+    assert "cannot be told apart" in first
     assert second.startswith("  GPU 0")

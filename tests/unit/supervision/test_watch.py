@@ -9,8 +9,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpulse.model.catalog import Gpu, Process
-from gpulse.model.snapshot import Problem, Snapshot
 from gpulse.monitor.request import AgentSample, Request
 from gpulse.supervision.watch import CommandWatch
 
@@ -25,22 +23,6 @@ def pid() -> Iterator[int]:
         process.kill()
 
 
-def seen(*processes: tuple[int, float | None], problems: tuple[Problem, ...] = ()) -> AgentSample:
-    listed = tuple(
-        Process({"pid": pid} if memory is None else {"pid": pid, "memory_used": memory}) for pid, memory in processes
-    )
-    gpus = (Gpu({"uuid": "GPU-0", "index": 0}, processes=listed), Gpu({"uuid": "GPU-1", "index": 1}))
-    return AgentSample(1.0, Snapshot(1.0, gpus, problems=problems), None)
-
-
-def unstarted(pid: int) -> CommandWatch:
-    """A watch on a source that does not exist: it hears only what a test tells it."""
-    watch = CommandWatch(Request(pid=pid, source="nothing"))
-    assert watch._over.wait(10)
-    watch.problem = ""
-    return watch
-
-
 def test_samples_are_recorded_until_it_is_stopped(pid: int) -> None:
     snaps: list[AgentSample] = []
     some = threading.Event()
@@ -52,24 +34,9 @@ def test_samples_are_recorded_until_it_is_stopped(pid: int) -> None:
     watch = CommandWatch(Request(pid=pid, interval=0.1, source="demo"), record)
     assert some.wait(10)
     summary = watch.stop()
-    assert (summary.gpus, watch.used, watch.problem) == ((), {}, "")  # nobody there is the command
+    assert (summary.gpus, watch.problem) == ((), "")  # nobody there is the command
     assert summary.samples >= 1
     assert len(snaps[0].snapshot.gpus) == 8
-
-
-def test_the_most_memory_of_the_tree_is_kept(pid: int) -> None:
-    watch = unstarted(os.getpid())  # of which the process is a child
-    for snap in (seen((pid, 2.0), (os.getpid(), 3.0), (1, 50.0)), seen((pid, 4.0)), seen((pid, None)), seen()):
-        watch._note_owners(snap)
-    assert watch.used == {"GPU-0": 5.0}
-
-
-def test_memory_that_is_not_told_is_not_zero(pid: int) -> None:
-    watch = unstarted(pid)
-    watch._note_owners(seen((pid, None)))
-    assert watch.used == {"GPU-0": None}
-    watch._note_owners(seen((pid, 0.0)))
-    assert watch.used == {"GPU-0": 0.0}
 
 
 def test_a_source_that_fails_is_a_sentence(pid: int) -> None:

@@ -21,17 +21,7 @@ if TYPE_CHECKING:
     from ...supervision.watch import CommandWatch
     from ..options import Arguments
 
-_RECORDED = (
-    *("name", "user", "command", "type", "container", "pod", "job"),
-    *("memory_used", "sm_utilization", "sm_time", "cpu_percent"),
-)
-_JUDGED = (
-    "name",
-    "user",
-    "memory_used",
-    "sm_utilization",
-    "cpu_percent",
-)  # what a verdict needs to know of other processes
+_RECORDED = ("command", "type", "container", "pod", "job", "sm_time")  # besides what a verdict needs
 
 
 def run(arguments: Arguments) -> int:
@@ -79,7 +69,7 @@ def _watch(arguments: Arguments, pid: int, uuids: list[str] | None, recording: R
         gpus=arguments.gpu or "visible",
         uuids=uuids,
         source=source_name(arguments),
-        processes=_JUDGED if recording is None else _RECORDED,
+        processes=() if recording is None else _RECORDED,
     )
 
     def record(sample: AgentSample) -> None:
@@ -121,7 +111,7 @@ def _tell(
     if recording is not None:
         recording.close()
     lines = [headline(mask(arguments.command), status, child.seconds)]
-    lines += ending(summary, watch.used, watch.problem, watch.blind)
+    lines += ending(summary, watch.problem)
     tariff = None
     try:
         tariff = tariff_of(arguments)

@@ -4,20 +4,40 @@ from __future__ import annotations
 
 from ...analysis.diagnosis.judge import judge
 from ...analysis.diagnosis.window import WindowBuilder
+from ...analysis.own_use import own_verdicts
 from ...monitor.measurement import CallTally
+from ...present.own_use import is_shared, others_lines, own_lines
 from ...present.verdicts import QUIET, advice, line
 from .chart import CellChartLine, cell_chart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...model.catalog import Process
+    from collections.abc import Collection, Sequence
+
+    from ...analysis.summary import GpuSummary
+    from ...model.catalog import Gpu, Process
     from ...model.snapshot import Snapshot
     from ...monitor.measurement import Measurement
 
-_KEYS = ("utilization", "sm_active", "memory_used")
 _MOST = 2000  # samples; for longer cells every second one is dropped, repeatedly
 _FEWEST = 3  # samples below which no chart is drawn
 _JUDGED = 5.0  # seconds a cell must last to be judged
+
+
+class CellPoint:
+    """One GPU at one sample of a cell: what it did, and what the kernel's own processes did."""
+
+    __slots__ = ("memory", "own_memory", "own_sm", "sm_active", "utilization")
+
+    def __init__(self, gpu: Gpu, own: Collection[int]) -> None:
+        mine = [process for process in gpu.all_processes() if process.pid in own]
+        held = [process.memory_used for process in mine if process.memory_used is not None]
+        ran = [process.sm_utilization for process in mine if process.sm_utilization is not None]
+        self.utilization = gpu.utilization
+        self.sm_active = gpu.sm_active
+        self.memory = gpu.memory_used
+        self.own_memory = sum(held) if held else None if "processes" in gpu.gaps else 0.0
+        self.own_sm = sum(ran) if ran else None if "processes" in gpu.gaps else 0.0
 
 
 class CellTally(CallTally):
@@ -25,58 +45,74 @@ class CellTally(CallTally):
 
     def __init__(self) -> None:
         super().__init__()
-        self.taken: list[tuple[float, dict[str, tuple[float | None, ...]]]] = []
-        self.labels: dict[str, tuple[int | None, float | None]] = {}  # number and memory by UUID
+        self.taken: list[tuple[float, dict[str, CellPoint]]] = []
         self._window = WindowBuilder()
         self._stride = 1
         self._seen = 0
 
-    def add(self, snapshot: Snapshot, program: Process | None, seconds: float, within: bool = True) -> None:
-        super().add(snapshot, program, seconds, within)
+    def add(
+        self,
+        snapshot: Snapshot,
+        program: Process | None,
+        seconds: float,
+        within: bool = True,
+        own: Collection[int] | None = None,
+    ) -> None:
+        super().add(snapshot, program, seconds, within, own)
         if within:
-            self._window.add(snapshot)
+            self._window.add(snapshot, program)
         self._seen += 1
         if not within or self._seen % self._stride:
             return
-        values = {gpu.uuid or "": tuple(gpu.get(key) for key in _KEYS) for gpu in snapshot.gpus}
-        self.taken.append((snapshot.time, values))  # type: ignore[arg-type]
-        for gpu in snapshot.gpus:
-            self.labels[gpu.uuid or ""] = (None if gpu.index is None else int(gpu.index), gpu.memory_total)
+        self.taken.append((snapshot.time, {gpu.uuid or "": CellPoint(gpu, own or ()) for gpu in snapshot.gpus}))
         if len(self.taken) > _MOST:
             self.taken = self.taken[::2]
             self._stride *= 2
 
-    def verdicts(self) -> list[str]:
-        """Return a sentence for each GPU that was used, with the first advice."""
-        found = [one for one in judge(self._window).verdicts if one.key not in QUIET]
-        own = [one for one in found if one.uuid in self.used] or found
-        return [" ".join([line(one), *advice(one)[:1]]) for one in own]
+    def verdicts(self, gpus: Sequence[GpuSummary]) -> list[str]:
+        """Return a sentence for each GPU that the kernel used, with the first advice."""
+        found = own_verdicts(judge(self._window), {gpu.uuid: gpu.own for gpu in gpus})
+        return [" ".join([line(one), *advice(one)[:1]]) for one in found if one.key not in QUIET]
 
-    def chart(self) -> str | None:
-        """Return utilization and memory of the GPUs that were used as an SVG; None for a cell too short to draw."""
-        if len(self.taken) < _FEWEST:
+    def chart(self, gpus: Sequence[GpuSummary]) -> str | None:
+        """Return activity and memory of GPUs as an SVG, of the kernel's own processes where others compute; None if it would be empty."""
+        if len(self.taken) < _FEWEST or not gpus:
             return None
-        shown = [uuid for uuid in self.labels if uuid in self.used] or list(self.labels)
         start = self.taken[0][0]
         times = [time - start for time, _ in self.taken]
+        shared = any(map(is_shared, gpus))
 
-        def line(uuid: str, at: int) -> CellChartLine:
-            values = [sample.get(uuid, (None,) * len(_KEYS))[at] for _, sample in self.taken]
-            return CellChartLine(f"GPU {self.labels[uuid][0]}", self.labels[uuid][0] or 0, values)
+        def lines(name: str) -> list[CellChartLine]:
+            return [
+                CellChartLine(
+                    f"GPU {gpu.index}",
+                    gpu.index or 0,
+                    [getattr(at.get(gpu.uuid or ""), name, None) for _, at in self.taken],
+                )
+                for gpu in gpus
+            ]
 
-        busy = [line(uuid, 0) for uuid in shown]
-        work = [line(uuid, 1) for uuid in shown]
-        memory = [line(uuid, 2) for uuid in shown]
-        total = max((self.labels[uuid][1] or 0.0 for uuid in shown), default=0.0)
-        return cell_chart(times, busy, work, memory, total or None)
+        total = max((gpu.memory_total or 0.0 for gpu in gpus), default=0.0) or None
+        memory = lines("memory" if gpus[0].own.used is None else "own_memory")
+        if shared:
+            return cell_chart(times, "SM share of this program", lines("own_sm"), (), memory, total)
+        return cell_chart(times, "Utilization", lines("utilization"), lines("sm_active"), memory, total)
 
 
 def cell_text(measurement: Measurement) -> str:
     """Return what a cell took in one line of text."""
-    return " · ".join([measurement.name, *(f"{title.lower()} {text}" for title, text in measurement.facts())])
+    return " · ".join([measurement.name, *(f"{_inside(title)} {text}" for title, text in measurement.facts())])
 
 
-def cell_verdict(measurement: Measurement) -> list[str]:
-    """Return what limited a cell and what to do about it, one sentence each; nothing for a short cell."""
-    tally = measurement.tally
-    return tally.verdicts() if isinstance(tally, CellTally) and measurement.elapsed >= _JUDGED else []
+def cell_notes(measurement: Measurement) -> list[str]:
+    """Return what else is to be said of a cell, one line each: what limited it, if it was long enough, and who else was on the GPUs."""
+    tally, gpus = measurement.tally, measurement.visible_gpus
+    if measurement.used_gpu is False:
+        return others_lines(gpus)
+    found = tally.verdicts(gpus) if isinstance(tally, CellTally) and measurement.elapsed >= _JUDGED else []
+    return [*found, *own_lines(gpus)]
+
+
+def _inside(title: str) -> str:
+    """Return a title as it is written inside a sentence: CPU time, peak GPU memory."""
+    return title if title[1:2].isupper() else f"{title[0].lower()}{title[1:]}"

@@ -41,12 +41,13 @@ class CellChartLine:
 
 def cell_chart(
     times: Sequence[float],
+    title: str,
     busy: Sequence[CellChartLine],
     work: Sequence[CellChartLine],
     memory: Sequence[CellChartLine],
     total: float | None,
 ) -> str:
-    """Return two charts side by side: utilization with SM activity as an area below it, and memory in use."""
+    """Return two charts side by side: how busy GPUs were, with SM activity as an area below it, and memory in use."""
     areas = work if len(busy) <= 2 else ()  # more of them would hide each other
     rows = 1 + (len(busy) > 1)
     height = _HEIGHT + (rows - 1) * 14
@@ -54,7 +55,7 @@ def cell_chart(
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * _WIDTH}" height="{height}" viewBox="0 0 {2 * _WIDTH} {height}" '
         f'font-family="system-ui,sans-serif" font-size="10" fill="{_INK}">',
-        _chart(0, "Utilization, SM active below" if areas else "Utilization", times, busy, areas, 100.0, "100 %"),
+        _chart(0, f"{title}, SM active below" if areas else title, times, busy, areas, 100.0, "100 %"),
         _chart(_WIDTH, "Memory used", times, memory, (), top, size_text(top)),
     ]
     if rows > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...monitor.measure import Timing
-from .cell import CellTally, cell_text, cell_verdict
+from .cell import CellTally, cell_notes, cell_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ def display(bundle: dict[str, str]) -> None:
 def _show(measurement: Measurement) -> None:
     from ...present.html import escape
 
-    found = cell_verdict(measurement)
+    found = cell_notes(measurement)
     html = measurement._repr_html_() + "".join(f"<div>{escape(text)}</div>" for text in found)
     display({"text/plain": "\n".join([cell_text(measurement), *found]), "text/html": html})
-    chart = measurement.tally.chart() if isinstance(measurement.tally, CellTally) else None
+    chart = measurement.tally.chart(measurement.gpus) if isinstance(measurement.tally, CellTally) else None
     if chart is not None:
         display({"text/plain": f"Chart of {measurement.name}", "image/svg+xml": chart})

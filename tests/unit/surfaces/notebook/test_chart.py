@@ -19,7 +19,7 @@ def test_whatever_is_drawn_is_well_formed_and_inside(
 ) -> None:
     times = [float(at) for at in range(len(values))]
     lines = [CellChartLine(f"GPU {at}", at, values) for at in range(count)]
-    root = ET.fromstring(cell_chart(times, lines, lines, lines, total))
+    root = ET.fromstring(cell_chart(times, "Utilization", lines, lines, lines, total))
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     for path in root.iter(f"{_SVG}path"):
         numbers = path.attrib["d"].replace("M", " ").replace("L", " ").replace("Z", " ").replace("H", " ").split()
@@ -28,7 +28,7 @@ def test_whatever_is_drawn_is_well_formed_and_inside(
 
 def test_a_gap_is_a_gap() -> None:
     line = CellChartLine("GPU 0", 0, [10.0, 20.0, None, 30.0, 40.0])
-    root = ET.fromstring(cell_chart([0.0, 1.0, 2.0, 3.0, 4.0], [line], [], [line], None))
+    root = ET.fromstring(cell_chart([0.0, 1.0, 2.0, 3.0, 4.0], "Utilization", [line], [], [line], None))
     strokes = [path.attrib["d"] for path in root.iter(f"{_SVG}path") if path.attrib.get("stroke-width")]
     assert [stroke.count("M") for stroke in strokes] == [2, 2]
 
@@ -36,7 +36,7 @@ def test_a_gap_is_a_gap() -> None:
 def test_several_gpus_have_a_legend_and_one_has_none() -> None:
     def labels(count: int) -> list[str]:
         lines = [CellChartLine(f"GPU {at}", at, [1.0, 2.0, 3.0]) for at in range(count)]
-        root = ET.fromstring(cell_chart([0.0, 1.0, 2.0], lines, lines, lines, 4.0))
+        root = ET.fromstring(cell_chart([0.0, 1.0, 2.0], "Utilization", lines, lines, lines, 4.0))
         return [text.text or "" for text in root.iter(f"{_SVG}text") if (text.text or "").startswith("GPU")]
 
     assert labels(1) == []

@@ -23,7 +23,7 @@ TEXTS = {
 }
 
 
-class OwnUse:
+class OwnTags:
     """Yields what this process uses, by GPU; what it does not use and what cannot be read is left out.
 
     `numbers` are the program's ordinals by UUID; None if they are not known.

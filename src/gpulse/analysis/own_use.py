@@ -1,0 +1,280 @@
+"""Own use: what a program itself used of each GPU in a window of time, and who else was there."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from typing import Any
+
+    from ..model.catalog import Gpu, Process
+    from ..model.verdict import Diagnosis, Verdict
+
+_MOST_OTHERS = 64  # processes of others that are kept by name
+_HIDDEN = 300 << 20  # bytes in use on a GPU without listed processes, from which somebody is hidden
+
+
+class OtherProcess:
+    """A process on a GPU that does not belong to the program: its peak memory, and its mean SM share in per cent; None if unknown."""
+
+    __slots__ = ("memory", "name", "pid", "sm_utilization", "user")
+
+    def __init__(
+        self, pid: int, user: str | None, name: str | None, memory: float | None, sm_utilization: float | None
+    ) -> None:
+        self.pid = pid
+        self.user = user
+        self.name = name
+        self.memory = memory
+        self.sm_utilization = sm_utilization
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the process as plain data."""
+        return {name: getattr(self, name) for name in ("pid", "user", "name", "memory", "sm_utilization")}
+
+
+class OwnUse:
+    """What a program, with all its processes (`pids`), used of one GPU in a window of time.
+
+    `used`: whether any of them was on the GPU; None where processes cannot be told apart, for example in a container. Otherwise
+    `memory_peak` is in bytes, `sm_utilization` the mean share of time in which its kernels ran, in per cent, and `energy` in joules;
+    None if unknown. `energy_estimated` if the energy was shared with `others` by SM time. `alone`: no other process ran kernels.
+    """
+
+    __slots__ = ("energy", "energy_estimated", "memory_peak", "others", "pids", "sm_utilization", "used")
+
+    def __init__(
+        self,
+        used: bool | None = None,
+        *,
+        pids: Iterable[int] = (),
+        memory_peak: float | None = None,
+        sm_utilization: float | None = None,
+        energy: float | None = None,
+        energy_estimated: bool = False,
+        others: Iterable[OtherProcess] = (),
+    ) -> None:
+        self.used = used
+        self.pids = frozenset(pids)
+        self.memory_peak = memory_peak
+        self.sm_utilization = sm_utilization
+        self.energy = energy
+        self.energy_estimated = energy_estimated
+        self.others = tuple(others)
+
+    @property
+    def alone(self) -> bool:
+        """Whether what the GPU did is what the program did: no other process is known to have run kernels, or may have."""
+        return self.used is True and all(other.sm_utilization == 0 for other in self.others)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        names = ("used", "memory_peak", "sm_utilization", "energy", "energy_estimated")
+        others = [other.to_plain() for other in self.others]
+        return {name: getattr(self, name) for name in names} | {"pids": sorted(self.pids), "others": others}
+
+
+class OwnTally:
+    """The use of one GPU by a program over one window, added up sample by sample."""
+
+    __slots__ = ("_charged", "_drawn", "_joules", "_others", "_pending", "_sm", "known", "memory", "pids", "share")
+
+    def __init__(self) -> None:
+        self.known = False  # whether any sample could tell whose processes are on the GPU
+        self.pids: set[int] = set()
+        self.memory: float | None = None
+        self.share = EnergyShare(None, False)  # at the last sample with processes
+        self._sm: Mean | None = None
+        self._others: dict[int, _Other] = {}
+        self._charged = False
+        self._joules = Charged()  # by the energy counter
+        self._drawn = Charged()  # by power, for a GPU without one
+        self._pending = 0.0  # joules by power before the first list of processes
+
+    def add(self, gpu: Gpu, own: Collection[int] | None, seconds: float, within: bool) -> None:
+        """Add a sample that represents `seconds` of the window; one taken after its end, not `within`, tells nothing of its memory."""
+        if own is not None and tells_processes(gpu):
+            self.known = True
+            self.share = energy_share(gpu, own)
+            self._see(gpu, own, within)
+        if gpu.power_draw is not None:
+            joules = gpu.power_draw * seconds
+            if self.known:
+                self._drawn.add(joules + self._pending, self.share)
+                self._pending = 0.0
+            else:
+                self._pending += joules
+
+    def add_shares(self, gpu: Gpu, own: Collection[int], seconds: float) -> None:
+        """Let the SM shares of a sample stand for `seconds` of the window, since they are read less often than the rest."""
+        mine, known = 0.0, True
+        for process in gpu.all_processes():
+            pid, share = int(process.pid or 0), process.sm_utilization
+            if pid in own:
+                known = known and share is not None
+                mine += share or 0.0
+            elif pid in self._others:
+                self._others[pid].sm.add(share, seconds)
+        if self._sm is None:
+            self._sm = Mean()
+        self._sm.add(min(100.0, mine) if known else None, seconds)
+
+    def charge(self, joules: float, share: EnergyShare) -> None:
+        """Add what the GPU used, of which the program has this share."""
+        self._joules.add(joules, share)
+        if share.value is not None:  # also tells of a window too short for a list of processes
+            self.known = True
+            self._charged = self._charged or share.value > 0
+
+    def use(self, counted: bool, telling: bool) -> OwnUse:
+        """Return the use as a value; without the energy where the window was too short to be `telling`."""
+        if not self.known:
+            return OwnUse()
+        used = bool(self.pids) or self._charged
+        energy = self._joules if counted else self._drawn
+        return OwnUse(
+            used,
+            pids=self.pids,
+            memory_peak=self.memory,
+            sm_utilization=None if self._sm is None or not used else self._sm.value,
+            energy=energy.joules if telling and (energy.any or not used) else None,
+            energy_estimated=telling and used and (energy.estimated or not counted),
+            others=sorted((other.value() for other in self._others.values()), key=lambda one: -(one.memory or 0.0)),
+        )
+
+    def _see(self, gpu: Gpu, own: Collection[int], within: bool) -> None:
+        held: float | None = None
+        for process in gpu.all_processes():
+            pid = int(process.pid or 0)
+            if pid in own:
+                self.pids.add(pid)
+                if process.memory_used is not None:
+                    held = (held or 0.0) + process.memory_used
+            elif pid in self._others or len(self._others) < _MOST_OTHERS:
+                self._others.setdefault(pid, _Other()).add(process)
+        if held is not None and (within or self.memory is None):
+            self.memory = held if self.memory is None else max(self.memory, held)
+
+
+class EnergyShare:
+    """The share of a GPU's energy that belongs to a program, 0 to 1; None if unknown. `estimated` if others computed, too."""
+
+    __slots__ = ("estimated", "value")
+
+    def __init__(self, value: float | None, estimated: bool) -> None:
+        self.value = value
+        self.estimated = estimated
+
+
+class Charged:
+    """Energy charged to a program; `joules` is None once the share of any of it was unknown."""
+
+    __slots__ = ("any", "estimated", "joules")
+
+    def __init__(self) -> None:
+        self.any = False
+        self.joules: float | None = 0.0
+        self.estimated = False
+
+    def add(self, joules: float, share: EnergyShare) -> None:
+        """Add a share of some energy."""
+        self.any = True
+        self.estimated = self.estimated or share.estimated
+        self.joules = None if share.value is None or self.joules is None else self.joules + joules * share.value
+
+
+class Mean:
+    """A mean over time of what is known."""
+
+    __slots__ = ("_seconds", "_sum")
+
+    def __init__(self) -> None:
+        self._sum = self._seconds = 0.0
+
+    def add(self, value: float | None, seconds: float) -> None:
+        """Add a value that stands for `seconds`; None adds nothing."""
+        if value is not None:
+            self._sum += value * seconds
+            self._seconds += seconds
+
+    @property
+    def value(self) -> float | None:
+        """The mean; None if nothing was known."""
+        return self._sum / self._seconds if self._seconds > 0 else None
+
+
+class _Other:
+    """One process of somebody else."""
+
+    __slots__ = ("_memory", "_process", "sm")
+
+    def __init__(self) -> None:
+        self._process: Process | None = None
+        self._memory: float | None = None
+        self.sm = Mean()
+
+    def add(self, process: Process) -> None:
+        self._process = process
+        if process.memory_used is not None:
+            self._memory = max(self._memory or 0.0, process.memory_used)
+
+    def value(self) -> OtherProcess:
+        process = self._process
+        assert process is not None
+        share = self.sm.value
+        return OtherProcess(
+            int(process.pid or 0),
+            process.user,
+            process.name,
+            self._memory,
+            process.sm_utilization if share is None else share,
+        )
+
+
+def tells_processes(gpu: Gpu) -> bool:
+    """Tell whether a sample shows which processes are on a GPU: they were read, and memory in use is not that of hidden ones."""
+    if gpu.state != "ok" or any("processes" in part.gaps for part in (gpu, *gpu.instances)):
+        return False
+    return any(True for _ in gpu.all_processes()) or (gpu.memory_used or 0.0) < _HIDDEN
+
+
+def energy_share(gpu: Gpu, own: Collection[int]) -> EnergyShare:
+    """Return the program's share of what a GPU used since its processes' SM shares were last read: by the time their kernels ran.
+
+    All of it where nobody else computes; in equal parts where several hold the GPU and none computes.
+    """
+    processes = [*gpu.all_processes()]
+    mine = [process.sm_utilization for process in processes if process.pid in own]
+    others = [process.sm_utilization for process in processes if process.pid not in own]
+    if not mine or not others:
+        return EnergyShare(1.0 if mine else 0.0, False)
+    known = [share for share in (*mine, *others) if share is not None]
+    if len(known) < len(processes):
+        return EnergyShare(None, False)
+    ours, theirs = sum(known[: len(mine)]), sum(known[len(mine) :])
+    if ours > 0 and not theirs:
+        return EnergyShare(1.0, False)
+    return EnergyShare(ours / (ours + theirs) if theirs else len(mine) / len(known), True)
+
+
+def own_verdicts(diagnosis: Diagnosis, uses: Mapping[str | None, OwnUse]) -> Diagnosis:
+    """Return only what concerns a program: no verdict on a GPU that it did not use, and none that is about others' processes."""
+    from ..model.verdict import Diagnosis
+
+    kept = [verdict for one in diagnosis if (verdict := _own(one, uses.get(one.uuid))) is not None]
+    return Diagnosis(kept, diagnosis.start, diagnosis.end, diagnosis.samples)
+
+
+def _own(verdict: Verdict, use: OwnUse | None) -> Verdict | None:
+    """Return a verdict without what is about others' processes only; None if nothing is left."""
+    if use is None or use.used is None:
+        return verdict
+    if not use.used:
+        return None
+    about = [one for one in (verdict, *verdict.also) if _concerns(one, use.pids)]
+    return about[0].replace(also=tuple(one.replace(also=()) for one in about[1:])) if about else None
+
+
+def _concerns(verdict: Verdict, pids: Collection[int]) -> bool:
+    holders = [holder.pid for holder in verdict.processes if holder.pid is not None]
+    return not holders or any(pid in pids for pid in holders)
