@@ -35,7 +35,7 @@ page: $(STAMP) node browser ## build the web page, the JupyterLab extension and 
 	cd web && PYTHON=$(abspath $(BIN))/python PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these tests need a server that misbehaves
 
 test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus ## run all tests, one file per core at a time
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder  # e2e, the longest files, are first
 
 fuzz: $(STAMP) compiler ## run the property tests with new random examples, ten times
 	for i in 1 2 3 4 5 6 7 8 9 10; do GPULSE_FUZZ=1 $(BIN)/python -m pytest -x $$(grep -rl '^@given' tests/unit tests/contract) || exit 1; done

@@ -205,10 +205,12 @@ def history_rounds(folder: Path, rounds: int, seed: int, again: int = 1) -> tupl
     return first, second
 
 
-def recording_rounds(folder: Path, name: str, rounds: int, seed: int) -> tuple[int, int, int, int, list[str]]:
-    """Damage a recording a number of times.
+def recording_rounds(
+    folder: Path, name: str, rounds: int, seed: int, lines: int = LINES
+) -> tuple[int, int, int, list[str]]:
+    """Damage a recording of some lines a number of times.
 
-    Return how many lines it has, how many were lost in all and at most, how often nothing was readable, and what was wrong.
+    Return how many lines were lost in all and at most, how often nothing was readable, and what was wrong.
     """
     from gpulse.store.frames import Frames
     from gpulse.store.recorder import RecordingFile
@@ -216,7 +218,7 @@ def recording_rounds(folder: Path, name: str, rounds: int, seed: int) -> tuple[i
 
     sound = folder / name
     file = RecordingFile(str(sound))
-    samples = [snapshot(START + at) for at in range(0, LINES * STEP, STEP)]
+    samples = [snapshot(START + at) for at in range(0, lines * STEP, STEP)]
     for sample in samples:
         file.write(sample)
     file.close()
@@ -240,8 +242,8 @@ def recording_rounds(folder: Path, name: str, rounds: int, seed: int) -> tuple[i
         if again[::-1] != found:
             wrong.append(f"{name} {kind} {number}: read backwards {len(again)}, forwards {len(found)}")
         if kind != "cut":
-            lost, most = lost + LINES - len(found), max(most, LINES - len(found))
-    return LINES, lost, most, unreadable, wrong
+            lost, most = lost + lines - len(found), max(most, lines - len(found))
+    return lost, most, unreadable, wrong
 
 
 def main() -> int:
@@ -254,9 +256,9 @@ def main() -> int:
     failed = False
     with TemporaryDirectory() as place:
         for name in ("run.ndjson", "run.ndjson.gz"):
-            lines, lost, most, unreadable, wrong = recording_rounds(Path(place), name, chosen.rounds, chosen.seed)
+            lost, most, unreadable, wrong = recording_rounds(Path(place), name, chosen.rounds, chosen.seed)
             print(
-                f"{name}, {chosen.rounds} rounds: {len(wrong)} wrong; of {lines} lines, {lost / chosen.rounds / 0.75:.2f} "
+                f"{name}, {chosen.rounds} rounds: {len(wrong)} wrong; of {LINES} lines, {lost / chosen.rounds / 0.75:.2f} "
                 f"lost per round that was not a cut, at most {most}; {unreadable} not readable at all",
                 *wrong[:20],
                 sep="\n",

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -33,6 +34,8 @@ if not os.environ.get("GPULSE_FUZZ") and hasattr(providers, "_local_constants"):
 LIMIT = float(os.environ.get("GPULSE_TEST_LIMIT", "300"))  # seconds per test, with the fixtures it is the first to use
 _GRACE = min(30.0, LIMIT)  # more seconds to end, with its fixtures
 _WATCHDOG = pytest.StashKey["subprocess.Popen[bytes]"]()
+_TO_END = min(20.0, LIMIT / 4)  # seconds for what the last test has told to end
+_OURS = ("wandb", "multiprocessing.resource_tracker")  # services that end with the process that uses them
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans of our children become ours
 
 
@@ -89,6 +92,30 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _tell(item, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a run that leaves processes behind, and name them. Set up before all other fixtures, it looks after all of them."""
+    yield
+    watchdog = request.config.stash[_WATCHDOG].pid
+    until = time.monotonic() + _TO_END
+    while (left := _left(watchdog)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not left, "processes left behind:\n" + "\n".join(left)
+
+
+def _left(watchdog: int) -> list[str]:
+    """Return the command lines of the processes that were started here and have not ended."""
+    found = []
+    for pid in descendants(os.getpid()):
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue
+        if command and pid != watchdog and not any(name in command for name in _OURS):  # a zombie has no command line
+            found.append(f"{pid} {command}")
+    return found
 
 
 def _give_up(text: str) -> None:

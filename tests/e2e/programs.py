@@ -18,7 +18,7 @@ from typing import Any
 from tests.e2e.lab import PERSONAL, ROOT, environment
 from tests.fake_nvml import Scenario
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 QUIET = str(Path(__file__).with_name("quiet.toml"))  # no alerts
 LAUNCHERS = ("LOCAL_", "SLURM_", "OMPI_", "MPI_", "PMI_", "RANK", "WORLD_SIZE")
 PRELUDE = """

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.e2e.lab import PERSONAL, ROOT
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 def plain_environment(folder: Path, **more: str) -> dict[str, str]:

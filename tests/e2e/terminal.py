@@ -19,7 +19,7 @@ from typing_extensions import Self
 class CommandTerminal:
     """A command on a terminal of its own; `raw` is all it wrote."""
 
-    patience = 20.0
+    patience = 60.0
 
     def __init__(self, environ: dict[str, str], *command: str, columns: int = 97, rows: int = 31) -> None:
         self._master, slave = pty.openpty()

@@ -16,7 +16,7 @@ from gpulse.cli.commands.status import VERB as STATUS
 from gpulse.cli.help import usage
 from gpulse.cli.main import SILENT_PIPE, VERBS, load
 from gpulse.model.codec import from_line
-from tests.e2e.lab import ROOT, Lab, environment
+from tests.e2e.lab import PATIENCE, ROOT, Lab, environment
 from tests.fake_nvml import Scenario
 
 TRACES = ROOT.parent / "shared" / "h200" / "traces"
@@ -195,7 +195,7 @@ def test_a_reader_that_leaves_ends_the_stream_without_a_word(env: dict[str, str]
         process.stdout.close()
         assert process.stderr.read() == b""
         process.stderr.close()
-        assert process.wait(6) in (0, SILENT_PIPE)
+        assert process.wait(PATIENCE) in (0, SILENT_PIPE)
 
 
 @pytest.mark.parametrize("arguments", ["", "--json", "--demo", "metrics", "--help", "--version"])
@@ -232,7 +232,7 @@ def test_a_stream_into_a_pipe_ends_whole_lines_on_a_signal(env: dict[str, str], 
     assert process.stdout is not None
     first = process.stdout.readline()
     process.send_signal(number)
-    rest, err = process.communicate(timeout=6)
+    rest, err = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in err
     assert process.returncode in ((0, 130) if number == signal.SIGINT else (0, 143, -15))
     for line in (first + rest).splitlines():

@@ -301,7 +301,7 @@ def test_without_a_gpu_it_says_so_and_offers_the_demo(browser: Browser, prefix: 
 
 def test_the_widget_moves_while_its_cell_runs(browser: Browser, prefix: Path, tmp_path: Path) -> None:
     pytest.importorskip("anywidget")
-    busy = "import time\nend = time.monotonic() + 100\nwhile time.monotonic() < end:\n    pass\nprint('the cell has ended')"
+    busy = "import time\nend = time.monotonic() + 300\nwhile time.monotonic() < end:\n    time.sleep(0.001)\nprint('the cell has ended')"
     code = f"import gpulse\nfrom IPython.display import display\nw = gpulse.widget(interval=0.2)\ndisplay(w)\n{busy}"
     cell: dict[str, Any] = {
         "cell_type": "code",

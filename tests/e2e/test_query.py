@@ -27,7 +27,7 @@ from gpulse.surfaces.query.log import SECTIONS
 from tests.e2e.lab import Answer, Lab, environment
 from tests.fake_nvml import Clock, Scenario, calls
 
-PATIENCE = 30.0  # seconds after which something that should happen counts as never
+PATIENCE = 60.0  # seconds after which something that should happen counts as never
 BUSY = Scenario.load("h200-busy")
 DGX = Scenario.load("dgx-h100x8")
 HOSTILE = r'"\e[31mred\x07\x0d\nGPU 9: \\\"\xff\xc2\x9b2J名前"'

@@ -22,7 +22,7 @@ from tests.e2e.test_terminal import Terminal
 from tests.fake_nvml import Scenario
 from tests.unit.sources.smi.logs import log
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 PLAIN = Scenario.load("h200-busy")
 NAMES = ("run.ndjson", "run.ndjson.gz")
 # records as the command does and says on stderr, which cannot be lost, how many lines have been written

@@ -259,7 +259,7 @@ ANSWERS = [
     ("status --json", '"schema": 1'),
     ("status -p", "torchrun"),
     ("status -c utilization,sm_active", "UTIL"),
-    ("top", "22:15:20"),
+    ("top", "22:18:10"),
     ("query", "NVIDIA H100"),
     ("query --query-gpu=index,name,power.draw --format=csv", "power.draw [W]"),
     ("query --query-gpu=index,utilization --format=json", '"utilization"'),
@@ -282,7 +282,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("words", "said"), ANSWERS, ids=[words for words, _ in ANSWERS])
 def test_every_verb_reads_a_recording(lab: Lab, recording: Path, words: str, said: str) -> None:
-    source = f"replay:{recording}@2m*max"
+    source = f"replay:{recording}@{'4m50s' if words == 'top' else '2m'}*max"
     if words.startswith("metrics"):
         answer = lab.run(PLAIN, *words.split(), GPULSE_SOURCE=source)
     else:

@@ -19,7 +19,7 @@ from tests.fake_nvml import Scenario
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 RUN = (sys.executable, "-m", "gpulse", "run")
 QUIET = (*RUN, "-q", "--")
 PYTHON = (sys.executable, "-S", "-c")

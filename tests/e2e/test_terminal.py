@@ -15,7 +15,7 @@ from tests.fake_nvml import Clock, Scenario
 
 pyte = pytest.importorskip("pyte")
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 HIDE, SHOW = b"\x1b[?25l", b"\x1b[?25h"
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 COLOUR = re.compile(rb"\x1b\[[0-9;]+m")

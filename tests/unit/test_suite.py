@@ -57,6 +57,7 @@ def test_the_suite_sets_signals_limits_tests_and_ends_processes(tmp_path: Path) 
     )
     assert "PASSED test_some.py::test_an_interrupt_ends_a_child" in done.stdout, done.stdout
     assert "test_some.py::test_that_hangs took longer than 8 s" in done.stdout
+    assert f"processes left behind:\nE         {left.read_text()} {sys.executable} -c" in done.stdout, done.stdout
     try:
         os.kill(int(left.read_text()), 0)
     except ProcessLookupError:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 from ..present.alerts import alert_text
+from ..sampling.clock import SystemClock
 from .delivery import Delivery, Failed
 
 TYPE_CHECKING = False
@@ -35,8 +35,10 @@ class Command(Delivery):
         timeout: float = _TIMEOUT,
         rules: Iterable[str] = (),
         clears: bool = True,
+        clock: SystemClock | None = None,
     ) -> None:
         super().__init__(rules, clears)
+        self._clock = clock or SystemClock()
         self._run_this = list(run)
         self._host = host
         self._timeout = timeout
@@ -64,9 +66,9 @@ class Command(Delivery):
 
     def _wait(self, pid: int) -> int | None:
         """Return the exit code of a program, below 0 for a signal; None for one that had to be killed."""
-        until, pause = time.monotonic() + self._timeout, 0.001
+        until, pause = self._clock.monotonic() + self._timeout, 0.001
         try:
-            while time.monotonic() < until:
+            while self._clock.monotonic() < until:
                 ended, status = os.waitpid(pid, os.WNOHANG)
                 if ended:
                     return os.waitstatus_to_exitcode(status)

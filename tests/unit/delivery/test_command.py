@@ -11,6 +11,7 @@ import pytest
 
 from gpulse.analysis.alerts import Transition
 from gpulse.delivery.command import Command, variables
+from gpulse.sampling.clock import ManualClock
 from tests.unit.delivery import transitions
 
 NOTE = """
@@ -98,10 +99,18 @@ def test_control_characters_nul_and_lone_surrogates_never_reach_it(tmp_path: Pat
 
 
 def test_one_that_hangs_is_killed_with_all_it_started(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
+    pids, clock, said = tmp_path / "pids", ManualClock(), list[str]()
+    pids.touch()
     hang = "import os, sys, time; child = os.fork(); open(sys.argv[1], 'a').write(f'{os.getpid()}\\n'); time.sleep(600)"
-    command = Command([sys.executable, "-c", hang, str(pids)], timeout=1.0)
-    said = run(command, fire())
+    command = Command([sys.executable, "-c", hang, str(pids)], timeout=60.0, clock=clock)
+    command.say = said.append
+    command.start()
+    command.put(fire())
+    while pids.read_text().count("\n") < 2:  # both run
+        time.sleep(0.01)
+    clock.sleep(60.0)
+    command.close()
+    assert command.end(time.monotonic() + 60)
     assert said == [
         f"alerts: command: {sys.executable} took too long and was killed (reported once; further alerts are still sent)."
     ]

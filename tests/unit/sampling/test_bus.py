@@ -14,6 +14,8 @@ from gpulse.sampling.clock import SystemClock
 from gpulse.sampling.sampler import Sampler
 from tests.unit.scripted import ScriptedSource
 
+SHORT = 60.0  # seconds after which something that should happen counts as never
+
 
 class _Samples(Sampler):
     """A sampler whose looks are numbered by their time; `script` may raise."""
@@ -50,7 +52,7 @@ def gate() -> Iterator[_Gate]:
 
 
 def _next(subscription: Subscription) -> float:
-    snapshot = subscription.get(5)
+    snapshot = subscription.get(SHORT)
     assert snapshot is not None
     return snapshot.time
 
@@ -166,11 +168,11 @@ def test_a_reader_is_told_of_every_snapshot_and_of_the_end(gate: _Gate) -> None:
     reader = bus.subscribe(2, notify)
     bus.start()
     gate.allow(2)
-    assert heard.acquire(timeout=5)
-    assert heard.acquire(timeout=5)
+    assert heard.acquire(timeout=SHORT)
+    assert heard.acquire(timeout=SHORT)
     assert [_next(reader), _next(reader)] == [1.0, 2.0]
     bus.close()
-    assert heard.acquire(timeout=5)
+    assert heard.acquire(timeout=SHORT)
     assert len(told) == 3
 
 
@@ -204,7 +206,7 @@ def test_it_is_over_when_a_recording_has_ended_and_its_readers_are_told() -> Non
 
     reader = bus.subscribe(4, notify)
     bus.start()
-    assert ended.wait(5)
+    assert ended.wait(SHORT)
     assert [snapshot.time for snapshot in reader] == [1.0]
 
 
@@ -239,7 +241,7 @@ def test_an_interval_that_is_changed_holds_from_the_next_sample_on(monkeypatch: 
     bus = Bus(sampler, 10.0)
     monkeypatch.setattr(bus, "_paced", _Waits(waited, bus, enough))
     bus.start()
-    assert enough.wait(5)
+    assert enough.wait(SHORT)
     steps = [later - earlier for earlier, later in zip([0.0, *waited], waited, strict=False)]
     assert steps == [10.0, 10.0, 200.0, 200.0]
 

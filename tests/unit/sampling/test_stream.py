@@ -18,7 +18,7 @@ from gpulse.sampling.clock import SystemClock
 from gpulse.sampling.stream import Stream
 
 T = TypeVar("T")
-SHORT = 20.0
+SHORT = 60.0
 
 
 def within(work: Callable[[], Awaitable[T]]) -> T:

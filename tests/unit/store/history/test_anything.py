@@ -12,7 +12,7 @@ from tests.unit.snapshots import snapshots
 from tests.unit.store.history.ticks import TurnedClock
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(snapshots(), min_size=1, max_size=6), st.lists(st.floats(0, 2000), min_size=6, max_size=6))
 def test_any_snapshot_can_be_written_and_read(
     tmp_path_factory: pytest.TempPathFactory, ticks: list[Snapshot], steps: list[float]

@@ -190,7 +190,7 @@ def test_five_thousand_processes_are_quick() -> None:
     took = []
     for _ in range(5):
         sample = Snapshot(1.0, many)
-        start = time.perf_counter()
+        start = time.thread_time()
         assert len(rows(sample, state())) == 5000
-        took.append(time.perf_counter() - start)
-    assert min(took) < 0.05, "a few ms on a quiet machine"
+        took.append(time.thread_time() - start)
+    assert min(took) < 0.05, "a few ms of CPU time"
