@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any, Literal, TypeAlias
 
+    from .budget import Budget
+
     Confidence: TypeAlias = Literal["high", "medium", "low"]
     Side: TypeAlias = Literal["above", "below", "seen"]
     Plain: TypeAlias = float | int | str | tuple[float, ...] | tuple[str, ...] | None
@@ -141,12 +143,14 @@ class Verdict(_Value):
 
     `key` names the cause, `share` is the part of the judged time (0–1) in which it applied, `values` holds further numbers such as
     a period or an estimated time until memory is full. `also` lists what else was seen, the most important first. `advice` holds
-    keys. `title` and `remedies` are verdict and advice in words, empty until `present.verdicts.worded` adds them.
+    keys. `title` and `remedies` are verdict and advice in words, empty until `present.verdicts.worded` adds them. `since` is when
+    it began to hold, None where only the window is known. `budget` says where the time of the GPU went. `instance` names a MIG
+    instance of the GPU ("1", or "1/0" with its compute instance), empty for a whole GPU.
     """
 
     __slots__ = (
-        "advice", "also", "confidence", "end", "evidence", "index", "key", "processes", "remedies", "share", "start", "title",
-        "uuid", "values",
+        "advice", "also", "budget", "confidence", "end", "evidence", "index", "instance", "key", "processes", "remedies", "share",
+        "since", "start", "title", "uuid", "values",
     )  # fmt: skip
     title: str
     remedies: tuple[str, ...]
@@ -162,6 +166,9 @@ class Verdict(_Value):
     end: float
     share: float
     values: Mapping[str, Plain]
+    since: float | None
+    budget: Budget | None
+    instance: str
 
     def __init__(
         self,
@@ -180,6 +187,9 @@ class Verdict(_Value):
         values: Mapping[str, Plain] = MappingProxyType({}),
         title: str = "",
         remedies: Sequence[str] = (),
+        since: float | None = None,
+        budget: Budget | None = None,
+        instance: str = "",
     ) -> None:
         assign = object.__setattr__
         assign(self, "title", title)
@@ -196,6 +206,9 @@ class Verdict(_Value):
         assign(self, "end", end)
         assign(self, "share", share)
         assign(self, "values", MappingProxyType(dict(values)))
+        assign(self, "since", since)
+        assign(self, "budget", budget)
+        assign(self, "instance", instance)
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks; the renderer is in a higher layer, so it is looked up through the package."""
@@ -212,8 +225,11 @@ class Verdict(_Value):
         """Return the verdict as plain data, ready for JSON."""
         from .codec import time_text
 
+        place = {"instance": self.instance} if self.instance else {}
+        budget = {} if self.budget is None else {"budget": self.budget.to_plain()}
         return {
             "index": self.index,
+            **place,
             "uuid": self.uuid,
             "verdict": self.key,
             "title": self.title,
@@ -225,12 +241,16 @@ class Verdict(_Value):
             "processes": [one.to_plain() for one in self.processes],
             "values": {key: list(value) if isinstance(value, tuple) else value for key, value in self.values.items()},
             "window": {"from": time_text(self.start), "to": time_text(self.end)},
+            "since": None if self.since is None else time_text(self.since),
+            **budget,
             "also": [one.to_plain() for one in self.also],
         }
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Verdict:
         """Build a verdict from plain data; keys it does not know are ignored."""
+        from .budget import Budget
+
         window = plain.get("window") or {}
         confidence, index, share = (plain.get(key) for key in ("confidence", "index", "share"))
         return cls(
@@ -248,6 +268,9 @@ class Verdict(_Value):
             end=_moment(window.get("to")),
             share=share if isinstance(share, (int, float)) else 1.0,
             values={str(key): _frozen(value) for key, value in (plain.get("values") or {}).items()},
+            since=_moment(plain.get("since")) or None,
+            budget=Budget.from_plain(plain.get("budget")),
+            instance=str(plain.get("instance") or ""),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 ADVICE: dict[str, str] = {
     # feeding
-    "loader_workers": "Prepare data in parallel: DataLoader(num_workers=8, persistent_workers=True, prefetch_factor=4).",
+    "loader_workers": "If it prepares data, do that in parallel: DataLoader(num_workers=N, persistent_workers=True), N up to the free cores.",
     "more_workers": "Add loader workers (num_workers) as long as CPUs are free; set persistent_workers=True.",
     "tokenize_ahead": "Tokenize or decode once, ahead of training, and store the result (datasets.map, WebDataset).",
     "gpu_transforms": "Move decoding and augmentation to the GPU: torchvision v2 transforms on CUDA tensors, DALI, Kornia.",
@@ -31,6 +31,7 @@ ADVICE: dict[str, str] = {
     "evaluate_less": "Evaluate less often, on fewer batches, or in another job.",
     "log_async": "Log from a background thread and every N steps.",
     "smaller_gpu": "Use a smaller GPU or a MIG slice for this service.",
+    "watch_processes": "Watch it live with `gpulse why`, or record processes too: gpulse record -p.",
     "share_gpu": "Put other work on the same GPU (MPS), or scale to zero while idle.",
     "batch_requests": "Batch requests on the server so that each pass serves several.",
     # device

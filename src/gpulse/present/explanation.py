@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..units import duration_text
+from .budget import budget_bar, budget_legend
 from .figures import figure_name, figure_text, limit_text
 from .line import Line
 from .text import clean, width
@@ -54,6 +55,7 @@ def _block(group: Sequence[Verdict], name: str, theme: Theme, room: int) -> list
     for at, text in enumerate(wrapped(title(verdict), room - 4)):
         lines.append(Line().add(f"{glyph} " if at == 0 else "  ", look).add(text, "title"))
     lines += _subject(verdict, title(verdict), room)
+    lines += _time(verdict, theme, room)
     lines += _evidence(verdict.evidence, theme, room)
     lines += _also(verdict, room)
     return lines + _advice(verdict, room)
@@ -69,6 +71,16 @@ def _subject(verdict: Verdict, said: str, room: int) -> list[Line]:
     if line.width + 5 + width(people) <= room:
         return [line.add("  ·  ", "faint").add(people, "user")]
     return [line, *(Line().add("  ").add(text, "user") for text in wrapped(people, room - _INDENT))]
+
+
+def _time(verdict: Verdict, theme: Theme, room: int) -> list[Line]:
+    """Return where the time went: a bar, and its parts."""
+    budget = verdict.budget
+    if budget is None or len(budget.shares) < 2:
+        return []
+    cells = min(60, room - _LABEL - _INDENT)
+    lines = [_labelled("Time").extend(budget_bar(budget, theme, cells))]
+    return lines + [_labelled("").extend(line) for line in budget_legend(budget, room - _LABEL - _INDENT)]
 
 
 def _evidence(numbers: Sequence[Evidence], theme: Theme, room: int) -> list[Line]:

@@ -12,9 +12,28 @@ if TYPE_CHECKING:
 
 # Numbers that the diagnosis derives: the words before the number, and its kind.
 FIGURES: dict[str, tuple[str, str]] = {
-    "busy": ("kernels ran for", "percent"),
-    "idle_share": ("time without any kernel", "percent"),
-    "fill": ("chip filled while a kernel runs", "percent"),
+    "busy": ("time with a kernel running", "percent"),
+    "idle_share": ("time in pauses of 0.2 s or more", "percent"),
+    "fill": ("SMs active while a kernel runs", "percent"),
+    "thread_share": ("GPU waits for one thread", "percent"),
+    "workers_share": ("GPU waits for workers", "percent"),
+    "storage_share": ("GPU waits for storage", "percent"),
+    "outside_share": ("GPU waits for something outside", "percent"),
+    "network_share": ("GPU waits for the network", "percent"),
+    "launch_share": ("launching and small kernels", "percent"),
+    "copy_share": ("copies without computing", "percent"),
+    "thread_running": ("samples in which the thread runs", "percent"),
+    "thread_disk": ("samples in which the thread waits for a disk", "percent"),
+    "thread_lock": ("samples in which the thread waits for a lock or queue", "percent"),
+    "thread_sleep": ("samples in which the thread sleeps", "percent"),
+    "thread_network": ("samples in which the thread waits for a socket", "percent"),
+    "thread_poll": ("samples in which the thread waits for events", "percent"),
+    "thread_pipe": ("samples in which the thread waits for a pipe", "percent"),
+    "thread_driver": ("samples in which the thread is in the driver", "percent"),
+    "thread_waiting": ("samples in which the thread waits", "percent"),
+    "thread_stopped": ("samples in which the thread is stopped", "percent"),
+    "workers_blocked": ("workers that wait for a disk", "number"),
+    "running_time": ("running for", "duration"),
     "cpu_main": ("CPU of the process", "cores"),
     "cpu_tree": ("CPU of process and children", "cores"),
     "cpu_per_worker": ("CPU per worker", "cores"),
@@ -44,7 +63,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "window_seconds": ("for", "seconds"),
     "peer_clock": ("SM clock of the other GPUs", "clock"),
     "peer_tensor": ("tensor cores of the other GPUs", "percent"),
-    "peer_busy": ("kernels on the other GPUs ran for", "percent"),
+    "peer_busy": ("time with a kernel running on the other GPUs", "percent"),
     "peers": ("other GPUs of the job", "count"),
     "data_wait": ("time the program waited for data", "percent"),
     "state_asleep": ("time asleep", "duration"),
@@ -111,4 +130,4 @@ def _number(kind: str, value: float) -> str:
         return duration_text(value) if value >= 1 else f"{value:.1f} s"
     if kind == "clock":
         return f"{value:.0f} MHz"
-    return f"{value:.0f}"
+    return f"{value:.1f}" if kind == "number" else f"{value:.0f}"

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ..model.verdict import Holder, Verdict
 
 
+_FULL_DRAM = 70.0  # per cent of DRAM activity that is near what can be had
+
+
 def who(holder: Holder) -> str:
     """Return a process as events name it, with what it holds: "ada's python (pid 4242, 12.3 GiB)"."""
     owner = f"{clean(holder.user)}'s " if holder.user else ""
@@ -38,8 +41,6 @@ def _figure(verdict: Verdict, metric: str) -> str:
 
 
 def _healthy(verdict: Verdict) -> str:
-    if verdict.values.get("guess"):
-        return "Probably compute-bound and healthy: busy all the time and near its power limit (no GPM counters to confirm it)."
     pipe = "FP64 pipes" if _figure(verdict, "fp64_active") else "tensor cores"
     limit = "at its power limit, as it should be" if verdict.values.get("limit") == "power" else "as it should be"
     return f"Compute-bound and healthy: {pipe} busy {_figure(verdict, 'tensor_active') or _figure(verdict, 'fp64_active')}, {limit}."
@@ -47,38 +48,81 @@ def _healthy(verdict: Verdict) -> str:
 
 def _bandwidth(verdict: Verdict) -> str:
     if verdict.values.get("guess"):
-        return "Probably limited by memory bandwidth (judged by memory utilization; no GPM counters)."
-    return f"Limited by memory bandwidth: DRAM busy {_figure(verdict, 'dram_active')}, while 80 to 90 % is the practical maximum."
+        return "Probably limited by memory bandwidth (judged by memory utilization; no activity counters)."
+    dram = next((one.value for one in verdict.evidence if one.metric == "dram_active"), None)
+    full = isinstance(dram, (int, float)) and dram >= _FULL_DRAM
+    told = "near its practical maximum" if full else "more than any compute unit"
+    return f"Limited by memory bandwidth: DRAM busy {_figure(verdict, 'dram_active')}, {told}."
 
 
 def _launch(verdict: Verdict) -> str:
-    if not _figure(verdict, "fill"):
-        return "Probably launch-bound: one CPU thread is busy and the GPU is never idle for long (no GPM counters to confirm it)."
     return (
         f"Launch-bound: kernels are too small, so one CPU thread spends its time launching them and the "
         f"SMs are {_figure(verdict, 'sm_active')} active."
     )
 
 
-def _single(verdict: Verdict) -> str:
+def _host(verdict: Verdict) -> str:
     if not verdict.values.get("worked"):
         return f"The GPU waits: {_first(verdict)} keeps a CPU busy and has run nothing on the GPU in this window."
-    return f"Input-bound: the GPU waits while {_first(verdict)} prepares data in its own thread."
+    return f"Host-bound: the GPU waits {_figure(verdict, 'thread_share')} of the time while one thread of {_first(verdict)} runs."
 
 
 def _cpus(verdict: Verdict) -> str:
-    cores, workers = _number(verdict, "cores"), _number(verdict, "workers") or 0
-    if verdict.values.get("kind") == "all_workers":
-        return f"Input-bound: all {workers:.0f} loader workers are busy and the GPU waits for them."
-    count = "" if cores is None else f" all {cores:.0f}"
-    return f"Input-bound:{count} CPU cores are busy preparing data and cannot feed the GPU."
+    cores, workers, kind = _number(verdict, "cores"), _number(verdict, "workers") or 0, verdict.values.get("kind")
+    waits = f"the GPU waits {_figure(verdict, 'workers_share')} of the time"
+    if kind == "all_workers":
+        each = figure_text("cpu_per_worker", _number(verdict, "per_worker"))
+        count = f"{workers:.0f} worker processes, which use {each} each" if workers >= 1.5 else f"a worker process, which uses {each}"
+        return f"Input-bound: {waits} for {count}."
+    if kind == "threads":
+        return f"Input-bound: {waits} for other threads of the program ({_figure(verdict, 'cpu_tree')})."
+    if kind == "busy_host":
+        return f"Input-bound: all CPUs of the machine are busy, this program's and others'; {waits}."
+    count = "all" if cores is None else f"all {cores:.0f}"
+    return f"Input-bound: {count} CPU cores are busy preparing data; {waits}."
 
 
 def _io(verdict: Verdict) -> str:
     rate = _number(verdict, "rate")
     speed = "" if not rate or rate < 1e6 else f" ({figure_text('read_rate', rate)})"
-    place = "the network" if verdict.values.get("kind") == "network" else "storage"
-    return f"Input-bound: the GPU waits while data is read from {place}{speed}."
+    if verdict.values.get("kind") == "data":
+        return f"Input-bound: the program waited {_figure(verdict, 'data_wait')} of the time for data; what for is not visible."
+    waits = _figure(verdict, "storage_share") or _figure(verdict, "data_wait")
+    return f"Input-bound: the GPU waits {waits} of the time while data is read from storage{speed}."
+
+
+_DOING = {
+    "sleep": "its main thread sleeps",
+    "lock": "its main thread waits for a lock or queue",
+    "poll": "its main thread waits for events",
+    "pipe": "its main thread waits for a pipe",
+    "network": "its main thread waits for a socket",
+    "driver": "its main thread is in the driver",
+}
+
+
+def _waiting(verdict: Verdict) -> str:
+    part = str(verdict.values.get("kind"))
+    share, doing = _figure(verdict, f"{part}_share"), _DOING.get(str(verdict.values.get("state")), "neither it nor its workers run")
+    what = "the network" if part == "network" else "something outside the program"
+    return f"Waiting: the GPU waits {share} of the time for {what} ({doing})."
+
+
+def _starting(verdict: Verdict) -> str:
+    return f"Starting: {_first(verdict)} has run for {_figure(verdict, 'running_time')} and has no steady work on the GPU yet."
+
+
+def _loading(verdict: Verdict) -> str:
+    grown, rate = _number(verdict, "grown") or 0.0, _number(verdict, "rate") or 0.0
+    return f"Loading: {size_text(grown)} arrived on the GPU at {figure_text('pcie_rx', rate)}; nothing is computed yet."
+
+
+def _busy(verdict: Verdict) -> str:
+    return (
+        f"Busy: kernels run {_figure(verdict, 'utilization')} of the time; without activity counters (Hopper and later) gpulse cannot tell "
+        "how well they use the GPU."
+    )
 
 
 def _transfer(verdict: Verdict) -> str:
@@ -91,15 +135,22 @@ def _transfer(verdict: Verdict) -> str:
     )
 
 
+_MEANWHILE = {
+    "checkpoint": "checkpoints (data is written meanwhile)",
+    "thread": "something that one thread does alone (evaluation, metrics, logging)",
+    "workers": "work of other processes of the program",
+    "storage": "reads from storage",
+    "network": "the network",
+    "outside": "something outside the program",
+}
+
+
 def _stalls(verdict: Verdict) -> str:
-    period = _number(verdict, "period")
-    cause = (
-        "checkpoints (data is written meanwhile)"
-        if verdict.values.get("kind") == "checkpoint"
-        else "evaluation, logging or waits"
-    )
+    period, length = _number(verdict, "period"), _number(verdict, "length")
+    cause = _MEANWHILE.get(str(verdict.values.get("cause")), "evaluation, logging or waits")
     every = "" if period is None else f" about every {figure_text('period', period)}"
-    return f"Interrupted{every}: pauses for {cause} take {_figure(verdict, 'gap_share')} of the time."
+    long = "" if length is None else f" for {figure_text('gap_seconds', length)}"
+    return f"Interrupted{every}{long}: pauses for {cause} take {_figure(verdict, 'gap_share')} of the time."
 
 
 def _communication(verdict: Verdict) -> str:
@@ -130,13 +181,11 @@ def _hang(verdict: Verdict) -> str:
 def _idle_allocation(verdict: Verdict) -> str:
     held = _number(verdict, "held")
     more = f" and {len(verdict.processes) - 1} more" if len(verdict.processes) > 1 else ""
-    return f"Idle allocation: {_first(verdict)}{more} holds {size_text(held or 0)} and runs nothing."
+    return f"Idle allocation: {_first(verdict, 'a process that was not recorded')}{more} holds {size_text(held or 0)} and runs nothing."
 
 
 def _underused(verdict: Verdict) -> str:
-    if verdict.values.get("kind") == "server":
-        return "Underused: a server that waits for requests; nothing is wrong but the size of the GPU."
-    return f"Underused: kernels run {_figure(verdict, 'busy')} of the time and the program waits for something outside."
+    return f"Underused: {_first(verdict, 'a server')} waits for requests; kernels run {_figure(verdict, 'busy')} of the time."
 
 
 def _contention(verdict: Verdict) -> str:
@@ -201,12 +250,14 @@ def _driver(verdict: Verdict) -> str:
 
 def _unknown(verdict: Verdict) -> str:
     reasons = {
-        "short": "Unknown: too few samples to judge.",
-        "blind": "Unknown: the GPU reports no activity.",
-        "starting": "Unknown: a process holds the GPU and has not used it yet: starting up, or running on the CPU.",
-        "no_counters": "Unknown: without GPM counters (Hopper and later) utilization alone cannot tell.",
+        "short": "Cannot tell yet: too few samples of steady work.",
+        "blind": "Cannot tell: the GPU reports no activity.",
+        "starting": "Cannot tell: a process holds the GPU and has not used it yet: starting up, or running on the CPU.",
+        "no_processes": "Cannot tell what the GPU waits for: its processes were not read.",
+        "no_children": "Cannot tell what the GPU waits for: the workers of its process were not read.",
+        "no_counters": "Cannot tell: without activity counters (Hopper and later) utilization alone does not say.",
     }
-    return reasons.get(str(verdict.values.get("kind")), "Unknown: no single limit stands out.")
+    return reasons.get(str(verdict.values.get("kind")), "Cannot tell: no single limit stands out.")
 
 
 TITLES: dict[str, Callable[[Verdict], str]] = {
@@ -226,7 +277,11 @@ TITLES: dict[str, Callable[[Verdict], str]] = {
         f"of the SMs; the batch is small for this GPU."
     ),
     "input_bound_cpu": _cpus,
-    "input_bound_single_core": _single,
+    "host_bound": _host,
+    "waiting": _waiting,
+    "starting": _starting,
+    "loading": _loading,
+    "busy": _busy,
     "input_bound_io": _io,
     "transfer_bound": _transfer,
     "stalls": _stalls,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .advice import advice_text
+from .budget import budget_row
 from .figures import evidence_text
 from .text import Untrusted
 from .verdict_titles import TITLES, who
@@ -26,7 +27,11 @@ SHORT: dict[str, tuple[str, str]] = {
     "launch_bound": ("launch-bound", "warn"),
     "small_batch": ("batch too small", "warn"),
     "input_bound_cpu": ("waiting for CPUs", "warn"),
-    "input_bound_single_core": ("waiting for one process", "warn"),
+    "host_bound": ("waiting for one thread", "warn"),
+    "waiting": ("waiting for something outside", "warn"),
+    "starting": ("starting", "label"),
+    "loading": ("loading", "label"),
+    "busy": ("busy", "label"),
     "input_bound_io": ("waiting for storage", "warn"),
     "transfer_bound": ("waiting for copies", "warn"),
     "stalls": ("interrupted", "warn"),
@@ -50,7 +55,7 @@ SHORT: dict[str, tuple[str, str]] = {
     "driver_unresponsive": ("driver not responding", "critical"),
     "unknown": ("unknown", "label"),
 }
-QUIET = frozenset({"idle", "unknown"})  # not worth a line where only findings are listed
+QUIET = frozenset({"idle", "unknown", "starting", "loading"})  # not worth a line where only findings are listed
 
 
 def title(verdict: Verdict) -> str:
@@ -69,8 +74,9 @@ def style(verdict: Verdict) -> str:
 
 
 def gpu_name(verdict: Verdict) -> str:
-    """Return the name of the GPU that a verdict is about: "GPU 0"."""
-    return "GPU" if verdict.index is None else f"GPU {verdict.index}"
+    """Return the name of the GPU or MIG instance that a verdict is about: "GPU 0", "GPU 0 MIG 1"."""
+    name = "GPU" if verdict.index is None else f"GPU {verdict.index}"
+    return f"{name} MIG {verdict.instance}" if verdict.instance else name
 
 
 def line(verdict: Verdict) -> str:
@@ -153,6 +159,8 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
         "evidence": evidence(verdict),
         "advice": advice(verdict),
         "also": [title(one) for one in verdict.also],
+        "since": verdict.since,
+        "budget": [] if verdict.budget is None else budget_row(verdict.budget),
     }
 
 

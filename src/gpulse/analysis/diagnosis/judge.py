@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+from ...model.budget import PARTS, WAITS, Budget
 from ...model.verdict import Diagnosis, Verdict
 from .jobs import peers
 from .load import Load
 from .rule import GROUPS, Case
 from .rules import BY_KEY, ORDER, RULES
 from .rules.stalls import stall_gaps
+from .rules.unknown import SAMPLES
 from .window import windows_of
-from .workload import held_spans, phases, settled, trim, working
+from .workload import held_spans, phases, settled, starts, trim, working
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ...model.snapshot import Snapshot
+    from .rule import DiagnosisRule
     from .window import GpuWindow, WindowBuilder
 
 _WINDOW_RULES = tuple(rule for rule in RULES if rule.scope == "window" and rule.key != "idle_allocation")
+_CARD_RULES = tuple(rule for rule in _WINDOW_RULES if rule.group in ("fault", "limit") and rule.key not in ("memory_leak", "out_of_memory"))
 _JOB_RULES = tuple(rule for rule in RULES if rule.scope == "job")
-_PHASE_RULES = tuple(rule for rule in RULES if rule.scope == "phase" and rule.key not in ("unknown", "stalls"))
-_STALLS, _UNKNOWN, _IDLE_ALLOCATION = BY_KEY["stalls"], BY_KEY["unknown"], BY_KEY["idle_allocation"]
+_DEVICE_RULES = tuple(rule for rule in RULES if rule.group == "device")
+_HELD_RULES = tuple(BY_KEY[key] for key in ("loading", "starting", "idle_allocation"))
+_STALLS, _UNKNOWN = BY_KEY["stalls"], BY_KEY["unknown"]
 _GROUP = {rule.key: GROUPS.index(rule.group) for rule in RULES}
+# The rules that explain each wait, in order, and the share of the time from which it is told.
+_EXPLAINS: dict[str, tuple[DiagnosisRule, ...]] = {
+    part: tuple(rule for rule in RULES if rule.part == part and rule.scope == "phase" and rule.group == "feeding") for part in WAITS
+}
+_EXPLAINS |= {"network": (BY_KEY["waiting"],), "unexplained": (_UNKNOWN,), "checkpoint": ()}
+_TOLD = {"launch": 0.35, "copy": 0.25}
+_WAIT = 0.20  # of the time from which any other wait is told
+_TOGETHER, _LARGEST = 0.30, 0.12  # of the time: several waits that are told together by the largest of them
 _MUCH = 8 << 30  # bytes of growth that make a leak the first thing to tell, however short it was
 _WORTH_TELLING = 0.10  # of the time that a second phase must last
-_CALM = frozenset({"idle", "unknown", "healthy"})
+_CALM = frozenset({"idle", "unknown", "healthy", "starting", "loading"})
 _BLIP = 0.04  # of the time with work below which a process is taken to hold the GPU without using it
 _SPREAD = 0.3  # of the time from the first to the last work of a process that only started
+_EDGE = 1.0  # seconds at both ends of a process in which work is that of starting and ending
 _HOLD = 5.0  # seconds after the last work from which a process that stays holds the GPU idle
 
 
@@ -37,18 +51,18 @@ def diagnose(snapshots: Iterable[Snapshot]) -> Diagnosis:
 
 
 def judge(builder: WindowBuilder) -> Diagnosis:
-    """Judge every GPU of the windows collected so far."""
+    """Judge every GPU of the windows collected so far; a GPU with MIG instances only by what concerns it as a whole."""
     workloads = [Workload(gpu) for gpu in builder.windows()]
     together = peers([one.whole for one in workloads])
     verdicts = [one.verdict(others) for one, others in zip(workloads, together, strict=True)]
-    return Diagnosis(verdicts, builder.start, builder.end, builder.samples)
+    return Diagnosis([one for one in verdicts if one is not None], builder.start, builder.end, builder.samples)
 
 
 class Workload:
     """One GPU with the stretches worth judging.
 
     `spans` are the times in which a process worked, without start-up and end, `holds` those in which one only held memory, and
-    `whole` is the longest of the spans, or of the holds where nothing worked.
+    `whole` is the longest of the spans, or of the holds where nothing worked. `starts` are the start-ups before spans.
     """
 
     def __init__(self, gpu: GpuWindow) -> None:
@@ -56,6 +70,7 @@ class Workload:
         active = working(gpu)
         self.spans: list[Load] = []
         self.holds: list[Load] = []
+        self.starts: list[Load] = []
         for first, end in held_spans(gpu):
             self._add(first, end, active)
         self.worked = bool(self.spans)
@@ -70,19 +85,26 @@ class Workload:
             self.holds.append(Load(self.gpu, *settled(self.gpu, first, end), active))
             return
         self.spans.append(span)
+        if low > first and starts(self.gpu, first):
+            self.starts.append(Load(self.gpu, first, low, active))
+        high = max((at + 1 for at in range(high, end) if active[at]), default=high)
         tail = Load(self.gpu, high, end, active) if end > high else None
         if tail is not None and tail.seconds >= max(_HOLD, 0.5 * span.seconds):
             self.holds.append(tail)
 
-    def verdict(self, others: Sequence[Load]) -> Verdict:
-        """Return the ranked verdict of this GPU."""
+    def verdict(self, others: Sequence[Load]) -> Verdict | None:
+        """Return the ranked verdict of this GPU with its time budget, None for one whose MIG instances say all there is."""
         case = Case(self.gpu, self.whole, self.worked, others)
-        found = [verdict for rule in _WINDOW_RULES if (verdict := rule.judge(case)) is not None]
+        rules = _CARD_RULES if self.gpu.divided else _WINDOW_RULES
+        found = [verdict for rule in rules if (verdict := rule.judge(case)) is not None]
+        if self.gpu.divided:
+            return ranked(found) if found else None
         if others:
             found += [verdict for rule in _JOB_RULES if (verdict := rule.judge(case)) is not None]
         if not _covered(found):
             found += self._phases()
-        return ranked(found) if found else _told(_UNKNOWN.judge(case))
+        verdict = ranked(found) if found else _told(_UNKNOWN.judge(case))
+        return verdict.replace(budget=self.budget())
 
     def _phases(self) -> list[Verdict]:
         """Return the verdicts of all phases, the same verdict of several phases as one, its share added up."""
@@ -95,46 +117,111 @@ class Workload:
                 _merge(merged, stalled, self._weight(span))
                 _merge(merged, _phase(_between_gaps(span)), 0.999 * self._weight(span))
                 continue
-            for low, high in phases(self.gpu, span.first, span.end):
-                part = Load(self.gpu, low, high, span.active)
+            for part in self._split(span):
                 _merge(merged, _phase(part), self._weight(part))
         return list(merged.values())
+
+    def _split(self, span: Load) -> list[Load]:
+        return [Load(self.gpu, low, high, span.active) for low, high in phases(self.gpu, span.first, span.end)]
 
     def _weight(self, load: Load) -> float:
         return load.seconds / self.seconds if self.seconds > 0 else 1.0
 
+    def budget(self) -> Budget:
+        """Return where the time of the whole window went."""
+        seconds = dict.fromkeys(PARTS, 0.0)
+        estimated: set[str] = set()
+        covered = 0.0
+        for span in self.spans:
+            for part in self._split(span):
+                estimated |= part.estimated
+                for name, share in part.parts.items():
+                    seconds[name] += share * part.seconds
+            covered += span.seconds
+            self._put_checkpoints(span, seconds)
+        for start in self.starts:
+            worked = (start.mean("sm_active") or 0.0) / 100.0
+            seconds["starting"] += (1 - worked) * start.seconds
+            seconds["compute"] += worked * start.seconds
+            covered += start.seconds
+        for hold in self.holds:
+            verdict = _held(hold)
+            seconds["starting" if verdict.key in ("starting", "loading") else "idle"] += hold.seconds
+            covered += hold.seconds
+        whole = sum(self.gpu.weights)
+        unread = sum(
+            weight for row, weight in zip(self.gpu.rows, self.gpu.weights, strict=True) if row.state in ("lost", "timeout")
+        )
+        seconds["unread"] += min(unread, max(0.0, whole - covered))
+        seconds["idle"] += max(0.0, whole - covered - unread)
+        total = sum(seconds.values())
+        shares = {name: spent / total for name, spent in seconds.items()} if total > 0 else {"unread": 1.0}
+        return Budget(whole, shares, estimated)
+
+    def _put_checkpoints(self, span: Load, seconds: dict[str, float]) -> None:
+        """Count the waits of pauses in which the program writes as checkpoints."""
+        stalled = _STALLS.judge(Case(self.gpu, span, self.worked))
+        if stalled is None or stalled.values.get("kind") != "checkpoint":
+            return
+        lost = stalled.values.get("lost")
+        left = lost * span.seconds if isinstance(lost, float) else 0.0
+        for name in ("storage", "thread", "outside", "network", "workers", "unexplained", "launch"):
+            moved = min(left, seconds[name])
+            seconds[name] -= moved
+            seconds["checkpoint"] += moved
+            left -= moved
+
 
 def _only_holds(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> bool:
     """Tell whether a process works so little, and not again and again, that it holds the GPU without using it."""
-    places = [at for at in range(first, end) if active[at]]
+    inner = (gpu.times[first] + _EDGE, gpu.times[end - 1] - _EDGE)  # contexts are made and freed at the edges
+    places = [at for at in range(first, end) if active[at] and inner[0] <= gpu.times[at] <= inner[1]]
     if not places:
         return True
     total, worked = sum(gpu.weights[first:end]), sum(gpu.weights[at] for at in places)
     spread = gpu.times[places[-1]] - gpu.times[places[0]]
-    return (worked < _BLIP * total or len(places) <= 2) and spread < _SPREAD * total
+    few = len(places) <= 2 and gpu.interval < 1.0
+    return (worked < _BLIP * total or few) and spread < _SPREAD * total
 
 
 def _held(load: Load) -> Verdict:
     """Return the verdict of a stretch in which a process holds the GPU and runs nothing on it."""
     case = Case(load.gpu, load, False)
-    return _IDLE_ALLOCATION.judge(case) or _phase(load)
+    return next((found for rule in _HELD_RULES if (found := rule.judge(case)) is not None), None) or _phase(load)
 
 
 def _phase(load: Load) -> Verdict:
-    """Return the first verdict that fits a phase."""
+    """Return what explains the largest wait of a phase, or what limits the GPU itself where it hardly waits."""
     case = Case(load.gpu, load, any(load.active[load.first : load.end]))
-    for rule in _PHASE_RULES:
-        if (verdict := rule.judge(case)) is not None:
-            return verdict
-    return _told(_UNKNOWN.judge(case))
+    if load.end - load.first < SAMPLES:
+        return _told(_UNKNOWN.judge(case))
+    wait = _largest_wait(load)
+    rules = (*_EXPLAINS[wait], *_DEVICE_RULES) if wait else _DEVICE_RULES
+    verdict = next((found for rule in rules if (found := rule.judge(case)) is not None), None) or _told(_UNKNOWN.judge(case))
+    if verdict.confidence == "high" and not load.gpu.lists_processes:
+        return verdict.replace(confidence="medium")  # who computes, and for whom, was not read
+    return verdict
+
+
+def _largest_wait(load: Load) -> str:
+    """Return the part that the GPU waits for most, empty where that is too little to tell."""
+    parts = load.parts
+    waits = {part: parts.get(part, 0.0) for part in WAITS}
+    largest = max(waits, key=lambda part: waits[part])
+    if waits[largest] >= _TOLD.get(largest, _WAIT):
+        return largest
+    others = {part: share for part, share in waits.items() if part not in _TOLD}
+    largest = max(others, key=lambda part: others[part])
+    return largest if sum(others.values()) >= _TOGETHER and others[largest] >= _LARGEST else ""
 
 
 def _between_gaps(span: Load) -> Load:
     """Return the longest stretch of a span that no pause interrupts."""
-    edges = [span.first, *(place for gap in stall_gaps(span) for place in gap), span.end]
-    stretches = list(zip(edges[::2], edges[1::2], strict=True))
-    first, end = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
-    return Load(span.gpu, first, max(first + 1, end), span.active)
+    edges = [span.start_time, *(moment for gap in stall_gaps(span) for moment in gap), span.end_time]
+    start, end = max(zip(edges[::2], edges[1::2], strict=True), key=lambda stretch: stretch[1] - stretch[0])
+    times, weights = span.gpu.times, span.gpu.weights
+    inside = [at for at in range(span.first, span.end) if times[at] - weights[at] >= start - 0.01 and times[at] <= end + 0.01]
+    return Load(span.gpu, inside[0], inside[-1] + 1, span.active) if inside else span
 
 
 def _merge(merged: dict[str, Verdict], verdict: Verdict, weight: float) -> None:
@@ -157,12 +244,10 @@ def _covered(found: Sequence[Verdict]) -> bool:
 def ranked(found: Sequence[Verdict]) -> Verdict:
     """Return the most important of several verdicts with the others beside it; what applied only briefly is left out."""
     ordered = sorted(found, key=_importance)
-    if ordered[0].key == "healthy":  # a full memory is worth more than "all is well", and less than any limit
+    if ordered[0].key in ("healthy", "busy"):  # a full memory is worth more than "all is well", and less than any limit
         ordered.sort(key=lambda one: one.key != "memory_pressure")
     first = ordered[0]
     rest = [one for one in ordered[1:] if (one.key not in _CALM and one.share >= _WORTH_TELLING) or _GROUP[one.key] < 3]
-    if first.key not in _CALM and (good := next((one for one in ordered[1:] if one.key == "healthy"), None)):
-        rest.append(good)
     return first.replace(also=rest)
 
 
@@ -175,7 +260,7 @@ def _importance(verdict: Verdict) -> tuple[int, float, int]:
 def _is_passing(verdict: Verdict) -> bool:
     """Tell whether a finding counts by its time only: what the GPU does, and what applied for a small part of the time."""
     group = BY_KEY[verdict.key].group
-    if group == "device" or verdict.key == "idle_allocation":
+    if group == "device" or verdict.key in ("idle_allocation", "starting", "loading"):
         return True
     if verdict.key == "memory_leak":
         grown = verdict.values.get("grown")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from .window import TRACE_STEP
 from .workload import BUSY_SM
 
 TYPE_CHECKING = False
@@ -22,6 +23,16 @@ _LANE = {
     6: 7.563e9,
     7: 15.125e9,
 }  # bytes/s per lane and direction
+# The driver's counters of seconds for throttle reasons. There is none for a plain hw_slowdown.
+_COUNTERS = {
+    "sw_power_cap": "throttle_time_power_cap",
+    "sw_thermal_slowdown": "throttle_time_thermal",
+    "hw_thermal_slowdown": "throttle_time_thermal_hardware",
+    "hw_power_brake_slowdown": "throttle_time_power_brake",
+}
+_COUNTED = 2.0  # seconds between two readings of a counter that make a rate
+_TRACED = 0.8  # of a stretch that the driver's own samples must cover to stand for it
+_PARTLY, _DEEP, _WHOLE = 0.25, 0.7, 0.95  # of a sample without work: at the edge of a pause, in its emptiest sample, inside
 _COPYING = 1e9  # bytes per second over PCIe from which utilization counts copies rather than kernels
 
 
@@ -43,6 +54,33 @@ class Load:
         self._tracks: list[ProcessTrack] | None = None
         self._main: ProcessTrack | None = None
         self._main_known = False
+        self._parts: tuple[dict[str, float], set[str]] | None = None
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Where the time of this stretch goes: shares (0–1) by part of a budget, which sum to 1."""
+        return self._split()[0]
+
+    @property
+    def estimated(self) -> set[str]:
+        """The parts that are estimates."""
+        return self._split()[1]
+
+    def _split(self) -> tuple[dict[str, float], set[str]]:
+        if self._parts is None:
+            from .parts import parts_of
+
+            self._parts = parts_of(self)
+        return self._parts
+
+    @property
+    def states(self) -> dict[str, float]:
+        """How often the main thread was seen in each state, as shares (0–1); empty where that is not known."""
+        main = self.main
+        known = [] if main is None else [
+            state for at, state in zip(main.at, main.states, strict=True) if state is not None and self.first <= at < self.end
+        ]
+        return {state: known.count(state) / len(known) for state in dict.fromkeys(known)}
 
     @property
     def start_time(self) -> float:
@@ -124,8 +162,12 @@ class Load:
 
     @property
     def idle_share(self) -> float:
-        """Share of the time (0–1) in samples without any kernel."""
+        """Share of the time (0–1) without any kernel: of the driver's own samples where it has them, else of ours."""
         if self._idle is None:
+            traced = self.gpu.trace.between(self.start_time, self.end_time)
+            if TRACE_STEP * len(traced) >= _TRACED * self.seconds:
+                self._idle = sum(value < 1.0 for _, value in traced) / len(traced) if traced else 0.0
+                return self._idle
             sm, use = self.values("sm_active"), self.values("utilization")
             idle = sum(weight for a, b, weight in zip(sm, use, self.weights, strict=True) if _is_idle(a, b))
             self._idle = idle / self.seconds if self.seconds > 0 else 0.0
@@ -185,6 +227,15 @@ class Load:
         return self._means[name]
 
     @property
+    def process_age(self) -> float | None:
+        """How long the main process has been running at the end of the stretch, in seconds."""
+        known = [] if self.main is None else [
+            (at, age) for at, age in zip(self.main.at, self.main.values["running_time"], strict=True) if age is not None
+        ]
+        here = [age for at, age in known if at < self.end]
+        return here[-1] if here else None
+
+    @property
     def cpu_main(self) -> float | None:
         """Cores that the main process itself uses."""
         share = self.process_mean("cpu_percent")
@@ -215,31 +266,89 @@ class Load:
             return None
         return 100.0 * used / max(1.0, total - (self.gpu.last("memory_reserved") or 0.0))
 
-    def reasons_share(self, words: Sequence[str]) -> float:
-        """Return the share of the time (0–1) with any of these throttle reasons."""
+    def reasons_share(self, words: Sequence[str]) -> float | None:
+        """Return the share of the time (0–1) with any of these throttle reasons, None where that is not known.
+
+        The driver's own counters of that time come first: reasons at samples are chance where they flicker.
+        """
+        counted = [self._counted(_COUNTERS[word]) for word in words if word in _COUNTERS]
+        known = [share for share in counted if share is not None]
+        if known and len(known) == len(words):
+            return min(1.0, sum(known))
         rows = self.gpu.rows[self.first : self.end]
         wanted = frozenset(words)
-        seen = sum(weight for row, weight in zip(rows, self.weights, strict=True) if not wanted.isdisjoint(row.reasons))
-        return seen / self.seconds if self.seconds > 0 else 0.0
+        told = [
+            (weight, row.reasons) for row, weight in zip(rows, self.weights, strict=True) if row.reasons is not None
+        ]
+        total = sum(weight for weight, _ in told)
+        if total <= 0:
+            return None
+        return sum(weight for weight, reasons in told if not wanted.isdisjoint(reasons)) / total
 
-    def gaps(self, least: float) -> list[tuple[int, int]]:
-        """Return the stretches without kernels of at least `least` seconds, as pairs of first position and position after the last."""
-        found: list[tuple[int, int]] = []
-        start: int | None = None
-        sm, use = self.gpu.columns["sm_active"], self.gpu.columns["utilization"]
-        for at in range(self.first, self.end + 1):
-            idle = at < self.end and _is_quiet(sm[at], use[at])
-            if idle and start is None:
-                start = at
-            elif not idle and start is not None:
-                if sum(self.gpu.weights[start:at]) >= least:
-                    found.append((start, at))
-                start = None
+    def _counted(self, key: str) -> float | None:
+        """Return by how much a counter of seconds grew per second; None where it was read less than twice."""
+        known = [
+            (time, value)
+            for time, value in zip(self.gpu.times[self.first : self.end], self.values(key), strict=True)
+            if value is not None
+        ]
+        if len(known) < 2 or known[-1][0] - known[0][0] < _COUNTED:
+            return None
+        grown = sum(max(0.0, later - earlier) for (_, earlier), (_, later) in pairwise(known))
+        return grown / (known[-1][0] - known[0][0])
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the driver's own samples cover the stretch, so that pauses are seen however rarely gpulse samples."""
+        return TRACE_STEP * len(self.gpu.trace.between(self.start_time, self.end_time)) >= _TRACED * self.seconds
+
+    def pauses(self, least: float) -> list[tuple[float, float]]:
+        """Return when the GPU did nothing for `least` seconds or more, as pairs of start and end in seconds since 1970."""
+        if self.is_traced:
+            values = self.gpu.trace.between(self.start_time, self.end_time)
+            return _runs([(time - TRACE_STEP, time, 1.0 if value < 2.0 else 0.0) for time, value in values], least)
+        return _runs(self._dips(), max(least, 1.2 * self.interval))
+
+    def _dips(self) -> list[tuple[float, float, float]]:
+        """Return start and end of each sample, and the share of it (0–1) in which nothing ran, from how far it is below the usual."""
+        sm, use = self.values("sm_active"), self.values("utilization")
+        key = "sm_active" if any(value is not None for value in sm) else "utilization"
+        known = sorted(value for value in self.values(key) if value is not None)
+        usual = known[len(known) * 3 // 4] if known else 0.0
+        found = []
+        for at, (here, busy) in enumerate(zip(sm, use, strict=True)):
+            value = here if key == "sm_active" else busy
+            end = self.gpu.times[self.first + at]
+            if _is_quiet(here, busy):
+                share = 1.0
+            else:
+                share = 0.0 if value is None or usual <= 0 else max(0.0, 1.0 - value / usual)
+            found.append((end - self.weights[at], end, share))
         return found
 
     def holders(self) -> tuple[Holder, ...]:
         """Return the main process as a value, empty when it is not known."""
         return () if self.main is None else (holder_of(self.main),)
+
+
+def _runs(slots: Sequence[tuple[float, float, float]], least: float) -> list[tuple[float, float]]:
+    """Return the stretches of slots that are empty, their first and last perhaps only in part, of at least `least` seconds."""
+    found: list[tuple[float, float]] = []
+    start: int | None = None
+    for at in range(len(slots) + 1):
+        dips = at < len(slots) and slots[at][2] >= _PARTLY
+        whole = dips and slots[at][2] >= _WHOLE
+        if dips and start is None:
+            start = at
+        elif start is not None and not whole:
+            last = at if dips else at - 1  # the last slot of a pause may be empty in part only
+            run = slots[start : last + 1]
+            length = sum((end - begin) * share for begin, end, share in run)
+            if length >= least and max(share for _, _, share in run) >= _DEEP:
+                begin = run[0][1] - (run[0][1] - run[0][0]) * run[0][2]
+                found.append((begin, begin + length))
+            start = None
+    return found
 
 
 def holder_of(track: ProcessTrack) -> Holder:

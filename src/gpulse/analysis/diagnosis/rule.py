@@ -35,11 +35,13 @@ class Case:
 class DiagnosisRule:
     """One verdict.
 
-    `needs` lists the metrics it cannot do without, `signature` says in words when it fires, `blind` what it cannot see, `sources`
-    where its thresholds come from; all of it is printed in docs/diagnosis.md. `advice` holds keys of texts.
+    `needs` lists the metrics it cannot do without, `slowest` is the longest time between samples, in seconds, with which it can
+    judge, `signature` says in words when it fires, `blind` what it cannot see, `sources` where its thresholds come from; all of it
+    is printed in docs/diagnosis.md. `advice` holds keys of texts. `part` is the part of the time budget that the rule explains: it
+    is asked when that part is the largest that the GPU waits for.
     """
 
-    __slots__ = ("advice", "blind", "group", "judge", "key", "needs", "scope", "signature", "sources")
+    __slots__ = ("advice", "blind", "group", "judge", "key", "needs", "part", "scope", "signature", "slowest", "sources")
 
     def __init__(
         self,
@@ -53,6 +55,8 @@ class DiagnosisRule:
         blind: str,
         sources: Sequence[str],
         advice: Sequence[str] = (),
+        part: str = "",
+        slowest: float = 60.0,
     ) -> None:
         self.key = key
         self.group = group
@@ -63,6 +67,16 @@ class DiagnosisRule:
         self.blind = blind
         self.sources = tuple(sources)
         self.advice = tuple(advice)
+        self.part = part
+        self.slowest = slowest
+
+
+def sure(load: Load, part: str) -> Confidence:
+    """Return how sure a wait is: by its share of the time, the number of samples, and whether activity is counted or guessed."""
+    share, samples = load.parts.get(part, 0.0), load.end - load.first
+    if share >= 0.4 and samples >= 10 and load.seconds >= 5 and load.detailed:
+        return "high"
+    return "medium" if share >= 0.2 and samples >= 5 else "low"
 
 
 def found(
@@ -89,6 +103,7 @@ def found(
         end=load.end_time,
         share=share,
         values=values,
+        instance=load.gpu.instance,
     )
 
 

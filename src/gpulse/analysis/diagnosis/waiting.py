@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 TOLD = 10.0  # percent of the time from which waiting is worth telling
 MUCH = 20.0  # percent from which it is the cause where nothing else is; TensorFlow's profiler calls that high
-_INPUT = ("input_bound_cpu", "input_bound_single_core", "input_bound_io")
+_INPUT = ("input_bound_cpu", "host_bound", "input_bound_io")
 _OPEN = ("unknown", "underused", "idle_allocation")
 
 

@@ -1,6 +1,7 @@
-"""Windows: the samples of one machine in columns, one window per GPU.
+"""Windows: the samples of one machine in columns, one window per GPU and per MIG instance.
 
-A sample stands for the time since the one before. A value that is missing is None.
+A sample stands for the time since the one before. A value that is missing is None; a list of processes that was not read at a
+sample is the one read last before it, for a few seconds, because sampling fast skips most lists.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
 
     Column: TypeAlias = Sequence[float | None]
+    Listed: TypeAlias = Sequence[tuple[Process, list[float | None]]] | None
 
 KEYS = (
     "utilization", "memory_utilization", "graphics_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active",
@@ -28,25 +30,31 @@ KEYS = (
     "clock_sm", "clock_sm_max", "temperature", "temperature_limit", "pcie_rx", "pcie_tx", "pcie_gen", "pcie_width",
     "pcie_gen_max", "pcie_width_max", "nvlink_rx", "nvlink_tx", "memory_used", "memory_total", "memory_reserved",
     "memory_unattributed", "xid_last", "ecc_uncorrected", "encoder_utilization", "decoder_utilization",
+    "throttle_time_power_cap", "throttle_time_thermal", "throttle_time_thermal_hardware", "throttle_time_power_brake",
 )  # fmt: skip
 PROCESS_KEYS = (
     "memory_used", "sm_utilization", "cpu_percent", "tree_cpu_percent", "children", "tree_read", "tree_write", "running_time",
-    "tree_cpu_time",
+    "tree_cpu_time", "workers_running", "workers_blocked",
 )  # fmt: skip
 HOST_KEYS = ("cpu_percent", "iowait", "disk_read", "disk_write", "net_rx", "net_tx", "cpu_count")
+TRACE_STEP = 0.2  # seconds between two values of utilization_trace
 _HELD = 300 << 20  # bytes in use that a program takes for its own where processes are hidden
+_CARRIED = 6.0  # seconds for which a list of processes stands for samples that did not read it
+_COVERED = 0.6  # of a sample's time that a trace must cover to be its utilization
 
 
 class Row:
-    """One GPU at one sample, reduced to what rules use."""
+    """One GPU at one sample, reduced to what rules use. `processes` is None where they were not read."""
 
-    __slots__ = ("processes", "reasons", "state", "time", "values")
+    __slots__ = ("processes", "reasons", "state", "time", "trace", "values")
 
     def __init__(self, time: float, gpu: Gpu, program: Process | None = None) -> None:
         self.time = time
         self.state = gpu.state
-        self.reasons = gpu.throttle_reasons or ()
+        self.reasons = gpu.throttle_reasons
         self.values = numbers(gpu, KEYS)
+        trace = gpu.get("utilization_trace")
+        self.trace: Sequence[float] = trace if isinstance(trace, tuple) else ()
         self.processes: list[tuple[Process, list[float | None]]] | None = None
         if "processes" not in gpu.gaps and gpu.state == "ok":
             holders: Iterable[Process] = gpu.all_processes() if gpu.instances else gpu.processes
@@ -71,18 +79,26 @@ class HostRow:
 class GpuWindow:
     """One GPU over a window: parallel columns by catalog key, the weight in seconds of each sample, and its processes.
 
-    `index` and `uuid` are those of the last sample that has them.
+    `index` and `uuid` are those of the last sample that has them. `instance` names a MIG instance of the GPU; `divided` is true for
+    a GPU whose MIG instances have windows of their own.
     """
 
-    def __init__(self, gpu: Gpu, rows: Sequence[Row], host: Sequence[HostRow]) -> None:
-        self.index = None if gpu.index is None else int(gpu.index)
+    def __init__(self, gpu: Gpu, rows: Sequence[Row], host: Sequence[HostRow], card: Gpu | None = None) -> None:
+        index = gpu.index if card is None else card.index
+        self.index = None if index is None else int(index)
+        self.instance = "" if card is None else instance_name(gpu)
+        self.divided = bool(gpu.instances)
         self.uuid = gpu.uuid
         self.name = gpu.name or ""
         self.rows = rows
+        self.processes = carried(rows)
         self.times = [row.time for row in rows]
         self.interval, self.weights = weigh(self.times)
         columns = zip(*(row.values for row in rows), strict=True)
         self.columns: dict[str, Column] = dict(zip(KEYS, columns, strict=True))
+        self.trace = Trace(rows)
+        if self.trace.times:
+            self.columns["utilization"] = self.trace.means(self.times, self.weights, self.columns["utilization"])
         columns = zip(*(row.values for row in host), strict=True)
         self.host: dict[str, Column] = dict(zip(HOST_KEYS, columns, strict=True))
         self._tracks: dict[int, ProcessTrack] | None = None
@@ -94,13 +110,13 @@ class GpuWindow:
     def tracks(self) -> dict[int, ProcessTrack]:
         """The processes seen on this GPU, by PID."""
         if self._tracks is None:
-            self._tracks = _tracks(self.rows)
+            self._tracks = _tracks(self.processes, self.times)
         return self._tracks
 
     @property
     def lists_processes(self) -> bool:
         """Whether any sample could tell which processes hold the GPU."""
-        return any(row.processes is not None for row in self.rows)
+        return any(listed is not None for listed in self.processes)
 
     def has(self, key: str) -> bool:
         """Tell whether the window has any value of a metric."""
@@ -111,18 +127,65 @@ class GpuWindow:
         return next((value for value in reversed(self.columns[key]) if value is not None), None)
 
 
-class ProcessTrack:
-    """One process on one GPU: at which samples it was there, and its values at each of these."""
+class Trace:
+    """The driver's own samples of the utilization, one per 0.2 s, stitched together; empty where it has none."""
 
-    __slots__ = ("at", "pid", "process", "values")
+    __slots__ = ("times", "values")
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.times: list[float] = []
+        self.values: list[float] = []
+        for row in rows:
+            first = row.time - TRACE_STEP * (len(row.trace) - 1)
+            for at, value in enumerate(row.trace):
+                time = first + TRACE_STEP * at
+                if not self.times or time > self.times[-1] + 0.5 * TRACE_STEP:
+                    self.times.append(time)
+                    self.values.append(value)
+
+    def means(self, times: Sequence[float], weights: Sequence[float], read: Column) -> list[float | None]:
+        """Return the mean utilization over the time of each sample; what was `read` at the sample where the trace has holes."""
+        found: list[float | None] = []
+        place = 0
+        for time, weight, known in zip(times, weights, read, strict=True):
+            while place < len(self.times) and self.times[place] <= time - weight + 0.5 * TRACE_STEP:
+                place += 1
+            end = place
+            while end < len(self.times) and self.times[end] <= time + 0.5 * TRACE_STEP:
+                end += 1
+            covered = (end - place) * TRACE_STEP
+            short = end == place or covered < _COVERED * weight
+            found.append(known if short else sum(self.values[place:end]) / (end - place))
+        return found
+
+    def between(self, start: float, end: float) -> list[tuple[float, float]]:
+        """Return the times and values from `start` to `end`."""
+        return [(time, value) for time, value in zip(self.times, self.values, strict=True) if start < time <= end]
+
+
+class ProcessTrack:
+    """One process on one GPU: at which samples it was there, and its values at each of these.
+
+    `states` are the words for what its main thread did at these samples, None where that is not known. `read` are the samples
+    that say which processes there were.
+    """
+
+    __slots__ = ("at", "pid", "process", "read", "states", "values")
 
     def __init__(
-        self, pid: int, process: Process, seen: Sequence[tuple[int, list[float | None]]], times: Sequence[float]
+        self,
+        pid: int,
+        process: Process,
+        seen: Sequence[tuple[int, list[float | None], str | None]],
+        times: Sequence[float],
+        read: frozenset[int],
     ) -> None:
         self.pid = pid
+        self.read = read
         self.process = process
-        self.at = [place for place, _ in seen]
-        columns = zip(*(values for _, values in seen), strict=True)
+        self.at = [place for place, _, _ in seen]
+        self.states = [state for _, _, state in seen]
+        columns = zip(*(values for _, values, _ in seen), strict=True)
         self.values: dict[str, Column] = dict(zip(PROCESS_KEYS, columns, strict=True))
         rates = self.values["tree_cpu_percent"]
         self.values["tree_cpu_percent"] = backfilled(self.values["tree_cpu_time"], [times[at] for at in self.at], rates)
@@ -133,7 +196,7 @@ class ProcessTrack:
 
     def mean(self, key: str, weights: Sequence[float], chosen: set[int]) -> float | None:
         """Return the mean over chosen samples, weighted by time; the time in which the process was absent counts as 0."""
-        total = sum(weights[at] for at in chosen)
+        total = sum(weights[at] for at in chosen if at in self.read)
         known = [
             (value, weights[at])
             for at, value in zip(self.at, self.values[key], strict=True)
@@ -153,6 +216,7 @@ class WindowBuilder:
         self._rows: dict[str, list[Row]] = {}
         self._host: dict[str, list[HostRow]] = {}
         self._latest: dict[str, Gpu] = {}
+        self._cards: dict[str, Gpu] = {}  # the GPU of each MIG instance
         self.start = self.end = 0.0
         self.samples = 0
 
@@ -164,12 +228,18 @@ class WindowBuilder:
         self.end = max(self.end, snapshot.time)
         self.samples += 1
         for at, gpu in enumerate(snapshot.gpus):
-            name = gpu.uuid or f"at {at}"
-            if name not in self._rows:
-                self._rows[name], self._host[name] = [], []
-            self._rows[name].append(Row(snapshot.time, gpu, program))
-            self._host[name].append(host)
-            self._latest[name] = gpu
+            self._add(gpu.uuid or f"at {at}", snapshot.time, gpu, host, program)
+            for place, instance in enumerate(gpu.instances):
+                name = instance.uuid or f"at {at}, {place}"
+                self._cards[name] = gpu
+                self._add(name, snapshot.time, instance, host, program)
+
+    def _add(self, name: str, time: float, gpu: Gpu, host: HostRow, program: Process | None) -> None:
+        if name not in self._rows:
+            self._rows[name], self._host[name] = [], []
+        self._rows[name].append(Row(time, gpu, program))
+        self._host[name].append(host)
+        self._latest[name] = gpu
 
     def drop_before(self, time: float) -> None:
         """Forget samples taken before a time, and GPUs that have no others."""
@@ -179,11 +249,15 @@ class WindowBuilder:
             del rows[:old], host[:old]
             if not rows:
                 del self._rows[name], self._host[name], self._latest[name]
+                self._cards.pop(name, None)
         self.start = min((rows[0].time for rows in self._rows.values()), default=time)
 
     def windows(self) -> list[GpuWindow]:
-        """Return one window per GPU, in the order in which they first appeared."""
-        return [GpuWindow(self._latest[name], rows, self._host[name]) for name, rows in self._rows.items()]
+        """Return one window per GPU and MIG instance, in the order in which they first appeared."""
+        return [
+            GpuWindow(self._latest[name], rows, self._host[name], self._cards.get(name))
+            for name, rows in self._rows.items()
+        ]
 
 
 def with_program(holders: Iterable[Process], program: Process, used: float | None) -> list[Process]:
@@ -226,14 +300,37 @@ def numbers(reading: Reading, keys: Sequence[str]) -> list[float | None]:
         return [value if isinstance(value, (int, float)) and value - value == 0.0 else None for value in found]
 
 
-def _tracks(rows: Sequence[Row]) -> dict[int, ProcessTrack]:
-    seen: dict[int, list[tuple[int, list[float | None]]]] = {}
+def carried(rows: Sequence[Row]) -> list[Listed]:
+    """Return the processes of each sample; those that were not read are the ones read last, or first where none was before."""
+    found: list[Listed] = []
+    last: tuple[float, Listed] | None = None
+    for row in rows:
+        if row.processes is not None:
+            last = row.time, row.processes
+        known = row.state == "ok" and last is not None and row.time - last[0] <= _CARRIED
+        found.append(last[1] if known and last is not None else None)
+    first = next((at for at, row in enumerate(rows) if row.processes is not None), None)
+    for at in range(first or 0):
+        if rows[at].state == "ok" and rows[first or 0].time - rows[at].time <= _CARRIED:
+            found[at] = rows[first or 0].processes
+    return found
+
+
+def instance_name(gpu: Gpu) -> str:
+    """Return what a MIG instance of a GPU is called: "1", or "1/0" with its compute instance."""
+    parts = [f"{number:.0f}" for number in (gpu.gpu_instance, gpu.compute_instance) if number is not None]
+    return "/".join(parts) or (gpu.uuid or "?")
+
+
+def _tracks(listed: Sequence[Listed], times: Sequence[float]) -> dict[int, ProcessTrack]:
+    seen: dict[int, list[tuple[int, list[float | None], str | None]]] = {}
     latest: dict[int, Process] = {}
-    for place, row in enumerate(rows):
-        for process, values in row.processes or ():
+    for place, processes in enumerate(listed):
+        for process, values in processes or ():
             if process.pid is not None:
                 pid = int(process.pid)
                 latest[pid] = process
-                seen.setdefault(pid, []).append((place, values))
-    times = [row.time for row in rows]
-    return {pid: ProcessTrack(pid, latest[pid], places, times) for pid, places in seen.items()}
+                state = process.get("thread_state")
+                seen.setdefault(pid, []).append((place, values, state if isinstance(state, str) else None))
+    read = frozenset(at for at, processes in enumerate(listed) if processes is not None)
+    return {pid: ProcessTrack(pid, latest[pid], places, times, read) for pid, places in seen.items()}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .window import GpuWindow
 
 BUSY_SM = 0.5  # per cent of SM activity from which a sample shows work
+_LEAST_SM = 0.08  # per cent; less is not told from nothing however rare samples are
 BUSY_UTILIZATION = 2.0  # per cent of utilization from which a sample shows work
 BUSY_LINK = 0.4e9  # bytes per second over PCIe from which a sample shows work
 _HELD = 300 << 20  # bytes in use that show a holder where processes cannot be listed
@@ -23,6 +24,7 @@ _YOUNG = 30.0  # seconds of running time at which a process may still be startin
 _LONG = 2.0  # seconds without work before or after the rest that count as start-up or end
 _AHEAD = 2.0  # seconds looked at to tell steady work from a first kernel
 _WARM_UP = 1.5  # seconds after the first steady work in which clocks and caches settle
+_EDGE = 0.6  # of the usual activity below which the first or last sample is not all work
 _SHORTEST = 3.0  # seconds left by trimming
 _BRIEF = 1.0  # the same after a start that was seen
 _CHUNK = 4.0  # seconds of the pieces that phases are made of
@@ -32,8 +34,10 @@ _APART = 25.0  # points of activity by which two phases differ
 def working(gpu: GpuWindow) -> list[bool]:
     """Tell for each sample whether the GPU did anything: kernels or copies."""
     columns = gpu.columns
+    # a counter averages over the time since the sample before, so a burst is smaller in it the rarer the samples are
+    least_sm = min(BUSY_SM, max(_LEAST_SM, 0.1 / gpu.interval))
     signals = (
-        (columns["sm_active"], BUSY_SM),
+        (columns["sm_active"], least_sm),
         (columns["utilization"], BUSY_UTILIZATION),
         (columns["pcie_rx"], BUSY_LINK),
         (columns["pcie_tx"], BUSY_LINK),
@@ -47,22 +51,31 @@ def working(gpu: GpuWindow) -> list[bool]:
 
 
 def held_spans(gpu: GpuWindow) -> list[tuple[int, int]]:
-    """Return the stretches in which the GPU was held, as pairs of first place and place after the last."""
+    """Return the stretches in which the GPU was held by the same programs, as pairs of first place and place after the last."""
     held = _held(gpu)
     spans: list[tuple[int, int]] = []
+    holders: set[int] = set()
     for at, holds in enumerate(held):
         if not holds:
             continue
-        if spans and gpu.times[at] - gpu.times[spans[-1][1] - 1] <= max(_BRIDGE, 2.5 * gpu.interval):
+        now = _holders(gpu, at)
+        near = bool(spans) and gpu.times[at] - gpu.times[spans[-1][1] - 1] <= max(_BRIDGE, 2.5 * gpu.interval)
+        if near and not (now and holders and now.isdisjoint(holders)):
             spans[-1] = (spans[-1][0], at + 1)
         else:
             spans.append((at, at + 1))
+            holders = set()
+        holders = now or holders
     return spans
+
+
+def _holders(gpu: GpuWindow, at: int) -> set[int]:
+    return {int(process.pid) for process, _ in gpu.processes[at] or () if process.pid is not None}
 
 
 def _held(gpu: GpuWindow) -> list[bool]:
     """Tell for each sample whether the GPU was held: by its processes, or by its memory where lists of processes have holes."""
-    listed = [bool(row.processes) for row in gpu.rows]
+    listed = [bool(processes) for processes in gpu.processes]
     used = [value is not None and value >= _HELD for value in gpu.columns["memory_used"]]
     both = sum(a and b for a, b in zip(listed, used, strict=True))
     if any(listed) and 2 * both >= sum(used):
@@ -78,28 +91,49 @@ def trim(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> tuple[
         return settled(gpu, first, end)
     head, tail = places[0], places[-1]
     inner = _longest_gap(gpu, places)
-    if _starts(gpu, first):
-        head = _first_kernel(gpu, _steady(gpu, head, tail + 1, active), tail)
+    if starts(gpu, first):
+        head = _first_kernel(gpu, _steady(gpu, head, tail + 1), tail)
         head = _later(gpu, head, min(_WARM_UP, 0.1 * (gpu.times[tail] - gpu.times[head])), tail)
     elif gpu.times[head] - gpu.times[first] <= max(_LONG, 2.0 * inner):
         head = first
     if end == len(gpu) and gpu.times[end - 1] - gpu.times[tail] <= max(_LONG, 2.0 * inner):
         tail = end - 1
+    if tail - head >= 3:  # samples at the edges hold some of the time before and after
+        usual = _level(gpu, head + 1, tail)
+        head += head > first and _level(gpu, head, head + 1) < _EDGE * usual
+        tail -= (tail < len(gpu) - 1 or _is_freed(gpu, tail)) and _level(gpu, tail, tail + 1) < _EDGE * usual
     return (head, max(head + 1, tail + 1)) if _enough(gpu, head, tail, first, end) else (first, end)
+
+
+def _is_freed(gpu: GpuWindow, at: int) -> bool:
+    """Tell whether most of the memory was freed at a sample: the program has ended."""
+    used, before = gpu.columns["memory_used"][at], gpu.columns["memory_used"][at - 1]
+    return used is not None and before is not None and used < 0.5 * before
+
+
+def _level(gpu: GpuWindow, first: int, end: int) -> float:
+    """Return the mean activity of some samples in per cent: of kernels or, where it is more, of anything."""
+    found = 0.0
+    for key in ("sm_active", "utilization"):
+        column = gpu.columns[key]
+        known = [(value, gpu.weights[at]) for at in range(first, end) if (value := column[at]) is not None]
+        total = sum(weight for _, weight in known)
+        found = max(found, sum(value * weight for value, weight in known) / total if total > 0 else 0.0)
+    return found
 
 
 def _enough(gpu: GpuWindow, head: int, tail: int, first: int, end: int) -> bool:
     """Tell whether what is left is worth judging on its own; a single burst in a long pause is not, unless a start was seen."""
     left, whole = gpu.times[tail] - gpu.times[head], gpu.times[end - 1] - gpu.times[first]
-    least = _BRIEF if _starts(gpu, first) else _SHORTEST
+    least = _BRIEF if starts(gpu, first) else _SHORTEST
     return tail - head >= 2 and left >= min(least, 0.25 * whole)
 
 
-def _starts(gpu: GpuWindow, first: int) -> bool:
+def starts(gpu: GpuWindow, first: int) -> bool:
     """Tell whether the holder arrived at this place rather than before the window."""
     if first > 0:
         return True
-    ages = [process.running_time for process, _ in gpu.rows[first].processes or ()]
+    ages = [process.running_time for process, _ in gpu.processes[first] or ()]
     return any(age is not None and age < _YOUNG for age in ages)
 
 
@@ -110,18 +144,13 @@ def _first_kernel(gpu: GpuWindow, head: int, tail: int) -> int:
     return found if gpu.times[found] - gpu.times[head] <= 0.5 * (gpu.times[tail] - gpu.times[head]) else head
 
 
-def _steady(gpu: GpuWindow, head: int, end: int, active: Sequence[bool]) -> int:
-    """Return where work is at least half as frequent as in the second half of the stretch."""
-    usual = _share(gpu, active, (head + end) // 2, end)
+def _steady(gpu: GpuWindow, head: int, end: int) -> int:
+    """Return where work is at least half as much as in the second half of the stretch: first kernels and tuning come before."""
+    usual = _level(gpu, (head + end) // 2, end)
     for at in range(head, end):
-        if active[at] and _share(gpu, active, at, _later(gpu, at, _AHEAD, end - 1) + 1) >= 0.5 * usual:
+        if _level(gpu, at, _later(gpu, at, _AHEAD, end - 1) + 1) >= 0.5 * usual and _level(gpu, at, at + 1) > 0:
             return at
     return head
-
-
-def _share(gpu: GpuWindow, active: Sequence[bool], first: int, end: int) -> float:
-    total = sum(gpu.weights[first:end])
-    return sum(gpu.weights[at] for at in range(first, end) if active[at]) / total if total > 0 else 0.0
 
 
 def _later(gpu: GpuWindow, at: int, seconds: float, last: int) -> int:

@@ -56,7 +56,7 @@ def test_kernels_too_small_for_their_launches() -> None:
 
 def test_one_process_prepares_the_data() -> None:
     verdict = judged(working(2.0, 0.5))
-    assert (verdict.key, verdict.processes[0].pid) == ("input_bound_single_core", 4242)
+    assert (verdict.key, verdict.processes[0].pid) == ("host_bound", 4242)
 
 
 def test_all_cores_prepare_the_data() -> None:
@@ -170,7 +170,7 @@ def test_a_process_that_starts_is_not_judged_yet() -> None:
     verdict = judged(starting)
     assert (verdict.key, verdict.values["kind"]) == ("unknown", "starting")
     later = judged(QUIET | {"processes": ({"running_time": 900.0},)})
-    assert (later.key, later.confidence) == ("input_bound_single_core", "low")
+    assert (later.key, later.confidence) == ("host_bound", "low")
 
 
 def test_two_processes_compute() -> None:
@@ -313,7 +313,7 @@ def test_every_verdict_has_a_rule_with_documentation() -> None:
     names = {rule.key for rule in RULES}
     assert names == {
         "healthy", "fp32_no_tensor", "memory_bandwidth", "memory_latency", "launch_bound", "small_batch", "input_bound_cpu",
-        "input_bound_single_core", "input_bound_io", "transfer_bound", "stalls", "communication_bound", "straggler", "hang",
+        "host_bound", "input_bound_io", "transfer_bound", "stalls", "communication_bound", "straggler", "hang",
         "idle_allocation", "underused", "idle", "contention", "power_throttled", "thermal_throttled", "hw_slowdown", "clocks_locked",
         "pcie_degraded", "memory_pressure", "memory_leak", "out_of_memory", "orphaned_memory", "fault", "driver_unresponsive", "unknown",
     }  # fmt: skip

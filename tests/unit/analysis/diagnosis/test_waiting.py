@@ -11,7 +11,7 @@ from tests.unit.analysis.diagnosis.test_rules import working
 def test_it_makes_an_inference_sure() -> None:
     found = diagnose(samples(working(2.0, 0.5)))
     sure = with_wait(found, 60.0)[0]
-    assert (sure.key, sure.confidence) == ("input_bound_single_core", "high")
+    assert (sure.key, sure.confidence) == ("host_bound", "high")
     assert sure.evidence[0].metric == "data_wait"
 
 

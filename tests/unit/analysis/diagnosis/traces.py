@@ -18,7 +18,7 @@ LABELS: dict[str, tuple[str, float, float]] = {
     "lm_tiny_batch": ("launch_bound", 13.5, 24.2),
     "elementwise": ("memory_bandwidth", 5.0, 17.0),
     "launch": ("launch_bound", 4.8, 16.5),
-    "input_cpu_0": ("input_bound_single_core", 9.0, 22.0),
+    "input_cpu_0": ("host_bound", 9.0, 22.0),
     "input_cpu_16": ("input_bound_cpu", 9.7, 21.7),
     "h2d": ("transfer_bound", 6.0, 18.0),
     "idle_alloc": ("idle_allocation", 5.6, 17.0),

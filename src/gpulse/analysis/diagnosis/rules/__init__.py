@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import (
+    busy,
     clocks_locked,
     communication_bound,
     contention,
@@ -11,13 +12,14 @@ from . import (
     fp32_no_tensor,
     hang,
     healthy,
+    host_bound,
     hw_slowdown,
     idle,
     idle_allocation,
     input_bound_cpu,
     input_bound_io,
-    input_bound_single_core,
     launch_bound,
+    loading,
     memory_bandwidth,
     memory_latency,
     memory_leak,
@@ -28,11 +30,13 @@ from . import (
     power_throttled,
     small_batch,
     stalls,
+    starting,
     straggler,
     thermal_throttled,
     transfer_bound,
     underused,
     unknown,
+    waiting,
 )
 
 TYPE_CHECKING = False
@@ -44,9 +48,9 @@ RULES: tuple[DiagnosisRule, ...] = (
     contention.RULE, idle_allocation.RULE, orphaned_memory.RULE,
     hw_slowdown.RULE, thermal_throttled.RULE, power_throttled.RULE, clocks_locked.RULE, pcie_degraded.RULE, straggler.RULE,
     communication_bound.RULE, stalls.RULE, transfer_bound.RULE, input_bound_cpu.RULE, input_bound_io.RULE,
-    launch_bound.RULE, input_bound_single_core.RULE, underused.RULE,
-    memory_bandwidth.RULE, fp32_no_tensor.RULE, healthy.RULE, memory_latency.RULE, small_batch.RULE,
-    memory_pressure.RULE, idle.RULE, unknown.RULE,
+    launch_bound.RULE, host_bound.RULE, underused.RULE, waiting.RULE,
+    memory_bandwidth.RULE, fp32_no_tensor.RULE, healthy.RULE, memory_latency.RULE, small_batch.RULE, busy.RULE,
+    memory_pressure.RULE, loading.RULE, starting.RULE, idle.RULE, unknown.RULE,
 )  # fmt: skip
 BY_KEY = {rule.key: rule for rule in RULES}
 ORDER = {rule.key: place for place, rule in enumerate(RULES)}

@@ -24,7 +24,7 @@ def _judge(case: Case) -> Verdict | None:
     clocks = [
         clock
         for row, clock, use in zip(rows, load.values("clock_sm"), load.values("utilization"), strict=True)
-        if clock is not None and use is not None and use >= BUSY and not set(_EXPLAINED) & set(row.reasons)
+        if clock is not None and use is not None and use >= BUSY and not set(_EXPLAINED) & set(row.reasons or ())
     ]
     if len(clocks) < 3 or len(clocks) < 0.5 * len(rows):
         return None
@@ -32,7 +32,7 @@ def _judge(case: Case) -> Verdict | None:
     power = load.power_share
     if speed >= SLOW or (power is not None and power >= POWER):
         return None
-    stated = load.reasons_share(_SET)
+    stated = load.reasons_share(_SET) or 0.0
     evidence = [
         below("clock_share", 100 * speed, 100 * SLOW),
         seen("clock_sm", sum(clocks) / len(clocks)),

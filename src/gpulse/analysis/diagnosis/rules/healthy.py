@@ -7,7 +7,6 @@ from ..rule import DiagnosisRule, above, beside, found, seen
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Confidence, Verdict
-    from ..load import Load
     from ..rule import Case
 
 SM = 65.0
@@ -15,13 +14,12 @@ TENSOR = 22.0
 SURE = 40.0
 FP64 = 30.0
 POWER = 0.80
-UTILIZATION = 90.0
 
 
 def _judge(case: Case) -> Verdict | None:
     load = case.load
     if not load.detailed:
-        return _without_counters(load)
+        return None
     sm, tensor = load.mean("sm_active") or 0.0, load.mean("tensor_active") or 0.0
     fp64, power = load.mean("fp64_active") or 0.0, load.power_share
     dram = load.mean("dram_active") or 0.0
@@ -38,14 +36,6 @@ def _judge(case: Case) -> Verdict | None:
     return found(load, "healthy", sure, evidence, advice=(), limit="power" if capped else "compute")
 
 
-def _without_counters(load: Load) -> Verdict | None:
-    use, power = load.mean("utilization"), load.power_share
-    if use is None or use < UTILIZATION or power is None or power < POWER:
-        return None
-    evidence = [above("utilization", use, UTILIZATION), above("power_share", 100 * power, 100 * POWER)]
-    return found(load, "healthy", "medium", evidence, advice=("check_tensor",), limit="power", guess="power")
-
-
 RULE = DiagnosisRule(
     "healthy",
     "device",
@@ -55,9 +45,7 @@ RULE = DiagnosisRule(
     signature=(
         f"SM activity is {SM:.0f} % or more with tensor cores at {TENSOR:.0f} % or more (sure from {SURE:.0f} "
         f"%) or FP64 pipes at {FP64:.0f} % or more, and DRAM does not "
-        f"lead by 25 points. Without GPM: utilization {UTILIZATION:.0f} % and power {100 * POWER:.0f} "
-        f"% of the limit, as a guess that cannot tell "
-        "tensor cores from FP32."
+        f"lead by 25 points."
     ),
     blind="Says that the hardware is busy with useful pipes, not that the program is: recomputation and padding count as work.",
     sources=(

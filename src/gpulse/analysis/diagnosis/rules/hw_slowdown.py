@@ -17,8 +17,10 @@ _REASONS = ("hw_slowdown", "hw_power_brake_slowdown")
 def _judge(case: Case) -> Verdict | None:
     load = case.load
     share = load.reasons_share(_REASONS)
-    brake = load.reasons_share(("hw_power_brake_slowdown",))
-    if share < LEAST or (brake < LEAST and load.reasons_share(HEAT) >= 0.5 * share):
+    if share is None or share < LEAST:
+        return None
+    brake = load.reasons_share(("hw_power_brake_slowdown",)) or 0.0
+    if brake < LEAST and (load.reasons_share(HEAT) or 0.0) >= 0.5 * share:
         return None
     evidence = [
         above("throttled_share", 100 * share, 100 * LEAST),

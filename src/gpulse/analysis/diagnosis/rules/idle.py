@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .idle_allocation import HELD
 from ..rule import DiagnosisRule, below, found, seen
 
 TYPE_CHECKING = False
@@ -19,6 +20,8 @@ def _judge(case: Case) -> Verdict | None:
     if all(row.state == "asleep" for row in case.gpu.rows):
         return found(load, "idle", "high", [seen("state_asleep", load.seconds)], processes=())
     alone = case.gpu.lists_processes and not load.tracks
+    if not case.gpu.lists_processes and (load.high("memory_used") or 0.0) >= HELD:
+        return None  # somebody holds it
     if busy is None or load.tracks or busy >= (DRAWING if alone else BUSY) or (case.worked and not alone):
         return None
     evidence = [below("busy", busy, DRAWING if alone else BUSY), seen("power_draw", load.mean("power_draw"))]

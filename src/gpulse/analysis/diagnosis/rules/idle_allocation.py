@@ -19,12 +19,15 @@ _SURE = 30.0  # seconds
 def _judge(case: Case) -> Verdict | None:
     load = case.load
     held = load.high("memory_used")
-    if not load.tracks or case.worked or held is None or held < HELD:
+    known = bool(load.tracks)
+    if (case.gpu.lists_processes and not known) or case.worked or held is None or held < HELD:
         return None
     busy, cpu = load.busy, load.cpu_tree
+    if known and load.process_mean("tree_cpu_percent") is None and load.process_mean("children") is None:
+        return None  # its workers may be busy preparing something
     if busy is None or busy >= BUSY or (cpu is not None and cpu >= CPU):
         return None
-    confidence: Confidence = "high" if load.seconds >= _SURE and cpu is not None else "medium"
+    confidence: Confidence = "high" if load.seconds >= _SURE and cpu is not None and known else "medium"
     evidence = [
         above("memory_used", held, float(HELD)),
         below("busy", busy, BUSY),

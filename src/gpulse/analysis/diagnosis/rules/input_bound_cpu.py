@@ -1,43 +1,45 @@
-"""input_bound_cpu: the CPUs, or all loader workers, are saturated and the GPU waits for them."""
+"""input_bound_cpu: the GPU waits for workers that prepare data on the CPU."""
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, above, below, found, seen
+from ..rule import DiagnosisRule, above, found, seen, sure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ....model.verdict import Confidence, Verdict
+    from ....model.verdict import Verdict
     from ..rule import Case
 
-BUSY = 80.0  # per cent of kernel time
+LEAST = 0.20  # of the time
 CPUS = 85.0  # per cent of all CPUs
-WORKER = 0.70  # cores used by each worker
 
 
 def _judge(case: Case) -> Verdict | None:
     load = case.load
-    busy, cores, tree = load.busy, load.cores, load.cpu_tree
-    if busy is None or busy >= BUSY or tree is None:
-        return None
+    cores, tree, workers = load.cores, load.cpu_tree, load.workers
+    of_all = None if not cores or tree is None else 100 * tree / cores
     host = load.host("cpu_percent")
-    of_all = None if not cores else 100 * tree / cores
-    each = load.cpu_workers / load.workers if load.workers >= 1 else 0.0
     if of_all is not None and of_all >= CPUS and (cores or 0.0) > 1:
-        kind, evidence = "all_cores", [above("tree_share", of_all, CPUS)]
-    elif load.workers >= 2 and each >= WORKER and load.idle_share + (1 - busy / 100) >= 0.2:
-        kind, evidence = "all_workers", [above("cpu_per_worker", each, WORKER), seen("workers", load.workers)]
-    elif host is not None and host >= 95.0 and tree >= 1.5:
-        kind, evidence = "busy_host", [above("host_cpu", host, 95.0)]
+        kind, advice = "all_cores", ("gpu_transforms", "precompute", "more_cores")
+    elif host is not None and host >= 95.0:
+        kind, advice = "busy_host", ("gpu_transforms", "precompute", "more_cores")
     else:
-        return None
-    sure: Confidence = "high" if kind == "all_cores" and busy < 60 else "medium"
-    evidence += [below("busy", busy, BUSY), seen("cpu_tree", tree), seen("idle_share", 100 * load.idle_share)]
-    advice = (
-        ("gpu_transforms", "precompute", "more_cores")
-        if kind != "all_workers"
-        else ("more_workers", "gpu_transforms", "precompute")
-    )
-    return found(load, "input_bound_cpu", sure, evidence, advice=advice, kind=kind, workers=load.workers, cores=cores)
+        kind = "all_workers" if workers >= 1 else "threads"
+        room = cores is None or workers + 1 < cores
+        advice = ("more_workers", "gpu_transforms", "precompute") if room else ("gpu_transforms", "precompute", "more_cores")
+    evidence = [
+        above("workers_share", 100 * load.parts.get("workers", 0.0), 100 * LEAST),
+        above("tree_share", of_all, CPUS) if kind == "all_cores" else None,
+        above("host_cpu", host, 95.0) if kind == "busy_host" else None,
+        seen("workers", workers) if workers >= 1 else None,
+        seen("cpu_per_worker", load.cpu_workers / workers) if workers >= 1 else None,
+        seen("cpu_tree", tree),
+        seen("busy", load.busy),
+    ]
+    confidence = sure(load, "workers")
+    return found(
+        load, "input_bound_cpu", confidence, evidence, advice=advice, kind=kind, workers=workers, cores=cores,
+        per_worker=load.cpu_workers / workers if workers >= 1 else None,
+    )  # fmt: skip
 
 
 RULE = DiagnosisRule(
@@ -45,15 +47,15 @@ RULE = DiagnosisRule(
     "feeding",
     "phase",
     _judge,
-    needs=("tree_cpu_percent", "utilization"),
+    part="workers",
+    needs=("tree_cpu_percent", "children", "utilization"),
     signature=(
-        f"Kernels run less than {BUSY:.0f} % of the time while the program and its workers use {CPUS:.0f} "
-        f"% of all CPUs, or each of two or more "
-        f"workers uses {WORKER:g} cores or more."
+        f"The GPU waits for {100 * LEAST:.0f} % of the time or more while the thread that feeds it waits and its workers run, and that "
+        "is more than it waits for anything else."
     ),
     blind=(
-        "CPU limits of a container are not known from outside: a program throttled by its quota shows fewer busy cores. What the CPUs "
-        "compute is not visible; it is usually decoding and augmentation."
+        "What the workers compute is not visible; it is usually decoding and augmentation. A program throttled by the CPU quota of its "
+        "container shows fewer busy cores."
     ),
     sources=(
         "Analyzing and Mitigating Data Stalls in DNN Training (PVLDB 14): prep stalls, 3 to 24 cores per GPU",

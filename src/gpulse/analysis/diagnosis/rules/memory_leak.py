@@ -22,6 +22,9 @@ _STEP = 1 << 20  # bytes; smaller changes are noise
 _LEAST = 96 << 20  # bytes of growth below which nothing is said
 _SHORTEST = 6.0  # seconds of samples
 _LOADING = 0.4  # of the growth arriving over PCIe: weights are being loaded
+_WARM_UP = 9.5  # seconds of growth that a start may bring
+_YOUNG = 20.0  # seconds of running time in which a program is starting
+_SLOWING = 0.4  # of the growth of the first half that the second half must bring
 _SURE = 60.0  # seconds of steady growth
 
 
@@ -64,6 +67,8 @@ def _grows(case: Case, track: ProcessTrack | None, points: Sequence[tuple[float,
     pause, longest = _pauses(points, steps, case.load.interval)
     if fallen or longest > EVEN * pause or max(size for _, size in steps) > LARGEST * grown:
         return None
+    if _slows(steps) or (_begins(case, track, points) and seconds < _WARM_UP):
+        return None
     rate = sum(size for _, size in steps[1:]) / max(
         steps[-1][0] - steps[0][0], 1e-9
     )  # from step to step: edges are chance
@@ -89,6 +94,20 @@ def _grows(case: Case, track: ProcessTrack | None, points: Sequence[tuple[float,
         held=points[-1][1],
         grown=grown,
     )
+
+
+def _slows(steps: Sequence[tuple[float, float]]) -> bool:
+    """Tell whether the second half of the time brings much less growth than the first: a cache fills up."""
+    middle = steps[0][0] + (steps[-1][0] - steps[0][0]) / 2
+    first = sum(size for time, size in steps[1:] if time <= middle)
+    second = sum(size for time, size in steps[1:] if time > middle)
+    return second < _SLOWING * first
+
+
+def _begins(case: Case, track: ProcessTrack | None, points: Sequence[tuple[float, float]]) -> bool:
+    """Tell whether the growth began with the program, so that it may be its start."""
+    age = None if track is None else next((one for one in track.known("running_time")), None)
+    return age is not None and points[0][0] - case.gpu.times[track.at[0] if track else 0] + age < _YOUNG
 
 
 def _steps(points: Sequence[tuple[float, float]], least: float) -> list[tuple[float, float]]:

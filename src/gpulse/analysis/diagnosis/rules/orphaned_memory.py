@@ -29,11 +29,11 @@ def _unowned(case: Case) -> float | None:
     places = range(len(gpu) // 3, len(gpu))
     left: list[float] = []
     for at in places:
-        row, used = gpu.rows[at], gpu.columns["memory_used"][at]
-        if row.processes is None or used is None:
+        listed, used = gpu.processes[at], gpu.columns["memory_used"][at]
+        if listed is None or used is None:
             continue
         known = gpu.columns["memory_unattributed"][at]
-        owned = sum(process.memory_used or 0.0 for process, _ in row.processes)
+        owned = sum(process.memory_used or 0.0 for process, _ in listed)
         left.append(known if known is not None else max(0.0, used - owned))
     return min(left) if len(left) >= 2 else None
 

@@ -21,7 +21,7 @@ def _judge(case: Case) -> Verdict | None:
     clock, most = load.mean("clock_sm"), case.gpu.last("clock_sm_max")
     lowered = limit is not None and default is not None and limit < LOWERED * default
     speed = None if clock is None or not most else clock / most
-    if share < CAPPED or not (lowered or (speed is not None and speed < SLOW)):
+    if share is None or share < CAPPED or not (lowered or (speed is not None and speed < SLOW)):
         return None
     evidence = [
         above("power_capped_share", 100 * share, 100 * CAPPED),

@@ -1,57 +1,60 @@
-"""stalls: work stops at intervals, for a checkpoint, an evaluation or logging."""
+"""stalls: the program stops the GPU again and again: checkpoints, evaluation on the CPU, logging."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+from ..load import Load
 from ..rule import DiagnosisRule, above, found, seen
+from ..waits import wait_causes
+from ..window import TRACE_STEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ....model.verdict import Confidence, Verdict
-    from ..load import Load
     from ..rule import Case
 
 GAP = 0.8  # seconds without any work
 LOST = 0.05  # of the time
 MOST = 0.70  # of the time: beyond, the GPU is starved rather than interrupted
 WORKING = 50.0  # per cent of kernel time between the gaps
-STEADY = 80.0  # per cent of kernel time around a single pause that nothing else explains
 STRETCH = 1.5  # seconds of work between two gaps
 WRITE = 20e6  # bytes per second
+_SLOWEST = 1.0  # seconds between samples that still show pauses without the driver's own samples
 
 
 def _judge(case: Case) -> Verdict | None:
     load = case.load
     gaps = stall_gaps(load)
-    weights = load.gpu.weights
-    lost = sum(sum(weights[first:end]) for first, end in gaps)
+    lost = sum(end - start for start, end in gaps)
     share = lost / load.seconds if load.seconds > 0 else 0.0
     if not gaps or not LOST <= share <= MOST or _between(load, gaps) < WORKING:
         return None
-    stretch = (load.seconds - lost) / max(1, len(gaps))
-    if stretch < max(STRETCH, 2 * load.interval):
+    if (load.seconds - lost) / len(gaps) < STRETCH:
         return None
-    inside, outside = _rates(load, gaps)
+    inside, outside = _write_rates(load, gaps)
     writes = inside >= WRITE and inside >= 2 * outside
-    if len(gaps) < 2 and not writes and _between(load, gaps) < STEADY:
+    if len(gaps) < 2 and not writes:
         return None
-    if not writes and _prepares(load, gaps):
+    if not writes and _prepares(load):
         return None
     return _verdict(load, gaps, share, inside if writes else None)
 
 
-def stall_gaps(load: Load) -> list[tuple[int, int]]:
-    """Return the pauses that count, as pairs of first place and place after the last."""
-    return load.gaps(max(GAP, 1.5 * load.interval))
+def stall_gaps(load: Load) -> list[tuple[float, float]]:
+    """Return the pauses between work, as pairs of start and end in seconds since 1970."""
+    edge = 0.5 * load.interval + TRACE_STEP
+    first, last = load.start_time + edge, load.end_time - edge
+    return [(start, end) for start, end in load.pauses(GAP) if start > first and end < last]
 
 
-def _verdict(load: Load, gaps: list[tuple[int, int]], share: float, written: float | None) -> Verdict:
-    weights, times = load.gpu.weights, load.gpu.times
-    lengths = sorted(sum(weights[first:end]) for first, end in gaps)
-    starts = [times[first] for first, _ in gaps]
-    periods = sorted(later - earlier for earlier, later in pairwise(starts))
+def _verdict(load: Load, gaps: list[tuple[float, float]], share: float, written: float | None) -> Verdict:
+    lengths = sorted(end - start for start, end in gaps)
+    periods = sorted(later - earlier for (earlier, _), (later, _) in pairwise(gaps))
     period = periods[len(periods) // 2] if periods else None
+    cause = "checkpoint" if written is not None else _cause(load, gaps)
     evidence = [
         above("gap_share", 100 * share, 100 * LOST),
         above("gap_seconds", lengths[len(lengths) // 2], GAP),
@@ -59,32 +62,51 @@ def _verdict(load: Load, gaps: list[tuple[int, int]], share: float, written: flo
         seen("period", period),
         above("write_rate", written, WRITE) if written is not None else None,
     ]
-    kind = "checkpoint" if written is not None else "pause"
-    sure: Confidence = "low" if len(gaps) < 2 else "high" if written is not None else "medium"
+    confidence: Confidence = "low" if len(gaps) < 2 else "high" if written is not None else "medium"
     advice = ("async_checkpoint", "local_checkpoint", "checkpoint_less") if written is not None else RULE.advice
-    return found(load, "stalls", sure, evidence, advice=advice, period=period, kind=kind, lost=share)
+    kind = "checkpoint" if written is not None else "pause"
+    return found(
+        load, "stalls", confidence, evidence, advice=advice, period=period, kind=kind, lost=share, cause=cause,
+        length=lengths[len(lengths) // 2],
+    )  # fmt: skip
 
 
-def _between(load: Load, gaps: list[tuple[int, int]]) -> float:
-    """Return the busy share of the time outside the gaps."""
-    outside = set(range(load.first, load.end)).difference(*(range(*gap) for gap in gaps))
-    best = 0.0
-    for key in ("sm_active", "utilization"):
-        column = load.gpu.columns[key]
-        known = [(value, load.gpu.weights[at]) for at in outside if (value := column[at]) is not None]
-        total = sum(weight for _, weight in known)
-        best = max(best, sum(value * weight for value, weight in known) / total if total > 0 else 0.0)
-    return best
+def _inside(load: Load, gaps: Sequence[tuple[float, float]]) -> list[int]:
+    """Return the places of the samples whose time lies in a pause for the most part."""
+    times, weights = load.gpu.times, load.gpu.weights
+    found_places = []
+    for at in range(load.first, load.end):
+        start, end = times[at] - weights[at], times[at]
+        shared = sum(max(0.0, min(end, last) - max(start, first)) for first, last in gaps)
+        if shared >= 0.5 * (end - start) > 0:
+            found_places.append(at)
+    return found_places
 
 
-def _rates(load: Load, gaps: list[tuple[int, int]]) -> tuple[float, float]:
+def _cause(load: Load, gaps: Sequence[tuple[float, float]]) -> str:
+    """Return the part of a budget that the pauses are: what the thread did during them."""
+    causes: dict[str, float] = {}
+    for at in _inside(load, gaps):
+        for part, share in wait_causes(Load(load.gpu, at, at + 1, load.active)).items():
+            causes[part] = causes.get(part, 0.0) + share * load.gpu.weights[at]
+    return max(causes, key=lambda part: causes[part], default="unexplained")
+
+
+def _between(load: Load, gaps: Sequence[tuple[float, float]]) -> float:
+    """Return the busy share of the time outside the gaps, in per cent."""
+    outside = load.seconds - sum(end - start for start, end in gaps)
+    worked = max(load.mean("sm_active") or 0.0, load.mean("utilization") or 0.0) * load.seconds
+    return min(100.0, worked / outside) if outside > 0 else 0.0
+
+
+def _write_rates(load: Load, gaps: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return how fast the program, or else the machine, writes within the gaps and outside them."""
-    inside = set().union(*(range(first, min(end + 1, load.end)) for first, end in gaps))
-    sums = [0.0, 0.0]
-    times = [0.0, 0.0]
+    near = set(_inside(load, gaps))
+    near |= {at + 1 for at in near if at + 1 < load.end}  # what was written counts when it is read
+    sums, times = [0.0, 0.0], [0.0, 0.0]
     own = _writes(load)
     for at in range(load.first, load.end):
-        place = 0 if at in inside else 1
+        place = 0 if at in near else 1
         sums[place] += own.get(at, 0.0) * load.gpu.weights[at]
         times[place] += load.gpu.weights[at]
     rates = [area / seconds if seconds > 0 else 0.0 for area, seconds in zip(sums, times, strict=True)]
@@ -105,7 +127,7 @@ def _writes(load: Load) -> dict[int, float]:
     return rates
 
 
-def _prepares(load: Load, gaps: list[tuple[int, int]]) -> bool:
+def _prepares(load: Load) -> bool:
     """Tell whether loader workers are busy all the time: then the pauses are waits for data."""
     return load.workers >= 1 and load.cpu_workers >= 0.7 * load.workers
 
@@ -115,7 +137,9 @@ RULE = DiagnosisRule(
     "feeding",
     "phase",
     _judge,
-    needs=("utilization",),
+    part="checkpoint",
+    needs=("utilization_trace, or utilization every second",),
+    slowest=_SLOWEST,
     signature=(
         f"Pauses of {GAP:g} s or more without any kernel or copy take {100 * LOST:.0f} to {100 * MOST:.0f} "
         f"% of the time, at least twice or with writes to "
@@ -123,8 +147,8 @@ RULE = DiagnosisRule(
         f"and keep the GPU {WORKING:.0f} % busy."
     ),
     blind=(
-        "Pauses shorter than two samples are not seen. Without writes in the pauses, evaluation on the CPU, logging, data loading between "
-        "epochs and waits for other ranks look the same."
+        "Without the driver's own samples, pauses shorter than the sampling interval are not seen. Without writes in the pauses, evaluation "
+        "on the CPU, logging, data loading between epochs and waits for other ranks look alike."
     ),
     sources=(
         "ICSE 2024 study: model checkpointing, 16.4 % of the issues; one job lost 96 s of every 168 s",

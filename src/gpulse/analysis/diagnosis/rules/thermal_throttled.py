@@ -16,7 +16,7 @@ LEAST = 0.01  # of the time
 def _judge(case: Case) -> Verdict | None:
     load = case.load
     share = load.reasons_share(HEAT)
-    if share < LEAST:
+    if share is None or share < LEAST:
         return None
     limit = case.gpu.last("temperature_limit")
     hot = load.high("temperature")

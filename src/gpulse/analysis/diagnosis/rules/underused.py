@@ -1,33 +1,30 @@
-"""underused: short work at long intervals and a program that waits for something outside, as a server waits for requests."""
+"""underused: a model server without enough requests."""
 
 from __future__ import annotations
 
 from ....model.servers import serves
-from ..rule import DiagnosisRule, below, found, seen
+from ..rule import DiagnosisRule, above, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Confidence, Verdict
     from ..rule import Case
 
-BUSY = 35.0  # per cent of kernel time
-CPU = 0.60  # cores
+LEAST = 0.20  # of the time
 
 
 def _judge(case: Case) -> Verdict | None:
     load = case.load
-    busy, cpu = load.busy, load.cpu_tree
-    if not case.worked or busy is None or busy >= BUSY or cpu is None or cpu >= CPU:
+    if load.main is None or not serves(load.main.process):
         return None
-    server = load.main is not None and serves(load.main.process)
-    sure: Confidence = "high" if server and load.seconds >= 30 else "medium"
+    confidence: Confidence = "high" if load.seconds >= 30 else "medium"
     evidence = [
-        below("busy", busy, BUSY),
-        below("cpu_tree", cpu, CPU),
-        seen("idle_share", 100 * load.idle_share),
+        above("outside_share", 100 * load.parts.get("outside", 0.0), 100 * LEAST),
+        seen("busy", load.busy),
+        seen("cpu_tree", load.cpu_tree),
         seen("memory_percent", load.memory_share),
     ]
-    return found(load, "underused", sure, evidence, advice=RULE.advice, kind="server" if server else "waits")
+    return found(load, "underused", confidence, evidence, advice=RULE.advice, kind="server")
 
 
 RULE = DiagnosisRule(
@@ -35,12 +32,13 @@ RULE = DiagnosisRule(
     "feeding",
     "phase",
     _judge,
-    needs=("utilization", "tree_cpu_percent"),
-    signature=f"Kernels run less than {BUSY:.0f} % of the time and the program with its children uses less than {CPU:g} cores.",
-    blind=(
-        "Waiting for requests, for another machine, for a lock and sleeping look the same; a network file system may hide here too. A "
-        "server is recognized only by its command line."
+    part="outside",
+    needs=("utilization", "tree_cpu_percent", "command"),
+    signature=(
+        f"A model server, known by its command line, waits for something outside for {100 * LEAST:.0f} % of the time or more, and for "
+        "nothing else that long."
     ),
-    sources=("Princeton jobstats: mean utilization below 15 %", "ICSE 2024 study: interactive jobs"),
+    blind="A server is recognized only by its command line; others are told that they wait.",
+    sources=("Princeton jobstats: mean utilization below 15 %",),
     advice=("smaller_gpu", "share_gpu", "batch_requests"),
 )

@@ -1,4 +1,4 @@
-"""unknown: none of the other rules applies; says what would tell."""
+"""unknown: what was measured does not tell; says what is missing and what would tell."""
 
 from __future__ import annotations
 
@@ -10,10 +10,22 @@ if TYPE_CHECKING:
     from ..rule import Case
 
 SHORTEST = 3.0  # seconds of samples below which nothing else is said
+SAMPLES = 5  # below which nothing is said of what a program does
+UNSEEN = 0.20  # of the time in which the GPU waits for something that was not read
+_ADVICE = {
+    "short": ("watch_longer",),
+    "blind": ("watch_longer", "doctor"),
+    "starting": ("watch_longer", "check_device"),
+    "no_processes": ("watch_processes",),
+    "no_children": ("watch_processes",),
+    "no_counters": ("profile_kernel", "synthetic_data"),
+    "mixed": ("profile_kernel", "synthetic_data"),
+}
 
 
 def _judge(case: Case) -> Verdict | None:
     load = case.load
+    kind = _kind(case)
     evidence = [
         seen("busy", load.busy),
         seen("sm_active", load.mean("sm_active")),
@@ -23,28 +35,20 @@ def _judge(case: Case) -> Verdict | None:
         seen("cpu_main", load.cpu_main),
         seen("power_draw", load.mean("power_draw")),
     ]
-    return found(load, "unknown", "low", evidence, advice=_what_would_tell(case), kind=_kind(case))
+    return found(load, "unknown", "low", evidence, advice=_ADVICE[kind], kind=kind, interval=load.interval)
 
 
 def _kind(case: Case) -> str:
     load = case.load
-    if load.seconds < SHORTEST or load.end - load.first < 3:
+    if load.seconds < SHORTEST or load.end - load.first < SAMPLES:
         return "short"
     if load.busy is None:
         return "blind"
     if not case.worked and load.tracks:
         return "starting"
+    if load.parts.get("unexplained", 0.0) >= UNSEEN:
+        return "no_children" if load.tracks else "no_processes"
     return "mixed" if load.detailed else "no_counters"
-
-
-def _what_would_tell(case: Case) -> list[str]:
-    return {
-        "short": ["watch_longer"],
-        "blind": ["watch_longer", "doctor"],
-        "starting": ["watch_longer", "check_device"],
-        "no_counters": ["profile_kernel", "synthetic_data"],
-        "mixed": ["profile_kernel", "synthetic_data"],
-    }[_kind(case)]
 
 
 RULE = DiagnosisRule(
@@ -52,9 +56,10 @@ RULE = DiagnosisRule(
     "rest",
     "phase",
     _judge,
+    part="unexplained",
     needs=(),
-    signature="No other rule applies, or there are too few samples.",
-    blind="An honest answer: the advice names what would tell.",
+    signature="No other rule applies, there are too few samples, or what would tell was not read: processes, their workers, counters.",
+    blind="An honest answer: it names what is missing, and the advice names what would tell.",
     sources=("DS-Analyzer: compare synthetic, cached and real data",),
-    advice=("watch_longer", "profile_kernel", "synthetic_data", "check_device", "doctor"),
+    advice=("watch_longer", "watch_processes", "profile_kernel", "synthetic_data", "check_device", "doctor"),
 )

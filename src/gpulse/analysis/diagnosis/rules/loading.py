@@ -1,0 +1,51 @@
+"""loading: weights are read and copied to the GPU; nothing is computed yet."""
+
+from __future__ import annotations
+
+from ..rule import DiagnosisRule, above, found, seen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ....model.verdict import Verdict
+    from ..rule import Case
+
+GROWN = 1 << 30  # bytes by which memory must grow
+STEPS = 3  # samples in which it does
+SM = 5.0  # per cent below which nothing is computed
+_YOUNG = 600.0  # seconds of running time
+
+
+def _judge(case: Case) -> Verdict | None:
+    load = case.load
+    age = load.process_age
+    used = [value for value in load.values("memory_used") if value is not None]
+    if len(used) < 3 or (load.mean("sm_active") or 0.0) >= SM or (age is not None and age >= _YOUNG):
+        return None
+    grown = used[-1] - used[0]
+    steps = sum(later > earlier + (16 << 20) for earlier, later in zip(used, used[1:], strict=False))
+    received, reads = load.mean("pcie_rx") or 0.0, load.process_mean("tree_read") or 0.0
+    if grown < GROWN or steps < STEPS or received * load.seconds < 0.3 * grown:
+        return None
+    evidence = [
+        above("memory_growth", grown / load.seconds, GROWN / load.seconds),
+        seen("pcie_rx", received),
+        seen("read_rate", reads) if reads > 1e6 else None,
+        seen("sm_active", load.mean("sm_active")),
+    ]
+    return found(load, "loading", "medium", evidence, advice=(), rate=received, grown=grown)
+
+
+RULE = DiagnosisRule(
+    "loading",
+    "rest",
+    "phase",
+    _judge,
+    part="starting",
+    needs=("memory_used", "pcie_rx"),
+    signature=(
+        f"The memory of a program grows by {GROWN >> 30} GiB or more in several steps, the bytes arrive over PCIe, and the SMs stay below "
+        f"{SM:g} %."
+    ),
+    blind="A program that fills a cache on the GPU at its start looks the same.",
+    sources=("gpulse H200 recordings of model loading",),
+)

@@ -1,0 +1,61 @@
+"""waiting: the program waits for something outside: far storage, a lock, another machine, a user."""
+
+from __future__ import annotations
+
+from ..rule import DiagnosisRule, above, below, found, lower, seen, sure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ....model.verdict import Verdict
+    from ..rule import Case
+
+LEAST = 0.20  # of the time
+CPU = 0.60  # cores
+NETWORK = 50e6  # bytes per second
+
+
+def _judge(case: Case) -> Verdict | None:
+    load = case.load
+    part = max(("outside", "network"), key=lambda one: load.parts.get(one, 0.0))
+    states = load.states
+    state = max((one for one in states if one != "running"), key=lambda one: states[one], default="")
+    network = load.host("net_rx")
+    evidence = [
+        above(f"{part}_share", 100 * load.parts.get(part, 0.0), 100 * LEAST),
+        below("cpu_tree", load.cpu_tree, CPU) if (load.cpu_tree or 0.0) < CPU else seen("cpu_tree", load.cpu_tree),
+        seen(f"thread_{state}", 100 * states[state]) if state and states[state] >= 0.1 else None,
+        seen("net_rx", network) if part == "network" else None,
+        seen("busy", load.busy),
+    ]
+    confidence = sure(load, part)
+    if not states:
+        confidence = lower(confidence)  # little CPU says that it waits, not that what it waits for is outside
+    return found(load, "waiting", confidence, evidence, advice=_advice(part, state), kind=part, state=state)
+
+
+def _advice(part: str, state: str) -> tuple[str, ...]:
+    if part == "network":
+        return ("local_copy", "more_workers", "profile_host")
+    if state == "sleep":
+        return ("profile_host", "more_workers", "local_copy")
+    return ("profile_host", "local_copy", "more_workers")
+
+
+RULE = DiagnosisRule(
+    "waiting",
+    "feeding",
+    "phase",
+    _judge,
+    part="outside",
+    needs=("tree_cpu_percent", "utilization"),
+    signature=(
+        f"The GPU waits for {100 * LEAST:.0f} % of the time or more while neither the program nor its workers run or read from a disk, and "
+        "that is more than it waits for anything else."
+    ),
+    blind=(
+        "Far storage, another machine, a lock, a rate limit and a user look the same from outside. Where the state of the thread cannot "
+        "be read (another user's process), only its CPU time tells."
+    ),
+    sources=("gpulse H200 recordings of sleeping loaders", "ICSE 2024 study: interactive jobs"),
+    advice=("profile_host", "local_copy", "more_workers"),
+)
