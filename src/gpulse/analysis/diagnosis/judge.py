@@ -73,6 +73,7 @@ class Workload:
         self.starts: list[Load] = []
         for first, end in held_spans(gpu):
             self._add(first, end, active)
+        self.work = [Work(gpu, span) for span in self.spans]
         self.worked = bool(self.spans)
         everything = self.spans or self.holds or [Load(gpu, 0, len(gpu), active)]
         self.whole = max(everything, key=lambda load: load.seconds)
@@ -111,18 +112,14 @@ class Workload:
         merged: dict[str, Verdict] = {}
         for hold in self.holds:
             _merge(merged, _held(hold), self._weight(hold))
-        for span in self.spans:
-            stalled = _STALLS.judge(Case(self.gpu, span, self.worked))
-            if stalled is not None:
-                _merge(merged, stalled, self._weight(span))
-                _merge(merged, _phase(_between_gaps(span)), 0.999 * self._weight(span))
+        for work in self.work:
+            if work.stalled is not None:
+                _merge(merged, work.stalled, self._weight(work.span))
+                _merge(merged, _phase(_between_gaps(work.span)), 0.999 * self._weight(work.span))
                 continue
-            for part in self._split(span):
-                _merge(merged, _phase(part), self._weight(part))
+            for phase in work.phases:
+                _merge(merged, _phase(phase), self._weight(phase))
         return list(merged.values())
-
-    def _split(self, span: Load) -> list[Load]:
-        return [Load(self.gpu, low, high, span.active) for low, high in phases(self.gpu, span.first, span.end)]
 
     def _weight(self, load: Load) -> float:
         return load.seconds / self.seconds if self.seconds > 0 else 1.0
@@ -132,13 +129,13 @@ class Workload:
         seconds = dict.fromkeys(PARTS, 0.0)
         estimated: set[str] = set()
         covered = 0.0
-        for span in self.spans:
-            for part in self._split(span):
-                estimated |= part.estimated
-                for name, share in part.parts.items():
-                    seconds[name] += share * part.seconds
-            covered += span.seconds
-            self._put_checkpoints(span, seconds)
+        for work in self.work:
+            for phase in work.phases:
+                estimated |= phase.estimated
+                for name, share in phase.parts.items():
+                    seconds[name] += share * phase.seconds
+            covered += work.span.seconds
+            work.put_checkpoints(seconds)
         for start in self.starts:
             worked = (start.mean("sm_active") or 0.0) / 100.0
             seconds["starting"] += (1 - worked) * start.seconds
@@ -158,13 +155,23 @@ class Workload:
         shares = {name: spent / total for name, spent in seconds.items()} if total > 0 else {"unread": 1.0}
         return Budget(whole, shares, estimated)
 
-    def _put_checkpoints(self, span: Load, seconds: dict[str, float]) -> None:
+
+class Work:
+    """One span of work: its phases, and the verdict of its pauses where it is interrupted again and again."""
+
+    __slots__ = ("phases", "span", "stalled")
+
+    def __init__(self, gpu: GpuWindow, span: Load) -> None:
+        self.span = span
+        self.stalled = _STALLS.judge(Case(gpu, span, True))
+        self.phases = [Load(gpu, low, high, span.active) for low, high in phases(gpu, span.first, span.end)]
+
+    def put_checkpoints(self, seconds: dict[str, float]) -> None:
         """Count the waits of pauses in which the program writes as checkpoints."""
-        stalled = _STALLS.judge(Case(self.gpu, span, self.worked))
-        if stalled is None or stalled.values.get("kind") != "checkpoint":
+        if self.stalled is None or self.stalled.values.get("kind") != "checkpoint":
             return
-        lost = stalled.values.get("lost")
-        left = lost * span.seconds if isinstance(lost, float) else 0.0
+        lost = self.stalled.values.get("lost")
+        left = lost * self.span.seconds if isinstance(lost, float) else 0.0
         for name in ("storage", "thread", "outside", "network", "workers", "unexplained", "launch"):
             moved = min(left, seconds[name])
             seconds[name] -= moved

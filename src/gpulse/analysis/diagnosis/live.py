@@ -1,4 +1,4 @@
-"""Live diagnosis: fed with snapshots one by one, judges the last minute again every ten seconds."""
+"""Live diagnosis: fed with snapshots one by one, judges the last minute again every few seconds, from the start of each program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 WINDOW = 60.0  # seconds that are judged together
 EVERY = 10.0  # seconds from judgement to judgement
+SOON = 5.0  # the same while a program is new
+_NEW = 30.0  # seconds
 _FIRST = 8.0  # seconds of samples before the first judgement
+_PASSING = frozenset({"unknown", "starting", "loading"})  # no news
 _MOST = 240  # samples per window; faster sampling is thinned to this, since more of them tell no more
 
 
@@ -31,8 +34,10 @@ class LiveDiagnosis:
         self._builder = WindowBuilder()
         self._judged: float | None = None
         self._before: float | None = None
+        self._changed = 0.0  # when another program began on any GPU
         self._seen: dict[str, str] = {}
         self._told: dict[str, str] = {}
+        self._held: dict[str, tuple[str, frozenset[int | None], float]] = {}
         self.changes: list[Verdict] = []
 
     def add(self, snapshot: Snapshot) -> bool:
@@ -46,26 +51,42 @@ class LiveDiagnosis:
             return False
         self._before = time
         self._builder.add(snapshot)
+        for name in self._builder.changed():  # what the program before did says nothing of this one
+            self._builder.cut(name, time)
+            self._changed = time
         if self._judged is None:
             self._judged = time - self._every + _FIRST
-        if time - self._judged < self._every:
+        if time - self._judged < (SOON if time - self._changed < _NEW else self._every):
             return False
         self._judged = time
         self._builder.drop_before(time - self._window)
-        self.latest = judge(self._builder)
+        self.latest = self._since(judge(self._builder))
         self.changes = [verdict for verdict in self.latest if self._is_new(verdict)]
         return True
+
+    def _since(self, diagnosis: Diagnosis) -> Diagnosis:
+        """Return a diagnosis whose verdicts say since when they hold: as long as judgements agreed and the program stayed."""
+        verdicts = []
+        for verdict in diagnosis:
+            name = verdict.uuid or f"{verdict.index} {verdict.instance}"
+            key, pids, since = self._held.get(name, ("", frozenset(), 0.0))
+            now = frozenset(one.pid for one in verdict.processes)
+            if key != verdict.key or (pids and now and pids.isdisjoint(now)):
+                since = verdict.start
+            self._held[name] = (verdict.key, now, since)
+            verdicts.append(verdict.replace(since=since))
+        return Diagnosis(verdicts, diagnosis.start, diagnosis.end, diagnosis.samples)
 
     def _is_new(self, verdict: Verdict) -> bool:
         """Tell whether a verdict that is not unknown has been confirmed and not told before; a first `idle` is no news."""
         name, key = verdict.uuid or f"{verdict.index}", verdict.key
         before, self._seen[name] = self._seen.get(name), key
         told = self._told.get(name, "idle")
-        if key == "unknown" or key != before or key == told:
+        if key in _PASSING or key != before or key == told:
             return False
         self._told[name] = key
         return True
 
     def verdict(self, uuid: str | None) -> Verdict | None:
-        """Return the last verdict of a GPU, None while there is none."""
+        """Return the last verdict of a GPU or MIG instance, None while there is none."""
         return next((one for one in self.latest if one.uuid == uuid), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...model.budget import total
 from ...model.verdict import Diagnosis, Evidence, Holder, Verdict
 from .window import WindowBuilder
 
@@ -9,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ...model.budget import Budget
     from ...model.catalog import Process
     from ...model.event import Event
     from ...model.snapshot import Snapshot
@@ -17,7 +19,7 @@ _SECONDS = 300.0  # of one window
 _SAMPLES = 300  # that a window has at least, where samples are rarer than one a second
 _MOST = 1500  # samples of one window
 _OVERLAP = 8.0  # seconds kept for the next window, so that what happens at its edge is seen
-_NOTHING = frozenset({"idle", "unknown"})
+_NOTHING = frozenset({"idle", "unknown", "starting", "loading"})
 
 
 def diagnosis_of(snapshots: Iterable[Snapshot]) -> Diagnosis:
@@ -97,10 +99,11 @@ class _Found:
     def __init__(self) -> None:
         self.parts: dict[str, tuple[float, Verdict]] = {}
         self.seconds = 0.0
+        self.budgets: list[Budget] = []
 
     def copy(self) -> _Found:
         other = _Found()
-        other.parts, other.seconds = dict(self.parts), self.seconds
+        other.parts, other.seconds, other.budgets = dict(self.parts), self.seconds, [*self.budgets]
         return other
 
     def add(self, verdict: Verdict) -> None:
@@ -108,8 +111,11 @@ class _Found:
         seconds = max(verdict.end - verdict.start, 1e-6)
         if verdict.key not in _NOTHING:
             self.seconds += seconds
+        if verdict.budget is not None:
+            known = total([*self.budgets, verdict.budget])
+            self.budgets = [] if known is None else [known]
         for one in (verdict, *verdict.also):
-            self._put(one.replace(also=()), seconds * one.share)
+            self._put(one.replace(also=(), budget=None), seconds * one.share)
 
     def note(self, verdict: Verdict) -> None:
         """Add what an event tells; samples that tell the same are more precise and stay."""
@@ -121,25 +127,25 @@ class _Found:
         if before is None:
             self.parts[verdict.key] = (seconds, verdict)
             return
-        total, known = before
+        spent, known = before
         longer = verdict if seconds >= known.end - known.start else known
         merged = longer.replace(start=min(known.start, verdict.start), end=max(known.end, verdict.end))
         if verdict.key == "memory_leak":
             merged = merged.replace(values={**verdict.values, "grown": _grown(known) + _grown(verdict)})
-        self.parts[verdict.key] = (total + seconds, merged)
+        self.parts[verdict.key] = (spent + seconds, merged)
 
     def verdict(self) -> Verdict:
         """Return the ranked verdict of all windows."""
         from .judge import ranked
 
         worked = [key for key in self.parts if key not in _NOTHING]
-        total = self.seconds if worked else sum(seconds for seconds, _ in self.parts.values())
+        spent = self.seconds if worked else sum(seconds for seconds, _ in self.parts.values())
         shares = [
-            verdict.replace(share=min(1.0, seconds / total) if total > 0 else 0.0)
+            verdict.replace(share=min(1.0, seconds / spent) if spent > 0 else 0.0)
             for key, (seconds, verdict) in self.parts.items()
             if key in worked or not worked
         ]
-        return ranked(shares)
+        return ranked(shares).replace(budget=total(self.budgets))
 
 
 def _grown(verdict: Verdict) -> float:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 TOLD = 10.0  # percent of the time from which waiting is worth telling
 MUCH = 20.0  # percent from which it is the cause where nothing else is; TensorFlow's profiler calls that high
 _INPUT = ("input_bound_cpu", "host_bound", "input_bound_io")
-_OPEN = ("unknown", "underused", "idle_allocation")
+_OPEN = ("unknown", "waiting", "underused", "idle_allocation")
 
 
 def with_wait(diagnosis: Diagnosis, share: float) -> Diagnosis:
@@ -29,12 +29,12 @@ def _with_wait(verdict: Verdict, share: float) -> Verdict:
     if verdict.key in _OPEN and share >= MUCH:
         from .rules import BY_KEY
 
-        advice = BY_KEY["input_bound_io"].advice
+        # that it waited for data is certain; storage would need evidence of its own
         return verdict.replace(
             key="input_bound_io",
             confidence="medium",
             evidence=(told, *verdict.evidence),
-            advice=advice,
-            values={"kind": "disk"},
+            advice=(*BY_KEY["host_bound"].advice[:1], *BY_KEY["input_bound_io"].advice),
+            values={"kind": "data"},
         )
     return verdict

@@ -252,12 +252,30 @@ class WindowBuilder:
                 self._cards.pop(name, None)
         self.start = min((rows[0].time for rows in self._rows.values()), default=time)
 
+    def cut(self, name: str, time: float) -> None:
+        """Forget the samples of one GPU before a time: another program runs on it now."""
+        rows, host = self._rows[name], self._host[name]
+        old = next((at for at, row in enumerate(rows) if row.time >= time), len(rows))
+        del rows[:old], host[:old]
+
+    def changed(self) -> list[str]:
+        """Return the GPUs whose programs, as of the last sample, have nothing in common with those of the last list before it."""
+        return [name for name, rows in self._rows.items() if _programs_changed(rows)]
+
     def windows(self) -> list[GpuWindow]:
         """Return one window per GPU and MIG instance, in the order in which they first appeared."""
         return [
             GpuWindow(self._latest[name], rows, self._host[name], self._cards.get(name))
             for name, rows in self._rows.items()
         ]
+
+
+def _programs_changed(rows: Sequence[Row]) -> bool:
+    last = rows[-1].processes if rows else None
+    if last is None:
+        return False
+    before = next((row.processes for row in reversed(rows[:-1]) if row.processes is not None), None)
+    return bool(before) and {one.pid for one, _ in before or ()}.isdisjoint(one.pid for one, _ in last)
 
 
 def with_program(holders: Iterable[Process], program: Process, used: float | None) -> list[Process]:
