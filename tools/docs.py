@@ -17,11 +17,12 @@ from gpulse.cli.help import example_lines, usage
 from gpulse.cli.main import VERBS, load
 from gpulse.cli.options import Verb
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from gpulse.model.condition import CONDITIONS
 from gpulse.model.metric import Metric
 from gpulse.model.process_filter import FILTER_HELP
 from gpulse.present.advice import advice_text
+from gpulse.present.budget import TITLES as PARTS
 from gpulse.present.figures import FIGURES
-from gpulse.present.verdicts import SHORT
 from gpulse.settings.alerts import LISTS as ALERT_LISTS
 from gpulse.settings.alerts import OWN as ALERT_KEYS
 from gpulse.settings.alerts import rule_settings
@@ -139,10 +140,13 @@ _GROUPS = {
 
 def diagnosis_page() -> str:
     """Return docs/diagnosis.md."""
-    out = [f"<!-- {MADE} -->", *DIAGNOSIS.strip().splitlines(), "", "## Verdicts at a glance", ""]
+    parts = "\n".join(f"| `{part}` | {title} |" for part, (title, _, _) in PARTS.items())
+    text = DIAGNOSIS.replace("PARTS_TABLE", parts)
+    out = [f"<!-- {MADE} -->", *text.strip().splitlines(), "", "## Verdicts at a glance", ""]
     out += ["| verdict | in short | group |", "| --- | --- | --- |"]
     out += [
-        f"| [`{rule.key}`](#{rule.key}) | {SHORT[rule.key][0]} | {_GROUPS[rule.group][0].lower()} |" for rule in RULES
+        f"| [`{rule.key}`](#{rule.key}) | {CONDITIONS[rule.key].title} | {_GROUPS[rule.group][0].lower()} |"
+        for rule in RULES
     ]
     for group in GROUPS:
         title, about = _GROUPS[group]
@@ -158,6 +162,7 @@ def diagnosis_page() -> str:
 def _rule_section(rule: DiagnosisRule) -> list[str]:
     out = ["", f"### {rule.key}", "", rule.signature, ""]
     out += [f"- **Needs:** {', '.join(f'`{name}`' for name in rule.needs)}"] if rule.needs else []
+    out += [f"- **Explains:** the part of the time that is {PARTS[rule.part][0]}"] if rule.part in PARTS else []
     out += [f"- **Blind spots:** {rule.blind}", f"- **Sources:** {'; '.join(rule.sources)}."]
     out += ["- **Advice:**", *(f"  - {advice_text(key)}" for key in rule.advice)] if rule.advice else []
     return out
@@ -173,15 +178,32 @@ on the page of `gpulse serve`, at the end of `gpulse run` and `gpulse report`, i
 ## Method
 
 1. **Find the workload.** Only the time in which processes use the GPU counts. Start-up (imports, context, compilation, warm-up) and
-   the time after the last kernel are ignored.
+   the time after the last kernel are ignored, and so is what another program did before. A MIG instance is diagnosed like a GPU.
 2. **Find phases.** If the activity of the chip changes permanently, each phase is diagnosed separately and weighted by its duration.
-3. **Weight by time.** Each sample represents the interval since the previous one. CPU usage is CPU time divided by elapsed time, in cores.
-4. **Rank.** Faults come first, then ownership of the GPU, then hardware limits, then how the GPU is fed and what it does. One
-   verdict is the result; the others are listed as "also".
+3. **Split the time.** The time of each phase is divided into parts that add up to 100 %: what the chip did, from its activity counters
+   (utilization where there are none), and what it waited for, from the state of the thread that feeds it, its workers, copies and disks
+   at the very samples at which the GPU did nothing.
+4. **Read the verdict off it.** The largest wait that is worth telling is the verdict; where the GPU hardly waits, the verdict says what
+   limits the chip itself.
+5. **Rank.** Faults come first, then ownership of the GPU, then hardware limits, then how the GPU is fed and what it does. One
+   verdict is the result; the others are listed as "also". "Healthy" stands only alone.
+
+What was not measured is missing, never zero: if process lists were skipped, the ones read last count for 6 seconds; if they were not
+read at all, the verdict is "cannot tell", with the command that would tell. Pauses come from the driver's own samples of the utilization
+(5 per second, kept for 14 s), so that they are the same whether gpulse samples ten times a second or every 3 s; throttled time comes from
+the driver's counters.
 
 Confidence is `high` if the signature rarely has another cause, `medium` if it usually has no other cause, and `low` for a guess. Without
-GPM counters (GPUs before Hopper, other vendors) the activity of the chip can only be estimated from power and utilization; such verdicts
-are marked as estimates and are never `high`. If the verdict is `unknown`, the advice tells which data would help.
+GPM counters (GPUs before Hopper, other vendors) gpulse cannot tell how well kernels use the chip; the verdict of a GPU that is busy all
+the time is then `busy`.
+
+## Parts of the time
+
+| part | meaning |
+| --- | --- |
+PARTS_TABLE
+
+Estimated parts are marked with `~`.
 
 ## JSON
 
@@ -192,11 +214,12 @@ are marked as estimates and are never `high`. If the verdict is `unknown`, the a
  "gpus": [{"index", "uuid", "verdict", "title", "confidence", "share",
            "evidence": [{"metric", "value", "threshold", "side", "text"}],
            "advice": [text], "advice_keys": [key], "processes": [{"pid", "name", "user", ...}],
-           "values": {...}, "window": {"from", "to"}, "also": [the same, for other findings]}]}
+           "values": {...}, "window": {"from", "to"}, "since", "budget": {"seconds", "shares": {part: 0-1}, "estimated": [part]},
+           "also": [the same, for other findings]}]}
 ```
 
-`share` is the fraction of the time (0–1) in which a verdict applied; `values` contains more numbers, such as the period of pauses or
-the range of seconds until memory is full (`eta`).
+`share` is the fraction of the time (0–1) in which a verdict applied; `instance` is present for a MIG instance; `values` contains more
+numbers, such as the period of pauses or the range of seconds until memory is full (`eta`).
 """
 
 

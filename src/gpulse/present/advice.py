@@ -4,7 +4,7 @@ from __future__ import annotations
 
 ADVICE: dict[str, str] = {
     # feeding
-    "loader_workers": "If it prepares data, do that in parallel: DataLoader(num_workers=N, persistent_workers=True), N up to the free cores.",
+    "loader_workers": "If it prepares data, do that in parallel: DataLoader(num_workers=N), N up to the number of free cores.",
     "more_workers": "Add loader workers (num_workers) as long as CPUs are free; set persistent_workers=True.",
     "tokenize_ahead": "Tokenize or decode once, ahead of training, and store the result (datasets.map, WebDataset).",
     "gpu_transforms": "Move decoding and augmentation to the GPU: torchvision v2 transforms on CUDA tensors, DALI, Kornia.",

@@ -45,7 +45,13 @@ def budget_text(budget: Budget) -> str:
 def budget_row(budget: Budget) -> list[dict[str, object]]:
     """Return the parts for a page, in the order of a bar: key, title, style, share and whether it is an estimate."""
     return [
-        {"part": part, "title": TITLES[part][0], "style": TITLES[part][1], "share": round(share, 4), "estimated": part in budget.estimated}
+        {
+            "part": part,
+            "title": TITLES[part][0],
+            "style": TITLES[part][1],
+            "share": round(share, 4),
+            "estimated": part in budget.estimated,
+        }
         for part, share in budget.shares.items()
         if share >= _SHOWN
     ]

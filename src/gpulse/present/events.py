@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ..model.catalog import GPU_METRICS, HOST_METRICS
-from ..model.condition import LASTING
+from ..model.condition import LASTING, of_verdict
 from ..units import duration_text, size_text
 from .cells import throttle_words, value_text
 from .text import Untrusted, clean
@@ -227,10 +227,9 @@ def _clock(event: Event) -> Parts:
 def _verdict(event: Event) -> Parts:
     if event.note:
         return (f"{gpus_text(event.gpus)}: ", Untrusted(event.note))
-    from .verdicts import SHORT
-
     key = str(event.values.get("verdict", ""))
-    return (f"{gpus_text(event.gpus)}: ", SHORT[key][0] if key in SHORT else Untrusted(key))
+    found = of_verdict(key)
+    return (f"{gpus_text(event.gpus)}: ", Untrusted(key) if found is None else found.title)
 
 
 def _dropped(event: Event) -> Parts:

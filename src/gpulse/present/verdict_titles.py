@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..model.xid import xid_of
 from ..units import duration_text, size_text
 from .figures import figure_text
 from .text import clean
-from .xid import xid_remedy, xid_text
+from .xid import xid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +74,11 @@ def _cpus(verdict: Verdict) -> str:
     waits = f"the GPU waits {_figure(verdict, 'workers_share')} of the time"
     if kind == "all_workers":
         each = figure_text("cpu_per_worker", _number(verdict, "per_worker"))
-        count = f"{workers:.0f} worker processes, which use {each} each" if workers >= 1.5 else f"a worker process, which uses {each}"
+        count = (
+            f"{workers:.0f} worker processes, which use {each} each"
+            if workers >= 1.5
+            else f"a worker process, which uses {each}"
+        )
         return f"Input-bound: {waits} for {count}."
     if kind == "threads":
         return f"Input-bound: {waits} for other threads of the program ({_figure(verdict, 'cpu_tree')})."
@@ -104,7 +109,10 @@ _DOING = {
 
 def _waiting(verdict: Verdict) -> str:
     part = str(verdict.values.get("kind"))
-    share, doing = _figure(verdict, f"{part}_share"), _DOING.get(str(verdict.values.get("state")), "neither it nor its workers run")
+    share, doing = (
+        _figure(verdict, f"{part}_share"),
+        _DOING.get(str(verdict.values.get("state")), "neither it nor its workers run"),
+    )
     what = "the network" if part == "network" else "something outside the program"
     return f"Waiting: the GPU waits {share} of the time for {what} ({doing})."
 
@@ -233,14 +241,19 @@ def _oom(verdict: Verdict) -> str:
     return f"{sure}: {_first(verdict)} ended just after its memory had risen to {_figure(verdict, 'process_memory')}{beside}."
 
 
-def _fault(verdict: Verdict) -> str:
+def _lost(verdict: Verdict) -> str:
     code = _number(verdict, "xid")
-    if verdict.values.get("kind") == "lost":
-        back = " and came back" if _number(verdict, "end_time") is not None else ""
-        return f"Hardware fault: the GPU was lost for {_figure(verdict, 'state_lost')}{back}{'' if code is None else f' (XID {code:.0f})'}."
-    if verdict.values.get("kind") == "ecc":
-        return f"Hardware fault: {_figure(verdict, 'ecc_uncorrected')} memory errors that could not be corrected."
-    return f"The driver reported {xid_text(code or 0.0)}{f': {xid_remedy(code)}' if code and xid_remedy(code) else ''}."
+    back = " and came back" if _number(verdict, "end_time") is not None else ""
+    return f"The GPU was lost for {_figure(verdict, 'state_lost')}{back}{'' if code is None else f' (XID {code:.0f})'}."
+
+
+def _xid(verdict: Verdict) -> str:
+    code = _number(verdict, "xid") or 0.0
+    told = xid_of(code)
+    whose = {"program": "an error of a program", "link": "a link error", "notice": "a notice"}.get(
+        told.affects, "a fault of the GPU"
+    )
+    return f"The driver reported {whose}: {xid_text(code)}{f'; {told.remedy}' if told.remedy else ''}."
 
 
 def _driver(verdict: Verdict) -> str:
@@ -310,7 +323,9 @@ TITLES: dict[str, Callable[[Verdict], str]] = {
     "orphaned_memory": lambda verdict: (
         f"{_figure(verdict, 'memory_unattributed')} are in use and no visible process holds them."
     ),
-    "fault": _fault,
+    "lost": _lost,
+    "xid": _xid,
+    "memory_errors": lambda verdict: f"{_figure(verdict, 'ecc_uncorrected')} memory errors could not be corrected.",
     "driver_unresponsive": _driver,
     "unknown": _unknown,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..model.condition import of_verdict
 from .advice import advice_text
 from .budget import budget_row
 from .figures import evidence_text
@@ -18,43 +19,6 @@ if TYPE_CHECKING:
     from ..model.event import Event
     from ..model.verdict import Diagnosis, Verdict
 
-# A few words for columns, badges and lists; the style says how bad it is.
-SHORT: dict[str, tuple[str, str]] = {
-    "healthy": ("healthy", "good"),
-    "fp32_no_tensor": ("FP32, no tensor cores", "warn"),
-    "memory_bandwidth": ("memory bandwidth", "warn"),
-    "memory_latency": ("memory latency", "warn"),
-    "launch_bound": ("launch-bound", "warn"),
-    "small_batch": ("batch too small", "warn"),
-    "input_bound_cpu": ("waiting for CPUs", "warn"),
-    "host_bound": ("waiting for one thread", "warn"),
-    "waiting": ("waiting for something outside", "warn"),
-    "starting": ("starting", "label"),
-    "loading": ("loading", "label"),
-    "busy": ("busy", "label"),
-    "input_bound_io": ("waiting for storage", "warn"),
-    "transfer_bound": ("waiting for copies", "warn"),
-    "stalls": ("interrupted", "warn"),
-    "communication_bound": ("waiting for other GPUs", "warn"),
-    "straggler": ("slower than its peers", "warn"),
-    "hang": ("job hangs", "critical"),
-    "idle_allocation": ("memory held, idle", "warn"),
-    "underused": ("underused", "label"),
-    "idle": ("idle", "label"),
-    "contention": ("shared by several jobs", "warn"),
-    "power_throttled": ("power-throttled", "warn"),
-    "thermal_throttled": ("too hot", "critical"),
-    "hw_slowdown": ("hardware slowdown", "critical"),
-    "clocks_locked": ("clocks locked low", "warn"),
-    "pcie_degraded": ("PCIe link degraded", "warn"),
-    "memory_pressure": ("memory nearly full", "warn"),
-    "memory_leak": ("memory leak", "critical"),
-    "out_of_memory": ("out of memory", "critical"),
-    "orphaned_memory": ("memory without owner", "warn"),
-    "fault": ("hardware fault", "critical"),
-    "driver_unresponsive": ("driver not responding", "critical"),
-    "unknown": ("unknown", "label"),
-}
 QUIET = frozenset({"idle", "unknown", "starting", "loading"})  # not worth a line where only findings are listed
 
 
@@ -64,13 +28,20 @@ def title(verdict: Verdict) -> str:
 
 
 def short(verdict: Verdict) -> str:
-    """Return the verdict in two to four words."""
-    return SHORT.get(verdict.key, (verdict.key, ""))[0]
+    """Return the verdict in two to four words, for columns, badges and lists."""
+    found = of_verdict(verdict.key)
+    return verdict.key if found is None else found.title
 
 
 def style(verdict: Verdict) -> str:
-    """Return the style of a verdict: good, warn, critical or label."""
-    return SHORT.get(verdict.key, ("", "label"))[1]
+    """Return the style of a verdict, which says how bad it is: good, warn, critical or label."""
+    return {"info": "label"}.get(severity(verdict), severity(verdict))
+
+
+def severity(verdict: Verdict) -> str:
+    """Return how bad a verdict is: critical, warn, info or good."""
+    code, found = verdict.values.get("xid"), of_verdict(verdict.key)
+    return "info" if found is None else found.severity(code if isinstance(code, (int, float)) else None)
 
 
 def gpu_name(verdict: Verdict) -> str:
@@ -142,7 +113,7 @@ def verdict_event(verdict: Verdict, time: float) -> Event:
         () if verdict.index is None else (str(verdict.index),),
         uuids=() if verdict.uuid is None else (verdict.uuid,),
         values={"verdict": verdict.key, "confidence": verdict.confidence},
-        severity={"critical": "critical", "warn": "warn", "good": "good"}.get(style(verdict), "info"),
+        severity=severity(verdict),
         note=title(verdict),
     )
 

@@ -6,11 +6,12 @@ import pytest
 
 from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.diagnosis.rules import RULES
+from gpulse.model.condition import CONDITIONS
 from gpulse.model.verdict import Diagnosis, Evidence, Holder, Verdict
 from gpulse.present.advice import ADVICE
 from gpulse.present.figures import FIGURES, evidence_text
 from gpulse.present.verdict_titles import TITLES
-from gpulse.present.verdicts import SHORT, advice, findings, line, short, style, title, worded
+from gpulse.present.verdicts import advice, findings, line, short, style, title, worded
 from tests.unit.analysis.diagnosis.machines import QUIET, judged, samples
 from tests.unit.analysis.diagnosis.test_jobs import SPINNING, rank
 from tests.unit.analysis.diagnosis.test_rules import DEVICE, LIMITS
@@ -21,7 +22,7 @@ KEYS = [rule.key for rule in RULES]
 @pytest.mark.parametrize("key", KEYS)
 def test_every_verdict_has_words(key: str) -> None:
     assert key in TITLES
-    assert short(Verdict(key)) == SHORT[key][0]
+    assert short(Verdict(key)) == CONDITIONS[key].title
     assert style(Verdict(key)) in ("good", "warn", "critical", "label")
     assert title(Verdict(key)).endswith(".")
 
@@ -76,7 +77,7 @@ def test_a_hang_names_the_gpu_that_does_nothing() -> None:
 
 
 def test_a_worded_diagnosis_has_every_text() -> None:
-    found = worded(Diagnosis([judged({"pcie_width": 8, "pcie_rx": 1e9})]))[0]
+    found = worded(Diagnosis([judged({"pcie_width": 8, "pcie_rx": 1e9, "tensor_active": 0, "dram_active": 88})]))[0]
     assert found.title
     assert found.remedies
     assert all(one.text for one in found.evidence)

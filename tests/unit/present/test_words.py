@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpulse.analysis.diagnosis.rules import RULES
 from gpulse.model.catalog import Gpu, Process
+from gpulse.model.condition import CONDITIONS
 from gpulse.present.cells import THROTTLE
 from gpulse.present.text import width
 from gpulse.present.theme import Theme
-from gpulse.present.verdicts import SHORT
 from gpulse.present.words import NARROWEST, gpus_text, narrow, notes_and_owners, product_name, ranges
 
 
@@ -53,7 +54,7 @@ def test_owners_are_named_as_far_as_there_is_room(held: tuple[tuple[str, float],
 
 
 def test_every_verdict_and_throttle_reason_has_a_form_for_narrow_columns() -> None:
-    for words in (*(text for text, _ in SHORT.values()), *THROTTLE.values()):
+    for words in (*(CONDITIONS[rule.key].title for rule in RULES), *THROTTLE.values()):
         assert width(narrow(words)) <= NARROWEST, words
 
 

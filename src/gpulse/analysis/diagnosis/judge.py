@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ...model.budget import PARTS, WAITS, Budget
+from ...model.budget import PARTS, WAITS, WORK, Budget
 from ...model.verdict import Diagnosis, Verdict
 from .jobs import peers
 from .load import Load
-from .rule import GROUPS, Case
+from .rule import GROUPS, WAIT, Case
 from .rules import BY_KEY, ORDER, RULES
 from .rules.stalls import stall_gaps
 from .rules.unknown import SAMPLES
-from .window import windows_of
+from .window import TRACE_STEP, windows_of
 from .workload import held_spans, phases, settled, starts, trim, working
 
 TYPE_CHECKING = False
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from .window import GpuWindow, WindowBuilder
 
 _WINDOW_RULES = tuple(rule for rule in RULES if rule.scope == "window" and rule.key != "idle_allocation")
-_CARD_RULES = tuple(rule for rule in _WINDOW_RULES if rule.group in ("fault", "limit") and rule.key not in ("memory_leak", "out_of_memory"))
+_CARD_RULES = tuple(
+    rule
+    for rule in _WINDOW_RULES
+    if rule.group in ("fault", "limit") and rule.key not in ("memory_leak", "out_of_memory")
+)
 _JOB_RULES = tuple(rule for rule in RULES if rule.scope == "job")
 _DEVICE_RULES = tuple(rule for rule in RULES if rule.group == "device")
 _HELD_RULES = tuple(BY_KEY[key] for key in ("loading", "starting", "idle_allocation"))
@@ -30,11 +34,11 @@ _STALLS, _UNKNOWN = BY_KEY["stalls"], BY_KEY["unknown"]
 _GROUP = {rule.key: GROUPS.index(rule.group) for rule in RULES}
 # The rules that explain each wait, in order, and the share of the time from which it is told.
 _EXPLAINS: dict[str, tuple[DiagnosisRule, ...]] = {
-    part: tuple(rule for rule in RULES if rule.part == part and rule.scope == "phase" and rule.group == "feeding") for part in WAITS
+    part: tuple(rule for rule in RULES if rule.part == part and rule.scope == "phase" and rule.group == "feeding")
+    for part in WAITS
 }
 _EXPLAINS |= {"network": (BY_KEY["waiting"],), "unexplained": (_UNKNOWN,), "checkpoint": ()}
 _TOLD = {"launch": 0.35, "copy": 0.25}
-_WAIT = 0.20  # of the time from which any other wait is told
 _TOGETHER, _LARGEST = 0.30, 0.12  # of the time: several waits that are told together by the largest of them
 _MUCH = 8 << 30  # bytes of growth that make a leak the first thing to tell, however short it was
 _WORTH_TELLING = 0.10  # of the time that a second phase must last
@@ -42,6 +46,7 @@ _CALM = frozenset({"idle", "unknown", "healthy", "starting", "loading"})
 _BLIP = 0.04  # of the time with work below which a process is taken to hold the GPU without using it
 _SPREAD = 0.3  # of the time from the first to the last work of a process that only started
 _EDGE = 1.0  # seconds at both ends of a process in which work is that of starting and ending
+_MUTE = ("lost", "timeout")  # states in which a GPU tells nothing
 _HOLD = 5.0  # seconds after the last work from which a process that stays holds the GPU idle
 
 
@@ -137,23 +142,30 @@ class Workload:
             covered += work.span.seconds
             work.put_checkpoints(seconds)
         for start in self.starts:
-            worked = (start.mean("sm_active") or 0.0) / 100.0
-            seconds["starting"] += (1 - worked) * start.seconds
-            seconds["compute"] += worked * start.seconds
+            seconds["starting"] += start.seconds
             covered += start.seconds
         for hold in self.holds:
-            verdict = _held(hold)
-            seconds["starting" if verdict.key in ("starting", "loading") else "idle"] += hold.seconds
+            seconds["starting" if _held(hold).key in ("starting", "loading") else "idle"] += hold.seconds
             covered += hold.seconds
         whole = sum(self.gpu.weights)
-        unread = sum(
-            weight for row, weight in zip(self.gpu.rows, self.gpu.weights, strict=True) if row.state in ("lost", "timeout")
-        )
-        seconds["unread"] += min(unread, max(0.0, whole - covered))
-        seconds["idle"] += max(0.0, whole - covered - unread)
+        mute = sum(weight for row, weight in zip(self.gpu.rows, self.gpu.weights, strict=True) if row.state in _MUTE)
+        seconds["unread"] += min(mute, max(0.0, whole - covered))
+        seconds["idle"] += max(0.0, whole - covered - mute)
+        self._put_edges(seconds)
         total = sum(seconds.values())
         shares = {name: spent / total for name, spent in seconds.items()} if total > 0 else {"unread": 1.0}
         return Budget(whole, shares, estimated)
+
+    def _put_edges(self, seconds: dict[str, float]) -> None:
+        """Count what was computed outside the spans, in starts and at the edges of samples, as computing."""
+        activity = zip(self.gpu.columns["sm_active"], self.gpu.weights, strict=True)
+        counted = sum((value or 0.0) / 100.0 * weight for value, weight in activity)
+        left = counted - sum(seconds[part] for part in (*WORK, "throttled"))
+        for name in ("starting", "idle"):
+            moved = min(max(0.0, left), seconds[name])
+            seconds[name] -= moved
+            seconds["compute"] += moved
+            left -= moved
 
 
 class Work:
@@ -204,7 +216,9 @@ def _phase(load: Load) -> Verdict:
         return _told(_UNKNOWN.judge(case))
     wait = _largest_wait(load)
     rules = (*_EXPLAINS[wait], *_DEVICE_RULES) if wait else _DEVICE_RULES
-    verdict = next((found for rule in rules if (found := rule.judge(case)) is not None), None) or _told(_UNKNOWN.judge(case))
+    verdict = next((found for rule in rules if (found := rule.judge(case)) is not None), None) or _told(
+        _UNKNOWN.judge(case)
+    )
     if verdict.confidence == "high" and not load.gpu.lists_processes:
         return verdict.replace(confidence="medium")  # who computes, and for whom, was not read
     return verdict
@@ -215,7 +229,7 @@ def _largest_wait(load: Load) -> str:
     parts = load.parts
     waits = {part: parts.get(part, 0.0) for part in WAITS}
     largest = max(waits, key=lambda part: waits[part])
-    if waits[largest] >= _TOLD.get(largest, _WAIT):
+    if waits[largest] >= _TOLD.get(largest, WAIT):
         return largest
     others = {part: share for part, share in waits.items() if part not in _TOLD}
     largest = max(others, key=lambda part: others[part])
@@ -227,7 +241,12 @@ def _between_gaps(span: Load) -> Load:
     edges = [span.start_time, *(moment for gap in stall_gaps(span) for moment in gap), span.end_time]
     start, end = max(zip(edges[::2], edges[1::2], strict=True), key=lambda stretch: stretch[1] - stretch[0])
     times, weights = span.gpu.times, span.gpu.weights
-    inside = [at for at in range(span.first, span.end) if times[at] - weights[at] >= start - 0.01 and times[at] <= end + 0.01]
+    margin = TRACE_STEP
+    inside = [
+        at
+        for at in range(span.first, span.end)
+        if times[at] - weights[at] >= start + margin and times[at] <= end - margin
+    ]
     return Load(span.gpu, inside[0], inside[-1] + 1, span.active) if inside else span
 
 
@@ -272,6 +291,8 @@ def _is_passing(verdict: Verdict) -> bool:
     if verdict.key == "memory_leak":
         grown = verdict.values.get("grown")
         return verdict.share < 0.3 and not (isinstance(grown, (int, float)) and grown >= _MUCH)
+    if verdict.key == "xid":
+        return verdict.share <= 0
     return (group == "ownership" and verdict.share < 0.2) or (group == "limit" and verdict.share < 0.01)
 
 

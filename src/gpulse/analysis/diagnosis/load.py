@@ -32,7 +32,11 @@ _COUNTERS = {
 }
 _COUNTED = 2.0  # seconds between two readings of a counter that make a rate
 _TRACED = 0.8  # of a stretch that the driver's own samples must cover to stand for it
-_PARTLY, _DEEP, _WHOLE = 0.25, 0.7, 0.95  # of a sample without work: at the edge of a pause, in its emptiest sample, inside
+_PARTLY, _DEEP, _WHOLE = (
+    0.25,
+    0.7,
+    0.95,
+)  # of a sample without work: at the edge of a pause, in its emptiest sample, inside
 _COPYING = 1e9  # bytes per second over PCIe from which utilization counts copies rather than kernels
 
 
@@ -77,9 +81,15 @@ class Load:
     def states(self) -> dict[str, float]:
         """How often the main thread was seen in each state, as shares (0–1); empty where that is not known."""
         main = self.main
-        known = [] if main is None else [
-            state for at, state in zip(main.at, main.states, strict=True) if state is not None and self.first <= at < self.end
-        ]
+        known = (
+            []
+            if main is None
+            else [
+                state
+                for at, state in zip(main.at, main.states, strict=True)
+                if state is not None and self.first <= at < self.end
+            ]
+        )
         return {state: known.count(state) / len(known) for state in dict.fromkeys(known)}
 
     @property
@@ -229,9 +239,15 @@ class Load:
     @property
     def process_age(self) -> float | None:
         """How long the main process has been running at the end of the stretch, in seconds."""
-        known = [] if self.main is None else [
-            (at, age) for at, age in zip(self.main.at, self.main.values["running_time"], strict=True) if age is not None
-        ]
+        known = (
+            []
+            if self.main is None
+            else [
+                (at, age)
+                for at, age in zip(self.main.at, self.main.values["running_time"], strict=True)
+                if age is not None
+            ]
+        )
         here = [age for at, age in known if at < self.end]
         return here[-1] if here else None
 

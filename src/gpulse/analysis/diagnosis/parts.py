@@ -46,7 +46,11 @@ def parts_of(load: Load) -> tuple[dict[str, float], set[str]]:
 def _work(load: Load, busy: float, sm: float | None) -> tuple[dict[str, float], set[str]]:
     if sm is None:  # utilization says that something ran, not what
         share = max(0.0, busy / 100.0 - (copy_share(load) if (load.mean("utilization") or 0.0) > 0 else 0.0))
-        part = "memory" if (load.mean("memory_utilization") or 0.0) >= 60.0 and (load.power_share or 0.0) < 0.85 else "compute"
+        part = (
+            "memory"
+            if (load.mean("memory_utilization") or 0.0) >= 60.0 and (load.power_share or 0.0) < 0.85
+            else "compute"
+        )
         return {part: share}, {part}
     tensor = min(sm, load.mean("tensor_active") or 0.0)
     dram = load.mean("dram_active") or 0.0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Scope: TypeAlias = Literal["window", "phase", "job"]
 
 GROUPS: tuple[Group, ...] = ("fault", "ownership", "limit", "feeding", "device", "rest")
+WAIT = 0.18  # of the time from which a wait is told as what limits the GPU
 _LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 
 
@@ -41,7 +42,19 @@ class DiagnosisRule:
     is asked when that part is the largest that the GPU waits for.
     """
 
-    __slots__ = ("advice", "blind", "group", "judge", "key", "needs", "part", "scope", "signature", "slowest", "sources")
+    __slots__ = (
+        "advice",
+        "blind",
+        "group",
+        "judge",
+        "key",
+        "needs",
+        "part",
+        "scope",
+        "signature",
+        "slowest",
+        "sources",
+    )
 
     def __init__(
         self,
@@ -115,6 +128,11 @@ def above(metric: str, value: float | None, threshold: float) -> Evidence | None
 def below(metric: str, value: float | None, threshold: float) -> Evidence | None:
     """Return evidence for a value below its threshold; None when there is no value."""
     return None if value is None else Evidence(metric, round(value, 4), threshold, "below")
+
+
+def told(metric: str, share: float) -> Evidence | None:
+    """Return evidence for the share of the time (0–1) that a wait takes; a smaller one is told where several waits add up."""
+    return above(metric, 100 * share, 100 * WAIT) if share >= WAIT else seen(metric, 100 * share)
 
 
 def seen(metric: str, value: Plain) -> Evidence | None:

@@ -155,9 +155,9 @@ def _grown(verdict: Verdict) -> float:
 
 # Which verdict an event is, where the samples themselves may have been averaged away.
 _EVENTS = {
-    "lost": "fault",
-    "xid": "fault",
-    "memory-errors": "fault",
+    "lost": "lost",
+    "xid": "xid",
+    "memory-errors": "memory_errors",
     "timeout": "driver_unresponsive",
     "out-of-memory": "out_of_memory",
 }
@@ -172,7 +172,7 @@ def _verdict_of(event: Event, key: str, uuid: str, label: str) -> Verdict:
     metric = {"lost": "state_lost", "timeout": "state_timeout", "xid": "xid_last", "memory-errors": "ecc_uncorrected"}
     value = seconds if event.kind in ("lost", "timeout") else event.value
     numbers = [Evidence(metric.get(event.kind, "process_memory"), value)] if value is not None else []
-    kind = {"lost": "lost", "xid": "xid", "memory-errors": "ecc", "timeout": "recovered"}.get(event.kind, "")
+    kind = "recovered" if event.kind == "timeout" else ""
     process = event.process
     holders = (
         []
@@ -183,7 +183,7 @@ def _verdict_of(event: Event, key: str, uuid: str, label: str) -> Verdict:
         key,
         "high" if key != "out_of_memory" else "medium",
         numbers,
-        advice=BY_KEY[key].advice if key != "fault" else _fault_advice(event.kind),
+        advice=BY_KEY[key].advice,
         index=int(label) if label.isdecimal() else None,
         uuid=uuid,
         processes=holders,
@@ -196,10 +196,6 @@ def _verdict_of(event: Event, key: str, uuid: str, label: str) -> Verdict:
             "start_time": event.time,
         },
     )
-
-
-def _fault_advice(kind: str) -> tuple[str, ...]:
-    return {"lost": ("gpu_lost", "kernel_log"), "xid": ("xid", "kernel_log")}.get(kind, ("ecc", "kernel_log"))
 
 
 def _whole(number: float | None) -> int | None:

@@ -58,7 +58,9 @@ def _moments(load: Load) -> list[_Moment]:
     if main is None:
         return []
     sm, use = gpu.columns["sm_active"], gpu.columns["utilization"]
-    states = sum(state is not None for at, state in zip(main.at, main.states, strict=True) if load.first <= at < load.end)
+    states = sum(
+        state is not None for at, state in zip(main.at, main.states, strict=True) if load.first <= at < load.end
+    )
     found = []
     for place, at in enumerate(main.at):
         if not load.first <= at < load.end:

@@ -54,7 +54,7 @@ class Row:
         self.reasons = gpu.throttle_reasons
         self.values = numbers(gpu, KEYS)
         trace = gpu.get("utilization_trace")
-        self.trace: Sequence[float] = trace if isinstance(trace, tuple) else ()
+        self.trace = [value for value in trace if isinstance(value, (int, float))] if isinstance(trace, tuple) else []
         self.processes: list[tuple[Process, list[float | None]]] | None = None
         if "processes" not in gpu.gaps and gpu.state == "ok":
             holders: Iterable[Process] = gpu.all_processes() if gpu.instances else gpu.processes

@@ -18,8 +18,9 @@ def test_it_makes_an_inference_sure() -> None:
 def test_it_explains_what_nothing_else_does() -> None:
     idle = {"processes": ({"cpu_percent": 10.0, "tree_cpu_percent": 10.0},)}
     found = diagnose(samples(working(4.0, 0.5) | idle))
-    assert found[0].key == "underused"
-    assert with_wait(found, 70.0)[0].key == "input_bound_io"
+    assert found[0].key == "waiting"
+    told = with_wait(found, 70.0)[0]
+    assert (told.key, told.values["kind"]) == ("input_bound_io", "data")  # storage would need evidence of its own
     assert with_wait(found, 5.0) == found
 
 

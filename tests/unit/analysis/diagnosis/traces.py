@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from tests.unit.analysis.diagnosis.machines import COUNTERS
 
@@ -28,13 +31,55 @@ LABELS: dict[str, tuple[str, float, float]] = {
 }
 
 
-def thinned(snapshots: list[Snapshot], interval: float) -> list[Snapshot]:
-    """Keep one snapshot per interval."""
+def resampled(snapshots: list[Snapshot], interval: float, *, traced: bool = True) -> list[Snapshot]:
+    """Return what a sampler with a longer interval would have read: counters as means, the rest as of the last moment.
+
+    With `traced`, each sample has the driver's own samples of the utilization since the one before, as the driver keeps them.
+    """
     kept: list[Snapshot] = []
+    since: list[Snapshot] = []
     for one in snapshots:
-        if not kept or one.time - kept[-1].time >= interval - 0.02:
-            kept.append(one)
+        since.append(one)
+        if kept and one.time - kept[-1].time < interval - 0.02:
+            continue
+        gpus = []
+        for at, gpu in enumerate(one.gpus):
+            before = [other.gpus[at] for other in since if at < len(other.gpus)]
+            changes: dict[str, Any] = {
+                key: _mean([other.get(key) for other in before]) for key in (*COUNTERS, "pcie_rx", "pcie_tx")
+            }
+            if traced:
+                changes["utilization_trace"] = _trace(since, [other.utilization for other in before])
+            gpus.append(gpu.replace(**changes))
+        kept.append(Snapshot(one.time, tuple(gpus), one.host, one.driver, one.problems))
+        since = []
     return kept
+
+
+def _mean(values: Sequence[Any]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _trace(since: list[Snapshot], values: list[float | None]) -> tuple[float, ...] | None:
+    """Return utilization every 0.2 s; recordings have it every 0.1 or 0.2 s."""
+    fast = len(since) > 1 and since[1].time - since[0].time < 0.15
+    chosen = values[::-1][::2][::-1] if fast else values
+    return None if None in chosen else tuple(value for value in chosen if value is not None)
+
+
+def unlisted(snapshots: list[Snapshot], every: int = 0) -> list[Snapshot]:
+    """Take the lists of processes out, except at every nth sample where `every` is given."""
+    found = []
+    for place, one in enumerate(snapshots):
+        listed = bool(every) and place % every == 0
+        gpus = tuple(gpu if listed else _unread(gpu) for gpu in one.gpus)
+        found.append(Snapshot(one.time, gpus, one.host, one.driver, one.problems))
+    return found
+
+
+def _unread(gpu: Gpu) -> Gpu:
+    return Gpu(dict(gpu.items()), {**gpu.gaps, "processes": "skipped"}, state=gpu.state)
 
 
 def blinded(snapshots: list[Snapshot], *more: str) -> list[Snapshot]:

@@ -8,7 +8,6 @@ from . import (
     communication_bound,
     contention,
     driver_unresponsive,
-    fault,
     fp32_no_tensor,
     hang,
     healthy,
@@ -20,7 +19,9 @@ from . import (
     input_bound_io,
     launch_bound,
     loading,
+    lost,
     memory_bandwidth,
+    memory_errors,
     memory_latency,
     memory_leak,
     memory_pressure,
@@ -37,6 +38,7 @@ from . import (
     underused,
     unknown,
     waiting,
+    xid,
 )
 
 TYPE_CHECKING = False
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from ..rule import DiagnosisRule
 
 RULES: tuple[DiagnosisRule, ...] = (
-    fault.RULE, driver_unresponsive.RULE, out_of_memory.RULE, hang.RULE, memory_leak.RULE,
+    lost.RULE, driver_unresponsive.RULE, memory_errors.RULE, xid.RULE, out_of_memory.RULE, hang.RULE, memory_leak.RULE,
     contention.RULE, idle_allocation.RULE, orphaned_memory.RULE,
     hw_slowdown.RULE, thermal_throttled.RULE, power_throttled.RULE, clocks_locked.RULE, pcie_degraded.RULE, straggler.RULE,
     communication_bound.RULE, stalls.RULE, transfer_bound.RULE, input_bound_cpu.RULE, input_bound_io.RULE,

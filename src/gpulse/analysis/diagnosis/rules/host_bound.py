@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, above, below, found, lower, seen, sure
+from ..rule import WAIT, DiagnosisRule, below, found, lower, seen, sure, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Verdict
-    from ..rule import Case
+    from ..rule import WAIT, Case, told
 
-LEAST = 0.20  # of the time
 _YOUNG = 15.0  # seconds of running time in which pauses may still be the start of a process
 _STARTED = 120.0  # seconds after which a process that has not used the GPU is no longer starting
 
@@ -18,10 +17,12 @@ def _judge(case: Case) -> Verdict | None:
     load = case.load
     age = load.process_mean("running_time") or _STARTED
     confidence = sure(load, "thread") if case.worked else "low"
+    if not load.states and (load.cpu_main or 0.0) < 0.8:
+        confidence = lower(confidence)  # it runs for a part of the time only, and which part is not known
     if confidence == "high" and (age < _YOUNG or (load.fill is not None and load.fill < 0.7 and load.idle_share < 0.5)):
         confidence = lower(confidence)  # the window may hold some of its start, or the thread launches small kernels
     evidence = [
-        above("thread_share", 100 * load.parts.get("thread", 0.0), 100 * LEAST),
+        told("thread_share", load.parts.get("thread", 0.0)),
         seen("cpu_main", load.cpu_main),
         seen("thread_running", 100 * load.states["running"]) if "running" in load.states else None,
         seen("busy", load.busy),
@@ -40,7 +41,7 @@ RULE = DiagnosisRule(
     part="thread",
     needs=("cpu_percent", "tree_cpu_percent", "utilization"),
     signature=(
-        f"The GPU waits for {100 * LEAST:.0f} % of the time or more while the thread that feeds it runs, and that is more than it "
+        f"The GPU waits for {100 * WAIT:.0f} % of the time or more while the thread that feeds it runs, and that is more than it "
         "waits for anything else. Large kernels with pauses, not small kernels without."
     ),
     blind=(

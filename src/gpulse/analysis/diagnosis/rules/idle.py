@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .idle_allocation import HELD
 from ..rule import DiagnosisRule, below, found, seen
+from .idle_allocation import HELD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, above, found, seen, sure
+from ..rule import WAIT, DiagnosisRule, above, found, seen, sure, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Verdict
-    from ..rule import Case
+    from ..rule import WAIT, Case, told
 
-LEAST = 0.20  # of the time
 CPUS = 85.0  # per cent of all CPUs
 
 
@@ -25,9 +24,11 @@ def _judge(case: Case) -> Verdict | None:
     else:
         kind = "all_workers" if workers >= 1 else "threads"
         room = cores is None or workers + 1 < cores
-        advice = ("more_workers", "gpu_transforms", "precompute") if room else ("gpu_transforms", "precompute", "more_cores")
+        advice = (
+            ("more_workers", "gpu_transforms", "precompute") if room else ("gpu_transforms", "precompute", "more_cores")
+        )
     evidence = [
-        above("workers_share", 100 * load.parts.get("workers", 0.0), 100 * LEAST),
+        told("workers_share", load.parts.get("workers", 0.0)),
         above("tree_share", of_all, CPUS) if kind == "all_cores" else None,
         above("host_cpu", host, 95.0) if kind == "busy_host" else None,
         seen("workers", workers) if workers >= 1 else None,
@@ -50,7 +51,7 @@ RULE = DiagnosisRule(
     part="workers",
     needs=("tree_cpu_percent", "children", "utilization"),
     signature=(
-        f"The GPU waits for {100 * LEAST:.0f} % of the time or more while the thread that feeds it waits and its workers run, and that "
+        f"The GPU waits for {100 * WAIT:.0f} % of the time or more while the thread that feeds it waits and its workers run, and that "
         "is more than it waits for anything else."
     ),
     blind=(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, above, found, lower, seen, sure
+from ..rule import WAIT, DiagnosisRule, above, found, lower, seen, sure, told
 from ..waits import IOWAIT, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Verdict
-    from ..rule import Case
-
-LEAST = 0.20  # of the time
+    from ..rule import WAIT, Case, told
 
 
 def _judge(case: Case) -> Verdict | None:
@@ -21,7 +19,7 @@ def _judge(case: Case) -> Verdict | None:
     blocked = load.process_mean("workers_blocked")
     disk = load.states.get("disk")
     evidence = [
-        above("storage_share", 100 * load.parts.get("storage", 0.0), 100 * LEAST),
+        told("storage_share", load.parts.get("storage", 0.0)),
         above("iowait_cores", waiting, IOWAIT) if (waiting or 0.0) >= IOWAIT else None,
         above("read_rate", reads, READ) if (reads or 0.0) >= READ else seen("read_rate", reads),
         seen("thread_disk", 100 * disk) if disk else None,
@@ -42,7 +40,7 @@ RULE = DiagnosisRule(
     part="storage",
     needs=("tree_read", "iowait or thread_state", "utilization"),
     signature=(
-        f"The GPU waits for {100 * LEAST:.0f} % of the time or more while the program or its workers wait for a disk, or read more than "
+        f"The GPU waits for {100 * WAIT:.0f} % of the time or more while the program or its workers wait for a disk, or read more than "
         f"{READ / 1e6:.0f} MB/s without using the CPU, and that is more than it waits for anything else."
     ),
     blind=(

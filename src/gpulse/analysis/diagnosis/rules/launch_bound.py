@@ -19,7 +19,9 @@ def _judge(case: Case) -> Verdict | None:
     busy, cpu, fill = load.busy or 0.0, load.cpu_main, load.fill
     if busy >= BUSY:
         return None
-    certain = fill is not None and fill < 0.4 and busy < 70 and load.seconds >= 5 and (load.is_traced or load.interval <= 0.5)
+    certain = (
+        fill is not None and fill < 0.4 and busy < 70 and load.seconds >= 5 and (load.is_traced or load.interval <= 0.5)
+    )
     confidence: Confidence = "high" if certain else "medium"
     evidence = [
         above("launch_share", 100 * load.parts.get("launch", 0.0), 100 * LEAST),
@@ -44,8 +46,8 @@ RULE = DiagnosisRule(
         f"than {BUSY:.0f} % of the time without pauses of 0.2 s, and those that run fill less than {100 * FILL:.0f} % of the chip."
     ),
     blind=(
-        "Without GPM the size of kernels is not known; then the verdict is host_bound, which says the same of the thread. A thread that waits for the GPU by spinning looks busy "
-        "too, so a nearly full GPU is never called launch-bound."
+        "Without GPM the size of kernels is not known; then the verdict is host_bound, which says the same of the thread. A thread that "
+        "waits for the GPU by spinning looks busy too, so a nearly full GPU is never called launch-bound."
     ),
     sources=(
         "HTA idle-time analysis: host wait against kernel wait",

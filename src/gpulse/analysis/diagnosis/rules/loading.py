@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from ..rule import DiagnosisRule, above, found, seen
 
 TYPE_CHECKING = False
@@ -22,7 +24,7 @@ def _judge(case: Case) -> Verdict | None:
     if len(used) < 3 or (load.mean("sm_active") or 0.0) >= SM or (age is not None and age >= _YOUNG):
         return None
     grown = used[-1] - used[0]
-    steps = sum(later > earlier + (16 << 20) for earlier, later in zip(used, used[1:], strict=False))
+    steps = sum(later > earlier + (16 << 20) for earlier, later in pairwise(used))
     received, reads = load.mean("pcie_rx") or 0.0, load.process_mean("tree_read") or 0.0
     if grown < GROWN or steps < STEPS or received * load.seconds < 0.3 * grown:
         return None

@@ -147,8 +147,8 @@ RULE = DiagnosisRule(
         f"and keep the GPU {WORKING:.0f} % busy."
     ),
     blind=(
-        "Without the driver's own samples, pauses shorter than the sampling interval are not seen. Without writes in the pauses, evaluation "
-        "on the CPU, logging, data loading between epochs and waits for other ranks look alike."
+        "Without the driver's own samples, pauses shorter than the sampling interval are not seen. Without writes in the pauses, "
+        "evaluation on the CPU, logging, data loading between epochs and waits for other ranks look alike."
     ),
     sources=(
         "ICSE 2024 study: model checkpointing, 16.4 % of the issues; one job lost 96 s of every 168 s",

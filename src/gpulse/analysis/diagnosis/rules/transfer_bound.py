@@ -23,7 +23,9 @@ def _judge(case: Case) -> Verdict | None:
     pinned = used is not None and used >= 100 * BURST
     burst = link is not None and (load.high(key) or 0.0) > BURST * link
     memory = "pinned" if pinned else "unknown" if burst else "pageable"
-    confidence: Confidence = "high" if share >= _CERTAIN and memory != "unknown" and load.end - load.first >= 5 else "medium"
+    confidence: Confidence = (
+        "high" if share >= _CERTAIN and memory != "unknown" and load.end - load.first >= 5 else "medium"
+    )
     evidence = [
         above("copy_share", 100 * share, 100 * LEAST),
         seen(key, rate),
@@ -42,7 +44,9 @@ def _judge(case: Case) -> Verdict | None:
         advice = (
             ("smaller_copies", "prefetch", "keep_on_gpu") if direction == "h2d" else ("fewer_downloads", "keep_on_gpu")
         )
-    return found(load, "transfer_bound", confidence, evidence, advice=advice, direction=direction, memory=memory, rate=rate)
+    return found(
+        load, "transfer_bound", confidence, evidence, advice=advice, direction=direction, memory=memory, rate=rate
+    )
 
 
 RULE = DiagnosisRule(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from ....model.servers import serves
-from ..rule import DiagnosisRule, above, found, seen
+from ..rule import WAIT, DiagnosisRule, found, seen, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Confidence, Verdict
-    from ..rule import Case
-
-LEAST = 0.20  # of the time
+    from ..rule import WAIT, Case, told
 
 
 def _judge(case: Case) -> Verdict | None:
@@ -19,7 +17,7 @@ def _judge(case: Case) -> Verdict | None:
         return None
     confidence: Confidence = "high" if load.seconds >= 30 else "medium"
     evidence = [
-        above("outside_share", 100 * load.parts.get("outside", 0.0), 100 * LEAST),
+        told("outside_share", load.parts.get("outside", 0.0)),
         seen("busy", load.busy),
         seen("cpu_tree", load.cpu_tree),
         seen("memory_percent", load.memory_share),
@@ -35,7 +33,7 @@ RULE = DiagnosisRule(
     part="outside",
     needs=("utilization", "tree_cpu_percent", "command"),
     signature=(
-        f"A model server, known by its command line, waits for something outside for {100 * LEAST:.0f} % of the time or more, and for "
+        f"A model server, known by its command line, waits for something outside for {100 * WAIT:.0f} % of the time or more, and for "
         "nothing else that long."
     ),
     blind="A server is recognized only by its command line; others are told that they wait.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, found, seen
+from ..rule import WAIT, DiagnosisRule, found, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 SHORTEST = 3.0  # seconds of samples below which nothing else is said
 SAMPLES = 5  # below which nothing is said of what a program does
-UNSEEN = 0.20  # of the time in which the GPU waits for something that was not read
 _ADVICE = {
     "short": ("watch_longer",),
     "blind": ("watch_longer", "doctor"),
@@ -46,7 +45,7 @@ def _kind(case: Case) -> str:
         return "blind"
     if not case.worked and load.tracks:
         return "starting"
-    if load.parts.get("unexplained", 0.0) >= UNSEEN:
+    if load.parts.get("unexplained", 0.0) >= WAIT:
         return "no_children" if load.tracks else "no_processes"
     return "mixed" if load.detailed else "no_counters"
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, above, below, found, lower, seen, sure
+from ..rule import WAIT, DiagnosisRule, below, found, lower, seen, sure, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Verdict
     from ..rule import Case
 
-LEAST = 0.20  # of the time
 CPU = 0.60  # cores
-NETWORK = 50e6  # bytes per second
 
 
 def _judge(case: Case) -> Verdict | None:
@@ -21,7 +19,7 @@ def _judge(case: Case) -> Verdict | None:
     state = max((one for one in states if one != "running"), key=lambda one: states[one], default="")
     network = load.host("net_rx")
     evidence = [
-        above(f"{part}_share", 100 * load.parts.get(part, 0.0), 100 * LEAST),
+        told(f"{part}_share", load.parts.get(part, 0.0)),
         below("cpu_tree", load.cpu_tree, CPU) if (load.cpu_tree or 0.0) < CPU else seen("cpu_tree", load.cpu_tree),
         seen(f"thread_{state}", 100 * states[state]) if state and states[state] >= 0.1 else None,
         seen("net_rx", network) if part == "network" else None,
@@ -49,7 +47,7 @@ RULE = DiagnosisRule(
     part="outside",
     needs=("tree_cpu_percent", "utilization"),
     signature=(
-        f"The GPU waits for {100 * LEAST:.0f} % of the time or more while neither the program nor its workers run or read from a disk, and "
+        f"The GPU waits for {100 * WAIT:.0f} % of the time or more while neither the program nor its workers run or read from a disk, and "
         "that is more than it waits for anything else."
     ),
     blind=(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ACTIVITY = (("SM", Gpu.sm_active), ("tensor", Gpu.tensor_active), ("DRAM", Gpu.dram_active))
 _STALE = 3  # intervals after which what is on screen is no longer what is
 _REMARKED = frozenset(
-    {"thermal_throttled", "hw_slowdown", "fault", "orphaned_memory"}
+    {"thermal_throttled", "hw_slowdown", "lost", "xid", "memory_errors", "orphaned_memory"}
 )  # shown as remarks of the moment
 
 
