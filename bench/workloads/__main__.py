@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument(
         "--record", metavar="FOLDER", help="record each workload to FOLDER/NAME.ndjson.gz, and LABELS.jsonl"
     )
+    parser.add_argument("--monitor", action="store_true", help="run inside a gpulse.Monitor and print its verdict")
     parser.add_argument("--source", default="auto", help="with --record: the source gpulse reads (default: auto)")
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in WORKLOADS]:
@@ -33,7 +34,19 @@ def main() -> int:
 
         names = arguments.names or list(WORKLOADS)
         return record(arguments.record, names, arguments.device, arguments.seconds, arguments.source)
+    if arguments.monitor:
+        return _monitored(arguments.names[0], arguments.seconds, arguments.device)
     return _run(arguments.names[0], arguments.seconds, arguments.device)
+
+
+def _monitored(name: str, seconds: float | None, device: str) -> int:
+    import gpulse
+
+    with gpulse.Monitor(interval=0.2) as monitor:
+        code = _run(name, seconds, device)
+    found = monitor.summary().diagnosis
+    say(event="verdict", verdict=found[0].to_plain() if found else None)
+    return code
 
 
 def _run(name: str, seconds: float | None, device: str) -> int:

@@ -25,14 +25,14 @@ def decode_32(run: Run) -> None:
 
 @torch.inference_mode()  # type: ignore[untyped-decorator]
 def _decode(run: Run, batch: int) -> None:
-    generate = _generator(run, batch)
+    generate = decoder(run, batch)
     for _ in run.steps():
         generate(run.size(16, 2))
 
 
-def _generator(run: Run, batch: int, layers: int = 12) -> Callable[[int], None]:
+def decoder(run: Run, batch: int, layers: int = 12, wide: int = 8192) -> Callable[[int], None]:
     """Return a call that decodes a number of tokens."""
-    width, heads, longest = run.size(8192, 32), run.size(64, 2), run.size(2048, 16)
+    width, heads, longest = run.size(wide, 32), run.size(wide // 128, 2), run.size(2048, 16)
     dtype = torch.bfloat16
     torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each length: 50 ms of CPU per token
     with torch.device(run.device):
@@ -59,7 +59,7 @@ def _generator(run: Run, batch: int, layers: int = 12) -> Callable[[int], None]:
 @torch.inference_mode()  # type: ignore[untyped-decorator]
 def serving_rare(run: Run) -> None:
     """Answer a request every 3 s with 40 tokens: a server that mostly waits."""
-    generate = _generator(run, 1)
+    generate = decoder(run, 1)
     for _ in run.steps():
         generate(run.size(40, 2))
         time.sleep(run.share(2.8, 0.1))
