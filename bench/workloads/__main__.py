@@ -44,7 +44,8 @@ def _monitored(name: str, seconds: float | None, device: str) -> int:
 
     with gpulse.Monitor(interval=0.2) as monitor:
         code = _run(name, seconds, device)
-    found = monitor.summary().diagnosis
+    summary = monitor.summary()
+    found = None if summary is None else summary.diagnosis
     say(event="verdict", verdict=found[0].to_plain() if found else None)
     return code
 

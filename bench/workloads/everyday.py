@@ -309,7 +309,7 @@ def warm_up(run: Run) -> None:
 
 def load_weights(run: Run) -> None:
     """Copy weights to the GPU tensor by tensor, as a model that is loaded does."""
-    kept = []
+    kept: list[torch.Tensor] = []
     block = torch.ones(run.size(64 << 20, 64))
     for _ in run.steps():
         if len(kept) < run.size(480, 4):

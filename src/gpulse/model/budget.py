@@ -19,6 +19,9 @@ WORK = ("tensor", "compute", "memory")  # the SMs are active
 WAITS = ("copy", "launch", "workers", "thread", "storage", "network", "outside", "checkpoint", "unexplained")
 
 
+_LEAST = 5e-5  # of the time; less is 0 when it is written
+
+
 class Budget:
     """Where `seconds` of a GPU went: `shares` (0–1) by part, in the order of PARTS, without parts that are 0; they sum to 1.
 
@@ -31,7 +34,7 @@ class Budget:
     estimated: frozenset[str]
 
     def __init__(self, seconds: float, shares: Mapping[str, float], estimated: Iterable[str] = ()) -> None:
-        present = {part: shares[part] for part in PARTS if shares.get(part, 0.0) > 0}
+        present = {part: shares[part] for part in PARTS if shares.get(part, 0.0) >= _LEAST}
         object.__setattr__(self, "seconds", seconds)
         object.__setattr__(self, "shares", MappingProxyType(present))
         object.__setattr__(self, "estimated", frozenset(estimated) & present.keys())

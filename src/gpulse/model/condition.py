@@ -123,7 +123,7 @@ _CONDITIONS = (
     _found("fp32_no_tensor", "FP32, no tensor cores", "warn"),
     _found("memory_latency", "memory latency", "info"),
     _found("small_batch", "batch too small", "warn"),
-    _found("waiting", "waiting for something outside", "warn"),
+    _found("waiting", "waiting, outside", "warn"),
     _found("underused", "underused", "info"),
     _found("starting", "starting", "info"),
     _found("loading", "loading", "info"),

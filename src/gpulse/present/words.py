@@ -55,7 +55,7 @@ NARROW = {
     "GPU lost": "lost",
     "XID error": "XID",
     "memory errors": "ECC error",
-    "waiting for something outside": "waiting",
+    "waiting, outside": "waiting",
     "waiting for one thread": "1 thread",
     "driver not responding": "no answer",
     "driver does not answer": "no answer",

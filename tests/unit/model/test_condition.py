@@ -15,9 +15,9 @@ SEVERITIES = {
     "critical": """lost driver_unresponsive memory_errors nvlink_down fabric_not_ready hang hw_slowdown removed""",
     "warn": """out_of_memory thermal_throttled power_throttled hot pcie_degraded link_errors port_flaps slower_than_peers
         memory_pressure memory_leak idle_allocation stalled threshold contention orphaned_memory clocks_locked straggler
-        communication_bound stalls transfer_bound input_bound_cpu input_bound_io host_bound launch_bound not_used memory_bandwidth
-        fp32_no_tensor memory_latency small_batch gap dropped history_damaged""",
-    "info": """waiting underused starting loading idle unknown gpu_free instance_removed asleep process_end process_start verdict
+        communication_bound stalls transfer_bound input_bound_cpu input_bound_io host_bound launch_bound not_used waiting
+        fp32_no_tensor small_batch gap dropped history_damaged""",
+    "info": """busy memory_bandwidth memory_latency underused starting loading idle unknown gpu_free instance_removed asleep process_end process_start verdict
         suspend clock boot start stop""",
     "good": "healthy added back",
 }

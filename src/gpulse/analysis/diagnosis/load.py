@@ -58,6 +58,7 @@ class Load:
         self._tracks: list[ProcessTrack] | None = None
         self._main: ProcessTrack | None = None
         self._main_known = False
+        self._traced: list[tuple[float, float]] | None = None
         self._parts: tuple[dict[str, float], set[str]] | None = None
 
     @property
@@ -171,12 +172,19 @@ class Load:
         return None if busy is None or sm is None or busy < 0.5 else min(1.0, sm / busy)
 
     @property
+    def traced(self) -> list[tuple[float, float]]:
+        """The driver's own samples of the utilization with their times; empty where they do not cover the stretch."""
+        if self._traced is None:
+            found = self.gpu.trace.between(self.start_time, self.end_time)
+            self._traced = found if TRACE_STEP * len(found) >= _TRACED * self.seconds else []
+        return self._traced
+
+    @property
     def idle_share(self) -> float:
         """Share of the time (0–1) without any kernel: of the driver's own samples where it has them, else of ours."""
         if self._idle is None:
-            traced = self.gpu.trace.between(self.start_time, self.end_time)
-            if TRACE_STEP * len(traced) >= _TRACED * self.seconds:
-                self._idle = sum(value < 1.0 for _, value in traced) / len(traced) if traced else 0.0
+            if self.traced:
+                self._idle = sum(value < 1.0 for _, value in self.traced) / len(self.traced)
                 return self._idle
             sm, use = self.values("sm_active"), self.values("utilization")
             idle = sum(weight for a, b, weight in zip(sm, use, self.weights, strict=True) if _is_idle(a, b))
@@ -313,58 +321,9 @@ class Load:
         grown = sum(max(0.0, later - earlier) for (_, earlier), (_, later) in pairwise(known))
         return grown / (known[-1][0] - known[0][0])
 
-    @property
-    def is_traced(self) -> bool:
-        """Whether the driver's own samples cover the stretch, so that pauses are seen however rarely gpulse samples."""
-        return TRACE_STEP * len(self.gpu.trace.between(self.start_time, self.end_time)) >= _TRACED * self.seconds
-
-    def pauses(self, least: float) -> list[tuple[float, float]]:
-        """Return when the GPU did nothing for `least` seconds or more, as pairs of start and end in seconds since 1970."""
-        if self.is_traced:
-            values = self.gpu.trace.between(self.start_time, self.end_time)
-            return _runs([(time - TRACE_STEP, time, 1.0 if value < 2.0 else 0.0) for time, value in values], least)
-        return _runs(self._dips(), max(least, 1.2 * self.interval))
-
-    def _dips(self) -> list[tuple[float, float, float]]:
-        """Return start and end of each sample, and the share of it (0–1) in which nothing ran, from how far it is below the usual."""
-        sm, use = self.values("sm_active"), self.values("utilization")
-        key = "sm_active" if any(value is not None for value in sm) else "utilization"
-        known = sorted(value for value in self.values(key) if value is not None)
-        usual = known[len(known) * 3 // 4] if known else 0.0
-        found = []
-        for at, (here, busy) in enumerate(zip(sm, use, strict=True)):
-            value = here if key == "sm_active" else busy
-            end = self.gpu.times[self.first + at]
-            if _is_quiet(here, busy):
-                share = 1.0
-            else:
-                share = 0.0 if value is None or usual <= 0 else max(0.0, 1.0 - value / usual)
-            found.append((end - self.weights[at], end, share))
-        return found
-
     def holders(self) -> tuple[Holder, ...]:
         """Return the main process as a value, empty when it is not known."""
         return () if self.main is None else (holder_of(self.main),)
-
-
-def _runs(slots: Sequence[tuple[float, float, float]], least: float) -> list[tuple[float, float]]:
-    """Return the stretches of slots that are empty, their first and last perhaps only in part, of at least `least` seconds."""
-    found: list[tuple[float, float]] = []
-    start: int | None = None
-    for at in range(len(slots) + 1):
-        dips = at < len(slots) and slots[at][2] >= _PARTLY
-        whole = dips and slots[at][2] >= _WHOLE
-        if dips and start is None:
-            start = at
-        elif start is not None and not whole:
-            last = at if dips else at - 1  # the last slot of a pause may be empty in part only
-            run = slots[start : last + 1]
-            length = sum((end - begin) * share for begin, end, share in run)
-            if length >= least and max(share for _, _, share in run) >= _DEEP:
-                begin = run[0][1] - (run[0][1] - run[0][0]) * run[0][2]
-                found.append((begin, begin + length))
-            start = None
-    return found
 
 
 def holder_of(track: ProcessTrack) -> Holder:
@@ -400,13 +359,6 @@ def link_rate(generation: float | None, width: float | None) -> float | None:
 def _changes(values: Sequence[float | None]) -> int:
     known = [value for value in values if value is not None]
     return sum(1 for one, other in pairwise(known) if one != other)
-
-
-def _is_quiet(sm: float | None, utilization: float | None) -> bool:
-    """Tell whether no kernel ran at a sample; copies may have."""
-    if sm is not None:
-        return sm < 2 * BUSY_SM
-    return utilization is not None and utilization < 2.0
 
 
 def _is_idle(sm: float | None, utilization: float | None) -> bool:

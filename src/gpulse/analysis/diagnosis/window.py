@@ -6,6 +6,7 @@ sample is the one read last before it, for a few seconds, because sampling fast 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import pairwise
 
 from ...model.cadence import Cadence
@@ -53,8 +54,7 @@ class Row:
         self.state = gpu.state
         self.reasons = gpu.throttle_reasons
         self.values = numbers(gpu, KEYS)
-        trace = gpu.get("utilization_trace")
-        self.trace = [value for value in trace if isinstance(value, (int, float))] if isinstance(trace, tuple) else []
+        self.trace: Sequence[float] = gpu.utilization_trace or ()
         self.processes: list[tuple[Process, list[float | None]]] | None = None
         if "processes" not in gpu.gaps and gpu.state == "ok":
             holders: Iterable[Process] = gpu.all_processes() if gpu.instances else gpu.processes
@@ -160,7 +160,8 @@ class Trace:
 
     def between(self, start: float, end: float) -> list[tuple[float, float]]:
         """Return the times and values from `start` to `end`."""
-        return [(time, value) for time, value in zip(self.times, self.values, strict=True) if start < time <= end]
+        first, last = bisect_right(self.times, start), bisect_right(self.times, end)
+        return list(zip(self.times[first:last], self.values[first:last], strict=True))
 
 
 class ProcessTrack:
@@ -348,7 +349,6 @@ def _tracks(listed: Sequence[Listed], times: Sequence[float]) -> dict[int, Proce
             if process.pid is not None:
                 pid = int(process.pid)
                 latest[pid] = process
-                state = process.get("thread_state")
-                seen.setdefault(pid, []).append((place, values, state if isinstance(state, str) else None))
+                seen.setdefault(pid, []).append((place, values, process.thread_state))
     read = frozenset(at for at, processes in enumerate(listed) if processes is not None)
     return {pid: ProcessTrack(pid, latest[pid], places, times, read) for pid, places in seen.items()}

@@ -11,11 +11,11 @@ def test_it_fires_once_after_a_while_and_clears_when_all_is_well() -> None:
     book = RuleBook(rules_from({"enable": ["diagnosis"], "diagnosis": {"for": "2m", "clear_for": "30s"}}))
     chip = {
         "tensor_active": lambda second: 0.0 if second < 300 else 50.0,
-        "dram_active": lambda second: 88.0 if second < 300 else 33.0,
+        "fp32_active": lambda second: 60.0 if second < 300 else 2.0,
     }
     turned = [one for sample in samples(chip, seconds=600, interval=2.0) for one in book.observe(sample)]
     assert [(one.state, one.severity) for one in turned] == [("fire", "warn"), ("clear", "warn")]
-    assert event_text(turned[0].event) == "GPU 0: memory bandwidth"
+    assert event_text(turned[0].event) == "GPU 0: FP32, no tensor cores"
 
 
 def test_a_healthy_gpu_is_no_alert() -> None:

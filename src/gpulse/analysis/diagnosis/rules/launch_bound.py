@@ -20,7 +20,11 @@ def _judge(case: Case) -> Verdict | None:
     if busy >= BUSY:
         return None
     certain = (
-        fill is not None and fill < 0.4 and busy < 70 and load.seconds >= 5 and (load.is_traced or load.interval <= 0.5)
+        fill is not None
+        and fill < 0.4
+        and busy < 70
+        and load.seconds >= 5
+        and (bool(load.traced) or load.interval <= 0.5)
     )
     confidence: Confidence = "high" if certain else "medium"
     evidence = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ..load import Load
+from ..pauses import pauses
 from ..rule import DiagnosisRule, above, found, seen
 from ..waits import wait_causes
 from ..window import TRACE_STEP
@@ -47,7 +48,7 @@ def stall_gaps(load: Load) -> list[tuple[float, float]]:
     """Return the pauses between work, as pairs of start and end in seconds since 1970."""
     edge = 0.5 * load.interval + TRACE_STEP
     first, last = load.start_time + edge, load.end_time - edge
-    return [(start, end) for start, end in load.pauses(GAP) if start > first and end < last]
+    return [(start, end) for start, end in pauses(load, GAP) if start > first and end < last]
 
 
 def _verdict(load: Load, gaps: list[tuple[float, float]], share: float, written: float | None) -> Verdict:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..model.budget import WAITS
+from ..model.concern import Concern
 from ..model.condition import SEVERITIES, of_event, of_verdict
-from ..model.trouble import Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,33 +24,33 @@ _ALL = (
 )  # nothing of the GPU is of use meanwhile
 
 
-def troubles(diagnosis: Diagnosis, alerts: Iterable[Event] = (), now: float | None = None) -> tuple[Trouble, ...]:
+def concerns(diagnosis: Diagnosis, alerts: Iterable[Event] = (), now: float | None = None) -> tuple[Concern, ...]:
     """Return what is wrong at `now`, the end of the diagnosis by default; `alerts` are the events of active alerts."""
     time = diagnosis.end if now is None else now
-    found: dict[tuple[str, str], Trouble] = {}
+    found: dict[tuple[str, str], Concern] = {}
     for verdict in diagnosis:
         for one in (verdict, *verdict.also):
-            if (trouble := _of_verdict(one, verdict, time)) is not None:
-                found[trouble.key, _place(trouble)] = trouble
+            if (concern := _of_verdict(one, verdict, time)) is not None:
+                found[concern.key, _place(concern)] = concern
     for event in alerts:
-        trouble = _of_alert(event, time)
-        known = found.get((trouble.key, _place(trouble)))
+        concern = _of_alert(event, time)
+        known = found.get((concern.key, _place(concern)))
         if known is None:
-            found[trouble.key, _place(trouble)] = trouble
-        elif trouble.since is not None:
-            found[trouble.key, _place(trouble)] = known.replace(since=min(trouble.since, known.since or trouble.since))
+            found[concern.key, _place(concern)] = concern
+        elif concern.since is not None:
+            found[concern.key, _place(concern)] = known.replace(since=min(concern.since, known.since or concern.since))
     return tuple(sorted(_joined(list(found.values())), key=_cost))
 
 
-def _place(trouble: Trouble) -> str:
-    return trouble.uuids[0] if trouble.uuids else ",".join(trouble.gpus)
+def _place(concern: Concern) -> str:
+    return concern.uuids[0] if concern.uuids else ",".join(concern.gpus)
 
 
-def _cost(trouble: Trouble) -> tuple[int, float, tuple[str, ...]]:
-    return _WORST.get(trouble.severity, len(_WORST)), -trouble.lost, trouble.gpus
+def _cost(concern: Concern) -> tuple[int, float, tuple[str, ...]]:
+    return _WORST.get(concern.severity, len(_WORST)), -concern.lost, concern.gpus
 
 
-def _of_verdict(verdict: Verdict, whole: Verdict, time: float) -> Trouble | None:
+def _of_verdict(verdict: Verdict, whole: Verdict, time: float) -> Concern | None:
     condition = of_verdict(verdict.key, verdict.values.get("kind"))
     code = verdict.values.get("xid")
     severity = "info" if condition is None else condition.severity(code if isinstance(code, (int, float)) else None)
@@ -60,7 +60,7 @@ def _of_verdict(verdict: Verdict, whole: Verdict, time: float) -> Trouble | None
     begun = verdict.start if since is None else since
     holder = verdict.processes[0] if verdict.processes else None
     name = "?" if verdict.index is None else f"{verdict.index}"
-    return Trouble(
+    return Concern(
         condition.key,
         severity,
         time,
@@ -92,10 +92,10 @@ def _expected(verdict: Verdict, time: float) -> float | None:
     return time + float(eta[0]) if isinstance(eta, tuple) and eta and isinstance(eta[0], (int, float)) else None
 
 
-def _of_alert(event: Event, time: float) -> Trouble:
+def _of_alert(event: Event, time: float) -> Concern:
     condition = event.condition or of_event(event.kind, event.reasons)
     process = event.process
-    return Trouble(
+    return Concern(
         event.kind if condition is None else condition.key,
         event.severity,
         time,
@@ -108,9 +108,9 @@ def _of_alert(event: Event, time: float) -> Trouble:
     )
 
 
-def _joined(found: Sequence[Trouble]) -> list[Trouble]:
-    """Return one trouble for several GPUs of the same process that have the same one."""
-    groups: dict[tuple[object, ...], list[Trouble]] = {}
+def _joined(found: Sequence[Concern]) -> list[Concern]:
+    """Return one concern for several GPUs of the same process that have the same one."""
+    groups: dict[tuple[object, ...], list[Concern]] = {}
     for at, one in enumerate(found):
         key = (one.key, one.severity, one.pid) if one.pid is not None else (one.key, at)
         groups.setdefault(key, []).append(one)

@@ -1,4 +1,4 @@
-"""Troubles: what is wrong now, each once, with what it costs and what to do next."""
+"""Concerns: what is wrong now, each once, with what it costs and what to do next."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from .verdict import Verdict
 
 
-class Trouble:
+class Concern:
     """One thing that is wrong with a GPU, a job or the machine at `time`.
 
     `key` names the condition, `gpus` are the numbers of the GPUs and `uuids` their UUIDs; both are empty for the machine. `owner` is
     the user it concerns and `pid` the process, where they are known. `since` is when it began, `lost` how many seconds of GPU time it
     has cost since then, `expected` when it will end or hit a limit by itself; None where that is not known. `verdict` and `event` are
-    what it was found by. `title`, `text` and `remedy` are words, empty until `present.troubles.worded` adds them.
+    what it was found by. `title`, `text` and `remedy` are words, empty until `present.concerns.worded` adds them.
     """
 
     __slots__ = (
@@ -62,10 +62,10 @@ class Trouble:
         self.verdict = verdict
         self.event = event
 
-    def replace(self, **changes: Any) -> Trouble:
+    def replace(self, **changes: Any) -> Concern:
         """Return a copy with some fields changed."""
         fields = {name: getattr(self, name) for name in self.__slots__} | changes
-        return Trouble(fields.pop("key"), fields.pop("severity"), fields.pop("time"), **fields)
+        return Concern(fields.pop("key"), fields.pop("severity"), fields.pop("time"), **fields)
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data, ready for JSON; times are seconds since 1970."""
@@ -73,4 +73,4 @@ class Trouble:
         return plain | {"gpus": list(self.gpus), "uuids": list(self.uuids), "lost": round(self.lost, 1)}
 
     def __repr__(self) -> str:
-        return f"Trouble({self.key!r}, {self.severity!r}, gpus={self.gpus!r})"
+        return f"Concern({self.key!r}, {self.severity!r}, gpus={self.gpus!r})"

@@ -15,52 +15,52 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..model.trouble import Trouble
+    from ..model.concern import Concern
     from .theme import Theme
 
 _MARKS = {"critical": ("■", "X"), "warn": ("▲", "!")}
 _WORTH = 60.0  # seconds of GPU time from which a loss is told
 
 
-def worded(found: Iterable[Trouble]) -> list[Trouble]:
-    """Return the same troubles with every text filled in; safe to print."""
+def worded(found: Iterable[Concern]) -> list[Concern]:
+    """Return the same concerns with every text filled in; safe to print."""
     return [one.replace(title=_title(one), text=_text(one), remedy=_remedy(one)) for one in found]
 
 
-def _title(trouble: Trouble) -> str:
-    known = CONDITIONS.get(trouble.key)
-    return trouble.key if known is None else known.title
+def _title(concern: Concern) -> str:
+    known = CONDITIONS.get(concern.key)
+    return concern.key if known is None else known.title
 
 
-def _text(trouble: Trouble) -> str:
-    if trouble.verdict is not None:
-        return verdict_title(trouble.verdict)
-    return "" if trouble.event is None else event_text(trouble.event)
+def _text(concern: Concern) -> str:
+    if concern.verdict is not None:
+        return verdict_title(concern.verdict)
+    return "" if concern.event is None else event_text(concern.event)
 
 
-def _remedy(trouble: Trouble) -> str:
-    found = advice(trouble.verdict) if trouble.verdict is not None else []
+def _remedy(concern: Concern) -> str:
+    found = advice(concern.verdict) if concern.verdict is not None else []
     return found[0] if found else ""
 
 
-def place(trouble: Trouble) -> str:
+def place(concern: Concern) -> str:
     """Return where it is: "GPU 3", "GPUs 0-3", "machine"."""
-    return gpus_text(trouble.gpus) if trouble.gpus else "machine"
+    return gpus_text(concern.gpus) if concern.gpus else "machine"
 
 
-def facts(trouble: Trouble) -> list[str]:
+def facts(concern: Concern) -> list[str]:
     """Return what is known beside the sentence: owner, since when, what it has cost, when it ends."""
-    found = [clean(trouble.owner)] if trouble.owner else []
-    if trouble.since is not None and trouble.time - trouble.since >= 1:
-        found.append(f"for {duration_text(trouble.time - trouble.since)}")
-    if trouble.lost >= _WORTH:
-        found.append(f"{duration_text(trouble.lost)} of GPU time lost")
-    if trouble.expected is not None:
-        found.append(f"memory full in {duration_text(max(0.0, trouble.expected - trouble.time))}")
+    found = [clean(concern.owner)] if concern.owner else []
+    if concern.since is not None and concern.time - concern.since >= 1:
+        found.append(f"for {duration_text(concern.time - concern.since)}")
+    if concern.lost >= _WORTH:
+        found.append(f"{duration_text(concern.lost)} of GPU time lost")
+    if concern.expected is not None:
+        found.append(f"memory full in {duration_text(max(0.0, concern.expected - concern.time))}")
     return found
 
 
-def summary(found: Sequence[Trouble]) -> str:
+def summary(found: Sequence[Concern]) -> str:
     """Return how much is wrong, in a few words: "2 critical, 1 warning"."""
     counts = [
         (sum(one.severity == level for one in found), word)
@@ -71,8 +71,8 @@ def summary(found: Sequence[Trouble]) -> str:
     )
 
 
-def trouble_lines(found: Iterable[Trouble], theme: Theme, columns: int) -> list[Line]:
-    """Return one line per trouble, cut to `columns`: mark, place, title, facts."""
+def concern_lines(found: Iterable[Concern], theme: Theme, columns: int) -> list[Line]:
+    """Return one line per concern, cut to `columns`: mark, place, title, facts."""
     lines = []
     for one in worded(found):
         line = Line().add(f"{theme.glyph(*_MARKS.get(one.severity, ('·', '-')))} ", one.severity)
