@@ -231,7 +231,7 @@ def test_verdicts_are_given_after_some_seconds_and_their_change_is_an_event() ->
         hub.add(one)
         assert bool(hub.verdicts.found) == (one.time >= MACHINE_START + 8)
     assert [(entry["uuid"], entry["verdict"], entry["level"]) for entry in hub.verdicts.found] == [
-        ("GPU-0", "memory_bandwidth", "warn")
+        ("GPU-0", "memory_bandwidth", "label")
     ]
     assert hub.verdicts.found[0]["evidence"]
     assert hub.verdicts.found[0]["advice"]

@@ -17,8 +17,8 @@ SEVERITIES = {
         memory_pressure memory_leak idle_allocation stalled threshold contention orphaned_memory clocks_locked straggler
         communication_bound stalls transfer_bound input_bound_cpu input_bound_io host_bound launch_bound not_used waiting
         fp32_no_tensor small_batch gap dropped history_damaged""",
-    "info": """busy memory_bandwidth memory_latency underused starting loading idle unknown gpu_free instance_removed asleep process_end process_start verdict
-        suspend clock boot start stop""",
+    "info": """busy memory_bandwidth memory_latency underused starting loading idle unknown gpu_free instance_removed asleep process_end
+        process_start verdict suspend clock boot start stop""",
     "good": "healthy added back",
 }
 LASTS = """lost timeout nvlink-down fabric-not-ready throttled hot pcie-degraded port-flaps slower-than-peers memory-nearly-full

@@ -18,7 +18,7 @@ def _judge(case: Case) -> Verdict | None:
     age = load.process_mean("running_time") or _STARTED
     confidence = sure(load, "thread") if case.worked else "low"
     if not load.states and (load.cpu_main or 0.0) < 0.8:
-        confidence = lower(confidence)  # it runs for a part of the time only, and which part is not known
+        confidence = "low"  # it runs for a part of the time only, and which part is not known
     if confidence == "high" and (age < _YOUNG or (load.fill is not None and load.fill < 0.7 and load.idle_share < 0.5)):
         confidence = lower(confidence)  # the window may hold some of its start, or the thread launches small kernels
     evidence = [
