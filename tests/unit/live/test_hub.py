@@ -16,11 +16,13 @@ from gpulse.live import wire
 from gpulse.live.hub import KEPT, REPLAYED, Hub, wanted
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.event import Event
+from gpulse.model.select import Wanted
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.events import event_text
+from gpulse.sampling.sampler import Sampler
 from tests.unit.analysis.diagnosis.machines import QUIET, samples
 from tests.unit.analysis.diagnosis.machines import START as MACHINE_START
-from tests.unit.scripted import ScriptedDevice, sampler_of
+from tests.unit.scripted import ScriptedDevice, ScriptedSource
 from tests.unit.surfaces.web.asking import START, hub_of, sample
 
 
@@ -203,7 +205,7 @@ def test_it_is_ready_while_samples_are_fresh() -> None:
 
 
 def test_a_sampler_feeds_it_until_it_is_closed() -> None:
-    sampler = sampler_of(ScriptedDevice(0))
+    sampler = Sampler(ScriptedSource((ScriptedDevice(0),)), Wanted(("uuid", "utilization"))).open()  # on the real clock
     hub = Hub(sampler, 0.001)
     enough, over = threading.Event(), threading.Event()
 
