@@ -251,6 +251,17 @@ def test_a_plain_locale_gets_plain_ascii(env: dict[str, str], language: str) -> 
             assert arguments == ["metrics"] or done.stdout.isascii()
 
 
+@pytest.mark.parametrize("arguments", ["why --demo --for 2s", "run --demo -- true", "metrics", "-p --demo mixed"])
+def test_a_stream_without_unicode_gets_ascii_and_no_escapes(env: dict[str, str], arguments: str) -> None:
+    plain = env | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*GPULSE, *arguments.split()], env=plain, capture_output=True, check=False, text=True)
+    assert done.returncode == 0
+    for text in (done.stdout, done.stderr):
+        assert text.isascii()
+        assert "\\x" not in text
+        assert "\\u" not in text
+
+
 def test_colours_are_for_terminals_unless_asked_for(lab: Lab) -> None:
     busy = Scenario.load("h200-busy")
     assert "\x1b" not in lab.run(busy).out

@@ -157,6 +157,14 @@ def test_no_color_leaves_the_terminal_its_own_colours(tmp_path: Path) -> None:
         assert COLOUR.search(terminal.raw)
 
 
+def test_a_terminal_without_unicode_gets_ascii(tmp_path: Path) -> None:
+    for arguments in (("metrics",), ("-p", "--demo"), ("run", "--demo", "--", "true")):
+        with Terminal(environment(steady(), tmp_path) | {"LANG": "C", "LC_ALL": ""}, *arguments) as terminal:
+            assert terminal.wait() == 0
+            assert terminal.raw.isascii()
+            assert b"\\x" not in terminal.raw
+
+
 def test_a_driver_that_hangs_still_ends_at_ctrl_c(tmp_path: Path) -> None:
     clock = Clock(tmp_path)
     scenario = Scenario.load("boards/h100").driver(gpus=3)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 
 from .. import errors
 from ..errors import GpulseError, UsageError
+from ..present.text import ascii_only, ascii_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,13 +69,22 @@ def _own_words() -> list[str]:
 
 
 def _mend_streams() -> None:
-    """Make output safe: replace closed streams with /dev/null, and escape characters that a stream cannot encode."""
+    """Make output safe: replace closed streams with /dev/null, and write in ASCII what a stream or terminal cannot show."""
+    codecs.register_error("gpulse", _encodable)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # replaces the stream until exit
         elif hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            # a pipe may hold a document, which is UTF-8 whatever the terminal can show
+            plain = ascii_only(os.environ) and (name == "stderr" or stream.isatty())
+            stream.reconfigure(encoding="ascii" if plain else None, errors="gpulse")
+
+
+def _encodable(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return ascii_text(error.object[error.start : error.end]), error.end
 
 
 def _run(words: list[str]) -> int:

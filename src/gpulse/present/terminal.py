@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from .background import stated_background
+from .text import ascii_only
 from .theme import TRUE_COLOR, Theme
 
 TYPE_CHECKING = False
@@ -54,8 +55,7 @@ def colors_of(stream: TextIO, color: str, environ: Mapping[str, str]) -> int:
 
 
 def _writes_unicode(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    # Python uses UTF-8 itself with LANG=C (PEP 538), but whoever set it said what the terminal can show.
-    if (environ.get("LC_ALL") or environ.get("LANG")) in ("C", "POSIX"):
+    if ascii_only(environ):
         return False
     try:
         "█·°…".encode(getattr(stream, "encoding", None) or "ascii")

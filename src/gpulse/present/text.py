@@ -4,7 +4,16 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+
+# What stands for a character on a terminal that has only ASCII; letters lose their accents, and anything else is a question mark.
+_ASCII = {
+    "·": "-", "–": "-", "…": "...", "°": "", "µ": "u", "×": "x", "÷": "/", "₂": "2", "≥": ">=", "≤": "<=", "¦": "|",
+    "←": "<-", "→": "->", "↑": "^", "↓": "v", "▸": ">", "▲": "+", "▼": "-", "•": "*", "●": "*", "○": "o", "■": "#",
+    "▁": "1", "▂": "2", "▃": "3", "▄": "4", "▅": "5", "▆": "6", "▇": "7", "█": "#", "░": ".",
+    "─": "-", "│": "|", "├": "|", "└": "`", "╭": "+", "╮": "+", "╰": "+", "╯": "+",
+}  # fmt: skip
 
 
 class Untrusted(str):
@@ -18,6 +27,19 @@ def clean(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(char if char.isprintable() else _written(char) for char in text)
+
+
+def ascii_text(text: str) -> str:
+    """Return text in ASCII, for terminals that have nothing else."""
+    if text.isascii():
+        return text
+    return "".join(char if char.isascii() else _plain(char) for char in text)
+
+
+def ascii_only(environ: Mapping[str, str]) -> bool:
+    """Tell whether the locale says that the terminal has only ASCII."""
+    # Python itself uses UTF-8 with LANG=C (PEP 538), but whoever set it said what the terminal can show.
+    return (environ.get("LC_ALL") or environ.get("LANG")) in ("C", "POSIX")
 
 
 def width(text: str) -> int:
@@ -80,6 +102,17 @@ def aligned(
         lead + "  ".join(pad(text, room, side) for text, room, side in zip(row, widths, sides, strict=True)).rstrip()
         for row in rows
     ]
+
+
+def _plain(char: str) -> str:
+    if char in _ASCII:
+        return _ASCII[char]
+    if not char.isprintable():
+        return _written(char)
+    import unicodedata
+
+    base = "".join(part for part in unicodedata.normalize("NFD", char) if part.isascii())
+    return base or "?" * width(char)
 
 
 def _written(char: str) -> str:

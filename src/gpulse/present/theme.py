@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .palettes import MONO, SHEETS
+from .text import ascii_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,10 +74,8 @@ class Theme:
         return self._gradients[style, cells]
 
     def spelled(self, text: str) -> str:
-        """Return text in characters this terminal has; what it has not is written out."""
-        if self.unicode or text.isascii():
-            return text
-        return text.replace("…", self.more).encode("ascii", "backslashreplace").decode("ascii")
+        """Return text in characters this terminal has."""
+        return text if self.unicode or text.isascii() else ascii_text(text.replace("…", self.more))
 
     def glyph(self, unicode: str, ascii: str) -> str:
         """Return the first where the terminal has Unicode, else the second."""

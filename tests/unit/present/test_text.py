@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.present.text import clean, fit, pad, width
+import gpulse
+from gpulse.present.text import ascii_text, clean, fit, pad, width
 
 _TEXTS = st.text(max_size=30) | st.text("ab漢字e\u0301\u0302한👍…", max_size=30)
 
@@ -95,3 +97,22 @@ def test_a_padded_text_fills_its_cells(text: str, cells: int, right: bool) -> No
     padded = pad(text, cells, right)
     assert width(padded) == max(cells, width(text))
     assert padded.endswith(text) if right else padded.startswith(text)
+
+
+def test_every_character_that_gpulse_writes_has_a_form_in_ascii() -> None:
+    folder = Path(gpulse.__file__).parent
+    own = {char for path in folder.rglob("*.py") for char in path.read_text(encoding="utf-8") if not char.isascii()}
+    emoji = set((folder / "delivery/webhook.py").read_text(encoding="utf-8"))
+    bars = {char for char in own if "▉" <= char <= "▏"}  # parts of a bar, which a theme draws in ASCII
+    for char in own - emoji - bars:
+        assert "?" not in ascii_text(char), char
+
+
+def test_foreign_text_in_ascii_keeps_its_letters_and_its_width() -> None:
+    assert ascii_text("Zoë's élan, 漢字, ½") == "Zoe's elan, ????, ?"
+    assert ascii_text("\x1b[2J\u202eé\udcff") == "\x1b[2J\\u202ee\\udcff"
+
+
+@given(st.text())
+def test_ascii_is_ascii(text: str) -> None:
+    assert ascii_text(text).isascii()

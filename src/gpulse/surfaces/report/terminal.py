@@ -38,20 +38,11 @@ def pieces(cell: Cell, theme: Theme, style: str = "") -> list[Piece]:
     """Return a cell as styled text in characters that the terminal has; `style` is that of ordinary parts."""
     return [
         (
-            theme.spelled(clean(_written(part, theme))),
+            theme.spelled(clean(part)),
             "accent" if isinstance(part, Loud) else part.style if isinstance(part, Figure) else style,
         )
         for part in ((cell,) if isinstance(cell, str) else cell)
     ]
-
-
-_ASCII = str.maketrans(
-    {"·": "-", "–": "-", "→": "->", "▲": "+", "▼": "-", "×": "x", "°": "", "µ": "u", "…": "~", "₂": "2"}
-)
-
-
-def _written(text: str, theme: Theme) -> str:
-    return text if theme.unicode else text.translate(_ASCII)
 
 
 def _split(cell: Cell) -> list[Cell]:

@@ -61,7 +61,7 @@ def timeline_lines(block: Charts, theme: Theme, room: int) -> list[Line]:
         line = Line().add(row.name, "", name).add("  ")
         line.extend(_blocks(row, block.runs[row.line.run], seconds, cells, theme))
         if figures:
-            line.add("  ").add(row.range if theme.unicode else row.range.replace("°", ""), "label", figures, right=True)
+            line.add("  ").add(theme.spelled(row.range), "label", figures, right=True)
         lines.append(line)
     return [*lines, _axis(seconds, name + 2, cells)]
 

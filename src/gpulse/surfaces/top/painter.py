@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...present.events import event_style, event_text
-from ...present.text import fit, width
+from ...present.text import ascii_text, fit, width
 from ...units import duration_text
 from .actions import help_lines, hints
 from .area import Area
-from .grid import Grid, mend
+from .grid import WIDE_REST, Grid, mend
 from .layout import arrange
 from .panels import charts, footer, gpus, header, host, processes
 
@@ -106,5 +106,7 @@ def _spell(grid: Grid) -> None:
     """Replace characters that an ASCII terminal cannot show, cell by cell, so that nothing moves."""
     for chars in grid.chars:
         for at, char in enumerate(chars):
-            if char and not char.isascii():
+            if char == WIDE_REST:
                 chars[at] = "?"
+            elif not char.isascii():
+                chars[at] = ascii_text(char)[:1] or " "

@@ -36,7 +36,6 @@ _DISPENSABLE = (
     "name", "host_memory", "container", "running_time", "job", "cpu_percent", "sm_utilization", "user", "gpu",
     "memory_used", "pid",
 )  # fmt: skip
-_ASCII_LINES = str.maketrans("├│└", "||`")
 _WHY = {"denied": "no permission", "failed": "cannot be read", "timeout": "not responding", "lost": "GPU lost",
         "skipped": "not recorded"}  # fmt: skip
 
@@ -252,8 +251,7 @@ def _cell(row: ProcessRow, key: str, state: State) -> tuple[str, str]:
 def _command(row: ProcessRow, state: State) -> str:
     if row.head:
         return f"{row.head}: {row.count} process{'' if row.count == 1 else 'es'}"
-    lines = row.branch if state.theme.unicode else row.branch.translate(_ASCII_LINES)
-    return lines + (row.process.command or row.process.name or MISSING)
+    return state.theme.spelled(row.branch) + (row.process.command or row.process.name or MISSING)
 
 
 def _nothing(grid: Grid, area: Area, state: State) -> None:
