@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .options import Option, Verb
 
-_WORDS = {"metrics": tuple(GPU_METRICS), "columns": ("gpu", *PROCESS_METRICS), "gpus": ("visible",), "files": ()}
+_WORDS = {"metrics": tuple(GPU_METRICS), "columns": ("gpu", *PROCESS_METRICS), "gpus": ("visible", "job"), "files": ()}
 
 
 def script(shell: str) -> str:

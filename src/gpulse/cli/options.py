@@ -147,8 +147,8 @@ SOURCES = (
 COLORS = ("auto", "always", "never")
 
 GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=some_words, complete="gpus",
-             help="GPUs to use: index, range (0-3), UUID prefix, PCI bus id, or `visible` for CUDA_VISIBLE_DEVICES "
-                  "(default: all)")  # fmt: skip
+             help="GPUs to use: index, range (0-3), UUID prefix, PCI bus id, `visible` for CUDA_VISIBLE_DEVICES or `job` "
+                  "for those of this Slurm job (default: all)")  # fmt: skip
 SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
                 help="Where to read from: auto, nvidia, amd, intel, jetson, smi, demo or replay:FILE[@START][*SPEED]; "
                      "amd:DIR, intel:DIR, jetson:DIR and smi:FILE read a recorded machine (default: $GPULSE_SOURCE, "

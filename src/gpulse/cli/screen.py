@@ -54,7 +54,8 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
 def _arrange(state: State, arguments: Arguments) -> None:
     """Arrange the processes as the options of the verb say, if it has them."""
     if sort := getattr(arguments, "sort", None):
-        state.sort, state.falling = sort
+        (state.sort, state.falling), *ties = sort
+        state.ties = tuple(ties)
     state.filter = getattr(arguments, "filter", None) or ""
     state.tree = getattr(arguments, "tree", False)
     state.group = getattr(arguments, "group", None) or ""

@@ -87,7 +87,7 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 
 
 def choose_gpus(gpus: Sequence[Gpu], words: Sequence[str], environ: Mapping[str, str]) -> list[int]:
-    """Return the positions of the GPUs named by index, range (0-3), UUID prefix, bus id or `visible`, in the order named.
+    """Return the positions of the GPUs named by index, range (0-3), UUID prefix, bus id, `visible` or `job`, in the order named.
 
     Raises UnknownGpu for a name that matches none. A GPU named twice is returned once; a MIG instance counts as its GPU.
     """
@@ -100,11 +100,25 @@ def choose_parts(gpus: Sequence[Gpu], words: Sequence[str], environ: Mapping[str
     for word in map(str.strip, words):
         if word.lower() == "visible":
             chosen += visible_parts(gpus, environ)
+        elif word.lower() == "job":
+            chosen += [(position, "") for position in _of_job(gpus, environ)]
         elif word.lower().startswith("mig-"):
             chosen.append(_instance(gpus, word))
         else:
             chosen += [(position, "") for position in _positions(gpus, word)]
     return list(dict.fromkeys(chosen))
+
+
+def _of_job(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[int]:
+    """Return the positions of the GPUs that Slurm gave to this job or step."""
+    listed = environ.get("SLURM_STEP_GPUS") or environ.get("SLURM_JOB_GPUS")
+    if not listed:
+        raise UnknownGpu("unknown GPU 'job': SLURM_JOB_GPUS is not set;", "name the GPUs by index or UUID.")
+    # Slurm counts all GPUs of the node. Where it hides those of others, the driver counts only what is left, which is the job's.
+    try:
+        return [position for word in listed.split(",") for position in _positions(gpus, word)]
+    except UnknownGpu:
+        return list(range(len(gpus)))
 
 
 def _instance(gpus: Sequence[Gpu], word: str) -> tuple[int, str]:

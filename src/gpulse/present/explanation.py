@@ -86,8 +86,9 @@ def _time(verdict: Verdict, theme: Theme, room: int) -> list[Line]:
 def _evidence(numbers: Sequence[Evidence], theme: Theme, room: int) -> list[Line]:
     sides = (theme.glyph("≥", ">="), "<")
     rows = [(figure_name(one.metric), figure_text(one.metric, one.value), limit_text(one, *sides)) for one in numbers]
-    widest = min(max((width(name) for name, _, _ in rows), default=0), room - _LABEL - 30)
     value = max((width(text) for _, text, _ in rows), default=0)
+    beside = _INDENT + _LABEL + 2 + value + max((3 + width(limit) for _, _, limit in rows if limit), default=0)
+    widest = min(max((width(name) for name, _, _ in rows), default=0), room - beside)
     lines = []
     for at, (name, text, limit) in enumerate(rows):
         line = _labelled("Evidence" if at == 0 else "")

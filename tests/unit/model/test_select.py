@@ -116,6 +116,21 @@ class TestChoosing:
         with pytest.raises(UnknownGpu, match="has none"):
             choose_gpus([], ["0"], {})
 
+    @pytest.mark.parametrize(
+        ("environ", "positions"),
+        [
+            ({"SLURM_JOB_GPUS": "1,3"}, [1, 3]),
+            ({"SLURM_JOB_GPUS": "0-3", "SLURM_STEP_GPUS": "2"}, [2]),
+            ({"SLURM_JOB_GPUS": "0,1,5,7"}, [0, 1, 2, 3]),  # those of others are hidden: all that is left is the job's
+        ],
+    )
+    def test_job_means_what_slurm_gave(self, environ: dict[str, str], positions: list[int]) -> None:
+        assert choose_gpus(_machine(), ["job"], environ) == positions
+
+    def test_job_without_a_job_says_so(self) -> None:
+        with pytest.raises(UnknownGpu, match="SLURM_JOB_GPUS is not set"):
+            choose_gpus(_machine(), ["job"], {})
+
     def test_visible_means_what_cuda_sees(self) -> None:
         assert choose_gpus(_machine(), ["visible", "0"], {"CUDA_VISIBLE_DEVICES": "3,1"}) == [3, 1, 0]
 

@@ -40,7 +40,10 @@ def run(arguments: Arguments) -> int:
 
         def draw(snapshot: Snapshot) -> list[str]:
             room = size_of(sys.stdout, os.environ)[0]
-            return glance(snapshot, theme, room, processes=arguments.processes, chosen=columns, wanted=arguments.filter)
+            return glance(
+                snapshot, theme, room, processes=arguments.processes, chosen=columns, wanted=arguments.filter,
+                header=not arguments.no_header, name_width=arguments.name_width,
+            )  # fmt: skip
 
         if arguments.watch is not None:
             from ...present.terminal import capable
@@ -65,6 +68,14 @@ def _check(arguments: Arguments) -> None:
 
         raise UsageError("status: --filter and --json cannot be combined;", "use jq to select from the JSON.")
     arguments.processes = True
+
+
+def _cells(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 3):
+        from ...errors import UsageError
+
+        raise UsageError(f"--name-width: {text!r} is not a number of characters;", "try --name-width 12.")
+    return int(text)
 
 
 def _filter(text: str) -> ProcessFilter:
@@ -133,6 +144,9 @@ VERB = Verb(
                     "(implies --processes)"),
         Option("--columns", "-c", value="METRICS", parse=words, complete="metrics",
                help="Show a table of these metrics instead, separated by commas; see `gpulse metrics`"),
+        Option("--no-header", default=False, help="Leave out the first line, about the machine"),
+        Option("--name-width", value="N", parse=_cells,
+               help="Characters for the names of GPUs in lines; 0 leaves them out (default: as many as fit)"),
         Option("--watch", "-w", value="SECONDS", parse=seconds("--watch", 0.1, 86400), optional=1.0,
                help="Refresh every SECONDS until Ctrl-C (default: 1)"),
         Option("--json", value="SHAPE", optional="gpulse", complete=("gpulse", "gpustat"),

@@ -26,8 +26,12 @@ def run(arguments: Arguments) -> int:
     return 0
 
 
+def _columns(text: str) -> list[tuple[str, bool]]:
+    """Return process columns, each with whether the largest comes first."""
+    return [_column(word) for word in text.split(",")]
+
+
 def _column(text: str) -> tuple[str, bool]:
-    """Return a process column and whether the largest comes first."""
     from ...model.catalog import PROCESS_METRICS
     from ...model.metric import Number
     from ...model.process_filter import SHORT_NAMES
@@ -58,9 +62,9 @@ VERB = Verb(
     (
         Option("--interval", "-n", value="SECONDS", parse=seconds("--interval", 0.1, 3600),
                help="Time between samples, in seconds (default: the saved setting, else 1)"),
-        Option("--sort", "-s", value="COLUMN", parse=_column, dashed=True, complete="columns",
-               help="Column to sort processes by: amounts largest first, names, PIDs and GPUs in their order; -COLUMN "
-                    "reverses (default: the saved setting, else memory_used)"),
+        Option("--sort", "-s", value="COLUMNS", parse=_columns, dashed=True, complete="columns",
+               help="Columns to sort processes by, the first one first: amounts largest first, names, PIDs and GPUs in their "
+                    "order; -COLUMN reverses (default: the saved setting, else memory_used)"),
         Option("--filter", "-f", value="FILTER", parse=_filter, dashed=True,
                help="Show only the processes that match all words of FILTER, for example 'user:ada gpu:0-3 mem>1G'"),
         Option("--tree", "-t", default=False, help="Show processes below the processes that started them"),
@@ -72,6 +76,7 @@ VERB = Verb(
     (
         ("gpulse top", "press ? for the keys"),
         ("gpulse top --filter user:ada --sort sm", "show the processes of one user, busiest first"),
+        ("gpulse top --sort user,mem", "sort by user, then by memory"),
         ("gpulse top --source replay:run.ndjson.gz", "show a recording"),
     ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from ...model.catalog import Gpu
 from ...present.cells import severity, throttle_text, value_text
 from ...present.line import Line, gauge, line_of
 from ...present.text import clean
-from ...present.words import has, label, memory_style, notes_and_owners, of, remarks, share_style, silence
+from ...present.words import has, label, memory_style, notes_and_owners, of, power, remarks, share_style, silence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def _card(gpu: Gpu, theme: Theme, columns: int, now: float) -> list[Line]:
         if metric is Gpu.utilization or has(gpu, metric)
     ]
     left.append(_memory_line(gpu, theme, columns))
+    if gpu.power_draw is not None and gpu.power_limit:
+        left.append(_power_line(gpu, theme, columns))
     right = _side(gpu, theme)
     for line, side in zip(left, right, strict=False):
         line.to(columns - _SIDE).extend(side)
@@ -68,6 +70,12 @@ def _memory_line(gpu: Gpu, theme: Theme, columns: int) -> Line:
     return line.add(" ").add(of(gpu.memory_used, gpu.memory_total), "calm", 16, right=True)
 
 
+def _power_line(gpu: Gpu, theme: Theme, columns: int) -> Line:
+    share = (gpu.power_draw or 0.0) / (gpu.power_limit or 1.0)
+    line = Line().add("   ").add("power", "label", 8).extend(gauge(theme, share, _bar(columns), "chart3"))
+    return line.add(" ").add(power(gpu), "calm", 16, right=True)
+
+
 def _part_line(part: Gpu, theme: Theme, columns: int) -> Line:
     share = None if part.memory_percent is None else part.memory_percent / 100
     line = Line().add("   ").add(clean(part.name or "MIG"), "label", 16)
@@ -85,9 +93,9 @@ def _bar(columns: int) -> int:
 def _side(gpu: Gpu, theme: Theme) -> list[Line]:
     degrees = "-" if gpu.temperature is None else f"{gpu.temperature:.0f} {theme.glyph('°C', 'C')}"
     limit = "" if not gpu.temperature_limit else f"of {gpu.temperature_limit:.0f}"
-    cap = "" if not gpu.power_limit else f"of {gpu.power_limit:.0f}"
     rows = [("temp", degrees, severity(Gpu.temperature, gpu), limit)]
-    rows.append(("power", value_text(Gpu.power_draw, gpu.power_draw), "calm", cap))
+    if gpu.power_draw is None or not gpu.power_limit:  # else it has a bar
+        rows.append(("power", value_text(Gpu.power_draw, gpu.power_draw), "calm", ""))
     hot = severity(Gpu.throttle_reasons, gpu) == "critical"
     rows.append(("clock", value_text(Gpu.clock_sm, gpu.clock_sm), "critical" if hot else "calm", throttle_text(gpu)))
     return [

@@ -33,10 +33,10 @@ _ENOUGH = 28  # cells in which remarks and owners can stand beside the numbers, 
 class ColumnLayout:
     """The columns of a table, made to fill a width. Remarks and owners stand beside the numbers where they fit."""
 
-    def __init__(self, gpus: tuple[Gpu, ...], theme: Theme, columns: int) -> None:
+    def __init__(self, gpus: tuple[Gpu, ...], theme: Theme, columns: int, name_width: int | None = None) -> None:
         self.columns = columns
         self.index = max([1, *(len(label(gpu)) for gpu in gpus)])
-        self.name = min(24, max([0, *(width(short_name(gpu)) for gpu in gpus)]))
+        self.name = min(24, max([0, *(width(short_name(gpu)) for gpu in gpus)])) if name_width is None else name_width
         self.power = max([6, *(len(power(gpu)) for gpu in gpus)])
         self.memory = max([8, *(len(of(gpu.memory_used, gpu.memory_total)) for gpu in gpus)])
         self.activity = columns >= 72 and any(has(gpu, metric) for gpu in gpus for metric in _ACTIVITY)
@@ -44,11 +44,11 @@ class ColumnLayout:
         self.headline = ""
         names = {short_name(gpu) for gpu in gpus}
         self.bar = _BAR
-        if len(names) == 1 and len(gpus) > 1 and columns < self._width() + min(side, _ENOUGH):
+        if name_width is None and len(names) == 1 and len(gpus) > 1 and columns < self._width() + min(side, _ENOUGH):
             self.headline = f"{len(gpus)} {theme.glyph('×', 'x')} {names.pop()}"
             self.name = 0
         self.bar = _SMALLEST_BAR
-        if columns < self._width():
+        if name_width is None and columns < self._width():
             self.name = max(0, self.name + columns - self._width())
             self.name = self.name if self.name >= 8 else 0
         self.bar = _BAR if columns >= self._width() + 2 * (_BAR - _SMALLEST_BAR) else _SMALLEST_BAR
@@ -64,9 +64,12 @@ class ColumnLayout:
         )
 
 
-def table(snapshot: Snapshot, theme: Theme, columns: int) -> tuple[str, list[Line]]:
-    """Return the name of all GPUs where the lines leave it out, and the titles with one or two lines for every GPU."""
-    layout = ColumnLayout(snapshot.gpus, theme, columns)
+def table(snapshot: Snapshot, theme: Theme, columns: int, name_width: int | None = None) -> tuple[str, list[Line]]:
+    """Return the name of all GPUs where the lines leave it out, and the titles with one or two lines for every GPU.
+
+    `name_width` fixes the cells of the name; 0 leaves it out.
+    """
+    layout = ColumnLayout(snapshot.gpus, theme, columns, name_width)
     lines = [_titles(layout)]
     for gpu in snapshot.gpus:
         lines += _rows(gpu, layout, theme, snapshot.time)

@@ -36,8 +36,13 @@ def glance(
     processes: bool = False,
     chosen: Sequence[str] = (),
     wanted: ProcessFilter | None = None,
+    header: bool = True,
+    name_width: int | None = None,
 ) -> list[str]:
-    """Return the lines of the view; `processes` adds the table of processes, of those `wanted`; `chosen` keys replace the usual columns."""
+    """Return the lines of the view; `processes` adds the table of processes, of those `wanted`; `chosen` keys replace the usual columns.
+
+    Without `header` the line about the machine is left out; `name_width` sets the cells of names in lines, 0 for none.
+    """
     headline = ""
     if not snapshot.gpus:
         lines = [Line().add("no GPU", "label")]
@@ -50,8 +55,9 @@ def glance(
     else:
         from .lines import table
 
-        headline, lines = table(snapshot, theme, columns)
-    lines.insert(0, _header(snapshot, theme, columns, headline))
+        headline, lines = table(snapshot, theme, columns, name_width)
+    if header:
+        lines.insert(0, _header(snapshot, theme, columns, headline))
     if processes:
         from .processes import process_table
 

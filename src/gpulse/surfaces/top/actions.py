@@ -94,7 +94,7 @@ def _sort_step(step: int) -> Callable[[State], str | None]:
     def run(state: State) -> None:
         columns = [key for key in state.settings.columns if key != "command"] or ["command"]
         at = columns.index(state.sort) if state.sort in columns else 0
-        state.sort = columns[(at + step) % len(columns)]
+        state.sort_by(columns[(at + step) % len(columns)], state.falling)
 
     return run
 

@@ -335,8 +335,8 @@ class App:
         keys = sort_menu.keys(state)
         state.choice = min(state.choice, len(keys) - 1)
         if key == "enter":
-            state.sort, state.dialog = keys[state.choice], ""
-            state.settings.sort = state.sort
+            state.sort_by(keys[state.choice], state.falling)
+            state.dialog, state.settings.sort = "", state.sort
 
     def _choose_signal(self, key: str) -> None:
         from .panels import signal_menu
@@ -367,8 +367,7 @@ class App:
             )
         elif table is not None and table.holds(event.row, event.column) and event.mouse == "press" and not state.dialog:
             if event.row == table.row and (key := process_panel.column_at(table, state, event.column)):
-                state.falling = not state.falling if key == state.sort else True
-                state.sort = key
+                state.sort_by(key, not state.falling if key == state.sort else True)
             elif (pid := process_panel.row_at(table, state, event.row)) is not None:
                 state.selected, state.focus = pid, "processes"
         elif (charts := areas.get("charts")) is not None and charts.holds(event.row, event.column):

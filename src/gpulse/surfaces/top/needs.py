@@ -46,7 +46,7 @@ def wanted(state: State) -> Wanted:
     if state.tree:
         process.add("parent")
     if "processes" not in state.hidden:
-        process |= {key for key in (*state.settings.columns, state.sort) if key != "gpu"}
+        process |= {key for key in (*state.settings.columns, state.sort, *dict(state.ties)) if key != "gpu"}
         process |= ProcessFilter(filter_text(state)).keys
     host = {"name"} if "host" in state.hidden else {*_HOST}
     if state.dialog == "gpu":

@@ -50,7 +50,7 @@ class _Last:
     """A cache of the last rows: painter, keys and mouse need the same ones within a frame."""
 
     snapshot: Snapshot | None = None
-    asked: tuple[str, bool, str, bool, str] = ("", False, "", False, "")
+    asked: tuple[str, bool, tuple[tuple[str, bool], ...], str, bool, str] = ("", False, (), "", False, "")
     relatives: object = None
     rows: list[ProcessRow] = []
 
@@ -58,11 +58,12 @@ class _Last:
 def rows(snapshot: Snapshot | None, state: State) -> list[ProcessRow]:
     """Return the rows to show, in order; do not modify the list, which is shared.
 
-    Missing values come last in either direction; equal ones are ordered by PID. A filter applies while it is being typed.
+    Missing values come last in either direction; equal ones are ordered by `state.ties`, then by PID. A filter applies while it is
+    being typed.
     """
     if snapshot is None:
         return []
-    asked = (state.sort, state.falling, filter_text(state), state.tree, state.group)
+    asked = (state.sort, state.falling, state.ties, filter_text(state), state.tree, state.group)
     if _Last.snapshot is not snapshot or _Last.asked != asked or _Last.relatives is not state.relatives:
         _Last.rows = _arranged(_matching(all_rows(snapshot), filter_text(state)), state)
         _Last.snapshot, _Last.asked, _Last.relatives = snapshot, asked, state.relatives
@@ -105,7 +106,9 @@ def _index(gpu: Gpu, at: int) -> int:
 
 
 def _arranged(found: list[ProcessRow], state: State) -> list[ProcessRow]:
-    ordered = _sorted(found, state.sort, state.falling)
+    ordered = sorted(found, key=lambda row: (row.pid or 0, row.place))
+    for key, falling in reversed(((state.sort, state.falling), *state.ties)):
+        ordered = _sorted(ordered, key, falling)
     if state.group in _GROUPS:
         return _grouped(ordered, state)
     if not state.tree:
@@ -116,11 +119,9 @@ def _arranged(found: list[ProcessRow], state: State) -> list[ProcessRow]:
 
 
 def _sorted(found: list[ProcessRow], key: str, falling: bool) -> list[ProcessRow]:
-    found.sort(key=lambda row: (row.pid or 0, row.place))
+    """Return the rows by one column, those that are equal in the order they had."""
     if key == "gpu":
         return sorted(found, key=lambda row: row.place, reverse=falling)
-    if key == "pid":
-        return found[::-1] if falling else found
     values = [(value, row) for row in found if (value := row.process.get(key)) is not None]
     missing = [row for row in found if row.process.get(key) is None] if len(values) < len(found) else []
     if key in _TEXTS:

@@ -16,14 +16,35 @@ SIGNALS = (
     ("HUP", "reload or end"),
     ("INT", "interrupt, as Ctrl-C"),
     ("QUIT", "end with a core dump"),
+    ("ILL", "illegal instruction"),
+    ("TRAP", "trap of a debugger"),
+    ("ABRT", "abort with a core dump"),
+    ("BUS", "bus error"),
+    ("FPE", "arithmetic error"),
     ("KILL", "end at once, without cleanup"),
     ("USR1", "defined by the program"),
+    ("SEGV", "segmentation fault"),
     ("USR2", "defined by the program"),
+    ("PIPE", "write to a closed pipe"),
+    ("ALRM", "alarm"),
     ("TERM", "end"),
+    ("CHLD", "a child has ended"),
     ("CONT", "continue"),
     ("STOP", "pause"),
+    ("TSTP", "pause, as Ctrl-Z"),
+    ("TTIN", "read from the background"),
+    ("TTOU", "write from the background"),
+    ("URG", "urgent data"),
+    ("XCPU", "CPU time limit"),
+    ("XFSZ", "file size limit"),
+    ("VTALRM", "alarm of CPU time"),
+    ("PROF", "alarm of a profiler"),
+    ("WINCH", "window size changed"),
+    ("IO", "data can be read or written"),
+    ("PWR", "power failure"),
+    ("SYS", "bad system call"),
 )
-USUAL = 6  # TERM
+USUAL = [name for name, _ in SIGNALS].index("TERM")
 
 
 def signal_number(name: str) -> int:

@@ -48,6 +48,9 @@ class State:
         # the processes
         self.sort = settings.sort
         self.falling = settings.falling
+        self.ties: tuple[
+            tuple[str, bool], ...
+        ] = ()  # columns that order processes equal in `sort`, each with its direction
         self.filter = ""
         self.editing = ""  # the text in the filter line while it is typed
         self.tree = False
@@ -67,3 +70,9 @@ class State:
         self.span = 0  # position in SPANS
         self.cursor: int | None = None  # column of a chart under the mouse
         self.hidden = {"host", "charts", "processes"} - set(settings.panels)  # hidden panels
+
+    def sort_by(self, key: str, falling: bool) -> None:
+        """Sort processes by a column; the one before orders those that are equal in it."""
+        if key != self.sort:
+            self.ties = ((self.sort, self.falling),)
+        self.sort, self.falling = key, falling

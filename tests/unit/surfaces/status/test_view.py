@@ -117,6 +117,13 @@ class TestGoldens:
         assert lines[1].split() == ["UTIL", "GPU", "NAME"]
         assert lines[2].split() == ["96", "%", "0", "NVIDIA", "H100", "80GB", "HBM3"]
 
+    def test_the_header_and_names_can_be_left_out(self) -> None:
+        lines = glance(demo(), _PLAIN, 120, header=False)
+        assert "UTIL" in lines[0]
+        assert not any("CUDA" in line for line in lines)
+        assert glance(demo(), _PLAIN, 120, name_width=4)[2].startswith("0 H10…  █")
+        assert glance(demo(), _PLAIN, 120, name_width=0)[2].startswith("0 █")
+
     def test_the_remedy_of_a_problem_is_never_cut(self) -> None:
         for columns in (20, 40, 80, 120):
             shown = " ".join(glance(troubled(), _PLAIN, columns))

@@ -70,6 +70,20 @@ def test_equal_values_keep_the_order_of_pids() -> None:
     assert order(rows(sample, state("sm_utilization", False))) == [3, 7, 9]
 
 
+def test_the_column_sorted_by_before_orders_equal_rows() -> None:
+    people = [("ada", 1), ("bob", 5), ("ada", 3), ("bob", 2)]
+    listed = (process(pid, user=user, memory_used=size) for pid, (user, size) in enumerate(people, 1))
+    sample = Snapshot(1.0, (gpu(0, *listed),))
+    made = state("memory_used")
+    made.sort_by("user", False)
+    assert order(rows(sample, made)) == [3, 1, 2, 4]
+    made.sort_by("user", True)
+    assert order(rows(sample, made)) == [2, 4, 3, 1], "turning the order round keeps the second column"
+    made.sort_by("gpu", False)
+    made.ties = (("user", False), ("memory_used", False))
+    assert order(rows(sample, made)) == [1, 3, 4, 2]
+
+
 def test_names_are_sorted_without_regard_to_case() -> None:
     sample = Snapshot(1.0, (gpu(0, process(1, user="bob"), process(2, user="Ada"), process(3, user="Cy")),))
     assert order(rows(sample, state("user", False))) == [2, 1, 3]

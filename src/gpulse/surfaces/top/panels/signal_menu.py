@@ -99,4 +99,4 @@ def _choice(state: State) -> int:
 
 
 def _lines() -> list[tuple[str, str]]:
-    return [(f"{signal_number(name):>2} {name:<5} {meaning}", "") for name, meaning in SIGNALS]
+    return [(f"{signal_number(name):>2} {name:<6} {meaning}", "") for name, meaning in SIGNALS]
