@@ -97,7 +97,13 @@ def mlflow_place(folder: Path) -> Place:
     os.environ["MLFLOW_TRACKING_URI"] = folder.as_uri()
     client = mlflow.MlflowClient()
     run_id = client.create_run("0").info.run_id
-    return Place(MlflowSink(run_id), lambda: mlflow_rows(client, run_id))
+
+    def read() -> list[Row]:
+        rows = mlflow_rows(client, run_id)
+        assert all(tag.startswith("gpulse/") for _, values in rows for tag in values)
+        return [(at, {tag.removeprefix("gpulse/"): value for tag, value in values.items()}) for at, values in rows]
+
+    return Place(MlflowSink(run_id), read)
 
 
 PLACES = [

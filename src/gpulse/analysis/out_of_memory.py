@@ -16,9 +16,12 @@ _FLOOR = 512 << 20  # bytes below which another process, or the CUDA context, is
 _ABSURD = 1 << 50  # bytes that no GPU has
 _SPARE = 0.1  # share of the tensors' memory above which unused reserved memory is fragmentation
 
-_TORCH = re.compile(r"\b(?:CUDA|HIP|XPU) out of memory\b")
+_TORCH = re.compile(
+    r"\b(?:CUDA|HIP|XPU|MPS backend) out of memory\b|Allocation on device .{0,40}would exceed allowed memory"
+)
 _BARE = re.compile(
-    r"CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED"
+    r"(?:CUDA(?: driver)?|HIP|Triton) [Ee]rror(?: \[\w+\])?: out of memory|cuda runtime error \(2\)|CUDA_ERROR_OUT_OF_MEMORY|"
+    r"cudaErrorMemoryAllocation|hipErrorOutOfMemory|(?:CUBLAS|CUDNN|CUSOLVER|CUSPARSE|CUFFT)(?:_STATUS)?_ALLOC_FAILED"
 )
 _XLA = re.compile(r"RESOURCE_EXHAUSTED|Resource exhausted")
 _TENSORFLOW = re.compile(r"OOM when allocating tensor")
@@ -26,30 +29,38 @@ _CUPY = re.compile(rf"Out of memory allocating {_SIZE} \(allocated so far: {_SIZ
 _HOST = re.compile(r"DefaultCPUAllocator: (?:can't|not enough)[^:]*: you tried to allocate (\d+) bytes")
 
 # What torch 1.13 to 2.13 write, old wordings first: sizes in parentheses, then sentences ("capacty" is how 2.1 spells it).
+# With cudaMallocAsync, it writes a table of them instead.
 _PATTERNS: Mapping[str, tuple[str, ...]] = {
-    "requested": (rf"[Tt]r(?:ied|ying) to allocate (?:more than )?{_SIZE}", rf"Out of memory allocating {_SIZE}"),
-    "total": (rf"{_SIZE} total capacity", rf"total capac(?:i)?ty of {_SIZE}"),
-    "free": (rf"{_SIZE} free;", rf"of which {_SIZE} is free"),
-    "limit": (rf"{_SIZE} allowed;",),
+    "requested": (rf"[Tt]r(?:ied|ying) to allocate (?:more than )?{_SIZE}", rf"Out of memory allocating {_SIZE}",
+                  rf"Failed to allocate (?:request for )?{_SIZE}", rf"\bRequested *: {_SIZE}"),
+    "total": (rf"{_SIZE} total capacity", rf"total capac(?:i)?ty of {_SIZE}", rf"Device limit *: {_SIZE}"),
+    "free": (rf"{_SIZE} free;", rf"of which {_SIZE} is free", rf"Free \(according to CUDA\): {_SIZE}"),
+    "limit": (rf"{_SIZE} allowed;", rf"max allowed: {_SIZE}", rf"user-supplied memory fraction\)\s*: {_SIZE}"),
     "used": (rf"this process has {_SIZE} memory in use",),
-    "allocated": (rf"{_SIZE} already allocated", rf"allocated memory {_SIZE} is allocated by PyTorch"),
+    "allocated": (rf"{_SIZE} already allocated", rf"allocated memory {_SIZE} is allocated by PyTorch",
+                  rf"Currently allocated *: {_SIZE}", rf"MPS allocated: {_SIZE}"),
     "private_pools": (rf"with {_SIZE} allocated in private pools",),
     "reserved_unused": (rf"{_SIZE} is reserved by PyTorch but unallocated",),
-}
+}  # fmt: skip
 _COMPILED = {name: [re.compile(pattern) for pattern in patterns] for name, patterns in _PATTERNS.items()}
 _RESERVED = re.compile(rf"{_SIZE} reserved in total by PyTorch")
-_DEVICE = re.compile(r"\bGPU (\d+)(?:;| has a total)|\bon device (\d+)|device:GPU:(\d+)")
+_KINDS = {
+    "torch.OutOfMemoryError": "torch",
+    "torch.cuda.OutOfMemoryError": "torch",
+    "cupy.cuda.memory.OutOfMemoryError": "cupy",
+}
+_DEVICE = re.compile(r"\bGPU (\d+)(?:;| has a total)|\bon device (?:ordinal )?(\d+)|device:GPU:(\d+)")
 _PROCESS = re.compile(rf"Process (\d+) has {_SIZE} memory in use")
 
 
-def read_message(text: str) -> OutOfMemory | None:
-    """Return what an error message says; None if it is not about memory."""
+def read_message(text: str, kind: str = "") -> OutOfMemory | None:
+    """Return what an error message says; None if it is not about memory. `kind` is the exception's type, with its module."""
     text = text[:20_000]
     if found := _HOST.search(text):
         report = OutOfMemory(text, "torch", "host")
         report.requested = float(found[1])
         return report
-    framework = _framework(text)
+    framework = _framework(text) or _KINDS.get(kind)
     if framework is None:
         return None
     report = OutOfMemory(text, framework)
@@ -57,6 +68,8 @@ def read_message(text: str) -> OutOfMemory | None:
         setattr(
             report, name, next((_bytes(found[1], found[2]) for each in patterns if (found := each.search(text))), None)
         )
+    if report.limit is not None and report.limit >= _ABSURD:
+        report.limit = None  # how torch writes that there is none
     if report.used == 0 and report.allocated:  # torch could not find itself among the driver's processes
         report.used = None
     if (reserved := _RESERVED.search(text)) and report.allocated is not None:
@@ -93,6 +106,7 @@ _FIRST = {
     "others": ("others",),
     "growth": ("gradients", "evaluation"),
     "outside": ("outside",),
+    "unknown": ("again",),
 }
 
 
@@ -108,8 +122,9 @@ def _cause(report: OutOfMemory) -> str:
     if asked is not None and spare >= asked and spare > _SPARE * (report.allocated or 0.0):
         return "fragmentation"
     missing = None if asked is None or free is None else max(0.0, asked - free)
-    others = report.held_by_others
-    if others >= _FLOOR and (missing is None or others >= missing):
+    if missing == 0:
+        return "unknown"  # it would have fit
+    if _others_fill(report) if missing is None else report.held_by_others >= max(missing, _FLOOR):
         return "others"
     if report.growth is not None and report.growth.steady:
         return "growth"
@@ -119,12 +134,18 @@ def _cause(report: OutOfMemory) -> str:
     return "demand"
 
 
+def _others_fill(report: OutOfMemory) -> bool:
+    """Tell whether other processes hold most of a full GPU, so that they are to blame for a request of any size."""
+    total, free = report.total, report.free
+    return bool(total) and free is not None and free <= 0.1 * (total or 0.0) <= 0.2 * report.held_by_others
+
+
 def _framework(text: str) -> str | None:
     if _TORCH.search(text):
         return "torch"
     if _TENSORFLOW.search(text):
         return "tensorflow"
-    if _XLA.search(text) and "memory" in text.lower():
+    if _XLA.search(text) and ("memory" in text.lower() or "Failed to allocate" in text):
         return "jax"
     if _CUPY.search(text):
         return "cupy"

@@ -108,7 +108,7 @@ def _beside(args: Any) -> list[Sink]:
     known: dict[str, Callable[[], Sink]] = {
         "tensorboard": lambda: sinks.TensorBoardSink(_logging_dir(args)),
         "wandb": sinks.WandbSink,
-        "mlflow": lambda: sinks.MlflowSink(prefix="gpulse"),
+        "mlflow": sinks.MlflowSink,
         "comet_ml": sinks.CometSink,
         "clearml": sinks.ClearmlSink,
         "swanlab": sinks.SwanlabSink,

@@ -58,7 +58,8 @@ class OutOfMemory:
 
     All sizes are in bytes and None if unknown. `framework` is torch, jax, tensorflow, cupy or cuda; `device` is the index the
     program uses. `used` is all that this process holds, `allocated` what its tensors hold, `reserved_unused` what the framework's
-    allocator holds without using it, `limit` what the program may use at most. `where` is gpu or host. `cause` and `remedies`
+    allocator holds without using it, `limit` what the program may use at most. `free` is as the message says, or what the driver
+    says now (`free_is_now`). `where` is gpu or host. `cause` and `remedies`
     are keys; `text` is the account in words.
     """
 
@@ -71,6 +72,7 @@ class OutOfMemory:
         self.requested: float | None = None
         self.total: float | None = None
         self.free: float | None = None
+        self.free_is_now = False
         self.limit: float | None = None
         self.used: float | None = None
         self.allocated: float | None = None

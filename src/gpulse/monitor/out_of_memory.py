@@ -80,7 +80,8 @@ def _found(error: BaseException) -> OutOfMemory | None:
     for _ in range(_DEPTH):
         if current is None:
             return None
-        if (report := read_message(str(current))) is not None:
+        kind = f"{type(current).__module__}.{type(current).__qualname__}"
+        if (report := read_message(str(current), kind)) is not None:
             return report
         current = current.__cause__ or current.__context__
     return None
@@ -114,10 +115,18 @@ def _ask_gpu(report: OutOfMemory, source: str | None) -> None:
     gpu = gpus[at]
     report.device, report.gpu_name = at, gpu.name
     report.total = gpu.memory_total if report.total is None else report.total
+    if report.free is None and (free := _free(gpu)) is not None:
+        report.free, report.free_is_now = free, True
     report.others = _others(report, gpu)
     for monitor in monitors.running[-1:]:
         if (ledger := monitor.ledger) is not None:
             report.growth = ledger.trail.growth(gpu.uuid)
+
+
+def _free(gpu: Gpu) -> float | None:
+    if gpu.memory_free is not None or gpu.memory_total is None or gpu.memory_used is None:
+        return gpu.memory_free
+    return gpu.memory_total - gpu.memory_used - (gpu.memory_reserved or 0.0)
 
 
 def _others(report: OutOfMemory, gpu: Gpu) -> list[MemoryHolder]:

@@ -18,6 +18,7 @@ CAUSES = {
     "others": "other processes hold the memory; without them it would have fit.",
     "growth": "memory kept growing until it ran out, as with a leak.",
     "outside": "much of this process's memory is outside the framework's allocator (NCCL, cuBLAS, other libraries).",
+    "unknown": "cannot be told: there is as much free memory as was asked for. Some may have been freed since the error.",
     "demand": "the program needs more memory than this GPU has left.",
     "host": "the machine's own memory (RAM) ran out, not the GPU's.",
 }
@@ -33,6 +34,7 @@ REMEDIES = {
     "shape": "Check the shape: a broadcast, a full attention matrix or a missing batch loop often asks for this much.",
     "shapes": "Keep tensor shapes fixed, for example by padding to a few lengths.",
     "limit": "Raise the limit (torch.cuda.set_per_process_memory_fraction, or the memory fraction of your framework).",
+    "again": "Run it again and watch: `gpulse top`, or a Monitor, which keeps the memory of the last ten minutes.",
     "others": "Stop the other processes, or select another GPU: `gpulse pick`, `gpulse run --gpus 1 --wait -- …`.",
     "gradients": "Do not keep tensors with their graph: total += loss.item(), outputs.append(output.detach().cpu()).",
     "evaluation": "Run evaluation under torch.inference_mode().",
@@ -62,7 +64,7 @@ def _headline(report: OutOfMemory) -> str:
     if report.requested is not None:
         parts.append(f"{_FRAMEWORKS[report.framework]} asked for {size_text(report.requested)}")
     if report.free is not None:
-        parts.append(f"{size_text(report.free)} {'was' if parts else 'is'} free")
+        parts.append(f"{size_text(report.free)} {'is free now' if report.free_is_now else 'was free'}")
     return f"gpulse: out of memory{where}{name}{': ' if parts else ''}{', '.join(parts)}."
 
 
@@ -74,7 +76,7 @@ def _memory(report: OutOfMemory) -> list[str]:
         ("this process, other (context, libraries)", report.outside_framework),
         ("this process", report.used if report.allocated is None else None),
         *((_holder(other), other.bytes) for other in report.others[:_MOST_OTHERS]),
-        ("free", report.free),
+        ("free now" if report.free_is_now else "free", report.free),
         ("limit of this program", report.limit),
     ]
     known = [(label, count) for label, count in rows if count is not None]

@@ -28,7 +28,7 @@ class MlflowSink(Sink):
 
     name = "mlflow"
 
-    def __init__(self, run_id: str | None = None, *, step: Axis = "seconds", prefix: str = "") -> None:
+    def __init__(self, run_id: str | None = None, *, step: Axis = "seconds", prefix: str = "gpulse") -> None:
         self._given = run_id
         self._run_id: str | None = None
         self._points = Points(step)

@@ -41,7 +41,9 @@ def sink_named(text: str) -> Sink:
         if plugin.name == name:
             return PluginSink(plugin, detail)
     names = list(dict.fromkeys([*BUILT_IN, *(plugin.name for plugin in found)]))
-    raise UsageError(f"unknown sink {text!r}{did_you_mean(name, names)}", f"choose one of {', '.join(names)}.")
+    guess = did_you_mean(name, names)
+    folder = "" if guess or ":" in text else f"write tensorboard:{text} for a folder of TensorBoard, or "
+    raise UsageError(f"unknown sink {text!r}{guess}", f"{folder}choose one of {', '.join(names)}.")
 
 
 def _built_in(name: str, detail: str) -> Sink:

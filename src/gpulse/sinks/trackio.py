@@ -21,7 +21,7 @@ class TrackioSink(TrackerSink):
 
     name = "trackio"
 
-    def __init__(self, run: Any = None, *, prefix: str = "") -> None:
+    def __init__(self, run: Any = None, *, prefix: str = "gpulse") -> None:
         super().__init__(run, "seconds", prefix)
 
     def active_run(self) -> Any:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.analysis.out_of_memory import judge, read_message
-from gpulse.model.out_of_memory import MemoryGrowth, OutOfMemory
+from gpulse.model.out_of_memory import MemoryGrowth, MemoryHolder, OutOfMemory
 from gpulse.present.out_of_memory import CAUSES, REMEDIES, account
 
 GIB = 1 << 30
@@ -79,6 +79,17 @@ TENSORFLOW = (
     "OOM when allocating tensor with shape[256,64,112,112] and type float on /job:localhost/replica:0/task:0/device:GPU:2 by "
     "allocator GPU_2_bfc"
 )
+JAX_SHORT = "RESOURCE_EXHAUSTED: Failed to allocate request for 4.00GiB (4294967296B) on device ordinal 1"
+TORCH_ASYNC = (
+    "Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 20.00 GiB\n"
+    "Requested               : 60.00 GiB\nDevice limit            : 139.80 GiB\nFree (according to CUDA): 18.77 GiB\n"
+    "PyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB"
+)
+MPS = (
+    "MPS backend out of memory (MPS allocated: 5.05 GB, other allocations: 2.29 GB, max allowed: 6.80 GB). Tried to allocate "
+    "1024.00 MB on private pool."
+)
+FITS = TORCH_211_OTHERS.replace("18.77 GiB is free", "138.90 GiB is free").replace("100.51 GiB", "520.00 MiB")
 HOST = (
     "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
     "1125899906842624 bytes. Error code 12 (Cannot allocate memory)"
@@ -100,6 +111,15 @@ MESSAGES: dict[str, tuple[Any, ...]] = {
     "absurd": ("CUDA out of memory. Tried to allocate more than 1EB memory.", "torch", None, 1 << 60, *[None] * 4, "too_large"),
     "jax old": (JAX_OLD, "jax", None, 4770354232, None, None, None, None, "demand"),
     "jax": (JAX_NEW, "jax", 0, 200 * GIB, None, None, None, None, "demand"),
+    "jax short": (JAX_SHORT, "jax", 1, 4 * GIB, None, None, None, None, "demand"),
+    "async": (TORCH_ASYNC, "torch", 0, 60 * GIB, 139.8 * GIB, 18.77 * GIB, 20 * GIB, None, "demand"),
+    "mps": (MPS, "torch", None, GIB, None, None, 5.05 * GIB, None, "demand"),
+    "short": ("CUDA out of memory.", "torch", *[None] * 6, "demand"),
+    "fits": (FITS, "torch", 0, 60.35 * GIB, 139.8 * GIB, 138.9 * GIB, 20 * GIB, 0, "unknown"),
+    "cublas": ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "cuda", *[None] * 6, "demand"),
+    "cudnn": ("cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "cuda", *[None] * 6, "demand"),
+    "triton": ("Triton Error [CUDA]: out of memory", "cuda", *[None] * 6, "demand"),
+    "old torch": ("cuda runtime error (2) : out of memory at THCStorage.cu:58", "cuda", *[None] * 6, "demand"),
     "tensorflow": (TENSORFLOW, "tensorflow", 2, None, None, None, None, None, "demand"),
     "cupy": (CUPY, "cupy", None, 8589934592, None, None, None, None, "demand"),
     "bare": ("CUDA error: out of memory\nCUDA kernel errors might be asynchronous", "cuda", *[None] * 6, "demand"),
@@ -213,3 +233,23 @@ def test_sizes_are_read_as_written(count: float, unit: str) -> None:
     report = read_message(f"CUDA out of memory. Tried to allocate {count:.2f} {unit}. GPU 0 has")
     assert report is not None
     assert report.requested == pytest.approx(round(count, 2) * 1024**scale)
+
+
+def test_a_request_without_a_size_is_blamed_on_others_only_if_they_fill_the_gpu() -> None:
+    def cause(free: float, held: float) -> str:
+        report = read_message("CUDA error: out of memory")
+        assert report is not None
+        report.total, report.free, report.others = 140.0 * GIB, free * GIB, [MemoryHolder(7, held * GIB)]
+        judge(report, {})
+        return report.cause
+
+    assert cause(free=1, held=138) == "others"
+    assert cause(free=138, held=1) == "demand"
+    assert cause(free=1, held=20) == "demand"
+
+
+def test_a_type_is_enough_whatever_it_says() -> None:
+    report = read_message("Allocation on device ", "torch.OutOfMemoryError")
+    assert report is not None
+    assert report.framework == "torch"
+    assert read_message("Allocation on device ", "builtins.RuntimeError") is None

@@ -51,3 +51,12 @@ def test_anything_else_is_a_type_error_at_once(wrong: Any) -> None:
 def test_a_text_that_names_no_sink_says_what_does(wrong: str) -> None:
     with pytest.raises(UsageError, match=r"choose|write it as"):
         Monitor(wrong)
+
+
+def test_an_unknown_name_may_be_meant_as_a_folder() -> None:
+    with pytest.raises(
+        UsageError, match="unknown sink 'tbr'; write tensorboard:tbr for a folder of TensorBoard, or choose"
+    ):
+        sinks_of("tbr")
+    with pytest.raises(UsageError, match=r"unknown sink 'wanb' \(did you mean 'wandb'\?\); choose one of"):
+        sinks_of("wanb")

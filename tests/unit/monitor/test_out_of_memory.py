@@ -31,6 +31,16 @@ def test_an_error_behind_another_is_found() -> None:
     assert report.cause == "others"
 
 
+def test_a_request_that_would_fit_is_not_blamed_on_others() -> None:
+    gpu = {"memory_total": 140 << 30, "memory_used": 2 << 30, "memory_free": 138 << 30}
+    other = {"pid": 1, "memory_used": 1 << 30}
+    with gpulse.testing.scripted([{**gpu, "processes": [other]}]):
+        report = gpulse.explain_oom(RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB"))
+    assert report is not None
+    assert (report.cause, report.free_is_now) == ("unknown", True)
+    assert "torch asked for 20.0 GiB, 138 GiB is free now" in str(report)
+
+
 def test_other_exceptions_are_not_explained() -> None:
     assert gpulse.explain_oom(KeyError("x"), source="demo") is None
 

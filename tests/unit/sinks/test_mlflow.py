@@ -15,6 +15,7 @@ from tests.unit.samples import START, sample
 
 mlflow: Any = pytest.importorskip("mlflow")
 TAG = "gpu0/utilization"
+NAME = f"gpulse/{TAG}"
 
 
 @pytest.fixture
@@ -38,8 +39,8 @@ def test_the_run_of_the_thread_that_opened_is_written_from_another(client: Any) 
         thread.join()
     sink.close()  # after its end, as a monitor around the run does
     run_id = run.info.run_id
-    assert mlflow_rows(client, run_id) == [(0, {TAG: 0.0}), (1, {TAG: 0.5}), (2, {TAG: 1.0})]
-    assert [metric.timestamp for metric in client.get_metric_history(run_id, TAG)] == [
+    assert mlflow_rows(client, run_id) == [(0, {NAME: 0.0}), (1, {NAME: 0.5}), (2, {NAME: 1.0})]
+    assert [metric.timestamp for metric in client.get_metric_history(run_id, NAME)] == [
         round((START + at) * 1000) for at in range(3)
     ]
     assert len(client.search_runs(["0"])) == 1
@@ -87,7 +88,7 @@ def test_a_call_that_fails_costs_what_it_carried(client: Any, monkeypatch: pytes
             sink.flush()
     sink.write(sample(2, {TAG: 3.0}))
     sink.close()
-    assert mlflow_rows(client, run_id) == [(2, {TAG: 3.0})]
+    assert mlflow_rows(client, run_id) == [(2, {NAME: 3.0})]
 
 
 def test_no_run_is_said_with_its_remedy(client: Any) -> None:

@@ -144,7 +144,8 @@ run.close()
 CASES = {
     "comet": (COMET, "comet_ml", "gpulse/", [7, 7, 7], ["GPU 2 is lost"], "no Comet experiment is running. Call comet_ml.start()"),
     "clearml": (CLEARML, "clearml", "gpulse/", [0, 1, 2], ["gpulse: GPU 2 is lost"], "no ClearML task is active. Call clearml.Task.init()"),
-    "trackio": (TRACKIO, "trackio", "", [0, 1, 2], ["gpulse: lost: GPU 2 is lost: error"], "no Trackio run is active. Call trackio.init()"),
+    "trackio": (TRACKIO, "trackio", "gpulse/", [0, 1, 2], ["gpulse: lost: GPU 2 is lost: error"],
+                "no Trackio run is active. Call trackio.init()"),
     "swanlab": (SWANLAB, "swanlab", "gpulse/", [0, 1, 2], [], "no SwanLab run is active. Call swanlab.init()"),
     "aim": (AIM, "aim", "gpulse/", [0, 1, 2], ["gpulse: GPU 2 is lost"], ""),
 }  # fmt: skip
