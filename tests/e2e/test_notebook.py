@@ -122,6 +122,38 @@ def test_a_cell_beside_others_is_told_its_own_part(
     assert "SM share of this program" in [each.text for each in ET.fromstring(image).iter()]
 
 
+def test_a_cell_is_repeated_shown_again_and_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stranger: int
+) -> None:
+    scenario = shared_machine(stranger).process(gpu=0, pid="OWN", memory="9 GiB", sm=20)
+    cells = (
+        f"{OWN}%load_ext gpulse\n%gpulse last",
+        "%%gpulse --repeat 3 loop\nimport time\ntime.sleep(1.8)\nprint('run')",
+        "[run.name for run in _gpulse], _gpulse[0].memory_peak / 2**30",
+        "%gpulse last",
+        "%gpulse why",
+        "%%gpulse --repeat 3\n1 / 0",
+        "_gpulse.failed",
+        "%%gpulse --repeat none\nprint('not run')",
+        "%gpulse how",
+    )
+    outputs = run(tmp_path, monkeypatch, on(scenario, tmp_path), *cells)
+    none, loop, result, again, why, failing, failed, wrong, unknown = outputs
+    assert "no cell has been measured yet" in text_of(none)
+    assert text_of(loop) == 3 * "run\n"
+    assert re.match(r"loop · runs 3 · time \S+ s.* · peak GPU memory 9\.0 GiB · energy of a run ", shown_text(loop))
+    assert "GPU 0 SM share ▂" in shown_text(loop), "what is left of the chart where images are not shown"
+    assert shown_text(result) == "(['loop', 'loop', 'loop'], 9.0)"
+    assert shown_text(again) == shown_text(loop)
+    assert re.match(r"This kernel in the last \S+:\n  → ", shown_text(why))
+    assert f"(pid {stranger}) on GPUs 0, 1" in shown_text(why)
+    assert [output.get("ename") for output in failing if output["output_type"] == "error"] == ["ZeroDivisionError"]
+    assert shown_text(failed) == "True", "the first run failed, and there was no other"
+    assert "--repeat 'none' is not a number from 1 to 1000" in text_of(wrong)
+    assert "not run" not in text_of(wrong)
+    assert "'how' is unknown" in text_of(unknown)
+
+
 def test_a_failing_cell_fails_the_notebook_as_without_the_magic(tmp_path: Path) -> None:
     pytest.importorskip("nbconvert")
     cells = ["%load_ext gpulse", "%%gpulse doomed\nimport time\ntime.sleep(0.3)\n1 / 0", "print('after')"]
@@ -209,4 +241,5 @@ print(len(shown.start["samples"]) >= 4, threads())
     shown, refused = run(tmp_path, monkeypatch, {"GPULSE_SOURCE": "demo"}, code, wrong)
     assert any("application/vnd.jupyter.widget-view+json" in output.get("data", {}) for output in shown)
     assert "True []" in text_of(shown)
+    assert "gpulse.widget of utilization\nGPU 0 H100" in shown_text(shown)
     assert refused[0]["ename"] == "UsageError"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..analysis.summary import GpuSummary, Stats, Summary
 
 _ACTIVITY = (("util", "utilization"), ("SM", "sm_active"), ("tensor", "tensor_active"), ("DRAM", "dram_active"))
-_SHORTEST = 5.0  # seconds of a run below which nothing is said about what limited it
+SHORTEST = 5.0  # seconds of a run below which nothing is said about what limited it
 
 
 def summary_text(summary: Summary) -> str:
@@ -31,7 +31,7 @@ def summary_text(summary: Summary) -> str:
 
 def limits(summary: Summary) -> list[str]:
     """Return what limited the GPUs, one line per finding; nothing for a run too short to judge."""
-    if summary.diagnosis is None or summary.seconds < _SHORTEST:
+    if summary.diagnosis is None or summary.seconds < SHORTEST:
         return []
     return [f"  → {text}" for text in findings(summary.diagnosis)]
 

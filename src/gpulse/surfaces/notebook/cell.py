@@ -7,12 +7,15 @@ from ...analysis.diagnosis.window import WindowBuilder
 from ...analysis.own_use import own_verdicts
 from ...monitor.measurement import CallTally
 from ...present.own_use import is_shared, others_lines, own_lines
+from ...present.plot import mini
+from ...present.quantities import energy_text, seconds_text
 from ...present.verdicts import QUIET, advice, line
+from ...units import size_text
 from .chart import CellChartLine, cell_chart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from ...analysis.summary import GpuSummary
     from ...model.catalog import Gpu, Process
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from ...monitor.measurement import Measurement
 
 _MOST = 2000  # samples; for longer cells every second one is dropped, repeatedly
+_WIDE = 60  # characters of a curve in text
 _FEWEST = 3  # samples below which no chart is drawn
 _JUDGED = 5.0  # seconds a cell must last to be judged
 
@@ -98,10 +102,41 @@ class CellTally(CallTally):
             return cell_chart(times, "SM share of this program", lines("own_sm"), (), memory, total)
         return cell_chart(times, "Utilization", lines("utilization"), lines("sm_active"), memory, total)
 
+    def chart_text(self, gpus: Sequence[GpuSummary]) -> str:
+        """Return the chart as lines of text, for notebooks that are not trusted, whose images are not shown."""
+        shown = []
+        for gpu in gpus:
+            busy, title = ("own_sm", "SM share") if is_shared(gpu) else ("utilization", "utilization")
+            memory = "memory" if gpu.own.used is None else "own_memory"
+            shown.append(f"GPU {gpu.index} {title} {self._curve(gpu, busy, 100.0)}")
+            shown.append(f"GPU {gpu.index} memory {self._curve(gpu, memory, gpu.memory_total or 0.0)}")
+        return "\n".join(shown)
 
-def cell_text(measurement: Measurement) -> str:
+    def _curve(self, gpu: GpuSummary, name: str, top: float) -> str:
+        """Return values of a GPU over time as one line of blocks."""
+        values = [getattr(at.get(gpu.uuid or ""), name, None) for _, at in self.taken]
+        parts = [values[len(values) * at // _WIDE : len(values) * (at + 1) // _WIDE] for at in range(_WIDE)]
+        known = [[value for value in part if value is not None] for part in parts if part]
+        return "".join(mini(max(part) / top if part and top else None) for part in known)
+
+
+def cell_facts(runs: Sequence[Measurement]) -> list[tuple[str, str]]:
+    """Return what a cell took as title and text: of one run everything, of several the median and the range of each figure."""
+    if len(runs) == 1:
+        return runs[0].facts()
+    energy = [run.energy for run in runs if run.energy is not None]
+    peaks = [run.memory_peak for run in runs if run.memory_peak is not None]
+    facts = [("Runs", f"{len(runs)}"), ("Time", _spread([run.seconds for run in runs], seconds_text))]
+    facts.append(("CPU time", _spread([run.cpu_seconds for run in runs], seconds_text)))
+    facts += [("GPU", "not used")] if all(run.used_gpu is False for run in runs) else []
+    facts += [("Peak GPU memory", _spread(peaks, size_text))] if peaks else []
+    facts += [("Energy of a run", _spread(energy, energy_text))] if energy else []
+    return facts + ([("Result", "failed")] if runs[-1].failed else [])
+
+
+def cell_text(runs: Sequence[Measurement]) -> str:
     """Return what a cell took in one line of text."""
-    return " · ".join([measurement.name, *(f"{_inside(title)} {text}" for title, text in measurement.facts())])
+    return " · ".join([runs[0].name, *(f"{_inside(title)} {text}" for title, text in cell_facts(runs))])
 
 
 def cell_notes(measurement: Measurement) -> list[str]:
@@ -111,6 +146,14 @@ def cell_notes(measurement: Measurement) -> list[str]:
         return others_lines(gpus)
     found = tally.verdicts(gpus) if isinstance(tally, CellTally) and measurement.elapsed >= _JUDGED else []
     return [*found, *own_lines(gpus)]
+
+
+def _spread(values: Sequence[float], text: Callable[[float], str]) -> str:
+    """Return the median of some values, and their range unless all are the same."""
+    from statistics import median
+
+    low, high = text(min(values)), text(max(values))
+    return text(median(values)) + (f" ({low} to {high})" if low != high else "")
 
 
 def _inside(title: str) -> str:

@@ -7,7 +7,7 @@ import os
 from ...api import snapshot
 from ...errors import GpulseError
 from ...monitor.out_of_memory import explain_oom
-from ...monitor.report import gpu_line
+from ...monitor.report import SHORTEST, gpu_line
 from .measured_cells import MeasuredCells, display
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ def load_ipython_extension(shell: Any) -> None:
     """Add the magics to a shell, and explain out-of-memory errors of cells."""
     unload_ipython_extension(shell)
     cells = _LOADED[id(shell)] = MeasuredCells(shell)
-    shell.register_magic_function(status, "line", "gpulse")
+    shell.register_magic_function(lambda line: answer(line, cells), "line", "gpulse")
     shell.register_magic_function(cells.magic, "cell", "gpulse")
     shell.input_transformers_cleanup.append(cells.transform)
     shell.events.register("pre_run_cell", cells.started)
@@ -42,14 +42,45 @@ def unload_ipython_extension(shell: Any) -> None:
         shell.events.unregister("post_run_cell", cells.ended)
 
 
-def status(line: str) -> None:
-    """Show the current state of the GPUs: `%gpulse`, or `%gpulse --demo` for a simulated machine."""
+def answer(line: str, cells: MeasuredCells) -> None:
+    """Show the current state of the GPUs (`%gpulse`), what limits this kernel (`why`), or the report of the last cell (`last`)."""
     words = line.split()
-    if unknown := [word for word in words if word != "--demo"]:
-        _say(f"%gpulse: {unknown[0]!r} is not an option; there is only --demo.")
+    if words == ["why"]:
+        why()
+    elif words == ["last"]:
+        if not cells.show():
+            _say("%gpulse last: no cell has been measured yet; put %%gpulse on its first line.")
+    elif words in ([], ["--demo"]):
+        status("demo" if words else None)
+    else:
+        _say(f"%gpulse: {line.strip()!r} is unknown; there are %gpulse, why, last, and --demo for a simulated machine.")
+
+
+def why() -> None:
+    """Show what limited this kernel since it is sampled: since its first measured cell, or the start of its Monitor."""
+    from ...monitor.quiet import sampling_monitor
+    from ...monitor.report import limits
+    from ...present.html import diagnosis_html, escape
+    from ...present.own_use import own_lines
+    from ...units import duration_text
+
+    monitor = sampling_monitor()
+    summary = None if monitor is None else monitor.summary()
+    if summary is None or not summary.samples or summary.seconds < SHORTEST:
+        _say("%gpulse why: sampling has just begun; run some cells, then ask again.")
         return
+    head = f"This kernel in the last {duration_text(summary.seconds)}:"
+    notes = own_lines(summary.gpus)
+    found = limits(summary) or ([] if all(gpu.own.used is False for gpu in summary.gpus) else ["  → nothing to report"])
+    html = "".join(f"<div>{escape(text)}</div>" for text in notes)
+    html = f"<div>{escape(head)}</div>{diagnosis_html(summary.diagnosis) if summary.diagnosis else ''}{html}"
+    display({"text/plain": "\n".join([head, *found, *(f"  {text}" for text in notes)]), "text/html": html})
+
+
+def status(source: str | None) -> None:
+    """Show the current state of the GPUs."""
     try:
-        taken = snapshot(source="demo" if words else None)
+        taken = snapshot(source=source)
     except GpulseError as error:
         _say(f"gpulse: {error}\n%gpulse --demo shows a simulated machine.")
         return

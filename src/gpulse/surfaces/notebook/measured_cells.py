@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ...errors import UsageError
 from ...monitor.measure import Timing
-from .cell import CellTally, cell_notes, cell_text
+from .cell import CellTally, cell_facts, cell_notes, cell_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,20 +14,33 @@ if TYPE_CHECKING:
     from ...monitor.measurement import Measurement
 
 _MAGIC = "%%gpulse"
+_MOST_RUNS = 1000
+RESULT = "_gpulse"  # the variable of the notebook that holds the last measurement
 
 
 class OpenCell:
-    """A measurement in progress, and the text of the cell it ends with."""
+    """A measurement in progress of a cell, which is the text `source`; with `repeat` one of each run."""
 
-    def __init__(self, name: str, source: str | None) -> None:
+    def __init__(self, name: str, repeat: int, source: str | None) -> None:
         self.source = source
-        self._timing = Timing(name, sync=True, show=False, reset_peak=True, tally=CellTally).__enter__()
+        self.left = repeat
+        self._name = name
+        self._runs: list[Timing] = []
+        self.begin()
 
-    def end(self, error: BaseException | None) -> Measurement:
-        """End the measurement and return it with all its values."""
-        self._timing.__exit__(None if error is None else type(error), error, None)
-        self._timing.measurement.wait()
-        return self._timing.measurement
+    def begin(self) -> None:
+        """Begin the next run, which ends the one before."""
+        if self._runs:
+            self._runs[-1].__exit__(None, None, None)
+        self.left -= 1
+        self._runs.append(Timing(self._name, sync=True, show=False, reset_peak=True, tally=CellTally).__enter__())
+
+    def end(self, error: BaseException | None) -> list[Measurement]:
+        """End the last run and return all with their values."""
+        self._runs[-1].__exit__(None if error is None else type(error), error, None)
+        for run in self._runs:
+            run.measurement.wait()
+        return [run.measurement for run in self._runs]
 
 
 class MeasuredCells:
@@ -36,15 +50,25 @@ class MeasuredCells:
         self._shell = shell
         self._running: list[str] = []  # the cells that run now by their text: one may run others
         self._open: list[OpenCell] = []
-        # IPython then leaves it out where it asks in a terminal whether a cell is complete: a cell magic ends with an empty line
-        self.transform = _Transform()
+        self._shown: list[dict[str, str]] = []
+        self.transform = CellTransform()
 
     def magic(self, line: str, cell: str) -> None:
-        """Measure the rest of a cell and show what it used: `%%gpulse`, or `%%gpulse NAME`."""
+        """Measure the rest of a cell and show what it used: `%%gpulse [--repeat N] [NAME]`. The result is also in `_gpulse`."""
         if cell.strip():  # called by a script that was exported from a notebook
             self._shell.run_cell(f"{_MAGIC} {line}\n{cell}").raise_error()
             return
-        self._open.append(OpenCell(line.strip() or "cell", self._running[-1] if self._running else None))
+        try:
+            name, repeat = options_of(line)
+        except UsageError as error:
+            from IPython.core.error import UsageError as ShellError
+
+            raise ShellError(str(error)) from None
+        source = self._running[-1] if self._running else None
+        if self._open and self._open[-1].source == source and self._open[-1].left:
+            self._open[-1].begin()
+        else:
+            self._open.append(OpenCell(name, repeat, source))
 
     def started(self, info: Any) -> None:
         """Note that a cell begins."""
@@ -63,20 +87,66 @@ class MeasuredCells:
         done = [cell for cell in self._open if cell.source is None or cell.source not in self._running]
         self._open = [cell for cell in self._open if cell not in done]
         for cell in reversed(done):
-            _show(cell.end(error))
+            runs = cell.end(error)
+            self._shell.user_ns[RESULT] = runs[0] if len(runs) == 1 else runs
+            self._shown = outputs(runs)
+            self.show()
+
+    def show(self) -> bool:
+        """Show the report of the last cell again; return False if there is none."""
+        for bundle in self._shown:
+            display(bundle)
+        return bool(self._shown)
 
 
-class _Transform:
+class CellTransform:
+    """The input transformation of IPython that replaces %%gpulse by the call that begins to measure."""
+
+    # IPython then leaves it out where it asks in a terminal whether a cell is complete: a cell magic ends with an empty line
     has_side_effects = True
 
     def __call__(self, lines: Sequence[str]) -> Sequence[str]:
-        """Return the lines of a cell with %%gpulse replaced by the call that begins to measure; other cells unchanged."""
+        """Return the lines of a cell, once for each run; other cells unchanged."""
         if not lines or lines[0].split(maxsplit=1)[:1] != [_MAGIC]:
             return lines
         from IPython.core.inputtransformer2 import cell_magic
 
         options = lines[0].strip().removeprefix(_MAGIC).strip()
-        return [f"get_ipython().run_cell_magic('gpulse', {options!r}, '\\n')\n", *cell_magic(list(lines[1:]))]
+        try:
+            _, repeat = options_of(options)
+        except UsageError:
+            repeat = 1  # the call reports it
+        body = [line if line.endswith("\n") else f"{line}\n" for line in cell_magic(list(lines[1:]))]
+        return [f"get_ipython().run_cell_magic('gpulse', {options!r}, '\\n')\n", *body] * repeat
+
+
+def options_of(line: str) -> tuple[str, int]:
+    """Return the name of a cell, and how many times to run it; raise UsageError for what cannot be read."""
+    words, repeat = line.split(), 1
+    if words and words[0].startswith("--"):
+        option, _, count = words.pop(0).partition("=")
+        if option != "--repeat":
+            raise UsageError(f"%%gpulse: unknown option {option!r};", "there is only --repeat N.")
+        count = count or (words.pop(0) if words else "")
+        if not count.isdecimal() or not 1 <= int(count) <= _MOST_RUNS:
+            raise UsageError(
+                f"%%gpulse: --repeat {count!r} is not a number from 1 to {_MOST_RUNS};", "for example --repeat 5."
+            )
+        repeat = int(count)
+    return " ".join(words) or "cell", repeat
+
+
+def outputs(runs: Sequence[Measurement]) -> list[dict[str, str]]:
+    """Return the report of a cell as outputs of a notebook: a table with notes, and a chart of its last run."""
+    from ...present.html import escape, measurement_html
+
+    last, notes = runs[-1], cell_notes(runs[-1])
+    html = measurement_html(cell_facts(runs), last.gpus) + "".join(f"<div>{escape(text)}</div>" for text in notes)
+    found = [{"text/plain": "\n".join([cell_text(runs), *notes]), "text/html": html}]
+    tally = last.tally
+    if isinstance(tally, CellTally) and (chart := tally.chart(last.gpus)) is not None:
+        found.append({"text/plain": tally.chart_text(last.gpus), "image/svg+xml": chart})
+    return found
 
 
 def display(bundle: dict[str, str]) -> None:
@@ -84,14 +154,3 @@ def display(bundle: dict[str, str]) -> None:
     from IPython.display import display as show
 
     show(bundle, raw=True)
-
-
-def _show(measurement: Measurement) -> None:
-    from ...present.html import escape
-
-    found = cell_notes(measurement)
-    html = measurement._repr_html_() + "".join(f"<div>{escape(text)}</div>" for text in found)
-    display({"text/plain": "\n".join([cell_text(measurement), *found]), "text/html": html})
-    chart = measurement.tally.chart(measurement.gpus) if isinstance(measurement.tally, CellTally) else None
-    if chart is not None:
-        display({"text/plain": f"Chart of {measurement.name}", "image/svg+xml": chart})

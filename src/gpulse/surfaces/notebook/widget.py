@@ -8,6 +8,7 @@ import time
 
 from ...errors import GpulseError, UsageError
 from ...model.select import metric_named
+from ...monitor.report import gpu_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class WidgetFeed:
         if gpus is not None:
             self._sampler.choose(gpus)
         self._sampler.settle()
-        snapshot = self._sampler.read()
+        self.latest = snapshot = self._sampler.read()
         self.start: dict[str, Any] = {
             "catalog": wire.catalog(),
             "snapshot": {
@@ -82,6 +83,7 @@ class WidgetFeed:
         def pump() -> None:
             samples: list[Any] = self.start["samples"]
             for snapshot in self._subscription:
+                self.latest = snapshot
                 plain = self._sample(snapshot)
                 samples.append(plain)  # in place: a page that is reloaded gets it, and nothing is sent now
                 del samples[:-_KEPT]
@@ -125,9 +127,15 @@ def _made(base: Any, traitlets: Any) -> Any:
             self, metrics: list[str], interval: float, seconds: float, gpus: Sequence[str] | None, source: str | None
         ) -> None:
             self._feed: WidgetFeed | None = WidgetFeed(interval, gpus, source)
+            self._last = self._feed
             super().__init__(start=self._feed.start, metrics=metrics, seconds=seconds)
             self._feed.start = self.start
             self._feed.run(self.send)
+
+        def __repr__(self) -> str:
+            """Return the last values of each GPU: what is left of the widget in a saved notebook."""
+            lines = [gpu_line(gpu, int(gpu.index or 0)) for gpu in self._last.latest.gpus]
+            return "\n".join([f"gpulse.widget of {', '.join(self.metrics)}", *lines])
 
         def stop(self) -> None:
             """Stop sampling; the chart stays."""
