@@ -59,6 +59,19 @@ class ScriptedDevice(Device):
         return sample({key: value for key, value in VALUES.items() if key in keys})
 
 
+def lost(*snaps: int) -> ScriptedDevice:
+    """Return a GPU that is lost in these samples."""
+
+    def script(snap: int, keys: frozenset[str]) -> DeviceSample:
+        if snap not in snaps:
+            return sample({key: value for key, value in VALUES.items() if key in keys})
+        answer = sample({"xid_last": 79})
+        answer.state = "lost"
+        return answer
+
+    return ScriptedDevice(0, script)
+
+
 class ScriptedMachine(Machine):
     """A machine with the processes it was given."""
 

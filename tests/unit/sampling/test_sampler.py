@@ -3,56 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from itertools import islice
 
 import pytest
 
-from gpulse.errors import DriverTimeout, SourceUnavailable, UnknownGpu
+from gpulse.errors import UnknownGpu
 from gpulse.model.catalog import Gpu
 from gpulse.model.select import Wanted
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock
-from gpulse.sampling.sampler import Sampler
-from gpulse.sources.base import Counter, DeviceSample, Facts, Machine, Source
+from gpulse.sources.base import Counter, DeviceSample
 from tests.unit.scripted import (
     VALUES,
-    Hang,
     ScriptedDevice,
     ScriptedMachine,
     ScriptedSource,
-    process,
+    lost,
     sample,
     sampler_of,
 )
 
-_FAST = frozenset({"utilization", "memory_used", "memory_total", "memory_reserved", "temperature"})
 _START = 1_700_000_000.0
-
-
-@pytest.fixture
-def hang() -> Iterator[Hang]:
-    """A hanging call; released at the end, so that no thread stays behind."""
-    hang = Hang(ManualClock())
-    yield hang
-    hang.release()
-
-
-def _broken(snap: int, keys: frozenset[str]) -> DeviceSample:
-    if snap == 3:
-        raise RuntimeError("out of luck")
-    return sample({"utilization": snap})
-
-
-def _lost(*snaps: int) -> ScriptedDevice:
-    def script(snap: int, keys: frozenset[str]) -> DeviceSample:
-        if snap not in snaps:
-            return sample({key: value for key, value in VALUES.items() if key in keys})
-        answer = sample({"xid_last": 79})
-        answer.state = "lost"
-        return answer
-
-    return ScriptedDevice(0, script)
+_FAST = frozenset({"utilization", "memory_used", "memory_total", "memory_reserved", "temperature"})
 
 
 class TestWhatIsAsked:
@@ -103,154 +75,6 @@ class TestWhatIsAsked:
         assert (snapshot.time, snapshot.driver, snapshot.host.name) == (_START, {"version": "1.0"}, "box")
 
 
-class TestFailures:
-    def test_a_gpu_that_raises_is_a_failed_row_with_a_problem_and_all_else_goes_on(self) -> None:
-        sampler = sampler_of(ScriptedDevice(0, _broken), ScriptedDevice(1))
-        snaps = [sampler.read() for _ in range(5)]
-        assert [snap.gpus[0].utilization for snap in snaps] == [1, 2, None, 4, 5]
-        assert [snap.gpus[1].utilization for snap in snaps] == [50] * 5
-        assert [len(snap.problems) for snap in snaps] == [0, 0, 1, 0, 0]
-        assert "out of luck" in snaps[2].problems[0].message
-        assert snaps[2].gpus[0].gap("utilization") == "failed"
-        assert snaps[2].gpus[0].uuid == "GPU-00000000"
-
-    def test_a_machine_that_raises_does_not_hide_the_gpus(self) -> None:
-        class Broken(Machine):
-            def host(self, keys: frozenset[str]) -> Facts:
-                raise RuntimeError("no /proc today")
-
-        snapshot = sampler_of(ScriptedDevice(0), wanted=Wanted(VALUES, host=("load",)), machine=Broken()).read()
-        assert snapshot.gpus[0].utilization == 50
-        assert any("no /proc today" in problem.message for problem in snapshot.problems)
-
-    def test_a_refresh_that_raises_is_told(self) -> None:
-        class Restless(ScriptedSource):
-            def refresh(self) -> None:
-                raise RuntimeError("cannot refresh")
-
-        snapshot = Sampler(Restless([ScriptedDevice(0)]), Wanted(VALUES), clock=ManualClock()).open().read()
-        assert snapshot.gpus[0].utilization == 50
-        assert any("cannot refresh" in problem.message for problem in snapshot.problems)
-
-    def test_a_gpu_that_a_refresh_brought_is_not_called_silent(self) -> None:
-        class Growing(ScriptedSource):
-            def refresh(self) -> None:
-                self.devices = [*self.devices, ScriptedDevice(len(self.devices))]
-
-        snapshot = Sampler(Growing([ScriptedDevice(0)]), Wanted(VALUES), clock=ManualClock()).open().read()
-        assert {gpu.state for gpu in snapshot.gpus} == {"ok"}
-
-    def test_a_gpu_that_a_refresh_took_away_is_no_problem(self) -> None:
-        class Shrinking(ScriptedSource):
-            def refresh(self) -> None:
-                self.devices = self.devices[:1]
-
-        source = Shrinking([ScriptedDevice(0), ScriptedDevice(1)])
-        snapshot = Sampler(source, Wanted(VALUES), clock=ManualClock()).open().read()
-        assert [gpu.index for gpu in snapshot.gpus] == [0]
-        assert snapshot.problems == ()
-
-    def test_a_gpu_that_hangs_is_a_timeout_since_then_and_the_others_answer(self, hang: Hang) -> None:
-        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
-            if snap > 1:
-                hang()
-            return sample({"utilization": 7})
-
-        hanging = ScriptedDevice(1, script)
-        sampler = sampler_of(ScriptedDevice(0), hanging, ScriptedDevice(2), clock=hang.clock)
-        snaps = []
-        for _ in range(4):
-            snaps.append(sampler.read())
-            hang.clock.sleep(1.0)
-        assert [snap.gpus[1].state for snap in snaps] == ["ok", "timeout", "timeout", "timeout"]
-        assert [snap.gpus[1].since for snap in snaps] == [None, _START + 1, _START + 1, _START + 1]
-        assert [snap.gpus[1].gap("utilization") for snap in snaps[1:]] == ["timeout"] * 3
-        assert snaps[3].gpus[1].uuid == "GPU-00000001"
-        assert all(snap.gpus[at].utilization == 50 for snap in snaps for at in (0, 2))
-        assert len(hanging.asked) == 2
-
-    def test_a_gpu_that_came_back_is_asked_again(self, hang: Hang) -> None:
-        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
-            if snap == 1:
-                hang()
-            return sample({"utilization": snap})
-
-        sampler = sampler_of(ScriptedDevice(0, script), clock=hang.clock)
-        assert sampler.read().gpus[0].state == "timeout"
-        hang.release()
-        while (gpu := sampler.read().gpus[0]).state != "ok":
-            pass
-        assert (gpu.utilization, gpu.since) == (2, None)
-
-    def test_close_does_not_touch_a_source_that_hangs(self, hang: Hang) -> None:
-        sampler = sampler_of(ScriptedDevice(0, lambda snap, keys: sample({"name": hang()})), clock=hang.clock)
-        sampler.read()
-        sampler.close()
-        assert isinstance(sampler.source, ScriptedSource)
-        assert sampler.source.closed == 0
-
-    def test_close_closes_a_source_that_answers(self) -> None:
-        sampler = sampler_of(ScriptedDevice(0))
-        sampler.read()
-        sampler.close()
-        assert isinstance(sampler.source, ScriptedSource)
-        assert sampler.source.closed == 1
-
-    def test_opening_a_driver_that_hangs_is_a_timeout_with_its_exit_code(self, hang: Hang) -> None:
-        class Hanging(Source):
-            name = "hanging"
-
-            def open(self) -> None:
-                hang()
-
-        with pytest.raises(DriverTimeout, match="does not respond") as caught:
-            Sampler(Hanging(), Wanted(), clock=hang.clock).open()
-        assert caught.value.exit_code == 124
-
-    def test_what_open_raises_reaches_the_caller(self) -> None:
-        class Missing(Source):
-            name = "missing"
-
-            def open(self) -> None:
-                raise SourceUnavailable("no library.", "Install it.")
-
-        with pytest.raises(SourceUnavailable, match=r"no library\. Install it\."):
-            Sampler(Missing(), Wanted()).open()
-
-
-class TestLostAndFound:
-    def test_a_lost_gpu_keeps_its_identity_and_what_it_says_now_and_nothing_from_before(self) -> None:
-        clock = ManualClock()
-        sampler = sampler_of(_lost(2, 3), ScriptedDevice(1), clock=clock)
-        snaps = []
-        for _ in range(4):
-            snaps.append(sampler.read())
-            clock.sleep(1.0)
-        assert [snap.gpus[0].state for snap in snaps] == ["ok", "lost", "lost", "ok"]
-        assert [snap.gpus[0].since for snap in snaps] == [None, _START + 1, _START + 1, None]
-        identity = {"index": 0, "uuid": "GPU-00000000", "name": "Scripted"}
-        assert dict(snaps[2].gpus[0].items()) == {**identity, "xid_last": 79}
-        assert all(snap.gpus[1].utilization == 50 for snap in snaps)
-
-    def test_a_second_loss_has_its_own_time(self) -> None:
-        clock = ManualClock()
-        sampler = sampler_of(_lost(1, 3), clock=clock)
-        since = []
-        for _ in range(3):
-            since.append(sampler.read().gpus[0].since)
-            clock.sleep(1.0)
-        assert since == [_START, None, _START + 2]
-
-    def test_a_gpu_that_was_found_again_has_every_value_again_at_once(self) -> None:
-        clock = ManualClock()
-        sampler = sampler_of(_lost(2), clock=clock)
-        for _ in range(2):
-            sampler.read()
-            clock.sleep(1.0)
-        gpu = sampler.read().gpus[0]
-        assert {key: gpu.gap(key) for key in VALUES if gpu.get(key) is None} == {}
-
-
 class TestRates:
     @staticmethod
     def _device(clock: ManualClock) -> ScriptedDevice:
@@ -290,83 +114,6 @@ class TestRates:
         assert sampler.read().host.gap("net_rx") == "pending"
         machine.host_counters["net_rx"] = Counter(300, 3.0)
         assert sampler.read().host.net_rx == 100
-
-
-class TestProcesses:
-    _WANTED = Wanted(gpu=("memory_used",), process=("pid", "name", "memory_used", "sm_utilization"))
-
-    @staticmethod
-    def _device(index: int, *pids: int) -> ScriptedDevice:
-        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
-            answer = sample({"memory_used": 300})
-            answer.processes = {pid: process(memory_used=pid * 10) for pid in pids}
-            return answer
-
-        return ScriptedDevice(index, script)
-
-    def test_processes_are_described_once_each_and_sorted_by_memory(self) -> None:
-        machine = ScriptedMachine({7: {"name": "train"}, 9: {"name": "serve"}})
-        gpus = sampler_of(self._device(0, 7, 9), self._device(1, 7), wanted=self._WANTED, machine=machine).read().gpus
-        assert [(row.pid, row.name, row.memory_used) for row in gpus[0].processes] == [
-            (9, "serve", 90),
-            (7, "train", 70),
-        ]
-        assert [row.name for row in gpus[1].processes] == ["train"]
-        assert [pids for pids, _ in machine.asked_processes] == [{7, 9}]
-
-    def test_a_process_the_machine_does_not_know_keeps_what_the_driver_said(self) -> None:
-        row = sampler_of(self._device(0, 7), wanted=self._WANTED, machine=ScriptedMachine()).read().gpus[0].processes[0]
-        assert (row.pid, row.memory_used, row.name, row.gap("name")) == (7, 70, None, "failed")
-
-    def test_pids_of_another_namespace_are_said_to_be_so(self) -> None:
-        machine = ScriptedMachine({7: {"name": "somebody else"}})
-        machine.is_foreign = True
-        snapshot = sampler_of(self._device(0, 7), wanted=self._WANTED, machine=machine).read()
-        assert "--pid=host" in snapshot.problems[0].remedy
-        assert snapshot.gpus[0].processes[0].name is None
-        assert snapshot.gpus[0].processes[0].memory_used == 70
-
-    def test_unattributed_memory_needs_no_names(self) -> None:
-        machine = ScriptedMachine()
-        sampler = sampler_of(self._device(0, 7), wanted=Wanted(gpu=("memory_unattributed",)), machine=machine)
-        assert sampler.read().gpus[0].memory_unattributed == 230
-        assert machine.asked_processes == []
-
-    def test_slow_values_of_a_process_stay_until_asked_again(self) -> None:
-        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
-            answer = DeviceSample()
-            answer.processes = {7: process(sm_utilization=40) if snap == 1 else process()}
-            return answer
-
-        sampler = sampler_of(ScriptedDevice(0, script), wanted=self._WANTED)
-        assert [sampler.read().gpus[0].processes[0].sm_utilization for _ in range(2)] == [40, 40]
-
-    def test_a_pid_that_was_gone_for_a_sample_inherits_nothing(self) -> None:
-        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
-            answer = DeviceSample()
-            answer.processes = {1: {7: process(sm_utilization=40)}, 2: {}, 3: {7: process()}}[snap]
-            return answer
-
-        sampler = sampler_of(ScriptedDevice(0, script), wanted=self._WANTED)
-        assert [[row.sm_utilization for row in sampler.read().gpus[0].processes] for _ in range(3)] == [
-            [40],
-            [],
-            [None],
-        ]
-
-    def test_instances_have_their_own_values_and_processes(self) -> None:
-        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
-            answer, part = sample({"memory_used": 300}), sample({"memory_used": 20, "memory_total": 40})
-            part.processes = {7: process(memory_used=20)}
-            answer.instances = [part]
-            return answer
-
-        wanted = self._WANTED | Wanted(["memory_percent"])
-        sampler = sampler_of(ScriptedDevice(0, script), wanted=wanted, machine=ScriptedMachine({7: {"name": "train"}}))
-        gpu = sampler.read().gpus[0]
-        assert gpu.processes == ()
-        assert [(part.memory_used, part.memory_percent) for part in gpu.instances] == [(20, 50.0)]
-        assert [row.name for row in gpu.all_processes()] == ["train"]
 
 
 class TestChoosing:
@@ -542,41 +289,6 @@ class TestWantingSomethingElse:
         assert device.asked == [{"utilization"}, {"temperature"}]
 
 
-def test_a_kept_value_of_a_process_does_not_outlive_a_new_gap() -> None:
-    def script(number: int, keys: frozenset[str]) -> DeviceSample:
-        answer = sample({key: value for key, value in VALUES.items() if key in keys})
-        answer.processes = {7: process(pid=7)}
-        if number == 1:
-            answer.processes[7].values["sm_utilization"] = 80
-        elif number == 3:
-            answer.processes[7].gaps["sm_utilization"] = "denied"
-        return answer
-
-    wanted = Wanted(gpu=VALUES, process=["pid", "sm_utilization"])
-    reader = sampler_of(ScriptedDevice(0, script), wanted=wanted)
-    found = [reader.read().gpus[0].processes[0] for _ in range(4)]
-    assert [row.sm_utilization for row in found] == [80, 80, None, None]
-    assert [row.gaps.get("sm_utilization") for row in found] == [None, None, "denied", "denied"]
-
-
-def test_a_process_that_comes_between_two_slow_readings_says_that_its_share_is_pending() -> None:
-    clock = ManualClock()
-
-    def script(number: int, keys: frozenset[str]) -> DeviceSample:
-        answer = sample({key: value for key, value in VALUES.items() if key in keys})
-        if number >= 2:
-            answer.processes = {7: process(pid=7)}
-        if number == 4:
-            answer.processes[7].values["sm_utilization"] = 80
-        return answer
-
-    wanted = Wanted(gpu=VALUES, process=["pid", "sm_utilization"])
-    reader = sampler_of(ScriptedDevice(0, script), wanted=wanted, clock=clock)
-    found = [reader.read().gpus[0].processes for _ in range(4)][1:]
-    assert [row.sm_utilization for (row,) in found] == [None, None, 80]
-    assert [row.gaps.get("sm_utilization") for (row,) in found] == ["pending", "pending", None]
-
-
 class TestReadingAhead:
     def test_the_next_sample_reads_only_the_rest_and_has_all_values(self) -> None:
         device = ScriptedDevice(0)
@@ -593,7 +305,7 @@ class TestReadingAhead:
         assert "energy" in device.asked[-1]
 
     def test_a_gpu_that_is_lost_is_read_as_always(self) -> None:
-        device = _lost(1)
+        device = lost(1)
         sampler = sampler_of(device, wanted=Wanted(VALUES, host=()))
         sampler.read_ahead()
         sampler.read()
