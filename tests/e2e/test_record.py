@@ -185,17 +185,33 @@ def test_standard_output_has_the_lines_alone(lab: Lab) -> None:
     assert "temperature" not in gpu
 
 
-def test_processes_are_recorded_when_asked_for_and_else_said_to_be_left_out(lab: Lab, tmp_path: Path) -> None:
+def test_processes_are_recorded_as_a_diagnosis_needs_them_and_with_owners_when_asked_for(lab: Lab) -> None:
     scenario = Scenario.load("h200-idle").process(gpu=0, pid=os.getpid(), memory="4 GiB", type="C", sm=20)
-    bare = lab.run(scenario, "record", "-o", "-", "--count", "1")
-    full = lab.run(scenario, "record", "-o", "-", "--count", "1", "--processes")
-    assert bare.gpus[0]["processes"] == []
-    assert bare.gpus[0]["gaps"]["processes"] == "skipped"
-    assert "memory_unattributed" not in bare.gpus[0]
+    usual = lab.run(scenario, "record", "-o", "-", "--count", "1").gpus[0]
+    full = lab.run(scenario, "record", "-o", "-", "--count", "1", "--processes").gpus[0]
+    (process,) = usual["processes"]
+    told = process.keys() | process.get("gaps", {}).keys()
+    assert process["pid"] == os.getpid()
+    assert {"thread_state", "children", "workers_running", "tree_cpu_percent", "sm_utilization", "memory_used"} <= told
+    assert told.isdisjoint({"user", "command", "host_memory"})
+    assert len(usual["utilization_trace"]) == 71
+    assert {"user", "command", "host_memory"} <= full["processes"][0].keys()
+    assert "clocks_supported" not in full
+
+
+def test_named_metrics_are_recorded_without_processes(lab: Lab) -> None:
+    scenario = Scenario.load("h200-idle").process(gpu=0, pid=os.getpid(), memory="4 GiB", type="C", sm=20)
+    bare = lab.run(scenario, "record", "-o", "-", "--count", "1", "-m", "utilization")
+    assert (bare.gpus[0]["processes"], bare.gpus[0]["gaps"]["processes"]) == ([], "skipped")
     assert bare.calls["nvmlDeviceGetComputeRunningProcesses_v3"] == 0
-    assert full.gpus[0]["processes"][0]["pid"] == os.getpid()
-    assert "processes" not in full.gpus[0]["gaps"]
-    assert "clocks_supported" not in full.gpus[0]
+
+
+def test_at_a_short_interval_processes_are_listed_once_per_second_and_else_skipped(lab: Lab) -> None:
+    scenario = Scenario.load("h200-idle").process(gpu=0, pid=os.getpid(), memory="4 GiB", type="C", sm=20)
+    lines = lab.run(scenario, "record", "-o", "-", "-n", "0.01", "--count", "12").out.splitlines()
+    gpus = [json.loads(line)["gpus"][0] for line in lines]
+    assert [len(gpu["processes"]) for gpu in (gpus[0], gpus[-1])] == [1, 1]  # the last sample is complete
+    assert {gpu["gaps"].get("processes") for gpu in gpus if not gpu["processes"]} == {"skipped"}
 
 
 def test_a_file_that_is_there_is_refused_continued_or_replaced(lab: Lab, tmp_path: Path) -> None:

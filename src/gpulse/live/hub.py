@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 
+from ..model.presets import EVIDENCE
 from ..model.select import EVERYTHING, Wanted
 from ..present.alerts import alert_plain
 from ..present.exposition import DOWN
@@ -35,7 +36,7 @@ _PROCESSES_EVERY = 5.0  # seconds between two lists of processes
 def wanted(commands: bool = True, more: Wanted | None = None) -> Wanted:
     """Return what is sampled for everybody: all but the details, processes too; command lines only where they may be shown."""
     process = EVERYTHING.process or frozenset()
-    asked = Wanted(EVERYTHING.gpu, process if commands else process - {"command"}, EVERYTHING.host)
+    asked = Wanted(EVERYTHING.gpu.union(EVIDENCE), process if commands else process - {"command"}, EVERYTHING.host)
     if more is not None:
         asked |= more
     return asked if commands else Wanted(asked.gpu, (asked.process or frozenset()) - {"command"}, asked.host)

@@ -48,5 +48,12 @@ COSTLY = frozenset(
 )
 # Values that the driver sampled by itself since they were last read. They appear once, in the sample that read them.
 TRACES = frozenset({"utilization_trace", "power_trace"})
+# What a diagnosis needs besides, wherever it samples, so that the same minute gets the same verdict: of each GPU and each process.
+EVIDENCE = ("utilization_trace",)
+PROCESS_EVIDENCE = (
+    *("pid", "name", "type", "parent", "container", "pod", "job", "running_time"),
+    *("memory_used", "sm_utilization", "sm_time", "cpu_percent", "thread_state"),
+    *("tree_cpu_percent", "tree_cpu_time", "children", "workers_running", "workers_blocked", "tree_read", "tree_write"),
+)
 # What is read of each process to say who uses a GPU.
 USERS = ("pid", "name", "user", "memory_used", "type")

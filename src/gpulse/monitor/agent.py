@@ -145,7 +145,7 @@ class Agent:
     def _spare(self, pace: float, measuring: bool) -> None:
         """Read what costs the GPU most less often if samples come often; a measurement needs the process lists."""
         self._sampler.costly_every = self._request.costly_every if pace < SELDOM else 0.0
-        self._sampler.lists_always = measuring
+        self._sampler.lists_every = 0.0 if measuring else None
 
     def _last_sample(self) -> None:
         now = self._sampler.clock.monotonic()

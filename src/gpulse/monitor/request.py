@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.presets import COSTLY, HOST_CURVES, LOGGED
+from ..model.presets import COSTLY, EVIDENCE, HOST_CURVES, LOGGED, PROCESS_EVIDENCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SELDOM = 1.0  # seconds between two reads of the activity counters and process lists, if samples come more often
 HOST = ("name", "memory_total", "cpu_count", *HOST_CURVES)
 # What summaries and verdicts need to know of every process on a GPU; how long their kernels ran costs 2 ms per GPU every 5 s.
-PROCESSES = ("name", "user", "memory_used", "sm_utilization", "cpu_percent")
+PROCESSES = (*PROCESS_EVIDENCE, "user")
 HOST_CONSTANTS = frozenset({"memory_total", "cpu_count"})
 
 
@@ -61,7 +61,7 @@ class Request:
         """The GPU metrics to read: those to log, and those that verdicts need, so that these do not depend on what is logged."""
         from ..analysis.diagnosis.wanted import WANTED
 
-        return WANTED.gpu.union(LOGGED if self.metrics is None else self.metrics)
+        return WANTED.gpu.union(EVIDENCE, LOGGED if self.metrics is None else self.metrics)
 
     @property
     def costly_every(self) -> float:

@@ -20,28 +20,31 @@ _DERIVED = {
 
 
 class Plan:
-    """Keys to read, by cost. `costly` are those of `fast` that may be read less often, `traced` those read at most once per second.
+    """Keys to read, by cost. `costly` are those of `fast` that may be read less often.
 
-    `lasting` values stand until they are read again; a trace does not.
+    `traced` are traces, which have a pace of their own; other slow and static values are `lasting`: they stand until read again.
 
-    `lists`: read the process list of each GPU; `describes`: read the details of processes from the host.
+    `lists`: read the process list of each GPU; `describes`: read the details of processes from the host; `tells`: what is told
+    of a process, None for all that the list has.
     """
 
     def __init__(self, wanted: Wanted) -> None:
         self.asked = wanted.gpu
         self.derives = not wanted.gpu.isdisjoint(_DERIVED)
         needed = wanted.gpu.union(*(_DERIVED[key] for key in wanted.gpu & _DERIVED.keys())) - _DERIVED.keys()
+        self.traced = needed & TRACES
+        needed -= TRACES
         self.fast = _of_cost(needed, GPU_METRICS, "fast")
         self.costly = self.fast & COSTLY
-        self.traced = self.fast & TRACES
         self.slow = _of_cost(needed, GPU_METRICS, "slow")
         self.static = _of_cost(needed, GPU_METRICS, "static")
-        self.lasting = (self.slow | self.static) - TRACES
+        self.lasting = self.slow | self.static
         self.host = wanted.host
         self.describes = wanted.process is not None
         self.lists = self.describes or "memory_unattributed" in wanted.gpu
         self.process_slow = _of_cost(wanted.process or (), PROCESS_METRICS, "slow")
         self._process = wanted.process or frozenset()
+        self.tells = None if wanted.process is None else wanted.process | {"pid"}
 
     def process(self, slow: bool) -> frozenset[str]:
         """Return the process keys due now."""

@@ -32,7 +32,8 @@ _NOT_LISTED = object()  # the process list did not respond
 _MANY = 8  # GPUs from which a single sample is read by several threads
 _WIDEST = 8  # threads at most
 _NEARLY = 0.98  # a sample that comes a little early is the one that was meant, or "every 5 s" would be every 6 s
-_TRACED = 1.0  # minimum seconds between two reads of power traces; the driver's buffer reaches back 2.4 s
+_POWER_TRACED = 1.0  # minimum seconds between two reads of power traces; the driver's buffer reaches back 2.4 s
+_SELDOM = 2.0  # traces of utilization, in slow periods: they cost 2 ms, and the buffer reaches back 14 s
 _SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
 _VERSIONS = {"version": "its version", "cuda": "the CUDA version", "nvml": "the NVML version"}
 _NO_VERSION = "the driver does not respond when asked for {}."
@@ -49,9 +50,10 @@ class Sampler:
 
     Static metrics are read once, slow ones every `slow_every` seconds, fast ones with every sample. Activity counters and
     process lists, which cost the GPU most, are read at most every `costly_every` seconds; a sample without them has no values
-    for them. `lists_always` exempts the lists. Power traces are read at most once per second, and a trace is only in the sample
-    that read it. `dropped` counts values outside their range, by key; `missed` counts samples that a stream skipped because it
-    was late. A GPU that does not respond within `patience` seconds is `timeout` in that snapshot.
+    for them. `lists_every`, unless None, is that of the lists alone. Traces of power are read at most once per second, those
+    of utilization every `2 * slow_every`; a trace is only in the sample that read it. `dropped` counts values outside their
+    range, by key; `missed` counts samples that a stream skipped because it was late. A GPU that does not respond within
+    `patience` seconds is `timeout` in that snapshot.
     """
 
     def __init__(
@@ -74,9 +76,8 @@ class Sampler:
         self._slow_every = slow_every
         self._slow_at = float("-inf")
         self.costly_every = costly_every
-        self._costly_at = float("-inf")
-        self._traced_at = float("-inf")
-        self.lists_always = False
+        self.lists_every: float | None = None
+        self._read_at: dict[str, float] = {}  # when the counters, the lists and each trace were last read
         self._lanes = Lanes(patience, self.clock)
         self._rates = Rates()
         self._tracks: dict[int, Track] = {}
@@ -121,7 +122,8 @@ class Sampler:
 
     def hurry(self, slow: bool = True) -> None:
         """Include everything in the next sample; without `slow`, everything but the slow metrics."""
-        self._costly_at = self._traced_at = float("-inf")
+        for what in ("counters", "lists", "power_trace", *(["utilization_trace"] if slow else [])):
+            self._read_at.pop(what, None)
         if slow:
             self._slow_at = float("-inf")
 
@@ -178,18 +180,18 @@ class Sampler:
         self._notice_suspend()
         self._adopt_plan()
         now, slow = self.clock.now(), self._turn_slow()
-        costly = self._turn_costly(slow)
-        lists = self._plan.lists and (costly or self.lists_always)
+        costly = self._turn("counters", 0.0 if slow else self.costly_every)
+        lists = self._plan.lists and self._turn_lists(slow, costly)
         process_keys = self._plan.process(slow) if lists else None
-        spared = self._spared(costly)
+        due = self._turn_traced() | (self._plan.costly if costly else frozenset())
         before = self.source.devices
         seen: dict[Hashable, Collection[int]] = {}
         ask = asking(self.source.machine, self._plan, slow, seen)
-        jobs = self._read_jobs(slow, spared, process_keys, seen)
+        jobs = self._read_jobs(slow, due, process_keys, seen)
         results = self._results(jobs, ask)
         if self.source.devices is not before:  # the source was reopened: the GPUs may have changed
             self._ask_versions()
-            again = self._lanes.run([*self._read_jobs(slow, spared, process_keys, seen), ("machine", ask)])
+            again = self._lanes.run([*self._read_jobs(slow, due, process_keys, seen), ("machine", ask)])
             results = {"source": results.get("source"), **again}
         elif len(results) < len(jobs) + 2:  # a call hangs, so the host may have been read before all GPUs were
             results.update(self._lanes.run([("machine", ask)]))
@@ -259,13 +261,13 @@ class Sampler:
     def _read_jobs(
         self,
         slow: bool,
-        spared: frozenset[str],
+        also: frozenset[str],
         process_keys: frozenset[str] | None,
         seen: dict[Hashable, Collection[int]],
     ) -> list[Job]:
         jobs: list[Job] = []
         for position, device in self._devices():
-            due = self._track(position).due(slow) - spared
+            due = (self._track(position).due(slow) - self._plan.costly) | also
             jobs.append((position, read_job(device, due, process_keys, seen, position)))
             if process_keys is not None and not self._lanes.waits_for(position):
                 jobs.append(((position, "processes"), list_job(device, process_keys, seen, (position, "processes"))))
@@ -303,20 +305,20 @@ class Sampler:
             self._slow_at = self.clock.monotonic()
         return due
 
-    def _turn_costly(self, slow: bool) -> bool:
+    def _turn(self, what: str, every: float) -> bool:
+        """Return whether something is due that is read at most every `every` seconds; if so, it counts as read."""
         now = self.clock.monotonic()
-        due = slow or now - self._costly_at >= _NEARLY * self.costly_every
+        due = now - self._read_at.get(what, float("-inf")) >= _NEARLY * every
         if due:
-            self._costly_at = now
+            self._read_at[what] = now
         return due
 
-    def _spared(self, costly: bool) -> frozenset[str]:
-        """Return the keys of every sample that are not due now."""
-        now, spared = self.clock.monotonic(), frozenset() if costly else self._plan.costly
-        if now - self._traced_at < _NEARLY * _TRACED:
-            return spared | self._plan.traced
-        self._traced_at = now
-        return spared
+    def _turn_lists(self, slow: bool, costly: bool) -> bool:
+        return costly if self.lists_every is None else self._turn("lists", 0.0 if slow else self.lists_every)
+
+    def _turn_traced(self) -> frozenset[str]:
+        every = {"power_trace": _POWER_TRACED, "utilization_trace": _SELDOM * self._slow_every}
+        return frozenset(key for key in self._plan.traced if self._turn(key, every[key]))
 
     def _only_chosen(self, snapshot: Snapshot) -> Snapshot:
         if self._chosen is None:

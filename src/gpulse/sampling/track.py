@@ -140,6 +140,8 @@ class Track:
             fresh, gaps = {**machine.values, **fresh}, {**machine.gaps, **gaps}
         elif self._plan.describes:
             gaps["name"] = "failed"
+        if (tells := self._plan.tells) is not None:
+            fresh = {key: value for key, value in fresh.items() if key in tells}
         slow = self._plan.process_slow
         kept, kept_gaps = self._kept_of.get(pid) or ({}, {})
         if not kept and not kept_gaps and slow.isdisjoint(fresh) and slow.isdisjoint(gaps):

@@ -14,19 +14,7 @@ class HistorySink(Sink):
     """Records the monitored GPUs for `gpulse history`; `open` raises an error that names the process if another one writes there."""
 
     name = "history"
-    processes = (
-        "name",
-        "user",
-        "command",
-        "type",
-        "container",
-        "pod",
-        "job",
-        "memory_used",
-        "sm_utilization",
-        "sm_time",
-        "running_time",
-    )
+    processes = ("user", "command")  # besides what a monitor reads of every process
 
     def __init__(self, path: str | None = None) -> None:
         self._path = path

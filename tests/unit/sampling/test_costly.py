@@ -112,7 +112,7 @@ def test_a_sample_in_a_hurry_has_everything_but_the_slow_metrics() -> None:
 def test_lists_can_be_read_always() -> None:
     sampler, clock, device = sampled(1.0)
     sampler.read()
-    sampler.lists_always = True
+    sampler.lists_every = 0.0
     clock.at += 0.1
     gpu = sampler.read().gpus[0]
     assert (gpu.sm_active, len(gpu.processes)) == (None, 1)
@@ -120,18 +120,46 @@ def test_lists_can_be_read_always() -> None:
     sampler.close()
 
 
+def test_lists_can_be_rarer_than_counters_and_are_skipped_in_between() -> None:
+    sampler, clock, device = sampled(0.0)
+    sampler.lists_every = 1.0
+    seen = []
+    for step in range(11):
+        clock.at = 100.0 + step / 10
+        gpu = sampler.read().gpus[0]
+        seen.append((gpu.sm_active, len(gpu.processes), gpu.gaps.get("processes")))
+    assert seen == [(7.0, 1, None), *[(7.0, 0, "skipped")] * 9, (7.0, 1, None)]
+    assert device.listed == 2
+    sampler.close()
+
+
+def test_only_what_was_asked_for_is_told_of_a_process() -> None:
+    class Talkative(Host):
+        def processes(self, pids: object, keys: Key) -> dict[int, Facts]:
+            facts = Facts()
+            facts.values = {"name": "python", "command": "python train.py --token secret"}
+            return {4711: facts}
+
+    source = One()
+    source.machine = Talkative()
+    sampler = Sampler(source, Wanted((), {"name"}), clock=Hands()).open()
+    (process,) = sampler.read().gpus[0].processes
+    assert dict(process.items()) == {"pid": 4711, "name": "python"}
+    sampler.close()
+
+
 def test_a_trace_is_in_the_sample_that_read_it_and_in_no_other() -> None:
     sampler, clock, _ = sampled(0.0, ("power_trace", "utilization_trace"))
     seen: dict[str, list[int]] = {"power_trace": [], "utilization_trace": [], "energy": []}
-    for step in range(51):
+    for step in range(101):
         clock.at = 100.0 + step / 5
         gpu = sampler.read().gpus[0]
         for key, steps in seen.items():
             steps += [step] if gpu.get(key) is not None else []
         assert gpu.gap("power_trace") in (None, "skipped")
-    assert seen["power_trace"] == [*range(0, 51, 5)]
-    assert seen["utilization_trace"] == [0, 25, 50]
-    assert seen["energy"] == [*range(51)]
+    assert seen["power_trace"] == [*range(0, 101, 5)]
+    assert seen["utilization_trace"] == [0, 50, 100]
+    assert seen["energy"] == [*range(101)]
     sampler.close()
 
 

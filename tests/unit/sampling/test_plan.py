@@ -49,14 +49,12 @@ def test_everything_is_covered_once() -> None:
     plan = Plan(Wanted(gpu=GPU_METRICS))
     assert not plan.fast & plan.slow
     assert not plan.fast & plan.static
-    asked = plan.fast | plan.slow | plan.static
+    asked = plan.fast | plan.slow | plan.static | plan.traced
     identity = {key for key, metric in GPU_METRICS.items() if metric.kind == "identity"}
     assert asked | identity | {"memory_percent", "memory_unattributed"} == set(GPU_METRICS)
 
 
-def test_a_trace_does_not_last_and_power_is_traced_at_its_own_pace() -> None:
+def test_traces_have_a_pace_of_their_own_and_do_not_last() -> None:
     plan = Plan(Wanted(gpu=("power_draw", "power_trace", "utilization_trace", "energy")))
-    assert plan.fast == {"power_draw", "power_trace"}
-    assert plan.traced == {"power_trace"}
-    assert plan.slow == {"utilization_trace", "energy"}
-    assert plan.lasting == {"energy"}
+    assert plan.traced == {"power_trace", "utilization_trace"}
+    assert (plan.fast, plan.slow, plan.lasting) == ({"power_draw"}, {"energy"}, {"energy"})

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from ..options import Arguments
 
 _PROGRESS = 0.5  # seconds between progress updates
+_LISTED = 1.0  # minimum seconds between two lists of processes: at ten samples per second they would cost 1 % of a core
 
 
 def run(arguments: Arguments) -> int:
     """Write one line per sample until stopped."""
     _check(arguments)
     sampler = open_sampler(arguments, _wanted(arguments))
+    if not arguments.processes:
+        sampler.lists_every = _LISTED
     try:
         sampler.settle()
         if arguments.history is not None:
@@ -72,29 +75,29 @@ def _check(arguments: Arguments) -> None:
         )
 
 
-def _with_processes(arguments: Arguments) -> bool:
-    """Return whether processes are recorded; a history always has them, to account for usage."""
-    return bool(arguments.processes) or arguments.history is not None
-
-
 def _wanted(arguments: Arguments) -> Wanted:
-    """Return the metrics to read: those named, else all but the details; processes only if wanted."""
+    """Return the metrics to read: those named, else all but the details, with what a diagnosis needs of processes.
+
+    A history has all of processes, to account for usage.
+    """
     from ...model.condition import CONDITIONS
+    from ...model.presets import EVIDENCE, PROCESS_EVIDENCE
     from ...model.select import EVERYTHING, Wanted, metric_named
 
-    process = EVERYTHING.process if _with_processes(arguments) else None
+    everything = arguments.processes or arguments.history is not None
     if arguments.metrics:
-        return Wanted([metric_named(name).key for name in arguments.metrics], process, ("name",))
-    keys = EVERYTHING.gpu | {*CONDITIONS["fabric_not_ready"].needs}
-    # memory_unattributed needs the process lists, which are otherwise not read
-    return Wanted(keys - (set() if _with_processes(arguments) else {"memory_unattributed"}), process, EVERYTHING.host)
+        keys = [metric_named(name).key for name in arguments.metrics]
+        return Wanted(keys, EVERYTHING.process if everything else None, ("name",))
+    process = EVERYTHING.process if everything else PROCESS_EVIDENCE
+    return Wanted(EVERYTHING.gpu.union(EVIDENCE, CONDITIONS["fabric_not_ready"].needs), process, EVERYTHING.host)
 
 
 def _samples(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:
     """Yield samples until --count or --for is reached."""
     end = None if arguments.duration is None else sampler.clock.monotonic() + arguments.duration
+    unlisted = arguments.metrics and not arguments.processes and arguments.history is None
     for number, snapshot in enumerate(sampler.stream(arguments.interval), 1):
-        yield snapshot if _with_processes(arguments) else _without_processes(snapshot)
+        yield _without_processes(snapshot) if unlisted else snapshot
         now = sampler.clock.monotonic()
         if number == arguments.count or (end is not None and now + arguments.interval > end):
             return
@@ -256,9 +259,9 @@ VERB = Verb(
                help="Time between samples, in seconds (default: 1)"),
         Option("--for", value="TIME", name="duration", parse=parse_duration, help="Stop after TIME, for example 10s, 5m or 2h"),
         Option("--count", value="N", parse=_count("--count"), help="Stop after N samples"),
-        Option("--processes", "-p", default=False, help="Also record every process with its command line"),
+        Option("--processes", "-p", default=False, help="Also record the user, the command line and all other metrics of every process"),
         Option("--metrics", "-m", value="METRICS", parse=some_words, complete="metrics",
-               help="Metrics to record, separated by commas (default: all but the details)"),
+               help="Metrics to record, separated by commas (default: all but the details, and what a diagnosis needs of processes)"),
         Option("--rotate", value="LIMIT", parse=_turn,
                help="Start a new file (run-0001.ndjson, run-0002.ndjson, ...) at a size (100MiB) or after a time (1h)"),
         Option("--keep", value="N", parse=_count("--keep"), help="With --rotate: keep only the newest N files"),
@@ -272,7 +275,7 @@ VERB = Verb(
     (
         ("gpulse record -o run.ndjson.gz", "record until Ctrl-C"),
         ("gpulse record --history", "record this machine's history"),
-        ("gpulse record -o run.ndjson --interval 0.1 --for 10m --processes", "record ten samples per second, with processes"),
+        ("gpulse record -o run.ndjson --interval 0.1 --for 10m --processes", "record ten samples per second, with users and command lines"),
         ("gpulse record -o days.ndjson.gz --rotate 1h --keep 48", "keep the last two days, one file per hour"),
         ("gpulse record -o - -m utilization,power_draw | jq .gpus[0].power_draw", "pipe samples to another program"),
     ),

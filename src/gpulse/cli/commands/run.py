@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ...supervision.watch import CommandWatch
     from ..options import Arguments
 
-_RECORDED = ("command", "type", "container", "pod", "job", "sm_time")  # besides what a verdict needs
-
 
 def run(arguments: Arguments) -> int:
     """Run the command, sample its GPUs meanwhile, and exit with its exit code or signal."""
@@ -69,7 +67,7 @@ def _watch(arguments: Arguments, pid: int, uuids: list[str] | None, recording: R
         gpus=arguments.gpu or "visible",
         uuids=uuids,
         source=source_name(arguments),
-        processes=() if recording is None else _RECORDED,
+        processes=() if recording is None else ("command",),
     )
 
     def record(sample: AgentSample) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...model.condition import CONDITIONS
-from ...model.presets import HOST_CURVES, HOST_VIEW, SCREEN, USERS
+from ...model.presets import EVIDENCE, HOST_CURVES, HOST_VIEW, PROCESS_EVIDENCE, SCREEN, USERS
 from ...model.process_filter import ProcessFilter
 from ...model.select import Wanted
 from .processes import filter_text
@@ -33,7 +33,6 @@ _JUDGED = (
     "clock_sm_max",
     "power_default_limit",
 )  # for the verdict
-_JUDGED_PROCESS = ("cpu_percent", "tree_cpu_percent", "children", "sm_utilization")
 _WATCHED = [key for name in ("nvlink_down", "slower_than_peers") for key in CONDITIONS[name].needs]  # for events
 _ENGINES = ("encoder_utilization", "decoder_utilization", "video_utilization")  # shown only while used
 
@@ -41,10 +40,8 @@ _ENGINES = ("encoder_utilization", "decoder_utilization", "video_utilization")  
 def wanted(state: State) -> Wanted:
     """Return what the screen shows now and so needs."""
     shown = () if "charts" in state.hidden else state.settings.charts
-    gpu = {*SCREEN, *_JUDGED, *_WATCHED, *_ENGINES, "xid_last", "xids", "fan_speed", *shown}
-    process = {*USERS, "command", "container", "job", "running_time", *_JUDGED_PROCESS}
-    if state.tree:
-        process.add("parent")
+    gpu = {*SCREEN, *_JUDGED, *EVIDENCE, *_WATCHED, *_ENGINES, "xid_last", "xids", "fan_speed", *shown}
+    process = {*USERS, *PROCESS_EVIDENCE, "command"}
     if "processes" not in state.hidden:
         process |= {key for key in (*state.settings.columns, state.sort, *dict(state.ties)) if key != "gpu"}
         process |= ProcessFilter(filter_text(state)).keys

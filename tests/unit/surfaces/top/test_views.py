@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import GPU_METRICS, Gpu, Host
 from gpulse.model.event import Event
-from gpulse.model.presets import HOST_VIEW
+from gpulse.model.presets import EVIDENCE, HOST_VIEW
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.verdict import Diagnosis, Evidence, Verdict
 from gpulse.surfaces.top.needs import wanted
@@ -140,7 +140,7 @@ class TestGpu:
         assert "fp64_active" not in wanted(state).gpu
         state.dialog = "gpu"
         assert gpu_view.view_keys() <= wanted(state).gpu
-        assert not any(GPU_METRICS[key].group == "details" for key in wanted(state).gpu)
+        assert not any(GPU_METRICS[key].group == "details" for key in wanted(state).gpu.difference(EVIDENCE))
 
 
 class TestHost:
