@@ -12,7 +12,7 @@ from array import array
 from itertools import accumulate
 from operator import add, sub
 
-from ...model.catalog import GPU_METRICS, HOST_METRICS
+from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ...model.metric import Number
 from ...units import BYTES, BYTES_PER_SECOND, CELSIUS, COUNT, JOULE, MEGAHERTZ, SECOND, WATT
 from .failure import DamagedBlock
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAN = float("nan")
+PROCESSES = "processes"  # processes:0:cpu_percent is the CPU of the process that holds most memory of a GPU
 AS_IS, RATE = 0, 1  # codings that are not a number of steps per unit
 _PER = {2: 1 / 65536, 3: 1, 4: 10, 5: 100, 6: 1000}  # on disk: a coding never changes its meaning
 _CODINGS = {BYTES: 2, COUNT: 3, MEGAHERTZ: 3, CELSIUS: 4, WATT: 4, JOULE: 4, SECOND: 6, BYTES_PER_SECOND: RATE}
@@ -39,6 +40,8 @@ _COUNT = struct.Struct("<H")
 def coding_of(key: str, host: bool) -> int:
     """Return how values of a metric are kept; flags, words and units of no known step to 0.01."""
     metric = (HOST_METRICS if host else GPU_METRICS).get(key)
+    if key.startswith(f"{PROCESSES}:"):
+        metric = PROCESS_METRICS.get(key.rpartition(":")[2])
     return _CODINGS.get(metric.unit, _ANY) if isinstance(metric, Number) else _ANY
 
 

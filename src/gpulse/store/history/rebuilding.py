@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ...model.catalog import GPU_METRICS, HOST_METRICS, Gpu, Host, Process
+from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu, Host, Process
 from ...model.codec import STATES
 from ...model.metric import Flag, Number, Numbers, Words
 from ...model.snapshot import Snapshot
 from .answers import TEXTS, latest_facts
+from .columns import PROCESSES
 from .fetching import fetch
+from .slots import MOST_PROCESSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,10 +71,15 @@ def _snapshot(
         if number == 0 or "state" not in numbers:  # no state: it was not there
             continue
         uuid, known = facts.get(number, ("", {}))
+        figures = _figures(numbers)
         gpu = Gpu(
             _known(known, GPU_METRICS) | _values(numbers, GPU_METRICS),
             state=STATES[min(round(numbers["state"]), len(STATES) - 1)],
-            processes=tuple(_process(user, time) for user in users if user[0] == number and user[1] <= time <= user[2]),
+            processes=tuple(
+                _process(user, time, figures.get(user[5], {}))
+                for user in users
+                if user[0] == number and user[1] <= time <= user[2]
+            ),
         )
         if "parent" in known:
             instances.setdefault(known["parent"], []).append(gpu)
@@ -109,7 +116,26 @@ def _known(facts: Mapping[str, Any], metrics: Mapping[str, Metric]) -> dict[str,
     return {key: tuple(value) if isinstance(value, list) else value for key, value in facts.items() if key in metrics}
 
 
-def _process(user: tuple[Any, ...], time: float) -> Process:
+def _figures(numbers: dict[str, float]) -> dict[float, dict[str, Value]]:
+    """Return the figures of the processes of a GPU by PID; the state is the one that held longest."""
+    found: dict[float, dict[str, Value]] = {}
+    for rank in range(MOST_PROCESSES):
+        start, state = f"{PROCESSES}:{rank}:", f"{PROCESSES}:{rank}:thread_state:"
+        if (pid := numbers.get(f"{start}pid")) is None:
+            break
+        shares = {key.removeprefix(state): share for key, share in numbers.items() if key.startswith(state)}
+        values: dict[str, Value] = {
+            name: number
+            for key, number in numbers.items()
+            if key.startswith(start) and (name := key.removeprefix(start)) in PROCESS_METRICS
+        }
+        if shares:
+            values["thread_state"] = max(shares, key=lambda word: shares[word])
+        found[pid] = values
+    return found
+
+
+def _process(user: tuple[Any, ...], time: float, figures: dict[str, Value]) -> Process:
     _, _, _, seconds, memory, pid, started, *texts = user
     values: dict[str, Value] = {"pid": pid}
     values |= {key: text for key, text in zip(TEXTS, texts, strict=True) if text is not None}
@@ -117,4 +143,4 @@ def _process(user: tuple[Any, ...], time: float) -> Process:
         values["memory_used"] = memory / seconds
     if started is not None:
         values["running_time"] = max(0.0, time - started)
-    return Process(values)
+    return Process(values | figures)

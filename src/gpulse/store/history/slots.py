@@ -9,7 +9,7 @@ from ...model.codec import STATES
 from ...model.metric import Flag, Number, Numbers, Words
 from ...model.presets import TRACES
 from .checks import insertion
-from .columns import NAN
+from .columns import NAN, PROCESSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TypeAlias
 
-    from ...model.catalog import Gpu
+    from ...model.catalog import Gpu, Process
     from ...model.metric import Reading, Value
     from ...model.snapshot import Snapshot
 
     Statement: TypeAlias = "tuple[str, tuple[Any, ...]]"
 
+MOST_PROCESSES = 4  # of a GPU; a place for every PID would fill the file on machines with many short jobs
+_FIGURES = (
+    *("pid", "memory_used", "sm_utilization", "cpu_percent", "tree_cpu_percent", "children", "workers_running"),
+    *("workers_blocked", "tree_read", "tree_write", "thread_state"),
+)
 HOST = ""  # stands for the machine where a UUID is asked for
 # one value per core would double what a machine with 128 writes; XIDs are events; a trace is 50 values per second
 _NOT_KEPT = TRACES | {"cpu_per_core", "xids"}
@@ -51,7 +56,7 @@ def parts_of(snapshot: Snapshot) -> Iterator[tuple[str, Gpu, str]]:
 
 def _place_kind(key: str, host: bool) -> int:
     """Return 0 for what changes and is a number, else where it goes instead."""
-    if key == "state" and not host:
+    if key in ("state", PROCESSES) and not host:
         return 0
     metric = (HOST_METRICS if host else GPU_METRICS).get(key)
     if metric is None or key in _NOT_KEPT:
@@ -65,7 +70,8 @@ class Slots:
     """The writer's knowledge of places. What the database has to learn of it stands in `news`, in order.
 
     A metric that is words has the number of words at its own place and 1 or 0 for each word ever seen at `key:word`, so that
-    a mean is the share of time in which the word applied. One that is numbers has `key:0`, `key:1` and so on.
+    a mean is the share of time in which the word applied. One that is numbers has `key:0`, `key:1` and so on. A process has its
+    figures at `processes:RANK:key`, and its state like a word.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -103,6 +109,8 @@ class Slots:
         for uuid, gpu, parent in parts_of(snapshot):
             self._fill(row, uuid, gpu, snapshot.time, parent)
             row[self._place(row, uuid, "state")] = STATES.index(gpu.state)
+            for rank, process in enumerate(gpu.processes[:MOST_PROCESSES]):
+                self._fill_process(row, uuid, f"{PROCESSES}:{rank}:", process)
         if self._layout is None:
             self._layout = self._layout_of(self._active.tobytes())
         return self._layout, row.tobytes()
@@ -133,6 +141,16 @@ class Slots:
                 changed |= self._is_news(uuid, key, value)
         if changed:
             self._tell_facts(uuid, time, parent)
+
+    def _fill_process(self, row: array[float], uuid: str, start: str, process: Process) -> None:
+        for key in _FIGURES:
+            value = process.get(key)
+            if isinstance(value, str):
+                for place in self._words.get((uuid, start + key), ()):
+                    row[place] = 0
+                row[self._place(row, uuid, f"{start}{key}:{value}")] = 1
+            elif isinstance(value, (int, float)) and value == value:
+                row[self._place(row, uuid, start + key)] = value
 
     def _spread(self, row: array[float], uuid: str, key: str, value: tuple[str, ...] | tuple[float, ...]) -> None:
         row[self._place(row, uuid, key)] = len(value)
@@ -165,7 +183,7 @@ class Slots:
         place = len(self._active)
         self._places.setdefault(uuid, {})[key] = place
         self._active.append(slot)
-        name, _, word = key.partition(":")
+        name, _, word = key.rpartition(":") if key.startswith(f"{PROCESSES}:") else key.partition(":")
         if word:
             self._words.setdefault((uuid, name), []).append(place)
         return place

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpulse.model.catalog import Gpu
+from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryReader, HistoryWriter, blocks
 from gpulse.surfaces.history.statistics import over_time
@@ -262,6 +262,40 @@ def test_blocks_that_do_not_say_how_long_their_rows_stand_are_read(
     found = over_time(series(path, "utilization", 0, 6 * HOUR + 1, points))
     assert found is not None
     assert found.mean == pytest.approx(10.0, rel=0.03)
+
+
+def test_figures_of_processes_come_back_with_the_process_they_belong_to(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+
+    def at(time: int) -> Gpu:
+        feeding = {"thread_state": "lock" if time % 4 else "running", "cpu_percent": 37.5, "workers_running": 3}
+        one = Process({"pid": 4711, "name": "train", "memory_used": 9 << 30, "running_time": 50.0 + time, **feeding})
+        other = Process({"pid": 99, "name": "serve", "memory_used": 1 << 30, "running_time": 9.0 + time, "children": 2})
+        return gpu(processes=(one, other), utilization=50)
+
+    write(path, (tick(time, at(time)) for time in range(1300)))
+    with HistoryReader(path) as reader:
+        found = [snapshot.gpus[0].processes for snapshot in reader.snapshots(START, START + 2000)]
+    assert len(found) == 1300
+    for time in (3, 700, 1298):
+        by_pid = {process.pid: process for process in found[time]}
+        first, second = by_pid[4711], by_pid[99]
+        state = "lock" if time % 4 else "running"
+        assert (first.thread_state, first.cpu_percent, first.workers_running) == (state, 37.5, 3)
+        assert (first.memory_used, first.children) == (9 << 30, None)
+        assert (second.children, second.thread_state, second.cpu_percent) == (2, None, None)
+
+
+def test_the_share_of_a_thread_state_is_kept_at_every_resolution(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    states = ("lock", "lock", "lock", "running")
+    write(
+        path,
+        (tick(at, gpu(processes=(Process({"pid": 7, "thread_state": states[at % 4]}),))) for at in range(3600)),
+    )
+    with HistoryReader(path) as reader:
+        (lock,) = reader.series(["processes:0:thread_state:lock"], None, START, START + 3600, 6)
+    assert lock.mean == pytest.approx([0.75] * 6, abs=0.01)
 
 
 def test_a_trace_is_not_stored(tmp_path: Path) -> None:
