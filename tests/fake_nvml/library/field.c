@@ -10,9 +10,9 @@ static const struct { unsigned field; const char *key; int type; double cost; } 
     {3, "ecc.volatile.corrected", TYPE_U64, 2}, {4, "ecc.volatile.uncorrected", TYPE_U64, 2},
     {5, "ecc.aggregate.corrected", TYPE_U64, 2}, {6, "ecc.aggregate.uncorrected", TYPE_U64, 2},
     {29, "retired.corrected", TYPE_U32, 2}, {30, "retired.uncorrected", TYPE_U32, 2}, {31, "retired.pending", TYPE_U32, 2},
-    {74, "violation.power", TYPE_U64, 640}, {75, "violation.thermal", TYPE_U64, 640},
-    {76, "violation.sync_boost", TYPE_U64, 640}, {77, "violation.board_limit", TYPE_U64, 640},
-    {78, "violation.low_utilization", TYPE_U64, 640}, {79, "violation.reliability", TYPE_U64, 640},
+    {74, "violation.power", TYPE_U64, 2}, {75, "violation.thermal", TYPE_U64, 640},
+    {76, "violation.sync_boost", TYPE_U64, 2}, {77, "violation.board_limit", TYPE_U64, 2},
+    {78, "violation.low_utilization", TYPE_U64, 2}, {79, "violation.reliability", TYPE_U64, 2},
     {82, "temperature.memory", TYPE_U32, 1}, {83, "energy", TYPE_U64, 3160},
     {90, "nvlink.speed", TYPE_U32, 2}, {91, "nvlink.links", TYPE_U32, 2},
     {94, "pcie.replay", TYPE_U32, 147}, {95, "pcie.replay_rollover", TYPE_U32, 147},
@@ -32,7 +32,7 @@ static const struct { unsigned field; const char *key; int type; double cost; } 
     {195, "tlimit.memory", TYPE_S32, 200}, {196, "tlimit.gpu", TYPE_S32, 200},
     {197, "pcie.tx_bytes", TYPE_U32, 113}, {198, "pcie.rx_bytes", TYPE_U32, 113}, /* 32 bits: they wrap */
     {230, "recovery_action", TYPE_U32, 2},
-    {269, "violation.sw_thermal", TYPE_U64, 640}, {270, "violation.hw_thermal", TYPE_U64, 640},
+    {269, "violation.sw_thermal", TYPE_U64, 2}, {270, "violation.hw_thermal", TYPE_U64, 640},
     {271, "violation.power_brake", TYPE_U64, 640},
 };
 
