@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu, Process
+from ..model.presets import TRACES
 from ..model.snapshot import Snapshot
 from ..present.events import event_style, event_text
 
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from ..model.metric import Metric, Reading, Value
 
 _ENDLESS = 1e300  # the catalog's word for no upper bound
-# What never changes is in /api/snapshot; a stream repeats only what a client finds a GPU by.
-_MOVING = frozenset(key for key, metric in GPU_METRICS.items() if metric.cost != "static") | {"uuid", "index"}
+# What never changes is in /api/snapshot; a stream repeats only what a client finds a GPU by. Traces are for the diagnosis.
+_MOVING = (
+    frozenset(key for key, metric in GPU_METRICS.items() if metric.cost != "static") | {"uuid", "index"}
+) - TRACES
 _MOVING_HOST = frozenset(key for key, metric in HOST_METRICS.items() if metric.cost != "static")
 _USUAL = ("unsupported", "skipped")  # gaps that are the same in every sample
 

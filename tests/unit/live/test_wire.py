@@ -7,6 +7,7 @@ import json
 from hypothesis import HealthCheck, given, settings
 
 from gpulse.live import wire
+from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from tests.unit.snapshots import snapshots
 
@@ -32,3 +33,9 @@ def test_a_snapshot_without_commands_is_otherwise_the_same(snapshot: Snapshot) -
         assert (before.state, before.since, before.gaps) == (after.state, after.since, after.gaps)
         kept = [process.replace(command=None) for process in before.all_processes()]
         assert kept == [*after.all_processes()]
+
+
+def test_a_stream_has_no_traces() -> None:
+    gpu = Gpu({"uuid": "GPU-a", "power_draw": 300.0, "power_trace": (299, 301), "utilization_trace": (50,)})
+    (plain,) = wire.sample(Snapshot(1.0, (gpu,)))["gpus"]
+    assert plain == {"uuid": "GPU-a", "power_draw": 300.0, "state": "ok"}
