@@ -220,7 +220,7 @@ class App implements Page {
     }
     setShown(this.toolbar.element.parentElement as HTMLElement, !this.kiosk);
     setShown(this.brush.element, this.feed.machine.server.history !== false);
-    for (const name of ["processes", "events", "machine", "gpu"]) this.toolbar.element.classList.toggle(`in-${name}`, this.address.view === name);
+    this.toolbar.element.dataset["view"] = this.address.view;
   }
 
   /** Show what is new at the next frame; `charts` says that they cannot wait for their turn. */

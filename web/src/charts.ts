@@ -8,7 +8,7 @@ import { h, setText, textSize } from "./elements.ts";
 import { heedFingers } from "./gestures.ts";
 import { Legend } from "./legend.ts";
 import { Marks, type MarkEvents } from "./marks.ts";
-import { MISSING, axisText, durationText, momentText, numberText } from "./numbers.ts";
+import { MISSING, axisText, durationText, momentText, numberText, periodText } from "./numbers.ts";
 import { faded, lineDash } from "./palette.ts";
 import { combined, statsOf, type Cell, type Frame, type Line } from "./series.ts";
 
@@ -59,8 +59,9 @@ export interface ChartEvents extends MarkEvents {
 export interface Plotted {
   readonly element: HTMLElement;
   readonly spec: ChartSpec;
-  /** `now` gives the newest value of each line, for a window that ends now. */
-  set(frame: Frame, span: [number, number], note?: string, events?: Happening[], now?: (number | undefined)[]): void;
+  set(frame: Frame, span: [number, number], note?: string, events?: Happening[]): void;
+  /** Take the value of each line now, for a window that ends now; undefined for a window of the past. */
+  tell(now: (number | undefined)[] | undefined): void;
   preview(span: [number, number]): void;
   isolate(keys: ReadonlySet<string>): void;
   point(time: number | undefined): void;
@@ -136,15 +137,19 @@ export class Chart implements Plotted {
   }
 
   /** Show a frame in a window of time; drawn when it can be seen. */
-  set(frame: Frame, span: [number, number], note = "", events: Happening[] = [], now?: (number | undefined)[]): void {
+  set(frame: Frame, span: [number, number], note = "", events: Happening[] = []): void {
     this.frame = frame;
     this.span = span;
     this.happened = events;
-    this.now = now;
     const empty = !frame.lines.some((line) => line.mean.some((value) => value !== null));
     this.note.hidden = !note && !empty;
     setText(this.note, note || (empty ? "No data in this time range." : ""));
     this.draw();
+  }
+
+  tell(now: (number | undefined)[] | undefined): void {
+    this.now = now;
+    if (this.seen) this.read();
   }
 
   /** Draw again, in other colours for instance. */
@@ -381,13 +386,12 @@ export class Chart implements Plotted {
     const number = (value: number) => numberText(metric, value);
     const [from, to] = this.span;
     const width = this.frame.banded && place !== undefined ? Math.abs((this.frame.x[place + 1] ?? NaN) - (time ?? NaN)) : NaN;
-    const when = time === undefined ? (this.now ? "" : `mean ${momentText(from)} to ${momentText(to)}`) : momentText(time);
+    const when = time === undefined ? (this.now ? "" : `mean ${periodText(from, to)}`) : momentText(time);
     setText(this.clock, when + (width > 0 ? `, mean of ${durationText(width)}` : ""));
     const text = (at: number) => {
       const line = this.frame.lines[at];
       if (!line || (this.spec.lines[at]?.aggregate && !this.shown(at))) return "";
-      const newest = this.spec.lines[at]?.aggregate ? [...line.mean].reverse().find((value) => value !== null) : this.now?.[at];
-      const value = place !== undefined ? line.mean[place] : this.now ? newest : statsOf(this.frame, line, this.span)?.mean;
+      const value = place !== undefined ? line.mean[place] : this.now ? this.newest(at) : statsOf(this.frame, line, this.span)?.mean;
       return value === null || value === undefined ? MISSING : number(value);
     };
     const stats = (at: number) => {
@@ -395,6 +399,15 @@ export class Chart implements Plotted {
       return line && (this.shown(at) || !this.spec.lines[at]?.aggregate) ? statsOf(this.frame, line, this.span) : undefined;
     };
     this.legend.write(text, stats, number);
+  }
+
+  /** Return the value of a line now; a sum or a mean is that of the other lines. */
+  private newest(at: number): number | undefined {
+    const kind = this.spec.lines[at]?.aggregate;
+    if (!kind) return this.now?.[at];
+    const known = (this.now ?? []).filter((value, other) => value !== undefined && !this.spec.lines[other]?.aggregate) as number[];
+    if (!known.length) return undefined;
+    return known.reduce((one, other) => one + other, 0) / (kind === "mean" ? known.length : 1);
   }
 
   private chosen(plot: uPlot): void {

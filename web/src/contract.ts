@@ -54,6 +54,8 @@ export interface Alert {
   state: "fire" | "clear";
   what?: string;
   severity?: string;
+  /** How bad it is, as the style of its line. */
+  level: Level;
   text: string;
 }
 
@@ -138,8 +140,9 @@ export interface UsageRow {
   energy?: number | null;
   processes?: number;
   uuids: string[];
-  gpus: number[];
-  watts?: number[];
+  /** Null where nothing was recorded or usage has not been counted yet. */
+  gpus: (number | null)[];
+  watts?: (number | null)[];
   pid?: number;
   first?: number;
   last?: number;

@@ -9,12 +9,17 @@ export interface Table {
   rows: (string | number | null)[][];
 }
 
+/** Write a time for other programs: RFC 3339 in UTC. */
+export function stamp(seconds: number | undefined): string | null {
+  return seconds === undefined ? null : new Date(seconds * 1000).toISOString();
+}
+
 /** Lay series out as a table: one row per time, with the mean and, if buckets hold several samples, minimum and maximum. */
 export function seriesTable(name: string, frame: Frame, names: string[]): Table {
   const parts = frame.banded ? (["mean", "min", "max"] as const) : (["mean"] as const);
   const heads = ["time", ...names.flatMap((one) => parts.map((part) => (part === "mean" ? one : `${one}:${part}`)))];
   const rows = frame.x.map((time, at) => [
-    new Date(time * 1000).toISOString(),
+    stamp(time),
     ...frame.lines.flatMap((line) => parts.map((part) => line[part][at] ?? null)),
   ]);
   return { name, heads, rows: rows.filter((row) => row.slice(1).some((value) => value !== null)) };

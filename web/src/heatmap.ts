@@ -5,7 +5,7 @@ import type { Happening } from "./contract.ts";
 import { h, setText, textSize } from "./elements.ts";
 import { heedFingers } from "./gestures.ts";
 import { Marks } from "./marks.ts";
-import { MISSING, axisText, durationText, momentText, numberText } from "./numbers.ts";
+import { MISSING, axisText, durationText, momentText, numberText, periodText } from "./numbers.ts";
 import { HEAT_DARK, HEAT_LIGHT } from "./palette.ts";
 import type { Frame } from "./series.ts";
 import { statsOf } from "./series.ts";
@@ -254,12 +254,14 @@ export class HeatMap implements Plotted {
     setText(this.spoken, `${this.clock.textContent}: ${this.reading.textContent}`);
   }
 
+  tell(): void {} // it has no values of now
+
   /** Say what is under the cursor, or which range the values have. */
   private read(time: number | undefined): void {
     const metric = { key: "", symbol: this.spec.symbol };
     const number = (value: number | null | undefined) => (value === null || value === undefined ? MISSING : numberText(metric, value));
     const step = this.frame.x.length > 1 ? (this.frame.x[1] as number) - (this.frame.x[0] as number) : 0;
-    setText(this.clock, time === undefined ? `${momentText(this.span[0])} to ${momentText(this.span[1])}` : `${momentText(time)}${this.frame.banded && step ? `, mean of ${durationText(step)}` : ""}`);
+    setText(this.clock, time === undefined ? periodText(this.span[0], this.span[1]) : `${momentText(time)}${this.frame.banded && step ? `, mean of ${durationText(step)}` : ""}`);
     setText(this.scale, `0 to ${number(this.top)}`);
     this.scale.style.setProperty("--ramp", `linear-gradient(to right, ${(this.colors.dark ? HEAT_DARK : HEAT_LIGHT).join(", ")})`);
     if (this.picked && time !== undefined) {

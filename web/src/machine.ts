@@ -210,9 +210,7 @@ export class Machine {
     const name = (one: Alert) => `${one.rule} ${one.uuid ?? ""} ${one.what ?? ""}`;
     const others = this.alerts.filter((one) => name(one) !== name(alert));
     this.alerts = alert.state === "fire" ? [...others, alert] : others;
-    const fires = alert.state === "fire";
-    const level = !fires ? "good" : alert.severity === "critical" ? "critical" : alert.severity === "info" ? "label" : "warn";
-    this.takeEvent({ time: alert.time, uuid: alert.uuid ?? null, kind: "alert", level, text: alert.text });
+    this.takeEvent({ time: alert.time, uuid: alert.uuid ?? null, kind: "alert", level: alert.level, text: alert.text });
   }
 
   /** Return who uses a GPU, those in its MIG instances too. */

@@ -129,6 +129,23 @@ export function momentText(seconds: number, now = Date.now() / 1000): string {
   return at.toDateString() === new Date(now * 1000).toDateString() ? time : `${dayText(at)} ${time}`;
 }
 
+/** Write a stretch of time with the reader's time zone: 14:03:07 to 15:03:07 UTC+1, with both dates unless all of it is today. */
+export function periodText(from: number, to: number, now = Date.now() / 1000): string {
+  const day = (seconds: number) => dayText(new Date(seconds * 1000));
+  const today = day(from) === day(now) && day(to) === day(now);
+  const text = (seconds: number) => (today ? momentText(seconds, now) : `${day(seconds)} ${momentText(seconds, seconds)}`);
+  const [first, last] = [zoneText(from), zoneText(to)];
+  return `${text(from)}${first === last ? "" : ` ${first}`} to ${text(to)} ${last}`;
+}
+
+/** Write the reader's time zone at a time: UTC, UTC+1, UTC-3:30. */
+export function zoneText(seconds = Date.now() / 1000): string {
+  const minutes = -new Date(seconds * 1000).getTimezoneOffset();
+  if (!minutes) return "UTC";
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+  return `UTC${minutes < 0 ? "-" : "+"}${hours}${rest ? `:${pad(rest)}` : ""}`;
+}
+
 /** Write the day of a moment: 2026-11-15. */
 export function dayText(at: Date): string {
   return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;

@@ -59,8 +59,14 @@ export class Panel {
     const note = timeline.sheet.rows > 1 ? "" : timeline.problem || (timeline.loading ? "Loading…" : "");
     for (const chart of this.charts) {
       const lines = chart.spec.lines;
-      chart.set(this.frame(lines, span), span, note, this.marks(chart.spec, span), timeline.live ? this.newest(lines) : undefined);
+      chart.set(this.frame(lines, span), span, note, this.marks(chart.spec, span));
     }
+    this.update();
+  }
+
+  /** Tell the charts the values of now, at every sample: long ranges are drawn less often, and cards show the same moment. */
+  update(): void {
+    for (const chart of this.charts) chart.tell(this.page.timeline.live ? this.newest(chart.spec.lines) : undefined);
   }
 
   destroy(): void {

@@ -2,7 +2,7 @@
 
 import { h, setShown, setText } from "./elements.ts";
 import type { Moment } from "./moment.ts";
-import { momentText } from "./numbers.ts";
+import { momentText, periodText, zoneText } from "./numbers.ts";
 import type { Timeline } from "./timeline.ts";
 
 const SHOWN = 2500; // ms
@@ -24,12 +24,12 @@ export class PastBar {
     const [from, to] = timeline.span();
     const told = moment.machine.time;
     const numbers = moment.problem ? `No values: ${moment.problem}` : `Cards, tables and totals show ${momentText(told || moment.at)}.`;
-    setText(this.text, `${momentText(from)} to ${momentText(to)}. ${numbers}`);
+    setText(this.text, `${periodText(from, to)}. ${numbers}`);
   }
 
   /** Return what the status line says of the past; empty while the present is shown. */
   title(timeline: Timeline, moment: Moment): string {
-    return timeline.live ? "" : `Past ${momentText(moment.machine.time || moment.at)}`;
+    return timeline.live ? "" : `Past ${momentText(moment.machine.time || moment.at)} ${zoneText(moment.machine.time || moment.at)}`;
   }
 }
 

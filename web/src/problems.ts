@@ -7,6 +7,8 @@ import { momentText } from "./numbers.ts";
 import type { Page } from "./page.ts";
 import { label } from "./words.ts";
 
+const LEVELS = ["critical", "warn", "label", "good"]; // the worst first, since only some may be shown
+
 export class Problems {
   readonly element = h("section", { class: "problems", "aria-label": "Alerts and findings" });
   private shown = "";
@@ -28,9 +30,10 @@ export class Problems {
     const found = [
       ...alerts
         .filter((alert) => mine(alert.uuid))
+        .sort((one, other) => LEVELS.indexOf(one.level) - LEVELS.indexOf(other.level))
         .map((alert): Item => ({
-          level: "critical",
-          kind: "Alert",
+          level: alert.level,
+          kind: `Alert${alert.severity ? ` (${alert.severity})` : ""}`,
           text: `${alert.text} (since ${momentText(alert.time)})`,
           uuid: alert.uuid ?? undefined,
         })),

@@ -7,8 +7,8 @@ import { faded } from "./palette.ts";
 
 export interface Band {
   label: string;
-  /** One value per interval; 0 is nothing. */
-  values: number[];
+  /** One value per interval; 0 is nothing, null is unknown. */
+  values: (number | null)[];
   /** Place in the palette; undefined for a sum of others. */
   place?: number;
 }
@@ -62,8 +62,9 @@ export class StackedChart {
   /** Say what is drawn in words. */
   private words(): string {
     const parts = this.bands.map((band) => {
-      const mean = band.values.reduce((one, other) => one + other, 0) / Math.max(1, band.values.length);
-      return `${band.label}: mean ${this.text(mean)}, most ${this.text(Math.max(0, ...band.values))}`;
+      const known = band.values.filter((value) => value !== null);
+      const mean = known.reduce((one, other) => one + other, 0) / Math.max(1, known.length);
+      return `${band.label}: mean ${this.text(mean)}, most ${this.text(Math.max(0, ...known))}`;
     });
     return `${this.title.textContent ?? ""}. ${parts.join("; ") || "nothing in this time"}`;
   }
@@ -98,6 +99,10 @@ export class StackedChart {
     }
     const wide = this.plot.clientWidth - LEFT;
     this.cursor.style.transform = `translateX(${LEFT + ((at + 0.5) / this.times.length) * wide}px)`;
+    if (this.bands.every((band) => (band.values[at] ?? null) === null)) {
+      this.told.textContent = `${momentText(this.times[at] ?? 0)}: not recorded, or not counted yet`;
+      return;
+    }
     const found = this.bands.map((band) => [band.label, band.values[at] ?? 0] as const).filter(([, value]) => value > 0);
     const sum = found.reduce((total, [, value]) => total + value, 0);
     const parts = found.map(([label, value]) => `${label} ${this.text(value)}`);

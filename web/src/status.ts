@@ -2,7 +2,7 @@
 
 import { h, setClass, setText } from "./elements.ts";
 import type { Machine } from "./machine.ts";
-import { durationText, momentText } from "./numbers.ts";
+import { durationText, momentText, zoneText } from "./numbers.ts";
 import type { StreamState } from "./stream.ts";
 
 export class Status {
@@ -34,8 +34,8 @@ export class Status {
     const [is, words] = this.words(stream, failure, late);
     const [kind, text] = past && is !== "bad" ? ["past", past] : [is, words];
     setClass(this.element, `status ${kind}`);
-    setText(this.text, late && machine.time ? `${text}, ${age}` : kind === "live" ? `${text} ${momentText(machine.time)}` : text);
-    this.element.title = machine.time ? `Last sample ${momentText(machine.time)}, one every ${machine.interval} s` : "";
+    setText(this.text, late && machine.time ? `${text}, ${age}` : kind === "live" ? `${text} ${momentText(machine.time)} ${zoneText(machine.time)}` : text);
+    this.element.title = machine.time ? `Last sample ${momentText(machine.time)} ${zoneText(machine.time)}, one every ${machine.interval} s` : "";
     this.root.classList.toggle("late", late);
     // Only a change is said aloud: the age grows every second.
     const said = `${text}${late ? " values are old" : ""}`;

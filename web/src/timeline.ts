@@ -81,6 +81,7 @@ export class Timeline {
    */
   want(wanted: Wanted): void {
     const before = this.wanted;
+    if (!this.recorded) wanted = both(before, wanted); // nobody could bring it back
     const missing = wanted.metrics.filter((key) => !covers(before, key, wanted.gpus));
     this.wanted = wanted;
     this.sheet.retain((id) => {
@@ -194,6 +195,11 @@ export class Timeline {
     for (const sample of this.ring)
       if (sample.time > last && this.sheet.bucket(sample.time) === this.sheet.bucket(last)) this.merge(sample, keys, gpus);
   }
+}
+
+function both(one: Wanted, other: Wanted): Wanted {
+  const gpus = one.gpus === "all" || other.gpus === "all" ? "all" : [...new Set([...one.gpus, ...other.gpus])];
+  return { metrics: [...new Set([...one.metrics, ...other.metrics])], gpus };
 }
 
 /** Tell whether something wanted includes a metric of some GPUs. */

@@ -3,7 +3,7 @@
 import { RANGES, rangeText, readRange, gpuWord } from "./address.ts";
 import { csvText, jsonText, save, type Table } from "./download.ts";
 import { h, setShown, setText } from "./elements.ts";
-import { momentText } from "./numbers.ts";
+import { periodText, zoneText } from "./numbers.ts";
 import type { Page } from "./page.ts";
 import { isHeat } from "./heat.ts";
 import { gpuTitle, place } from "./specs.ts";
@@ -117,7 +117,7 @@ export class Toolbar {
     setText(this.pause, live ? "Pause" : "Back to live");
     this.pause.classList.toggle("on", !live);
     if (live) setText(this.stretch, this.page.timeline.recorded ? "" : "No history is recorded: charts start when this page was opened");
-    else setText(this.stretch, `${momentText(window.from)} to ${momentText(window.to)}`);
+    else setText(this.stretch, periodText(window.from, window.to));
     const several = this.page.chosen().length > 1;
     const [from, to] = this.page.timeline.span();
     const heat = isHeat(this.page.address.chart, this.page.chosen().length, to - from);
@@ -204,8 +204,8 @@ export class Toolbar {
       { class: "sheet", onsubmit: submit },
       h("label", {}, "Last ", length),
       h("p", { class: "faint" }, "or a time range"),
-      h("label", {}, "From ", from),
-      h("label", {}, "To ", to),
+      h("label", {}, `From (${zoneText()}) `, from),
+      h("label", {}, `To (${zoneText()}) `, to),
       wrong,
       h("button", { type: "submit" }, "Show"),
     );

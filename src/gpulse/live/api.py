@@ -7,7 +7,6 @@ import time
 from .._version import __version__
 from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.codec import to_plain
-from ..present.alerts import alert_plain
 from ..store.history import OWNERS
 from . import wire
 from .parameters import choice, count, moment, words
@@ -70,7 +69,7 @@ class ApiRequest:
         number = self.hub.number
         if self._snapshot[0] != number or number == 0:
             hub, snapshot = self.hub, self.latest()
-            alerts = [] if hub.alerts is None else [alert_plain(alert) for alert in hub.alerts.active]
+            alerts = [] if hub.alerts is None else [wire.alert(alert) for alert in hub.alerts.active]
             plain = to_plain(snapshot) | {"alerts": alerts, "verdicts": hub.verdicts.found}
             self._snapshot = (number, self._written(snapshot, plain))
         return self._snapshot[1]

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from ..analysis.series import WeightedSeries
-from ..present.differences import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, standard_error
-from ..present.quantities import energy_text, quantity_text
+from ..present.differences import (
+    COMPARED,
+    COUNTED,
+    NOTE,
+    PARTS,
+    Difference,
+    headline,
+    nothing_to_compare,
+    standard_error,
+)
+from ..present.quantities import DASH, energy_text, quantity_text
 from ..units import duration_text, size_text
 from .usage import gpu_label
 
@@ -99,13 +108,17 @@ def _weighted(series: HistorySeries) -> WeightedSeries:
 
 
 def comparison_answer(a: PeriodFigures, b: PeriodFigures) -> dict[str, Any]:
-    """Return both periods, what differs, and the GPUs that both have side by side."""
+    """Return both periods, what differs, and the GPUs that both have side by side; no difference to a period without records."""
     found = differences(a, b)
+    empty = [name for name, period in (("first", a), ("second", b)) if not period.recorded]
+    nothing = nothing_to_compare(empty)
     return {
         "a": a.to_plain(),
         "b": b.to_plain(),
         "note": f"{NOTE.replace('run', 'period')} Means over all GPUs; energy is estimated from power.",
-        "headline": [text.replace("of each run", "of each period") for text in headline(found)],
+        "headline": [nothing]
+        if nothing
+        else [text.replace("of each run", "of each period") for text in headline(found)],
         "figures": [
             {
                 "title": one.title,
@@ -113,8 +126,8 @@ def comparison_answer(a: PeriodFigures, b: PeriodFigures) -> dict[str, Any]:
                 "b": one.after,
                 "a_text": one.before_text,
                 "b_text": one.after_text,
-                "difference": one.change_text,
-                "matters": one.matters,
+                "difference": DASH if nothing else one.change_text,
+                "matters": one.matters and not nothing,
             }
             for one in found
         ],

@@ -9,7 +9,6 @@ from collections import deque
 
 from ..model.presets import EVIDENCE
 from ..model.select import EVERYTHING, Wanted
-from ..present.alerts import alert_plain
 from ..present.exposition import DOWN
 from ..sampling.bus import Bus
 from . import wire
@@ -175,7 +174,7 @@ class Hub:
         if self._keep is not None:
             self._keep(snapshot, [*events, *(alert.event for alert in turned)])
         text = [wire.message("event", wire.event(event)) for event in events]
-        text += [wire.message("alert", alert_plain(alert)) for alert in turned]
+        text += [wire.message("alert", wire.alert(alert)) for alert in turned]
         text += self._alert_news(turned)
         if not 0 <= snapshot.time - self._processes_at < _PROCESSES_EVERY:
             self._processes_at = snapshot.time
@@ -193,7 +192,7 @@ class Hub:
 
     def _alert_news(self, turned: Sequence[Transition]) -> list[bytes]:
         """Return a message with the active alerts if only their values have changed; a turn has a message of its own."""
-        active = [] if self.alerts is None else [alert_plain(alert) for alert in self.alerts.active]
+        active = [] if self.alerts is None else [wire.alert(alert) for alert in self.alerts.active]
         before, self._alerts_told = self._alerts_told, [{**alert, "last_true": None} for alert in active]
         return [] if turned or self._alerts_told == before else [wire.message("alerts", active)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..analysis.diagnosis.judge import diagnose
 from ..analysis.diagnosis.live import WINDOW
 from ..model.cadence import Cadence
-from ..present.events import event_text
+from ..present.events import event_style, event_text
 from ..present.verdicts import QUIET, verdict_row
 
 TYPE_CHECKING = False
@@ -61,6 +61,7 @@ def _active(events: Iterable[Event], at: float) -> list[dict[str, Any]]:
             "rule": event.rule,
             "state": "fire",
             "severity": event.severity,
+            "level": event_style(event),
             "uuid": event.uuids[0] if event.uuids else "",
             "text": event_text(event),
         }

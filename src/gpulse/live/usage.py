@@ -38,7 +38,7 @@ def usage_answer(
     totals = _process_totals(reader, start, end, chosen) if by == "process" else _totals(reader, start, end, by, chosen)
     width = (end - start) / points
     rows = [
-        _row(one, {"gpu_hours": sum(one.held) * width / 3600} | totals.get(one.owner, {}), by, gpus, commands)
+        _row(one, {"gpu_hours": one.held_seconds / 3600} | totals.get(one.owner, {}), by, gpus, commands)
         for one in times
     ]
     rows.sort(key=lambda row: -row["gpu_hours"])
@@ -59,13 +59,17 @@ def _with_instances(gpus: list[GpuIdentity], uuids: Collection[str]) -> set[str]
 
 def _row(times: UsageTimes, total: dict[str, Any], by: str, gpus: list[GpuIdentity], commands: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"owner": times.owner, "label": _label(times, by, gpus), **total, "uuids": times.uuids}
-    row["gpus"] = [round(value, 4) for value in times.held]
+    row["gpus"] = _rounded(times.held, 4)
     if times.watts is not None:
-        row["watts"] = [round(value, 2) for value in times.watts]
+        row["watts"] = _rounded(times.watts, 2)
     if times.pid is not None:
         texts = {name: clean(text) for name, text in times.text.items() if commands or name != "command"}
         row |= {"pid": times.pid, **texts}
     return row
+
+
+def _rounded(values: list[float | None], digits: int) -> list[float | None]:
+    return [None if value is None else round(value, digits) for value in values]
 
 
 def _label(times: UsageTimes, by: str, gpus: list[GpuIdentity]) -> str:

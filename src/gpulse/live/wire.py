@@ -7,6 +7,7 @@ import json
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu, Process
 from ..model.presets import TRACES
 from ..model.snapshot import Snapshot
+from ..present.alerts import alert_plain
 from ..present.events import event_style, event_text
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from typing import Any
 
+    from ..analysis.alerts import Transition
     from ..model.event import Event
     from ..model.metric import Metric, Reading, Value
 
@@ -52,6 +54,11 @@ def event(event: Event) -> dict[str, Any]:
     if event.rule:
         plain |= {"rule": event.rule, "state": event.alert}
     return plain
+
+
+def alert(transition: Transition) -> dict[str, Any]:
+    """Return a transition of an alert as pages show it: as programs are given it, and how bad it is."""
+    return alert_plain(transition) | {"level": event_style(transition.event)}
 
 
 def sample(snapshot: Snapshot) -> dict[str, Any]:

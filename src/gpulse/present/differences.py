@@ -53,9 +53,9 @@ class Difference:
 
     @property
     def matters(self) -> bool:
-        """Whether it is more than chance, more than a trifle and more than one part in twenty."""
+        """Whether it is more than chance, more than a trifle and more than one part in twenty; not if a figure is unknown."""
         if self.before is None or self.after is None:
-            return self.before is not self.after
+            return False
         gap = abs(self.after - self.before)
         return gap > _ENOUGH * max(abs(self.before), abs(self.after)) and gap > _SURE * self.noise and gap > self.floor
 
@@ -93,6 +93,14 @@ def headline(found: Sequence[Difference]) -> list[str]:
     if not telling:
         return ["No significant differences: all values agree within 5 % or within the variation of each run."]
     return [f"{one.title}: {one.before_text} → {one.after_text} {one.change_text}" for one in telling]
+
+
+def nothing_to_compare(empty: Sequence[str]) -> str:
+    """Return why two periods cannot be compared, of which these have no records; empty if they can."""
+    if not empty:
+        return ""
+    which = f"the {empty[0]} period" if len(empty) == 1 else "either period"
+    return f"Nothing to compare: nothing was recorded in {which}."
 
 
 def standard_error(means: Sequence[float]) -> float:

@@ -60,6 +60,19 @@ def moment_text(moment: float, utc: bool = False) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC" if utc else "%Y-%m-%d %H:%M:%S", _fields(moment, utc))
 
 
+def period_text(start: float, end: float) -> str:
+    """Return a period by this machine's clock, with its time zone: 2026-11-15 14:03:07 to 16:03:07 CET."""
+    zones = [zone_text(start), zone_text(end)]
+    same_day = _fields(start, False)[:3] == _fields(end, False)[:3]
+    last = clock_text(end) if same_day else moment_text(end)
+    return f"{moment_text(start)}{f' {zones[0]}' if zones[0] != zones[1] else ''} to {last} {zones[1]}"
+
+
+def zone_text(moment: float) -> str:
+    """Return the name of this machine's time zone at a time: CET, UTC."""
+    return time.strftime("%Z", time.localtime(moment)) or "local time"
+
+
 def elapsed_text(seconds: float) -> str:
     """Return a position in a recording: 0:07, 12:05, 1:02:03; with tenths unless they are zero."""
     tenths = int(max(0.0, seconds) * 10 + 1e-6)

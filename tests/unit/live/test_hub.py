@@ -114,6 +114,7 @@ def test_events_and_alerts_come_before_the_sample_they_belong_to() -> None:
         "time": START + 1, "uuid": "GPU-0", "uuids": ["GPU-0"], "kind": "removed", "level": "critical", "text": text,
     }  # fmt: skip
     assert (messages[1][2]["text"], messages[1][2]["rule"], messages[1][2]["state"]) == (text, "lost", "fire")
+    assert messages[1][2]["level"] == "critical"
     assert [id for id, _, _ in messages] == ["", "", f"{hub.run}-2"]
     assert [(event.category, event.alert) for event in kept] == [("removed", ""), ("alert", "fire")]
     assert hub.events.between(START, START + 10) == kept

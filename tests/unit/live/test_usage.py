@@ -94,6 +94,7 @@ def test_totals_are_those_of_the_history(past: Past, path: Path) -> None:
             assert row["gpu_hours"] == total.gpu_hours
             assert row["energy"] == total.energy
             assert sum(row["gpus"]) / 4 == pytest.approx(total.gpu_hours, abs=0.01)
+            assert None not in row["gpus"]
 
 
 def test_jobs_and_those_without(past: Past) -> None:
@@ -129,6 +130,72 @@ def test_part_of_an_hour_counts_in_proportion(past: Past) -> None:
     assert found["ada"]["gpus"] == pytest.approx([2, 2, 2], abs=0.05)
 
 
+def recorded(path: Path, *stretches: tuple[int, int]) -> Iterator[float]:
+    """Record ada on both GPUs, one sample a second; yield after each and leave the history open."""
+    clock = TurnedClock()
+    with HistoryWriter(str(path), clock=clock) as writer:
+        for start, end in stretches:
+            for at in range(start, end):
+                clock.now = float(at)
+                writer.add(machine(at))
+                yield START + at
+
+
+@pytest.mark.parametrize("span", [60.0, 300.0, 900.0])
+def test_who_holds_gpus_holds_them_up_to_the_live_edge(tmp_path: Path, span: float) -> None:
+    samples = recorded(tmp_path / "history.db", (0, 200))
+    past: Past | None = None
+    for at, now in enumerate(samples):
+        if at < 150:
+            continue
+        past = past or Past(str(tmp_path / "history.db"))
+        (ada,) = [
+            row
+            for row in past.usage(now - span, now, "user", 120, None, commands=True)["usage"]
+            if row["label"] == "ada"
+        ]
+        known = [value for value in ada["gpus"] if value is not None]
+        assert known == pytest.approx([2.0] * len(known), abs=0.02)
+        unknown = next(at for at, value in enumerate(reversed(ada["gpus"])) if value is not None)
+        assert unknown * span / 120 <= 14.0
+        assert ada["watts"][-1] is None or ada["watts"][-1] == pytest.approx(400.0, rel=0.1)
+    assert past is not None
+    past.close()
+    samples.close()  # type: ignore[attr-defined]
+
+
+def test_where_nothing_was_recorded_usage_is_unknown_and_the_rest_is_not_diluted(tmp_path: Path) -> None:
+    for _ in recorded(tmp_path / "history.db", (0, 600), (1200, 1800)):
+        pass
+    past = Past(str(tmp_path / "history.db"))
+    (row,) = [
+        row
+        for row in past.usage(START - 600, START + 1800, "process", 4, None, commands=True)["usage"]
+        if row["label"] == "1 python"
+    ]
+    assert row["gpus"] == [None, pytest.approx(2.0, abs=0.01), None, pytest.approx(2.0, abs=0.01)]
+    assert row["gpu_hours"] == pytest.approx(2 * 1200 / 3600, abs=0.01)
+    past.close()
+
+
+def test_the_time_between_two_recorders_is_unknown(tmp_path: Path) -> None:
+    for stretch in ((0, 10, 100), (114, 1, 160)):  # 10 s apart, then 14 s later a recorder with 1 s
+        clock = TurnedClock()
+        with HistoryWriter(str(tmp_path / "history.db"), clock=clock) as writer:
+            for at in range(stretch[0], stretch[2], stretch[1]):
+                clock.now = float(at)
+                writer.add(machine(at))
+    past = Past(str(tmp_path / "history.db"))
+    (row,) = [
+        row
+        for row in past.usage(START + 80, START + 130, "user", 10, None, commands=True)["usage"]
+        if row["label"] == "ada"
+    ]
+    past.close()
+    two = pytest.approx(2.0, abs=0.01)
+    assert row["gpus"] == [two, two, None, None, None, None, two, two, two, two]
+
+
 def test_two_periods_side_by_side(past: Past) -> None:
     answer = past.comparison((START, START + HOUR), (START + HOUR, START + 2 * HOUR), None)
     figures = {row["title"]: row for row in answer["figures"]}
@@ -159,3 +226,5 @@ def test_a_period_without_records_has_no_figures(past: Past) -> None:
     answer = past.comparison((1000.0, 2000.0), (START, START + HOUR), None)
     assert answer["a"]["recorded"] == 0
     assert {row["a_text"] for row in answer["figures"] if row["title"] in ("Utilization", "Energy")} == {"–"}
+    assert answer["headline"] == ["Nothing to compare: nothing was recorded in the first period."]
+    assert {(row["difference"], row["matters"]) for row in answer["figures"]} == {("–", False)}

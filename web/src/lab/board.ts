@@ -187,6 +187,7 @@ export class Board implements Page, Watcher {
     );
     this.toolbar.element.append(this.status.element);
     this.toolbar.element.classList.toggle("timeless", !this.kind.timed);
+    this.toolbar.element.dataset["view"] = this.kind.id;
     this.tools.replaceChildren(this.toolbar.element);
     if (!this.kind.timed || !this.timeline.recorded) return;
     this.brush = new Brush(

@@ -43,7 +43,7 @@ function charts(keys: string[], title: string): (page: Page) => View {
     return {
       element: h("div", { class: "view" }, none, panel.element),
       wanted: () => ({ metrics: shown, gpus: "all" }),
-      update: () => {},
+      update: () => panel.update(),
       draw: () => panel.draw(),
       destroy: () => panel.destroy(),
     };
@@ -73,7 +73,10 @@ function links(keys: string[], title: string, pcie: boolean): (page: Page) => Vi
     above.element.append(table.element);
     return {
       ...above,
-      update: () => table.set(page.chosen(), page.address.sort || "index"),
+      update: () => {
+        above.update();
+        table.set(page.chosen(), page.address.sort || "index");
+      },
     };
   };
 }

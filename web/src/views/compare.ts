@@ -4,7 +4,7 @@ import { rangeText, readRange } from "../address.ts";
 import type { ComparisonAnswer } from "../contract.ts";
 import type { Table } from "../download.ts";
 import { h, setText } from "../elements.ts";
-import { durationText, momentText } from "../numbers.ts";
+import { durationText, periodText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
 import { Question, chosenGpus } from "./usage.ts";
 
@@ -59,7 +59,7 @@ export function compare(page: Page): View {
     setText(status, problem || (answer ? "" : "Loading…"));
     status.hidden = !status.textContent;
     if (!answer) return;
-    setText(periods, `A: ${periodText(answer.a)} · B: ${periodText(answer.b)}`);
+    setText(periods, `A: ${coverage(answer.a)} · B: ${coverage(answer.b)}`);
     list.replaceChildren(...answer.headline.map((text) => h("li", {}, text)));
     figures.set(answer.figures.map((row) => ({ cells: [row.title, row.a_text, row.b_text, row.difference], changed: row.matters })));
     const activity = answer.gpus[0]?.activity === "sm_active" ? "SM active" : "Utilization";
@@ -93,13 +93,13 @@ export function compare(page: Page): View {
 
 function customText(against: string): string {
   const [from, to] = otherWindow(against, 0, 1);
-  return /^\d+(\.\d+)?-/.test(against) ? `${momentText(from)} to ${momentText(to)}` : `${rangeText(readRange(against) ?? 0)} before`;
+  return /^\d+(\.\d+)?-/.test(against) ? periodText(from, to) : `${rangeText(readRange(against) ?? 0)} before`;
 }
 
-function periodText({ from, to, recorded }: ComparisonAnswer["a"]): string {
+function coverage({ from, to, recorded }: ComparisonAnswer["a"]): string {
   const length = durationText(to - from);
   const missing = recorded < 0.9 * (to - from) ? `, ${recorded ? durationText(recorded) : "nothing"} recorded` : "";
-  return `${momentText(from)} to ${momentText(to)} (${length}${missing})`;
+  return `${periodText(from, to)} (${length}${missing})`;
 }
 
 /** A plain table whose rows come from the server in their order. */

@@ -1,9 +1,9 @@
 // Events: what happened, with the alerts and findings of now above.
 
 import type { Happening } from "../contract.ts";
-import type { Table } from "../download.ts";
+import { stamp, type Table } from "../download.ts";
 import { h, setText } from "../elements.ts";
-import { durationText, momentText } from "../numbers.ts";
+import { durationText, momentText, periodText, zoneText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
 import { Problems } from "../problems.ts";
 import { SortedTable, type ColumnSpec } from "../tables.ts";
@@ -19,7 +19,7 @@ export function eventColumns(page: Page): ColumnSpec<Happening>[] {
   };
   const name = (event: Happening) => (event.uuids ?? (event.uuid ? [event.uuid] : [])).map(called).join(", ");
   return [
-    { key: "time", title: "Time", text: (event) => momentText(event.time), rank: (event) => event.time },
+    { key: "time", title: `Time (${zoneText()})`, text: (event) => momentText(event.time), rank: (event) => event.time },
     { key: "gpu", title: "GPU", text: name },
     { key: "lasted", title: "Lasted", text: (event) => (event.until ? durationText(event.until - event.time) : "") },
     { key: "kind", title: "Kind", text: (event) => event.kind, level: (event) => event.level },
@@ -55,7 +55,7 @@ export function events(page: Page): View {
   const update = () => {
     problems.update();
     const { window } = page.timeline;
-    setText(when, "from" in window ? `${momentText(window.from)} to ${momentText(window.to)}` : `last ${durationText(Math.max(FEWEST, window.seconds))}`);
+    setText(when, "from" in window ? periodText(window.from, window.to) : `last ${durationText(Math.max(FEWEST, window.seconds))}`);
     const found = [...new Set(page.machine.events.map((event) => event.kind))].sort();
     if (kinds.options.length !== found.length + 1) {
       const before = kinds.value;
@@ -71,8 +71,8 @@ export function events(page: Page): View {
     draw: () => {},
     table: (): Table => ({
       name: "events",
-      heads: ["time", "uuid", "kind", "text"],
-      rows: shown().map((event) => [new Date(event.time * 1000).toISOString(), event.uuid ?? null, event.kind, event.text]),
+      heads: ["time", "until", "uuid", "kind", "text"],
+      rows: shown().map((event) => [stamp(event.time), stamp(event.until), event.uuid ?? null, event.kind, event.text]),
     }),
     destroy: () => {},
   };

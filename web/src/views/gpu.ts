@@ -134,6 +134,7 @@ function oneGpu(page: Page, gpu: Gpu): View {
         "-time",
       );
       values.update(now);
+      panel.update();
     },
     draw: () => {
       card.draw(0);

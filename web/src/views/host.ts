@@ -47,6 +47,7 @@ export function host(page: Page): View {
       if (server.started) parts.push(`monitored for ${durationText(machine.now() - server.started)}`);
       setText(line, parts.join(" · "));
       paintCores(cores, now["cpu_per_core"], page);
+      panel.update();
     },
     draw: () => panel.draw(),
     destroy: () => panel.destroy(),

@@ -30,6 +30,7 @@ export function links(page: Page): View {
       const found = portsOf(page.machine.host);
       setShown(network, found.length > 0);
       ports.set(found, "name");
+      panel.update();
     },
     draw: () => panel.draw(),
     destroy: () => panel.destroy(),

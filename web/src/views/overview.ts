@@ -49,6 +49,7 @@ export function overview(page: Page, kiosk: boolean): View {
       deck.update();
       for (const [name, text] of summary(page)) setText(facts.get(name) as HTMLElement, text);
       problems.update();
+      panel.update();
     },
     draw: (everything) => {
       // A sparkline is for a glance: drawing eight of them costs as much as two charts.

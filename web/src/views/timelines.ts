@@ -22,7 +22,7 @@ export function timelines(page: Page): View {
   return {
     element: h("div", { class: "view tall" }, h("div", { class: "row" }, h("h2", {}, "Timelines"), picker), panel.element),
     wanted: () => ({ metrics: keys, gpus: "all" }),
-    update: () => {},
+    update: () => panel.update(),
     draw: () => panel.draw(),
     destroy: () => panel.destroy(),
   };

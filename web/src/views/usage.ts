@@ -1,9 +1,9 @@
 // Usage: who used the GPUs in the time shown, as a table of totals and as bands over time.
 
 import type { UsageAnswer, UsageRow } from "../contract.ts";
-import type { Table } from "../download.ts";
+import { stamp, type Table } from "../download.ts";
 import { h, setText } from "../elements.ts";
-import { MISSING, durationText, energyText, momentText, sizeText } from "../numbers.ts";
+import { MISSING, durationText, energyText, momentText, periodText, sizeText, zoneText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
 import { StackedChart, type Band } from "../stacked.ts";
 import { SortedTable, type ColumnSpec } from "../tables.ts";
@@ -25,11 +25,14 @@ const AGAIN = 15_000; // ms between two questions while the window moves with ti
 const HOURS = (value: number) => (value === 0 ? "0" : value >= 99.95 ? value.toFixed(0) : value >= 0.0995 ? value.toFixed(2) : value.toFixed(4));
 
 /** Return the owners as bands, the largest first; those beyond the eighth in one band. */
-export function bandsOf(rows: UsageRow[], pick: (row: UsageRow) => number[] | undefined, points: number): Band[] {
+export function bandsOf(rows: UsageRow[], pick: (row: UsageRow) => (number | null)[] | undefined, points: number): Band[] {
   const named = rows.slice(0, BANDS).map((row, place): Band => ({ label: row.label, values: pick(row) ?? [], place }));
   const others = rows.slice(BANDS);
   if (!others.length) return named;
-  const values = Array.from({ length: points }, (_, at) => others.reduce((sum, row) => sum + (pick(row)?.[at] ?? 0), 0));
+  const values = Array.from({ length: points }, (_, at) => {
+    const known = others.map((row) => pick(row)?.[at] ?? null).filter((value) => value !== null);
+    return known.length ? known.reduce((one, other) => one + other, 0) : null;
+  });
   return [...named, { label: `${others.length} others`, values }];
 }
 
@@ -61,7 +64,7 @@ function columnsOf(page: Page, by: string): ColumnSpec<UsageRow>[] {
     number("memory_most", "Largest", "The most memory that one process held.", sizeText),
     ...(process
       ? [
-          words("first", "Seen", {
+          words("first", `Seen (${zoneText()})`, {
             text: (row: UsageRow) => `${momentText(row.first ?? 0)}, ${durationText((row.last ?? 0) - (row.first ?? 0))}`,
             rank: (row: UsageRow) => row.first,
           }),
@@ -132,8 +135,12 @@ export function usage(page: Page): View {
     },
     table: (): Table => ({
       name: `usage-by-${by}`,
-      heads: columns.map((column) => column.key),
-      rows: table.ordered(answer?.usage ?? []).map((row) => columns.map((column) => plain(row[column.key as keyof UsageRow]))),
+      heads: columns.flatMap((column) => (column.key === "first" ? ["first", "last"] : [column.key])),
+      rows: table
+        .ordered(answer?.usage ?? [])
+        .map((row) =>
+          columns.flatMap((column) => (column.key === "first" ? [stamp(row.first), stamp(row.last)] : [plain(row[column.key as keyof UsageRow])])),
+        ),
     }),
     destroy: () => {
       held.destroy();
@@ -155,7 +162,7 @@ function plural(by: string, count: number): string {
 
 /** Say which time something covers. */
 export function spanText(from: number, to: number, what: string): string {
-  return `${what}, ${momentText(from)} to ${momentText(to)} (${durationText(to - from)})`;
+  return `${what}, ${periodText(from, to)} (${durationText(to - from)})`;
 }
 
 /** Return the UUIDs that are chosen; empty for all. */

@@ -530,6 +530,45 @@ test("after a walk through the views the charts show what the history has", asyn
   });
 });
 
+test("a card and the legends show one moment, however seldom the charts are drawn", async () => {
+  await visit("#/overview?range=1h&chart=lines", async (page) => {
+    await page.waitForSelector(".status.live");
+    for (let samples = 0; samples < 6; samples++) {
+      const shown = await clock(page);
+      await page.waitForFunction((text) => document.querySelector(".status .text")?.textContent !== text, shown);
+      const [cards, legend] = await page.evaluate(() => [
+        [...document.querySelectorAll(".card .busy b")].map((value) => value.textContent),
+        [...document.querySelectorAll(".chart:first-of-type .key")].map((key) => key.querySelector(".value")?.textContent),
+      ]);
+      assert.deepEqual(legend?.slice(0, cards?.length), cards);
+    }
+  });
+});
+
+test("an alert has the color and the word of its severity", async () => {
+  const alert = (severity: string, level: string) => ({
+    ...{ time: 1, rule: severity, state: "fire", uuid: null, text: `something ${severity}` },
+    ...{ severity, level },
+  });
+  await visit("#/overview", async (page) => {
+      await painted(page);
+      await page.route("**/api/snapshot?at=*", async (route) => {
+        const answer = await page.request.get(new URL("api/snapshot", base).href, { headers: { Authorization: `Bearer ${token}` } });
+        const alerts = [alert("info", "label"), alert("warn", "warn"), alert("critical", "critical")];
+        await route.fulfill({ json: { ...((await answer.json()) as object), alerts } });
+      });
+      const now = Math.floor(Date.now() / 1000); // a window of the past, which the stream does not change
+      await page.evaluate((hash) => (location.hash = hash), `#/overview?from=${now - 60}&to=${now - 30}`);
+      await page.waitForSelector(".problems li.label");
+      const found = await page.$$eval(".problems li", (items) => items.map((item) => [item.className, item.querySelector(".kind")?.textContent]));
+      assert.deepEqual(found.slice(0, 3), [
+        ["critical", "Alert (critical)"],
+        ["warn", "Alert (warn)"],
+        ["label", "Alert (info)"],
+      ]);
+  });
+});
+
 test("what is shown can be downloaded", async () => {
   await visit("#/timelines?range=1m", async (page) => {
     await painted(page);

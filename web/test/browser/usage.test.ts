@@ -179,6 +179,51 @@ test("two windows compared, with the words of the server", async () => {
   });
 });
 
+test("an empty period is told as that, and nothing counts as changed", async () => {
+  const now = Math.floor(Date.now() / 1000);
+  await visit(`${demo}#/compare?from=${now - 1800}&to=${now - 600}&against=7d`, async (page) => {
+    await page.waitForSelector(".view .headline li");
+    assert.equal(await page.textContent(".headline"), "Nothing to compare: nothing was recorded in the first period.");
+    assert.equal(await page.locator(".fixed tr.changed").count(), 0);
+    assert.ok((await page.locator("[aria-label='Figures'] tbody tr").count()) > 3);
+  });
+});
+
+test("what only charts of metrics have is not offered elsewhere", async () => {
+  for (const [view, shown] of [["overview", true], ["usage", false], ["compare", false], ["processes", false], ["events", false]] as const) {
+    await visit(`${demo}#/${view}`, async (page) => {
+      await page.waitForSelector(".view");
+      assert.equal(await page.isVisible("text=Heat map"), shown, view);
+      assert.equal(await page.isVisible("text=Min/max"), shown, view);
+    });
+  }
+});
+
+test("who holds GPUs holds them up to the last interval that is counted", async () => {
+  await visit(`${demo}#/usage?range=1m`, async (page) => {
+    await page.waitForFunction(() => document.querySelector(".view tbody")?.textContent?.includes("ada"));
+    await page.focus(".stack");
+    const told: string[] = [];
+    for (let step = 0; step < 120; step++) {
+      await page.keyboard.press("ArrowLeft"); // from the last interval on
+      told.push((await page.textContent(".told")) ?? "");
+    }
+    const known = told.filter((text) => !text.includes("not counted yet"));
+    assert.ok(known.length > 5, told.join("\n"));
+    assert.deepEqual(known.filter((text) => !/ada (4|3\.9|4\.1)[,)]/.test(text)), []);
+  });
+});
+
+test("a window of days names both, with the time zone", async () => {
+  await visit(`${demo}#/usage?range=7d`, async (page) => {
+    await page.waitForSelector(".view tbody tr");
+    assert.match(
+      (await page.textContent(".view [role=status]")) ?? "",
+      /, \d{4}-\d\d-\d\d [\d:]{8} to \d{4}-\d\d-\d\d [\d:]{8} UTC\S* \(7d00h\)$/,
+    );
+  });
+});
+
 test("MIG instances are cards with memory, processes and the reason for what is missing", async () => {
   await visit(`${mig}#/overview`, async (page) => {
     await page.waitForSelector(".card.instance");

@@ -76,10 +76,10 @@ test("a GPU that is lost is told as lost, since when", () => {
 test("alerts fire once and clear once, and are events as well", () => {
   const { one } = machine();
   const alert = { time: TIME, rule: "hot", uuid: "GPU-a", text: "hot" };
-  one.takeAlert({ ...alert, state: "fire" });
-  one.takeAlert({ ...alert, state: "fire" });
+  one.takeAlert({ ...alert, state: "fire", level: "warn" });
+  one.takeAlert({ ...alert, state: "fire", level: "warn" });
   assert.equal(one.alerts.length, 1);
-  one.takeAlert({ ...alert, time: TIME + 9, state: "clear", text: "cooled down" });
+  one.takeAlert({ ...alert, time: TIME + 9, state: "clear", level: "good", text: "cooled down" });
   assert.equal(one.alerts.length, 0);
   assert.deepEqual(
     one.events.map((event) => [event.kind, event.level, event.text]),

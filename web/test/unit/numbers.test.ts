@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import quantities from "../../../tests/golden/quantities.json";
 import type { Metric } from "../../src/contract.ts";
-import { axisText, durationText, momentText, numberText, ofText, severity, sizeText, valueText } from "../../src/numbers.ts";
+import { axisText, durationText, momentText, numberText, ofText, severity, sizeText, valueText, periodText, zoneText } from "../../src/numbers.ts";
 
 const GIB = 2 ** 30;
 const metric = (symbol: string, more: Partial<Metric> = {}): Metric => ({
@@ -60,6 +60,15 @@ test("heat is judged by the GPU's own limit", () => {
   assert.equal(severity(heat, { temperature: 88, temperature_limit: 89 }), "critical");
   assert.equal(severity(heat, {}), "calm");
   assert.equal(severity(metric("%", { warn: 90, critical: 97 }), { k: 93 }), "warn");
+});
+
+test("a period has its time zone, and both dates unless it is today", () => {
+  const noon = new Date(2026, 10, 15, 12, 3, 7).getTime() / 1000;
+  const zone = zoneText(noon);
+  assert.equal(periodText(noon - 60, noon, noon), `12:02:07 to 12:03:07 ${zone}`);
+  assert.equal(periodText(noon - 7 * 86400, noon, noon), `2026-11-08 12:03:07 to 2026-11-15 12:03:07 ${zone}`);
+  assert.equal(periodText(noon - 60, noon, noon + 86400), `2026-11-15 12:02:07 to 2026-11-15 12:03:07 ${zone}`);
+  assert.match(zone, /^UTC([+-]\d{1,2}(:\d\d)?)?$/);
 });
 
 test("moments name their day only when it is another one", () => {

@@ -223,6 +223,17 @@ test("what is no longer shown is forgotten", async () => {
   );
 });
 
+test("without a history nothing is forgotten, since nobody could bring it back", async () => {
+  const { timeline, pass, wrong } = recorder();
+  timeline.recorded = false;
+  for (const key of ["power_draw", "temperature", "power_draw"]) {
+    timeline.want({ metrics: [key], gpus: "all" });
+    await pass(30);
+  }
+  assert.ok(timeline.sheet.rows >= 90);
+  assert.deepEqual(wrong("GPU-a", "power_draw"), []);
+});
+
 test("a history that failed is asked again", async () => {
   const { timeline, pass, wrong, broken } = recorder();
   broken.history = true;

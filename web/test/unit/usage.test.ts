@@ -6,7 +6,7 @@ import { otherWindow } from "../../src/views/compare.ts";
 import { missingActivity } from "../../src/views/instances.ts";
 import { bandsOf } from "../../src/views/usage.ts";
 
-const row = (label: string, gpus: number[]): UsageRow => ({ owner: label, label, gpu_hours: 1, uuids: [], gpus });
+const row = (label: string, gpus: (number | null)[]): UsageRow => ({ owner: label, label, gpu_hours: 1, uuids: [], gpus });
 
 test("eight owners have their own band, the others share one", () => {
   const rows = Array.from({ length: 11 }, (_, at) => row(`user${at}`, [at, 1]));
@@ -17,6 +17,11 @@ test("eight owners have their own band, the others share one", () => {
     bands.slice(0, 8).map((band) => band.place),
     [0, 1, 2, 3, 4, 5, 6, 7],
   );
+});
+
+test("an interval that nobody has counted is unknown for the others too", () => {
+  const rows = Array.from({ length: 10 }, (_, at) => row(`user${at}`, [1, null]));
+  assert.deepEqual(bandsOf(rows, (one) => one.gpus, 2)[8]?.values, [2, null]);
 });
 
 test("an owner of whom a value is unknown has an empty band", () => {

@@ -112,8 +112,10 @@ def _say_which(path: str) -> None:
 
 def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> list[str]:
     if arguments.format == "csv":
-        from ...surfaces.history.exports import csv_lines, usage_csv
+        from ...surfaces.history.exports import csv_lines, events_csv, usage_csv
 
+        if arguments.events:
+            return [*events_csv(answer)]
         return [*(usage_csv(answer, tariff) if arguments.usage else csv_lines(answer))]
     if arguments.format == "json":
         import json
@@ -136,7 +138,7 @@ def _parquet(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> int
         raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o history.parquet.")
     from ...surfaces.history.exports import write_parquet
 
-    write_parquet(answer, path, bool(arguments.usage), tariff)
+    write_parquet(answer, path, bool(arguments.usage), tariff, bool(arguments.events))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import pairwise
 
 from ...model.cadence import Cadence
@@ -49,6 +50,18 @@ class Fetched:
                 missing = time - last[0] > 1.9 * max(spacing, last[1], usual)
             found.append(last is not None and missing)
             last = (time, spacing)
+        return found
+
+    def stretches(self, starts: Sequence[float] = ()) -> list[tuple[float, float]]:
+        """Return the stretches of time without missing samples, in order; a recorder was started at each of `starts`."""
+        found: list[tuple[float, float]] = []
+        last = 0.0
+        for time, spacing, late in zip(self.rows.times, self.spacing, self.late(), strict=True):
+            if found and not late and bisect_right(starts, last) == bisect_right(starts, time):
+                found[-1] = (found[-1][0], max(found[-1][1], time + spacing))
+            else:
+                found.append((max(time, found[-1][1]) if found else time, time + spacing))
+            last = time
         return found
 
 

@@ -26,13 +26,13 @@ from .failure import HistoryError
 from .fetching import TimeGrid, fetch
 from .place import check_access, default_path, existing_path, system_path
 from .slots import HOST
-from .usage_times import OWNERS, UsageTimes, usage_times
+from .usage_times import OWNERS, RecordedTime, UsageTimes, usage_times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
     from types import TracebackType
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from typing_extensions import Self
 
@@ -48,6 +48,8 @@ SELECT process.id, pid, started, user, name, command, job, container, pod, uuid,
 memory_seconds, busy_seconds, energy FROM usage JOIN process ON process.id = usage.process JOIN gpu ON gpu.id = process.gpu
 WHERE last >= ? AND first < ? ORDER BY process.id, first
 """
+
+_SPAN = "SELECT min(start), max(stop) FROM (SELECT start, stop FROM block UNION ALL SELECT time, time FROM tick)"
 
 
 class HistoryReader:
@@ -83,8 +85,7 @@ class HistoryReader:
 
     def span(self) -> tuple[float, float] | None:
         """Return the first and the last moment there is; None when nothing has been recorded."""
-        sql = "SELECT min(start), max(stop) FROM (SELECT start, stop FROM block UNION ALL SELECT time, time FROM tick)"
-        first, last = self._ask(lambda connection: connection.execute(sql).fetchone())
+        first, last = self._ask(lambda connection: connection.execute(_SPAN).fetchone())
         return None if first is None else (first, last)
 
     def series(
@@ -185,16 +186,23 @@ class HistoryReader:
     ) -> list[UsageTimes]:
         """Return the same over time: per owner the GPUs held and the power drawn, as means of `points` equal stretches.
 
-        `by` may also be `process`. Usage is kept by process and hour; inside an hour it is spread evenly over the time that the
-        process was there.
+        `by` may also be `process`. Usage is kept by process and hour; inside an hour it is spread evenly over the recorded time in
+        which the process was there. Where nothing was recorded, or usage has not been counted yet, the means are None.
         """
         if by not in OWNERS:
             raise UsageError(f"unknown usage owner {by!r};", f"choose one of {', '.join(OWNERS)}.")
-        known, rows = self._ask(
-            lambda connection: (latest_facts(connection, end), connection.execute(_USES, (start, end)).fetchall())
-        )
+
+        def found(connection: sqlite3.Connection) -> tuple[Any, list[Any], list[tuple[float, float]], float]:
+            rows = connection.execute(_USES, (start, end)).fetchall()
+            first, last = min([start, *(row[10] for row in rows)]), max([end, *(row[11] for row in rows)])
+            fetched = fetch(connection, {}, first, last + 0.001, (end - start) / points, self._damages)
+            starts = connection.execute("SELECT time FROM event WHERE kind = 'start' ORDER BY time").fetchall()
+            stretches = [] if fetched is None else fetched.stretches([time for (time,) in starts])
+            return latest_facts(connection, end), rows, stretches, connection.execute(_SPAN).fetchone()[1] or 0.0
+
+        known, rows, stretches, newest = self._ask(found)
         instances = {uuid: facts for _, uuid, facts in known if "parent" in facts}
-        return usage_times(rows, start, end, by, points, uuids, instances)
+        return usage_times(rows, start, end, by, points, uuids, instances, RecordedTime(stretches), newest)
 
     def unknown(self, uuids: Collection[str]) -> list[str]:
         """Return those UUIDs of which nothing was ever recorded."""

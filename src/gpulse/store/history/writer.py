@@ -21,6 +21,7 @@ from .place import default_path, prepare
 from .salvage import set_aside_and_save
 from .sealing import SIZE_LIMIT, WINDOW, seal, tidy
 from .slots import Slots
+from .usage_times import COUNTED_EVERY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _INSERT = insertion("tick")
 _COMMIT_EVERY = 0.9  # seconds; a kill -9 costs at most this and one tick
-_ACCOUNTS_EVERY = 10.0
 _RETRY_EVERY = 5.0
 _MOST_WAITING = 3600  # ticks kept in memory while the disk is full
 
@@ -194,7 +194,7 @@ class HistoryWriter:
         connection = self._connection
         if connection is None or not os.path.exists(self.path) or os.stat(self.path).st_ino != self._inode:
             raise FileNotFoundError  # somebody has removed it: what is written now would go nowhere
-        if self._trouble is None and now - self._accounted >= _ACCOUNTS_EVERY:
+        if self._trouble is None and now - self._accounted >= COUNTED_EVERY:
             self._accounted = now
             self._accounts.news.extend(self._accounts.taken())
         for owner in (self._slots, self._accounts, self._events):  # in this order: the later refer to the earlier

@@ -86,10 +86,33 @@ def _usage_rows(answer: HistoryAnswer, tariff: Tariff | None) -> list[dict[str, 
 
 def usage_csv(answer: HistoryAnswer, tariff: Tariff | None = None) -> Iterator[str]:
     """Yield who used what as CSV, a header first."""
+    return _csv(_usage_rows(answer, tariff))
+
+
+def events_csv(answer: HistoryAnswer) -> Iterator[str]:
+    """Yield what happened as CSV, a header first."""
+    return _csv(_event_rows(answer))
+
+
+def _event_rows(answer: HistoryAnswer) -> list[dict[str, Any]]:
+    return [
+        {
+            "time": time_text(event.time),
+            "until": None if event.until is None else time_text(event.until),
+            "kind": event.category,
+            "severity": event.severity,
+            "gpus": " ".join(event.gpus),
+            "uuids": " ".join(event.uuids),
+            "text": event_text(event),
+        }
+        for event in answer.events
+    ]
+
+
+def _csv(rows: list[dict[str, Any]]) -> Iterator[str]:
     import csv
     import io
 
-    rows = _usage_rows(answer, tariff)
     for cells in [[*rows[0]], *([*row.values()] for row in rows)] if rows else []:
         line = io.StringIO()
         written = ["" if cell is None else _digits(cell) if isinstance(cell, float) else cell for cell in cells]
@@ -97,14 +120,16 @@ def usage_csv(answer: HistoryAnswer, tariff: Tariff | None = None) -> Iterator[s
         yield line.getvalue()
 
 
-def write_parquet(answer: HistoryAnswer, path: str, usage: bool = False, tariff: Tariff | None = None) -> None:
-    """Write the rows of the CSV, or who used what, as Parquet; raise GpulseError when pyarrow is missing."""
+def write_parquet(
+    answer: HistoryAnswer, path: str, usage: bool = False, tariff: Tariff | None = None, events: bool = False
+) -> None:
+    """Write the rows of the CSV, who used what, or what happened, as Parquet; raise GpulseError when pyarrow is missing."""
     try:
         arrow = __import__("pyarrow")
         parquet = __import__("pyarrow.parquet", fromlist=["write_table"])
     except ImportError:
         raise GpulseError("Parquet needs pyarrow, which is not installed.", "Run `pip install pyarrow`.") from None
-    rows = _usage_rows(answer, tariff) if usage else [*_rows(answer)]
+    rows = _event_rows(answer) if events else _usage_rows(answer, tariff) if usage else [*_rows(answer)]
     columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {"time": [], "gpu": [], "uuid": []}
     if "time" in columns:
         moments = [round(parse_time(text) * 1000) for text in columns["time"]]

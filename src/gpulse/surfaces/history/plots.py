@@ -8,7 +8,7 @@ from ...model.catalog import GPU_METRICS
 from ...present.cells import value_text
 from ...present.line import Line
 from ...present.plot import ascii_spans, braille_spans
-from ...present.quantities import clock_text, moment_text
+from ...present.quantities import period_text
 from ...present.words import product_name
 from ...units import PERCENT, duration_text
 from .statistics import over_time
@@ -47,10 +47,7 @@ def plots(answer: HistoryAnswer, width: int, theme: Theme) -> list[Line]:
 def _covers(answer: HistoryAnswer) -> Line:
     """Return the time that the plots cover, by this machine's clock."""
     start, end = answer.asked.start, answer.asked.end
-    same_day = time.localtime(start)[:3] == time.localtime(end)[:3]
-    last = clock_text(end) if same_day else moment_text(end)
-    zone = time.strftime("%Z", time.localtime(end))
-    return Line().add(f"{moment_text(start)} to {last} {zone}", "title").add(f"  {duration_text(end - start)}", "label")
+    return Line().add(period_text(start, end), "title").add(f"  {duration_text(end - start)}", "label")
 
 
 def _plot(answer: HistoryAnswer, gpu: GpuIdentity, metric: Metric, width: int, theme: Theme) -> Iterator[Line]:

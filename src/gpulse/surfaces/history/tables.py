@@ -7,7 +7,7 @@ from ...model.catalog import GPU_METRICS
 from ...present.cells import value_text
 from ...present.cost import carbon_text, money_text
 from ...present.events import event_text, lasted_text
-from ...present.quantities import DASH, energy_text, moment_text, quantity_text
+from ...present.quantities import DASH, energy_text, moment_text, period_text, quantity_text, zone_text
 from ...present.text import aligned, clean
 from ...present.words import product_name
 from ...units import duration_text
@@ -28,7 +28,7 @@ _LAST_EVENTS = 12
 def overview(answer: HistoryAnswer, tariff: Tariff | None = None) -> list[str]:
     """Return everything on one screen: one line per GPU and metric, the users, the last events."""
     asked = answer.asked
-    lines = [f"{moment_text(asked.start)} to {moment_text(asked.end)}, {duration_text(asked.end - asked.start)}"]
+    lines = [f"{period_text(asked.start, asked.end)}, {duration_text(asked.end - asked.start)}"]
     if not answer.gpus:
         return [*lines, "nothing was recorded in this time"]
     lines += ["", *_figures(answer)]
@@ -97,7 +97,7 @@ def _used(use: Usage, parted: bool) -> tuple[str, ...]:
 
 def events_list(events: Sequence[Event], now: float) -> list[str]:
     """Return what happened, one line per event."""
-    rows: list[Sequence[str]] = [("TIME", "KIND", "LASTED", "WHAT")]
+    rows: list[Sequence[str]] = [(f"TIME ({zone_text(now)})", "KIND", "LASTED", "WHAT")]
     rows += [(moment_text(event.time), event.category, lasted_text(event, now), event_text(event)) for event in events]
     return aligned(rows, left=4)
 

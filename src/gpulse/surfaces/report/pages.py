@@ -64,7 +64,9 @@ def run_document(run: Run, title: str = "") -> Document:
 def subtitle(run: Run) -> Cell:
     """Return where and when it was."""
     host = (Untrusted(run.last.host.name), " · ") if run.last.host.name else ()
-    return (*host, f"{moment_text(run.start, utc=True)} to {clock_text(run.end, utc=True)}")
+    same_day = int(run.start // 86_400) == int(run.end // 86_400)
+    end = clock_text(run.end, utc=True) if same_day else moment_text(run.end, utc=True)
+    return (*host, f"{moment_text(run.start, utc=True)} to {end}")
 
 
 def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:

@@ -142,8 +142,8 @@ _SCHEMAS: dict[str, Any] = {
         "usage": {"type": "array", "items": _object({
             "owner": {"type": ["string", "null"]}, "label": _TEXT, "gpu_hours": _NUMBER, "instance_hours": _KNOWN, "busy_hours": _KNOWN,
             "memory_gib_hours": _KNOWN, "memory_most": _KNOWN, "energy": _KNOWN, "processes": {"type": "integer"}, "uuids": _TEXTS,
-            "gpus": {"type": "array", "items": _NUMBER, "description": "Mean number of GPUs held in each interval."},
-            "watts": {"type": "array", "items": _NUMBER, "description": "Mean power in each interval, estimated."},
+            "gpus": _VALUES | {"description": "Mean number of GPUs held in each interval; null if not recorded or not counted yet."},
+            "watts": _VALUES | {"description": "Mean power in each interval, estimated; null as for `gpus`."},
             "pid": {"type": "integer"}, "first": _TIME, "last": _TIME}, ["owner", "label", "uuids", "gpus"])},
     }),
     "Comparison": _object({

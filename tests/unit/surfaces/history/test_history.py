@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from gpulse.errors import UnknownGpu, UsageError
 from gpulse.model.catalog import Process
+from gpulse.present.quantities import period_text
 from gpulse.present.theme import Theme
 from gpulse.store.history import HistoryReader
-from gpulse.surfaces.history.exports import csv_lines, to_plain
+from gpulse.surfaces.history.exports import csv_lines, events_csv, to_plain
 from gpulse.surfaces.history.plots import plots
 from gpulse.surfaces.history.request import HistoryAnswer, HistoryRequest, metrics_named, moment, stretch
 from gpulse.surfaces.history.statistics import over_time
@@ -128,6 +129,26 @@ def test_the_csv_is_read_back(path: str) -> None:
     assert max(float(row["memory_used.max"]) for row in rows) == pytest.approx(70 << 30, rel=1e-4)
     assert {float(row["utilization"]) for row in rows if row["gpu"] == "1"} == {0.0}
     assert not [row for row in rows if row["time"][14:19] in ("02:00", "02:30")]  # where nothing was recorded
+
+
+def test_events_are_csv_too_with_times_in_utc(path: str) -> None:
+    rows = [*csv.DictReader(events_csv(answer(path)))]
+    assert {"start", "stop"} <= {row["kind"] for row in rows}
+    assert all(row["time"].endswith("Z") and row["text"] for row in rows)
+
+
+def test_times_have_their_zone_and_periods_of_days_both_dates(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "CET-1")
+    time.tzset()
+    try:
+        found = answer(path)
+        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d to \d\d:\d\d:\d\d CET, 10m00s$", overview(found)[0])
+        assert events_list(found.events, NOW)[0].startswith("TIME (CET) ")
+        week = period_text(NOW - 7 * 86_400, NOW)
+        assert re.fullmatch(r"\d{4}-11-08 [\d:]+ to \d{4}-11-15 [\d:]+ CET", week)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_the_json_has_null_for_what_is_not_there(path: str) -> None:
