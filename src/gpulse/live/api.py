@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 
 from .._version import __version__
+from ..errors import UnknownGpu
 from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.codec import to_plain
+from ..model.event import KINDS
+from ..model.select import choose_parts
 from ..store.history import OWNERS
 from . import wire
 from .parameters import choice, count, moment, words
@@ -102,6 +105,20 @@ class ApiRequest:
         gpus = () if latest is None else latest.gpus
         return {part.uuid for gpu in gpus for part in (gpu, *gpu.instances) if part.uuid}
 
+    def named(self, words: Sequence[str] | None) -> list[str] | None:
+        """Return the UUIDs of the GPUs that words name, None for all; a word that names none now may be a UUID of the past."""
+        if words is None or [*words] == ["all"]:
+            return None
+        gpus = () if self.hub.latest is None else self.hub.latest.gpus
+        live, found = self.uuids(), []
+        for word in words:
+            try:
+                chosen = [] if word in live or word.lower() == "visible" else choose_parts(gpus, [word], {})
+            except UnknownGpu:
+                chosen = []
+            found += [part or gpus[at].uuid or word for at, part in chosen] or [word]
+        return list(dict.fromkeys(found))
+
     def remembered(self) -> Past:
         """Return the history; 404 when this server records none."""
         if self.past is None:
@@ -119,17 +136,13 @@ def _stretch(given: Mapping[str, Any]) -> tuple[float, float]:
 
 def _history(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     past, points = asked.remembered(), given["points"] or 600
-    return past.series(given["metrics"] or _SHOWN, _gpus(given), *_stretch(given), points, asked.uuids())
-
-
-def _gpus(given: Mapping[str, Any]) -> list[str] | None:
-    return None if given["gpus"] in (None, ["all"]) else given["gpus"]
+    return past.series(given["metrics"] or _SHOWN, asked.named(given["gpus"]), *_stretch(given), points, asked.uuids())
 
 
 def _usage(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     by, points = given["by"] or "user", given["points"] or 120
     past, commands = asked.remembered(), asked.hub.commands
-    return wire.compact(past.usage(*_stretch(given), by, points, _gpus(given), commands, asked.uuids()))
+    return wire.compact(past.usage(*_stretch(given), by, points, asked.named(given["gpus"]), commands, asked.uuids()))
 
 
 def _compare(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
@@ -138,7 +151,7 @@ def _compare(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     end = b[0] if given["a_to"] is None else given["a_to"]
     if start >= end:
         raise Refusal(422, "a_from: must be earlier than a_to.")
-    return wire.compact(asked.remembered().comparison((start, end), b, _gpus(given), asked.uuids()))
+    return wire.compact(asked.remembered().comparison((start, end), b, asked.named(given["gpus"]), asked.uuids()))
 
 
 def _snapshot(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
@@ -148,6 +161,9 @@ def _snapshot(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
 def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     start, end = _stretch(given)
     kinds = given["kinds"]
+    for kind in kinds or ():
+        if kind not in KINDS:
+            raise Refusal(400, f"kinds: unknown kind {kind[:60]!r}; choose from {', '.join(KINDS)}.")
     if asked.past is not None:
         found = asked.past.events(start, end, kinds)
     else:
@@ -182,10 +198,12 @@ def _is_name(word: str) -> bool:
     return 0 < len(word) <= 100 and word.isascii() and all(char.isalnum() or char in "/:._-" for char in word)
 
 
-_GPUS = words("gpus", "UUIDs, or `all` (default: all).", _NAME, _is_name)
+_GPUS = words(
+    "gpus", "Index (0), range (0-3), UUID or its beginning, PCI bus id, or `all` (default: all).", _NAME, _is_name
+)
 QUESTIONS = (
     Question("/api/snapshot", "Current values, as in `gpulse status --json`; with `at`, those recorded at that time.", _snapshot,
-             "Snapshot", (moment("at", "Time in seconds since 1970 (default: now)."),), (404, 422, 503)),
+             "Snapshot", (moment("at", "Time (default: now)."),), (404, 422, 503)),
     Question("/api/history", "Recorded metrics: minimum, mean and maximum per interval; null if unknown.", _history,
              "History", (
                  words("metrics", "Catalog keys; prefix those of the host with `host.`.", _METRIC, _is_metric),
@@ -195,7 +213,7 @@ QUESTIONS = (
     Question("/api/processes", "Current processes on GPUs; with `from` or `to`, the processes in that period as `uses`.", _processes,
              "Processes", (_FROM, _TO), (404, 422, 503)),
     Question("/api/events", "Events: faults, throttling, alerts, processes that started and ended.", _events, "Events",
-             (_FROM, _TO, words("kinds", "Kinds of events to return (default: all).", _NAME, _is_name)), (422, 503)),
+             (_FROM, _TO, words("kinds", "Kinds of events to return (default: all).", {"enum": list(KINDS)})), (422, 503)),
     Question("/api/usage", "Who used what: GPU hours, memory and energy per owner, in total and over time.", _usage, "Usage", (
         choice("by", "Owner (default: user).", OWNERS), _GPUS, _FROM, _TO,
         count("points", "Number of intervals (default: 120).", 1, 1000)), (404, 422, 503)),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import time
 from math import isfinite
 
+from ..errors import RecordingError, UsageError
+from ..model.codec import parse_time
+from ..units import parse_duration
 from .refusal import Refusal
 
 TYPE_CHECKING = False
@@ -11,7 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+TIME_FORMS = "Seconds since 1970 (UTC), a duration before now (-1h), `now`, or RFC 3339."
 _LONGEST = 64  # words in a list
+_LATEST = 1e11  # seconds since 1970
+_DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt][0-9:.]{5,25}([Zz]|[+ -]\d\d:\d\d)$", re.ASCII)
+_SPACE = re.compile(r" (\d\d:\d\d)$", re.ASCII)
 
 
 class Parameter:
@@ -62,10 +71,35 @@ def read(parameters: Sequence[Parameter], texts: Mapping[str, str]) -> dict[str,
 
 
 def moment(name: str, help: str) -> Parameter:
-    """Return a parameter that is a time, in seconds since 1970."""
-    low, high = 0.0, 1e11
-    schema = {"type": "number", "minimum": low, "maximum": high, "format": "unixtime"}
-    return Parameter(name, f"{help} In seconds since 1970, UTC.", schema, lambda text: _number(text, low, high))
+    """Return a parameter that is a time: seconds since 1970, a duration before now, or RFC 3339."""
+    schema = {
+        "anyOf": [
+            {"type": "number", "minimum": 0, "maximum": _LATEST, "format": "unixtime"},
+            {"type": "string", "pattern": "^-[0-9]{1,9}(ms|s|m|h|d)$"},
+            {"const": "now"},
+            {"type": "string", "format": "date-time"},
+        ]
+    }
+    return Parameter(name, f"{help} {TIME_FORMS}", schema, _moment)
+
+
+def _moment(text: str) -> float:
+    if text == "now":
+        return time.time()
+    if text.startswith("-"):
+        try:
+            if text[-1].isdigit():
+                raise UsageError("a number alone could be meant as seconds since 1970")
+            return max(0.0, time.time() - parse_duration(text[1:64]))
+        except UsageError:
+            raise ValueError(f"{text[:40]!r} is not a duration; write it as -30m, -1h or -7d.") from None
+    if _DATE.match(text):
+        try:
+            # a plus sign that was not encoded arrives as a space
+            return min(_LATEST, max(0.0, parse_time(_SPACE.sub(r"+\1", text))))
+        except RecordingError:
+            raise ValueError(f"{text[:40]!r} is not a time; write it as 2026-11-15T06:00:00Z.") from None
+    return _number(text, 0.0, _LATEST)
 
 
 def count(name: str, help: str, low: int, high: int) -> Parameter:
@@ -91,7 +125,7 @@ def choice(name: str, help: str, words: Sequence[str]) -> Parameter:
     return Parameter(name, help, {"enum": list(words)}, read)
 
 
-def words(name: str, help: str, item: Mapping[str, Any], known: Callable[[str], bool]) -> Parameter:
+def words(name: str, help: str, item: Mapping[str, Any], known: Callable[[str], bool] = lambda word: True) -> Parameter:
     """Return a parameter that is a list of words with commas between; `item` is the schema of one, `known` tells what is one."""
 
     def read(text: str) -> list[str]:

@@ -132,7 +132,7 @@ class Past:
 def _check_known(reader: HistoryReader, gpus: Sequence[str] | None, live: Collection[str]) -> None:
     """Raise Refusal (404) for a GPU that nobody knows."""
     for uuid in reader.unknown([uuid for uuid in gpus or () if uuid not in live]):
-        raise Refusal(404, f"unknown GPU {uuid!r}; GPUs are named by the UUIDs that api/snapshot lists.")
+        raise Refusal(404, f"unknown GPU {uuid!r}; api/snapshot lists the indices and UUIDs.")
 
 
 def _written(head: dict[str, Any], found: list[HistorySeries]) -> bytes:

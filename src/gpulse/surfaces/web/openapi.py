@@ -33,7 +33,7 @@ def document(questions: Sequence[api.Question]) -> dict[str, Any]:
         "info": {
             "title": "gpulse",
             "version": __version__,
-            "description": "GPUs of one machine: current values and history. Every time is a number: seconds since "
+            "description": "GPUs of one machine: current values and history. Every time in a response is a number: seconds since "
             "1970-01-01T00:00:00Z (schema Time), with up to three digits after the point. A missing value is null or absent, never 0.",
         },
         "servers": [{"url": ".."}],

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pytest
 
@@ -16,10 +18,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gpulse.live.api import POINTS
 from gpulse.live.hub import Hub
+from gpulse.live.parameters import moment, read
 from gpulse.live.past import Past
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, Gpu, Process
 from gpulse.model.codec import from_plain, time_text
-from gpulse.model.event import Event
+from gpulse.model.event import KINDS, Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryWriter
 from gpulse.surfaces.web.openapi import QUESTIONS
@@ -155,7 +158,7 @@ def test_every_time_is_a_number_of_seconds() -> None:
     assert ask(app_of(hub), "/api/snapshot").json["time"] == pytest.approx(START + 1)
     document = ask(app_of(hub), "/api/openapi.json").json
     assert "seconds since 1970-01-01T00:00:00Z" in document["info"]["description"]
-    assert "date-time" not in json.dumps(document)
+    assert "date-time" not in json.dumps(document["components"])
     schemas = document["components"]["schemas"]
     times = [
         schemas["Snapshot"]["properties"]["time"],
@@ -329,3 +332,64 @@ def test_an_outage_is_told_as_a_gap_even_in_a_short_answer(past: Past) -> None:
     for start, end in ((0, 100), (39, 61)):
         plain = ask(app_of(past=past), f"/api/history?metrics=utilization&from={START + start}&to={START + end}").json
         assert plain["gaps"] == [[START + 39, START + 60]]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("0", ["GPU-0"]),
+        ("0-1", ["GPU-0", "GPU-1"]),
+        ("1,GPU-0", ["GPU-1", "GPU-0"]),
+        ("GPU-1,1", ["GPU-1"]),
+        ("all", None),
+    ],
+)
+def test_gpus_are_named_as_everywhere(past: Past, word: str, expected: list[str] | None) -> None:
+    app = app_of(past=past)
+    for path in ("history?metrics=utilization&", "usage?", "compare?"):
+        assert ask(app, f"/api/{path}gpus={word}&from={START}&to={START + 100}").status == 200
+    plain = ask(app, f"/api/history?metrics=utilization&gpus={word}&from={START}&to={START + 100}").json
+    assert {series["uuid"] for series in plain["series"]} == {*(expected or UUIDS)}
+
+
+@pytest.mark.parametrize("word", ["7", "0-7", "GPU", "visible"])
+def test_a_name_of_no_gpu_is_a_404(past: Past, word: str) -> None:
+    answer = ask(app_of(past=past), f"/api/history?gpus={word}&from={START}&to={START + 100}")
+    assert (answer.status, word in answer.json["detail"]) == (404, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-1h", -3600.0),
+        ("-90s", -90.0),
+        ("-1h30m", -5400.0),
+        ("now", 0.0),
+        ("2001-09-09T01:46:40Z", 1e9),
+        ("2001-09-09T02:46:40.5%2B01:00", 1e9 + 0.5),
+        ("2001-09-09T02:46:40+01:00", 1e9),
+        ("1000000000.25", 1e9 + 0.25),
+    ],
+)
+def test_times_may_be_relative_or_rfc_3339(past: Past, text: str, expected: float) -> None:
+    now = time.time()
+    given = read([moment("at", "")], {"at": unquote_plus(text)})["at"]
+    assert given == pytest.approx(expected if expected > 1e6 else now + expected, abs=5.0 if expected <= 0 else 1e-6)
+    assert ask(app_of(past=past), f"/api/snapshot?at={text}").status in (200, 404)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-", "-600", "-x", "--1h", "-1h-", "yesterday", "2026-11-15", "2026-11-15T03:00:00", "2026-13-01T00:00:00Z"],
+)
+def test_what_is_no_time_is_refused(past: Past, text: str) -> None:
+    assert ask(app_of(past=past), f"/api/events?from={text}").status == 422
+
+
+def test_an_unknown_kind_is_refused_with_the_kinds_there_are(past: Past) -> None:
+    for app in (app_of(past=past), app_of()):
+        answer = ask(app, "/api/events?kinds=lost,foo")
+        assert answer.status == 400
+        assert "'foo'" in answer.json["detail"]
+        assert all(kind in answer.json["detail"] for kind in KINDS)
+        assert ask(app, f"/api/events?kinds={','.join(KINDS)}").status == 200
