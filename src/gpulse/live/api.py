@@ -8,7 +8,7 @@ from .._version import __version__
 from ..errors import UnknownGpu
 from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.codec import to_plain
-from ..model.event import KINDS
+from ..model.condition import CONDITIONS, KINDS
 from ..model.select import choose_parts
 from ..store.history import OWNERS
 from . import wire
@@ -30,6 +30,9 @@ POINTS = 5000  # of one series, at most
 _SPAN = 3600.0  # seconds shown when nobody says since when
 _SHOWN = ("utilization", "memory_used", "power_draw", "temperature")
 _METRICS = ("state", *GPU_METRICS, *(f"{HOST}{key}" for key in HOST_METRICS))
+_KINDS = tuple(
+    dict.fromkeys((*KINDS, "alert", *(name for one in CONDITIONS.values() for name in (one.key, *one.aliases))))
+)
 _WORDED = ("throttle_reasons:",)  # of these, the share of time in which one word applied can be asked for
 
 
@@ -162,8 +165,8 @@ def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     start, end = _stretch(given)
     kinds = given["kinds"]
     for kind in kinds or ():
-        if kind not in KINDS:
-            raise Refusal(400, f"kinds: unknown kind {kind[:60]!r}; choose from {', '.join(KINDS)}.")
+        if kind not in _KINDS:
+            raise Refusal(400, f"kinds: unknown kind {kind[:60]!r}; choose from {', '.join((*KINDS, 'alert'))}.")
     if asked.past is not None:
         found = asked.past.events(start, end, kinds)
     else:
@@ -213,7 +216,7 @@ QUESTIONS = (
     Question("/api/processes", "Current processes on GPUs; with `from` or `to`, the processes in that period as `uses`.", _processes,
              "Processes", (_FROM, _TO), (404, 422, 503)),
     Question("/api/events", "Events: faults, throttling, alerts, processes that started and ended.", _events, "Events",
-             (_FROM, _TO, words("kinds", "Kinds of events to return (default: all).", {"enum": list(KINDS)})), (422, 503)),
+             (_FROM, _TO, words("kinds", "Kinds of events to return (default: all).", {"enum": list(_KINDS)})), (422, 503)),
     Question("/api/usage", "Who used what: GPU hours, memory and energy per owner, in total and over time.", _usage, "Usage", (
         choice("by", "Owner (default: user).", OWNERS), _GPUS, _FROM, _TO,
         count("points", "Number of intervals (default: 120).", 1, 1000)), (404, 422, 503)),
