@@ -13,7 +13,7 @@ export interface Band {
   place?: number;
 }
 
-const LEFT = 46; // px for the numbers at the left
+const LEFT = 46; // px for the numbers at the left, at least
 const BOTTOM = 18;
 const TOP = 6;
 const STEPS = [1, 5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600];
@@ -28,6 +28,7 @@ export class StackedChart {
   private bands: Band[] = [];
   private times: number[] = [];
   private seconds = 1;
+  private left = LEFT;
   private at: number | undefined;
 
   /** `text` writes a value. */
@@ -70,8 +71,8 @@ export class StackedChart {
   }
 
   private point(x: number): void {
-    const wide = this.plot.clientWidth - LEFT;
-    const at = Math.floor(((x - LEFT) / Math.max(1, wide)) * this.times.length);
+    const wide = this.plot.clientWidth - this.left;
+    const at = Math.floor(((x - this.left) / Math.max(1, wide)) * this.times.length);
     this.move(at >= 0 && at < this.times.length ? at : undefined);
   }
 
@@ -97,8 +98,8 @@ export class StackedChart {
       this.told.textContent = "";
       return;
     }
-    const wide = this.plot.clientWidth - LEFT;
-    this.cursor.style.transform = `translateX(${LEFT + ((at + 0.5) / this.times.length) * wide}px)`;
+    const wide = this.plot.clientWidth - this.left;
+    this.cursor.style.transform = `translateX(${this.left + ((at + 0.5) / this.times.length) * wide}px)`;
     if (this.bands.every((band) => (band.values[at] ?? null) === null)) {
       this.told.textContent = `${momentText(this.times[at] ?? 0)}: not recorded, or not counted yet`;
       return;
@@ -121,8 +122,11 @@ export class StackedChart {
     const top = niceTop(Math.max(0, ...sums));
     const floor = high - BOTTOM;
     const y = (value: number) => floor - (value / top) * (floor - TOP);
+    ctx.font = "11px system-ui, sans-serif";
+    const numbers = [top, top / 2].map((value) => ctx.measureText(this.text(value)).width);
+    this.left = Math.max(LEFT, Math.ceil(Math.max(...numbers)) + 8);
     this.grid(ctx, wide, floor, top, y);
-    const width = (wide - LEFT) / Math.max(1, this.times.length);
+    const width = (wide - this.left) / Math.max(1, this.times.length);
     const below = this.times.map(() => 0);
     for (const band of this.bands) {
       ctx.fillStyle = band.place === undefined ? faded(this.look.color("faint"), 0.6) : this.look.line(band.place);
@@ -130,7 +134,7 @@ export class StackedChart {
         const value = band.values[at] ?? 0;
         if (value <= 0) return;
         const [from, to] = [y(below[at] ?? 0), y((below[at] ?? 0) + value)];
-        const [left, right] = [Math.round(LEFT + at * width), Math.round(LEFT + (at + 1) * width)]; // whole pixels leave no seams
+        const [left, right] = [Math.round(this.left + at * width), Math.round(this.left + (at + 1) * width)]; // whole pixels leave no seams
         ctx.fillRect(left, to, Math.max(1, right - left), Math.max(0.5, from - to));
         below[at] = (below[at] ?? 0) + value;
       });
@@ -138,26 +142,26 @@ export class StackedChart {
   }
 
   private grid(ctx: CanvasRenderingContext2D, wide: number, floor: number, top: number, y: (value: number) => number): void {
-    ctx.font = "11px system-ui, sans-serif";
+    const { left } = this;
     ctx.fillStyle = this.look.color("faint");
     ctx.strokeStyle = this.look.color("grid");
     ctx.textAlign = "right";
     ctx.textBaseline = "middle";
     for (const part of [0, 0.5, 1]) {
       ctx.beginPath();
-      ctx.moveTo(LEFT, Math.round(y(top * part)) + 0.5);
+      ctx.moveTo(left, Math.round(y(top * part)) + 0.5);
       ctx.lineTo(wide, Math.round(y(top * part)) + 0.5);
       ctx.stroke();
-      ctx.fillText(this.text(top * part), LEFT - 5, Math.max(8, y(top * part)));
+      ctx.fillText(this.text(top * part), left - 5, Math.max(8, y(top * part)));
     }
     ctx.textAlign = "center";
     ctx.textBaseline = "top";
     const [first, last] = [this.times[0] ?? 0, (this.times.at(-1) ?? 0) + this.seconds];
-    const step = STEPS.find((one) => ((last - first) / one) * 70 < wide - LEFT) ?? 2592000;
+    const step = STEPS.find((one) => ((last - first) / one) * 70 < wide - left) ?? 2592000;
     const zone = new Date(first * 1000).getTimezoneOffset() * 60;
     for (let time = Math.ceil((first - zone) / step) * step + zone; time <= last; time += step) {
-      const x = LEFT + ((time - first) / (last - first)) * (wide - LEFT);
-      if (x > LEFT + 12 && x < wide - 16) ctx.fillText(axisText(time, step), x, floor + 5);
+      const x = left + ((time - first) / (last - first)) * (wide - left);
+      if (x > left + 12 && x < wide - 16) ctx.fillText(axisText(time, step), x, floor + 5);
     }
   }
 }

@@ -70,9 +70,20 @@ function columnsOf(page: Page, by: string): ColumnSpec<UsageRow>[] {
           }),
         ]
       : [number("processes", "Processes", "Number of processes.", (value) => value.toFixed(0))]),
-    ...(by === "gpu" ? [] : [{ key: "uuids", title: "GPUs", text: (row: UsageRow) => row.uuids.map(called).sort().join(", ") }]),
+    ...(by === "gpu" ? [] : [{ key: "uuids", title: "GPUs", text: (row: UsageRow) => rangesText(row.uuids.map(called)) }]),
     ...(process ? [words("command", "Command", { wide: true, code: true })] : []),
   ];
+}
+
+/** Write numbers of GPUs in order, those that follow each other as a range: 0-3, 8, 1:0. */
+export function rangesText(labels: string[]): string {
+  const runs: [string, string][] = [];
+  for (const label of [...labels].sort((one, other) => one.localeCompare(other, "en", { numeric: true }))) {
+    const last = runs.at(-1);
+    if (last && /^\d+$/.test(label) && Number(label) === Number(last[1]) + 1) last[1] = label;
+    else runs.push([label, label]);
+  }
+  return runs.map(([first, last]) => (first === last ? first : Number(last) === Number(first) + 1 ? `${first}, ${last}` : `${first}-${last}`)).join(", ");
 }
 
 /** Return the number of a GPU, or both numbers of a MIG instance. */

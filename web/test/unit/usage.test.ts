@@ -4,7 +4,7 @@ import type { UsageRow } from "../../src/contract.ts";
 import { niceTop } from "../../src/stacked.ts";
 import { otherWindow } from "../../src/views/compare.ts";
 import { missingActivity } from "../../src/views/instances.ts";
-import { bandsOf } from "../../src/views/usage.ts";
+import { bandsOf, rangesText } from "../../src/views/usage.ts";
 
 const row = (label: string, gpus: (number | null)[]): UsageRow => ({ owner: label, label, gpu_hours: 1, uuids: [], gpus });
 
@@ -29,6 +29,12 @@ test("an owner of whom a value is unknown has an empty band", () => {
     bandsOf([row("ada", [1])], (one) => one.watts, 1).map((band) => band.values),
     [[]],
   );
+});
+
+test("many GPUs are written as ranges", () => {
+  assert.equal(rangesText(["10", "9", "2", "0", "1", "3"]), "0-3, 9, 10");
+  assert.equal(rangesText(["0:1", "0:0", "5", "GPU-8fb17a0a"]), "0:0, 0:1, 5, GPU-8fb17a0a");
+  assert.equal(rangesText([]), "");
 });
 
 test("a scale ends at a round number", () => {
