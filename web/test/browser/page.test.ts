@@ -191,7 +191,7 @@ test("a past window shows the cards, processes and events of its end, and of the
     await page.waitForFunction(() => /show \d/.test(document.querySelector(".pastbar")?.textContent ?? ""));
     await page.waitForFunction(() => !document.querySelector(".card .power b")?.textContent?.includes("–"));
     assert.ok(close(await shown(), end.power), `${await shown()} ${end.power}`);
-    assert.match((await page.textContent(".chart .clock")) ?? "", /^mean \d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
+    assert.match((await page.textContent(".chart .clock")) ?? "", /^mean \d\d:\d\d:\d\d to \d\d:\d\d:\d\d UTC\S*$/);
     const before = await page.textContent(".pastbar");
     const box = await page.locator(".plot .u-over").first().boundingBox();
     assert.ok(box);
