@@ -130,8 +130,8 @@ export class Timeline {
   private retry(now: number): void {
     if (!this.failed.length || now - this.failedAt < RETRY) return;
     for (const query of this.failed.splice(0)) {
-      const metrics = query.metrics.filter((key) => covers(this.wanted, key, query.gpus));
-      if (metrics.length) void this.load({ ...query, metrics });
+      const wanted = shared(query, this.wanted);
+      if (wanted.metrics.length) void this.load({ ...query, ...wanted });
     }
   }
 
@@ -186,20 +186,28 @@ export class Timeline {
     }
   }
 
-  private pour(history: History, { metrics, gpus }: HistoryRange): void {
+  private pour(history: History, query: HistoryRange): void {
     this.problem = "";
-    const keys = metrics.filter((key) => covers(this.wanted, key, gpus));
-    const last = this.sheet.pour({ ...history, series: history.series.filter(({ key }) => keys.includes(key)) });
+    const wanted = shared(query, this.wanted); // another view may have been opened meanwhile
+    const series = history.series.filter(({ uuid, key }) => covers(wanted, key, uuid ? [uuid] : []));
+    const last = this.sheet.pour({ ...history, series });
     if (this.complete === Infinity && this.live && last > -Infinity) this.complete = last + this.sheet.width;
     // The history replaced the bucket it ends in: what the stream has brought of it since is merged again.
     for (const sample of this.ring)
-      if (sample.time > last && this.sheet.bucket(sample.time) === this.sheet.bucket(last)) this.merge(sample, keys, gpus);
+      if (sample.time > last && this.sheet.bucket(sample.time) === this.sheet.bucket(last)) this.merge(sample, wanted.metrics, wanted.gpus);
   }
 }
 
 function both(one: Wanted, other: Wanted): Wanted {
   const gpus = one.gpus === "all" || other.gpus === "all" ? "all" : [...new Set([...one.gpus, ...other.gpus])];
   return { metrics: [...new Set([...one.metrics, ...other.metrics])], gpus };
+}
+
+/** Return what both want. */
+function shared(one: Wanted, other: Wanted): Wanted {
+  const metrics = one.metrics.filter((key) => other.metrics.includes(key));
+  const { gpus } = other;
+  return { metrics, gpus: one.gpus === "all" ? gpus : gpus === "all" ? one.gpus : one.gpus.filter((uuid) => gpus.includes(uuid)) };
 }
 
 /** Tell whether something wanted includes a metric of some GPUs. */

@@ -178,6 +178,21 @@ def test_where_nothing_was_recorded_usage_is_unknown_and_the_rest_is_not_diluted
     past.close()
 
 
+def test_the_first_interval_is_whole_although_recording_began_inside_it(tmp_path: Path) -> None:
+    for _ in recorded(tmp_path / "history.db", (127, 2400)):
+        pass
+    past = Past(str(tmp_path / "history.db"))
+    for points in (20, 40, 120):
+        (row,) = [
+            row
+            for row in past.usage(START - 600, START + 2400, "user", points, None, commands=True)["usage"]
+            if row["label"] == "ada"
+        ]
+        known = [value for value in row["gpus"] if value is not None]
+        assert known == pytest.approx([2.0] * len(known), abs=0.1), points
+    past.close()
+
+
 def test_the_time_between_two_recorders_is_unknown(tmp_path: Path) -> None:
     for stretch in ((0, 10, 100), (114, 1, 160)):  # 10 s apart, then 14 s later a recorder with 1 s
         clock = TurnedClock()

@@ -211,6 +211,17 @@ test("whatever was shown in between, every second has the value of the history",
   }
 });
 
+test("an answer that comes after the view has changed fills what is still shown", async () => {
+  const { timeline, pass, wrong } = recorder();
+  await pass(3);
+  timeline.want({ metrics: ["power_draw", "temperature"], gpus: "all" });
+  timeline.want({ metrics: ["power_draw"], gpus: ["GPU-b"] });
+  await pass(5);
+  const { lines } = timeline.sheet.frame([seriesId("GPU-b", "power_draw")], ...timeline.span());
+  assert.ok((lines[0]?.mean.filter((cell) => cell !== null).length ?? 0) > 100);
+  assert.deepEqual(wrong("GPU-b", "power_draw"), []);
+});
+
 test("what is no longer shown is forgotten", async () => {
   const { timeline, pass } = recorder();
   timeline.want({ metrics: ["power_draw"], gpus: "all" });

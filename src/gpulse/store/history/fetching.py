@@ -56,11 +56,14 @@ class Fetched:
         """Return the stretches of time without missing samples, in order; a recorder was started at each of `starts`."""
         found: list[tuple[float, float]] = []
         last = 0.0
-        for time, spacing, late in zip(self.rows.times, self.spacing, self.late(), strict=True):
+        rows = zip(self.rows.times, self.rows.seconds, self.spacing, self.late(), strict=True)
+        for time, seconds, spacing, late in rows:
+            there = min(seconds, spacing)  # recording may have begun or ended inside a row
             if found and not late and bisect_right(starts, last) == bisect_right(starts, time):
-                found[-1] = (found[-1][0], max(found[-1][1], time + spacing))
+                found[-1] = (found[-1][0], max(found[-1][1], time + there))
             else:
-                found.append((max(time, found[-1][1]) if found else time, time + spacing))
+                start = time + spacing - there
+                found.append((max(start, found[-1][1]) if found else start, time + spacing))
             last = time
         return found
 
