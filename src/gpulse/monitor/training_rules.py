@@ -37,7 +37,8 @@ class TrainingRules:
 
     def observe(self, at: float, snapshot: Snapshot) -> list[Event]:
         """Return the alerts that fired or cleared, one for all GPUs that the same happened to; `at` is a monotonic time."""
-        if at - self._at < _OFTEN:
+        # a sample without process lists, of which there are several per second, would tell the rules of nobody
+        if at - self._at < _OFTEN or any(gpu.gaps.get("processes") == "skipped" for gpu in snapshot.gpus):
             return []
         self._at = at
         turned = [transition.event for transition in self._book.observe(snapshot)]

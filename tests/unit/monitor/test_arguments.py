@@ -60,3 +60,12 @@ def test_an_unknown_name_may_be_meant_as_a_folder() -> None:
         sinks_of("tbr")
     with pytest.raises(UsageError, match=r"unknown sink 'wanb' \(did you mean 'wandb'\?\); choose one of"):
         sinks_of("wanb")
+
+
+def test_what_verdicts_need_is_read_whatever_is_logged(tmp_path: Path) -> None:
+    from gpulse.analysis.diagnosis.wanted import WANTED
+
+    bare, logged = Monitor()._request(), Monitor(str(tmp_path / "gpu.csv"), metrics=["utilization"])._request()
+    assert set(bare.processes) == set(logged.processes) >= {"memory_used", "sm_utilization", "user", "name"}
+    assert WANTED.gpu <= bare.asked
+    assert WANTED.gpu <= logged.asked

@@ -67,6 +67,15 @@ def test_a_full_gpu_is_told_later_than_elsewhere_as_frameworks_keep_memory(rules
     assert events[0].time == START + 210
 
 
+def test_only_samples_with_process_lists_are_judged(rules: TrainingRules) -> None:
+    lost = Gpu({"uuid": "GPU-1", "index": 1}, state="lost")
+    skipped = Gpu({"uuid": "GPU-0", "index": 0}, {"processes": "skipped"})
+    read = Gpu({"uuid": "GPU-0", "index": 0})
+    assert rules.observe(1000.0, Snapshot(START, (read, Gpu({"uuid": "GPU-1", "index": 1})), Host({}))) == []
+    assert rules.observe(1001.0, Snapshot(START + 1, (skipped, lost), Host({}))) == []
+    assert [event.rule for event in rules.observe(1001.1, Snapshot(START + 1.1, (read, lost), Host({})))] == ["lost"]
+
+
 def test_samples_of_a_measured_program_are_judged_once_per_second(rules: TrainingRules) -> None:
     calls = [len(rules.observe(at / 10, Snapshot(START + at / 10, (), Host({})))) for at in range(30)]
     assert calls == [0] * 30
