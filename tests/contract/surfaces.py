@@ -80,6 +80,9 @@ COMMANDS = {
         smi --query-gpu=index,name,pcie.link.gen.current --format=csv
         smi topo -m
         smi nvlink -s
+        smi compute-policy -l
+        smi boost-slider -l
+        smi conf-compute -q -gm -gkr
         smi dmon -c 1
         smi pmon -c 1""",
     "doctor": """

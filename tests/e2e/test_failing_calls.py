@@ -92,6 +92,7 @@ UNKNOWN_WITHIN = {
     "p2p",
     "nvlink_capabilities",
     "nvlink_remotes",
+    "confidential_compute",
 }  # these say ? or U in the place of what failed
 MOVING = {key for key in GPU_METRICS if key.endswith(("_samples", "_links"))}  # these move from one time to the next
 LESSER_LISTS = {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v3"}

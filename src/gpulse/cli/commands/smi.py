@@ -96,11 +96,11 @@ def _command(arguments: Arguments, command: str, words: Sequence[str]) -> int:
         sys.stdout.write("No supported devices in vGPU mode\n")
         return 0
     view, ids = _listing(command, words)
-    return _show(arguments, view, ids, None, None, None)
+    return _show(arguments, view, ids, getattr(view, "interval", None), None, None)
 
 
 def _listing(command: str, words: Sequence[str]) -> tuple[View, list[str] | None]:
-    """Return the view of topo, nvlink or mig, and the GPUs it is about."""
+    """Return the view of a command that lists something, and the GPUs it is about."""
     if command == "topo":
         from ...surfaces.query.smi.topology import Topology
 
@@ -110,10 +110,15 @@ def _listing(command: str, words: Sequence[str]) -> tuple[View, list[str] | None
 
         links = LinkView(words)
         return links, links.ids
-    from ...surfaces.query.smi.instances import MigLists
+    if command == "mig":
+        from ...surfaces.query.smi.instances import MigLists
 
-    lists = MigLists(words)
-    return lists, lists.ids
+        lists = MigLists(words)
+        return lists, lists.ids
+    from ...surfaces.query.smi.modes import ModeView
+
+    modes = ModeView(command, words)
+    return modes, modes.ids
 
 
 def _show(
@@ -237,7 +242,8 @@ VERB = Verb(
     VERBS["smi"],
     (
         Option("args", value="[ARGS]", many=True,
-               help="Arguments of nvidia-smi: options, or dmon, pmon, topo, nvlink or mig (default: none, print the table)"),
+               help="Arguments of nvidia-smi: options, or dmon, pmon, topo, nvlink, mig, clocks, compute-policy, boost-slider, "
+                    "conf-compute or encodersessions (default: none, print the table)"),
         Option("--list-gpus", "-L", default=False, help="List GPUs and MIG instances with their UUIDs"),
         Option("--query", "-q", default=False, help="Print all details of each GPU; with -x as XML, with -d only some sections"),
         Option("--query-gpu", value="FIELDS", help="GPU fields to print as CSV; see --help-query-gpu"),

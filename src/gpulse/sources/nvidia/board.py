@@ -9,6 +9,7 @@ from .nvml import SUCCESS
 from .structures import (
     AccountingStats,
     Capabilities,
+    EncoderSession,
     FbcStats,
     FieldValue,
     Pdi,
@@ -122,6 +123,54 @@ def _bind_pages(nvml: Nvml, handle: Any) -> Bound:
     return read
 
 
+# Calls about confidential computing of the whole machine: the version to write first, and a word for each number that they fill.
+_CONFIDENTIAL = {
+    "nvmlSystemGetConfComputeState": (0, ("environment", "feature", "devtools")),
+    "nvmlSystemGetConfComputeCapabilities": (0, ("cpu", "gpus")),
+    "nvmlSystemGetConfComputeGpusReadyState": (0, ("ready",)),
+    "nvmlSystemGetConfComputeSettings": (20 | 1 << 24, ("", "", "", "", "multi_gpu")),
+    "nvmlSystemGetConfComputeKeyRotationThresholdInfo": (16 | 1 << 24, ("", "", "key_rotation")),
+}
+
+
+def _bind_confidential(nvml: Nvml, handle: Any) -> Bound:
+    out, sizes = (c_uint * 8)(), (c_ulonglong * 2)()
+
+    def read(facts: Facts) -> int:
+        words: list[str] = []
+        codes = []
+        for name, (version, parts) in _CONFIDENTIAL.items():
+            out[0] = version
+            codes.append(code := nvml.call(name, byref(out)))
+            words += [f"{word}:{'?' if code else out[at]}" for at, word in enumerate(parts) if word]
+        codes.append(code := nvml.call("nvmlDeviceGetConfComputeMemSizeInfo", handle, byref(sizes)))
+        words += [f"{word}:{'?' if code else sizes[at]}" for at, word in enumerate(("protected", "unprotected"))]
+        failed = SUCCESS if SUCCESS in codes else codes[0]
+        settle(facts, "confidential_compute", failed, tuple(words))
+        return failed
+
+    return read
+
+
+def _bind_sessions(nvml: Nvml, handle: Any) -> Bound:
+    call = nvml.function("nvmlDeviceGetEncoderSessions")
+    if call is None:
+        return absent(("encoder_session_list",))
+    found, count = (EncoderSession * _MOST_CLIENTS)(), c_uint()
+
+    def read(facts: Facts) -> int:
+        count.value = _MOST_CLIENTS
+        code = call(handle, byref(count), found)
+        words = [
+            f"{one.sessionId}:{one.pid}:{one.codecType}:{one.hResolution}:{one.vResolution}:{one.averageFps}:{one.averageLatency}"
+            for one in (found[: min(count.value, _MOST_CLIENTS)] if code == SUCCESS else [])
+        ]
+        settle(facts, "encoder_session_list", code, tuple(words))
+        return code
+
+    return read
+
+
 def _bind_clients(nvml: Nvml, handle: Any) -> Bound:
     pids, stats = nvml.function("nvmlDeviceGetAccountingPids"), nvml.function("nvmlDeviceGetAccountingStats")
     if pids is None or stats is None:
@@ -193,4 +242,6 @@ BOARD: tuple[Reader, ...] = (
     *(_samples(key, kind, over) for key, (kind, over) in SAMPLES.items()),
     Reader(("retired_pages",), _bind_pages),
     Reader(("accounting_apps",), _bind_clients),
+    Reader(("confidential_compute",), _bind_confidential),
+    Reader(("encoder_session_list",), _bind_sessions),
 )

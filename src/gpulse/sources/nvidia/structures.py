@@ -297,6 +297,21 @@ class AccountingStats(Structure):
     ]
 
 
+class EncoderSession(Structure):
+    """nvmlEncoderSessionInfo_t"""
+
+    _fields_ = [
+        ("sessionId", c_uint),
+        ("pid", c_uint),
+        ("vgpuInstance", c_uint),
+        ("codecType", c_uint),
+        ("hResolution", c_uint),
+        ("vResolution", c_uint),
+        ("averageFps", c_uint),
+        ("averageLatency", c_uint),
+    ]
+
+
 class MigProfile(Structure):
     """Version 2, which has the profile's name."""
 

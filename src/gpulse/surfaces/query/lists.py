@@ -66,7 +66,7 @@ def _clocks(gpu: Gpu) -> Iterator[Entry]:
 
 def _pages(gpu: Gpu) -> Iterator[Entry]:
     if gpu.retired_pages is None:
-        yield from ({}, {})  # nvidia-smi writes a line for each cause, with the reason
+        yield from ({"retired_pages.cause": cause} for cause in CAUSES.values())  # as nvidia-smi does, without pages
         return
     for word in gpu.retired_pages:
         cause, address, moment = (*word.split(":"), "", "")[:3]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .forms import whole
+from .forms import enabled, whole
 from .log_line import Clocks, Group, Instances, LogEntry, LogLine, Processes
 from .log_parts import (
     INSTANCE,
@@ -63,7 +63,7 @@ TABLE: tuple[LogEntry, ...] = (
     LogLine("MultiGPU Board", "multigpu_board", keys=("multi_gpu_board",), form=board),
     LogLine("Board ID", "board_id", keys=("board_id",), form=hexadecimal),
     LogLine("Board Part Number", "board_part_number", keys=("board_part_number",)),
-    LogLine("GPU Part Number", "gpu_part_number"),
+    LogLine("GPU Part Number", "gpu_part_number", keys=("gpu_part_number",)),
     LogLine("FRU Part Number", "gpu_fru_part_number"),
     Group("Platform Info", "platformInfo",
         platform("Chassis Serial Number", "chassis_serial_number"),
@@ -140,7 +140,8 @@ TABLE: tuple[LogEntry, ...] = (
         counter("HW Thermal Slowdown", "hw_therm_slowdown", "hw_thermal_slowdown"),
         counter("HW Power Braking", "hw_power_brake", "hw_power_brake_slowdown"),
         sections="PERFORMANCE"),
-    LogLine("Sparse Operation Mode", "sparse_operation_mode", sections="PERFORMANCE"),
+    LogLine("Sparse Operation Mode", "sparse_operation_mode", keys=("sparse_operation_mode",), form=enabled,
+            sections="PERFORMANCE"),
     memory(sections="MEMORY"),
     bar1(sections="MEMORY"),
     Group("Conf Compute Protected Memory Usage", "cc_protected_memory_usage",

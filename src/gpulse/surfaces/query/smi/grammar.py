@@ -26,10 +26,12 @@ _SWITCHES = frozenset({
     "--query", "--xml-format", "--dtd", "--unit", "--list-gpus", "--list-excluded-gpus", "--help", "--columns",
     "--version", "--error-on-warning", *(f"--help-{query[2:]}" for query in QUERIES),
 })  # fmt: skip
-COMMANDS = frozenset({"dmon", "pmon", "topo", "nvlink", "mig", "vgpu"})
+COMMANDS = frozenset({
+    "dmon", "pmon", "topo", "nvlink", "mig", "vgpu", "clocks", "compute-policy", "boost-slider", "conf-compute", "encodersessions",
+})  # fmt: skip
 _OTHERS = frozenset({
-    *INSTEAD, "drain", "c2c", "clocks", "encodersessions", "fbcsessions", "compute-policy", "boost-slider", "power-hint",
-    "base-clocks", "conf-compute", "gpm", "pci", "power-smoothing", "power-profiles", "prm", "gpu-reset",
+    *INSTEAD, "drain", "c2c", "fbcsessions", "power-hint", "base-clocks", "gpm", "pci", "power-smoothing", "power-profiles", "prm",
+    "gpu-reset",
 })  # fmt: skip
 _USUAL_LOOP = 5.0
 

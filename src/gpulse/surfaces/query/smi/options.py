@@ -9,6 +9,64 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _SWITCHES = frozenset({"--help"})
+_ABOUT = {
+    "boost-slider": "List the boost sliders.",
+    "clocks": "Query clock information.",
+    "compute-policy": "List the compute policies.",
+    "conf-compute": "Display the state of confidential computing.",
+    "dmon": "Display GPU statistics in scrolling columns.",
+    "encodersessions": "Display the video encoder sessions.",
+    "mig": "List MIG profiles and instances.",
+    "nvlink": "Display NVLink information.",
+    "pmon": "Display process statistics in scrolling columns.",
+    "topo": "Display how GPUs, CPUs and network devices are connected.",
+}
+# What an option does, under every command that has it.
+_MEANINGS = {
+    "--help": "Display help information",
+    "--id": "GPUs to use: index, UUID or PCI bus ID, separated by commas",
+    "--list": "List the current values",
+    "--loop": "Seconds between updates, until Ctrl-C is pressed",
+    "--delay": "Seconds between samples, from 1 to 600 (default: 1)",
+    "--count": "Number of samples (default: until Ctrl-C is pressed)",
+    "--select": "Groups of columns to display",
+    "--options": "Add the date (D) or the time (T) to each line",
+    "--filename": "File to write to",
+    "--format": "csv, nounit, noheader",
+    "--gpm-metrics": "Not available here; see gpulse query --scroll=a",
+    "--gpm-options": "Not available here; see gpulse query --scroll=a",
+    "--matrix": "Display how all devices are connected",
+    "--matrix_pci": "Display how all devices are connected over PCIe",
+    "--cpu": "Display the GPUs near a CPU",
+    "--nearest_gpus": "Display the GPUs that are near the one given with -i, by level: 0 (same board) to 5 (other NUMA node)",
+    "--gpu_path": "Display the path between the two GPUs given with -i",
+    "--p2pstatus": "Display peer access: r (read), w (write), n (NVLink), a (atomics) or p (PCIe)",
+    "--get-numa-id-of-nearby-cpu": "Display the NUMA node of the CPU nearest to the GPU given with -i",
+    "--get-numa-id-of-nearby-mem": "Display the NUMA node of the memory nearest to the GPU given with -i",
+    "--gpu-numa-id": "Display the NUMA node of the memory of the GPU given with -i",
+    "--link": "Display only this link",
+    "--status": "Display the state and speed of each link",
+    "--capabilities": "Display what each link can do",
+    "--pcibusid": "Display the PCI bus ID at the other end of each link",
+    "--remotelinkinfo": "Display the device and link at the other end of each link",
+    "--errorcounters": "Display the error counters of each link",
+    "--getthroughput": "Display the data moved over each link: d (payload) or r (with protocol)",
+    "--gpu-instance-id": "GPU instances to use, separated by commas",
+    "--compute-instance-id": "Compute instances to use, separated by commas",
+    "--list-gpu-instance-profiles": "List the profiles of GPU instances",
+    "--list-gpu-instances": "List the GPU instances",
+    "--list-compute-instances": "List the compute instances",
+    "--get-cpu-caps": "Display what the CPU can do",
+    "--get-gpus-caps": "Display whether the GPUs are capable of it",
+    "--get-devtools-mode": "Display whether developer tools are allowed",
+    "--get-environment": "Display the environment",
+    "--get-cc-feature": "Display whether it is on",
+    "--get-mem-size-info": "Display the protected and unprotected memory of each GPU",
+    "--get-key-rotation-threshold-info": "Display when keys are changed",
+    "--get-multigpu-mode": "Display how several GPUs are protected",
+    "--get-gpus-ready-state": "Display whether the GPUs accept work",
+    "--query-conf-compute": "Display all of this",
+}
 
 
 class Options:
@@ -58,8 +116,10 @@ class Options:
 
     def usage(self) -> str:
         """Return the options in one list."""
-        lines = [f"\n    Usage: nvidia-smi {self._command} [options]\n", "    Options include:"]
-        lines += [f"    [{short} | {long}]" for short, long in self._flags.items()]
+        lines = [f"\n    {self._command} -- {_ABOUT[self._command]}\n"]
+        lines += [f"    Usage: nvidia-smi {self._command} [options]\n", "    Options include:"]
+        for short, long in self._flags.items():
+            lines.append(f"    [{short if short != long else ''} | {long}]: {_MEANINGS[long]}")
         return "\n".join([*lines, ""])
 
     def _take(self, words: Sequence[str], at: int) -> int:

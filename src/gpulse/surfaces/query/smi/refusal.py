@@ -52,6 +52,11 @@ def unknown_command(words: Sequence[str]) -> SmiExit:
     return SmiExit(f"gpulse smi has no `{words[0]}`; {hint} `{real_command(words)}`.", UNAVAILABLE, own=True)
 
 
+def unreadable(words: Sequence[str]) -> SmiExit:
+    """Return the refusal of a question that NVML has no call for."""
+    return SmiExit(f"the driver tells this only to its own tools; run `{real_command(words)}`.", UNAVAILABLE, own=True)
+
+
 def real_command(words: Sequence[str]) -> str:
     """Return the command line for NVIDIA's own program, by its path where a link to gpulse hides it."""
     import shlex
