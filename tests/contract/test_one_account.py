@@ -1,4 +1,4 @@
-"""One incident, one sentence: every surface tells the same six incidents in the same words."""
+"""One incident, one account: every surface tells it in the same words and says that it is as bad."""
 
 from __future__ import annotations
 
@@ -10,28 +10,34 @@ import pytest
 
 from gpulse.delivery.alerts import Alerts
 from gpulse.delivery.webhook import payload
+from gpulse.live.api import ApiRequest
 from gpulse.live.hub import Hub
 from gpulse.live.past import Past
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.codec import to_line
 from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
-from gpulse.present.alerts import alert_text
+from gpulse.model.xid import xid_of
+from gpulse.present.alerts import alert_plain, alert_text
 from gpulse.present.events import event_text
 from gpulse.present.theme import Theme
+from gpulse.present.words import remarks
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.store.history import HistoryReader, HistoryWriter
+from gpulse.surfaces import doctor
 from gpulse.surfaces.history.tables import events_list
 from gpulse.surfaces.report.account import account
 from gpulse.surfaces.report.markdown import to_markdown
 from gpulse.surfaces.report.pages import run_document
 from gpulse.surfaces.report.plain import run_to_plain
 from gpulse.surfaces.report.recorded_samples import recorded, remembered
+from gpulse.surfaces.status.view import glance
 from gpulse.surfaces.top.app import App
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import State
+from tests.unit.analysis.test_free import why
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
@@ -105,12 +111,13 @@ def test_the_live_stream(watched: Watched) -> None:
     told = [json.loads(line.partition("data: ")[2]) for line in lines if line.startswith("event: event\n")]
     assert {event["kind"]: event["text"] for event in told if event["kind"] in SENTENCES} == SENTENCES
     levels = {event["kind"]: event["level"] for event in told if event["kind"] in SENTENCES}
-    assert {kind for kind, level in levels.items() if level == "warn"} == {"out-of-memory", "throttled"}
+    assert {kind for kind, level in levels.items() if level == "warn"} == {"out-of-memory"}
     assert {kind for kind, level in levels.items() if level == "critical"} == {
         "lost",
         "xid",
         "timeout",
         "memory-errors",
+        "throttled",
     }
 
 
@@ -182,3 +189,110 @@ def test_what_lasts_has_its_end_in_the_history(tmp_path: Path) -> None:
         later = reader.events(START + 60, START + 70, {"lost"})
     assert ends == {"lost": START + 100, "timeout": START + 100, "throttled": START + 99}
     assert [event.time for event in later] == [START + 50]  # it had begun before and still lasted
+
+
+# A second machine, sampled every ten seconds: what a program did to itself, a notice, a silent GPU, a full one, a leak, a slow link.
+TOLD = {
+    "GPU 0 reported XID 31 (memory page fault): restart the program; usually a bug in it": ("xid", "xid", "warn"),
+    "GPU 1 reported XID 63 (a memory row was remapped): nothing to do now; it takes effect at the next reset": (
+        "xid",
+        "xid",
+        "info",
+    ),
+    "GPU 2 is not responding": ("timeout", "lost", "critical"),
+}
+ALERTED = {
+    "GPU 3 memory is 98 % full; ada's python3 (pid 77) holds 78.0 GiB": ("memory-nearly-full", "memory", "warn"),
+    "GPU 4: the link is below its maximum under load: PCIe x4 of x16": ("pcie-degraded", "pcie_degraded", "warn"),
+    "bob's leaky (pid 78) on GPU 5 grows by 600 MiB per minute": ("memory-growth", "leak", "warn"),
+}
+
+
+def second_machine(at: int) -> Snapshot:
+    held = (
+        min(78, 8 + at) if at < 100 else 20
+    )  # GiB; a step at a time, since a program that takes all at once reserves it
+    own = Process({"pid": 77, "name": "python3", "user": "ada", "memory_used": held * GIB, "running_time": 900.0 + at})
+    grown = 10 * GIB + at * (100 << 20)
+    leaky = Process({"pid": 78, "name": "leaky", "user": "bob", "memory_used": grown, "running_time": 900.0 + 10 * at})
+    gpus = (
+        Gpu(_values(0, **({"xid_last": 31} if at >= 20 else {}))),
+        Gpu(_values(1, **({"xid_last": 63} if at >= 20 else {}))),
+        Gpu(_values(2), state="ok" if at < 20 else "timeout"),
+        Gpu(_values(3, memory_used=held * GIB, memory_percent=98.0 if held == 78 else held), processes=(own,)),
+        Gpu(_values(4, utilization=99, pcie_width=4, pcie_width_max=16)),
+        Gpu(_values(5, memory_used=grown, memory_percent=100 * grown / (80 * GIB)), processes=(leaky,)),
+    )
+    return Snapshot(START + 10 * at, gpus, Host({"name": "box"}))
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    path = str(tmp_path_factory.mktemp("second") / "h.db")
+    return Watched(path, [second_machine(at) for at in range(120)])
+
+
+def test_an_incident_is_as_bad_in_the_stream_as_in_the_alert(second: Watched) -> None:
+    lines = b"".join(entry.data for entry in second.hub.after(0)).decode().split("\n\n")
+    told = [
+        (line.partition("\n")[0], json.loads(line.partition("data: ")[2]))
+        for line in lines
+        if line.startswith(("event: event\n", "event: alert\n"))
+    ]
+    events = {one["text"]: (one["kind"], one["level"]) for name, one in told if name == "event: event"}
+    styles = {"info": "label"}
+    assert {text: events.get(text) for text in TOLD} == {
+        text: (kind, styles.get(level, level)) for text, (kind, _, level) in TOLD.items()
+    }
+    fired = {one["text"]: (one["rule"], one["severity"]) for name, one in told if one.get("state") == "fire"}
+    for text, (_, rule, level) in (TOLD | ALERTED).items():
+        (found,) = [value for sentence, value in fired.items() if sentence.startswith(text)]
+        assert found == (rule, level), text
+
+
+def test_it_is_as_bad_in_the_history_and_the_report(second: Watched) -> None:
+    with HistoryReader(second.path) as reader:
+        kept = reader.events(START, START + 10_000)
+    for text, (kind, rule, level) in (TOLD | ALERTED).items():
+        same = [event for event in kept if event_text(event).startswith(text) and event.alert != "clear"]
+        assert {event.severity for event in same} == {level}
+        assert {event.kind for event in same} == {kind}
+        assert {event.rule for event in same} <= {"", rule}
+    report = run_to_plain(account(remembered(START, START + 10_000, second.path), "history"))["events"]
+    assert {event["text"]: event["severity"] for event in report if event["text"] in TOLD} == {
+        text: level for text, (_, _, level) in TOLD.items()
+    }
+
+
+def test_the_api_says_what_is_true_now(second: Watched) -> None:
+    plain = json.loads(ApiRequest(second.hub, None).snapshot())
+    alerts = {(one["rule"], one["uuid"]): one for one in plain["alerts"]}
+    assert alerts["lost", "GPU-2"]["state"] == "firing"
+    assert alerts["pcie_degraded", "GPU-4"]["text"].endswith("PCIe x4 of x16")
+    assert ("memory", "GPU-3") not in alerts  # the memory was freed 20 samples ago
+    earlier = Alerts({"log": False}, lambda _: None)
+    for at in range(102):
+        earlier.add(second_machine(at))
+    full = next(alert_plain(one) for one in earlier.active if one.rule == "memory")
+    earlier.close()
+    assert (full["state"], full["text"]) == ("ended", "GPU 3 memory was 98 % full seconds ago, now 20 %")
+    assert full["last_true"] == START + 990
+
+
+def test_status_pick_and_doctor_use_the_same_words(second: Watched) -> None:
+    snapshot = second_machine(110)
+    lost, silent = machine(119).gpus[3:5]
+    text = "\n".join(glance(Snapshot(START, (lost, silent, *snapshot.gpus[:2])), Theme(0), 120))
+    assert "not responding" in text
+    assert "lost (XID 79)" in text
+    notes = {gpu.index: style for gpu in snapshot.gpus for note, style, *_ in remarks(gpu) if note.startswith("XID")}
+    assert notes == {0: "warn", 1: "label"}
+    assert [why(gpu) for gpu in (lost, silent)] == ["it is lost", "it is not responding"]
+    said = [check.found for gpu in (lost, silent) for check in doctor._gpu(gpu)]
+    assert said == ["NVIDIA H200: lost (fell off the bus).", "NVIDIA H200: not responding."]
+
+
+@pytest.mark.parametrize(("code", "free"), [(31, True), (63, True), (79, False), (74, False), (999, False)])
+def test_pick_refuses_a_gpu_whose_xid_is_critical(code: int, free: bool) -> None:
+    assert (xid_of(code).severity != "critical") is free
+    assert (why(Gpu(_values(0, xid_last=code, memory_used=0, utilization=0))) == "") is free

@@ -5,7 +5,7 @@ import { durationText, MISSING, numberOf, sizeText, textOf } from "./numbers.ts"
 
 const BUSY = 5; // per cent of utilization from which a GPU counts as busy
 const UNATTRIBUTED = 512 * 2 ** 20; // bytes below which the difference is the driver's own bookkeeping
-const STATES: Record<string, string> = { lost: "lost", timeout: "driver does not answer", asleep: "asleep" };
+const STATES: Record<string, string> = { lost: "lost", timeout: "not responding", asleep: "asleep" };
 const THROTTLE: Record<string, string> = {
   sw_power_cap: "power cap",
   hw_slowdown: "hardware slowdown",
@@ -22,7 +22,7 @@ export const GAPS: Record<string, string> = {
   denied: "no permission",
   failed: "cannot be read",
   lost: "GPU lost",
-  timeout: "driver does not answer",
+  timeout: "not responding",
   asleep: "GPU asleep",
   skipped: "not sampled",
   pending: "after the next sample",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .clock import ClockWatch
 
 _CALM = 10.0  # seconds without a reason before a GPU counts as no longer throttled: some flicker every second
+NEARLY_FULL = 95.0  # percent of memory in use at which a larger allocation is likely to fail
 FULL = 97.0  # percent of memory in use at which a process that ends has probably run out of it
 _RECENT = 5.0  # seconds before its end in which the memory of a process is judged
 STEEP = 0.25  # part of all the memory; a process that ends right after growing this much has probably asked for more than there was

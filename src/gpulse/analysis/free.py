@@ -6,9 +6,11 @@ from collections import deque
 from math import ceil
 
 from ..errors import NoFreeGpu
+from ..model.condition import of_event
 from ..model.presets import USERS
 from ..model.select import Wanted, choose_gpus
 from ..model.visible import granted, selectors
+from ..model.xid import xid_of
 from ..store.claims import claimed
 from ..units import size_text
 
@@ -32,8 +34,7 @@ WINDOW = 2.0
 INTERVAL = 0.2
 _MOST_SAMPLES = 50
 _UNLISTED = 256 << 20  # bytes no process accounts for that may be the driver's; an empty context on an H200 is 520 MiB
-_FAULTS_OF_PROGRAMS = (13, 31, 43, 45, 94)  # XIDs that end a program and leave the GPU as good as before
-_STATES = {"lost": "it is lost", "timeout": "it is not responding"}
+_SILENT = ("lost", "timeout")
 _GIB = 1 << 30
 _COUNTED = ("amd", "intel")  # vendors whose variables can name a GPU by its ordinal
 
@@ -206,13 +207,13 @@ def _impossible(candidate: _Candidate, asked: Requirement) -> str:
 def _unusable(candidate: _Candidate, claims: Mapping[str, str]) -> str:
     """Return why no program could or should run there, regardless of its users."""
     gpu, whole = candidate.gpu, candidate.whole
-    if whole.state in _STATES:
-        return _STATES[whole.state]
+    if whole.state in _SILENT and (condition := of_event(whole.state)) is not None:
+        return f"it is {condition.title}"
     if gpu.mig_mode and not gpu.instances:
         return "MIG mode is on and it has no instances"
     if whole.compute_mode == "prohibited":
         return "its compute mode is prohibited"
-    if whole.xid_last is not None and whole.xid_last not in _FAULTS_OF_PROGRAMS:
+    if whole.xid_last is not None and xid_of(whole.xid_last).severity == "critical":
         return f"it reported XID {whole.xid_last:.0f}"
     if (who := claims.get(gpu.uuid or "")) is not None:
         return f"claimed by {_harmless(who)}" if who else "claimed"

@@ -8,14 +8,14 @@ if TYPE_CHECKING:
 
 LINK_KEYS = ("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max")
 TRAFFIC = 0.3e9  # bytes per second that show a link in use
-_BUSY = 50.0  # percent of utilization that show a GPU in use
+BUSY = 50.0  # percent of utilization that show a GPU in use
 
 
 def in_use(gpu: Gpu) -> bool | None:
     """Return whether a GPU is busy enough for its link to run at full speed; an idle link slows down to save power."""
     if gpu.utilization is None and gpu.pcie_rx is None:
         return None
-    return (gpu.utilization or 0.0) >= _BUSY or max(gpu.pcie_rx or 0.0, gpu.pcie_tx or 0.0) >= TRAFFIC
+    return (gpu.utilization or 0.0) >= BUSY or max(gpu.pcie_rx or 0.0, gpu.pcie_tx or 0.0) >= TRAFFIC
 
 
 def below_maximum(gpu: Gpu) -> dict[str, float]:

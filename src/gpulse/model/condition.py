@@ -1,8 +1,8 @@
 """Conditions: everything that can be said of a GPU, a job, a link or the machine, once each, with how bad it is.
 
 Events, alerts and verdicts refer to these entries: an event says that a condition began or ended, a verdict that it limits the work,
-an alert that somebody is to be told. `critical` is what does not mend by itself and stops work on a GPU or of a job, `warn` what costs
-speed or ends one program, `info` what is good to know.
+an alert that somebody is to be told. `critical` is what stops a GPU or a job, or has the hardware protect itself, and does not mend by
+itself; `warn` what costs speed or ends one program; `info` what is good to know.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ _REASONS = ("throttle_reasons",)
 
 # In the order in which they are listed where they are equally bad.
 _CONDITIONS = (
-    Condition("lost", "GPU lost", "critical", alert="lost", aliases=("fault",), lasting=True, needs=("state",)),
-    Condition("driver_unresponsive", "driver not responding", "critical", kind="timeout", alert="lost", lasting=True, needs=("state",)),
+    Condition("lost", "lost", "critical", alert="lost", aliases=("fault",), lasting=True, needs=("state",)),
+    Condition("driver_unresponsive", "not responding", "critical", kind="timeout", alert="lost", lasting=True, needs=("state",)),
     Condition("xid", "XID error", _xid, alert="xid", aliases=("fault",), needs=("xid_last",)),
     Condition("memory_errors", "memory errors", "critical", alert="ecc", aliases=("fault",), needs=("ecc_uncorrected",)),
     Condition("nvlink_down", "NVLinks down", "critical", alert="nvlink_down", lasting=True, needs=("nvlink_links",)),
@@ -95,7 +95,7 @@ _CONDITIONS = (
     Condition("hang", "job hangs", "critical", kind=VERDICT, alert="diagnosis", lasting=True),
     Condition("hw_slowdown", "hardware slowdown", "critical", kind="throttled", alert="throttled", lasting=True, needs=_REASONS),
     Condition("out_of_memory", "out of memory", "warn", alert="job_finished", needs=("processes", "memory_used")),
-    Condition("thermal_throttled", "too hot", "warn", kind="throttled", alert="throttled", lasting=True, needs=_REASONS),
+    Condition("thermal_throttled", "too hot", "critical", kind="throttled", alert="throttled", lasting=True, needs=_REASONS),
     Condition("power_throttled", "power-throttled", "warn", kind="throttled", alert="diagnosis", lasting=True, needs=_REASONS),
     Condition("hot", "near temperature limit", "warn", alert="hot", lasting=True, needs=("temperature",)),
     Condition("pcie_degraded", "PCIe link degraded", "warn", alert="pcie_degraded", lasting=True, needs=_LINK),
@@ -139,7 +139,7 @@ _CONDITIONS = (
     Condition("back", "GPU responds again", "good"),
     Condition("gpu_free", "GPU free", "info", alert="gpu_free", needs=_HELD),
     Condition("instance_removed", "MIG instance removed", "info"),
-    Condition("asleep", "GPU asleep", "info", needs=("state",)),
+    Condition("asleep", "asleep", "info", needs=("state",)),
     Condition("process_end", "process end", "info", alert="job_finished", needs=("processes",)),
     Condition("process_start", "process start", "info", needs=("processes",)),
     Condition("verdict", "new verdict", "info"),

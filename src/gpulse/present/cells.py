@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..model.catalog import Gpu
+from ..model.condition import BRAKES, HEAT
 from .quantities import number_text, quantity_text
 from .text import Untrusted, clean
 
@@ -24,7 +25,8 @@ THROTTLE = {
     "sync_boost": "sync boost",
     "display_clock_setting": "display clocks",
 }
-_ALARMS = frozenset({"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"})
+_ALARMS = HEAT | BRAKES
+_STYLES = {"info": "label"}  # other severities are styles of their own
 _HEADROOM = 8  # °C below the limit at which a GPU counts as hot
 
 
@@ -39,6 +41,11 @@ def value_text(metric: Metric, value: Value | None, decimal: bool = False) -> st
     if isinstance(value, tuple):
         return " ".join(clean(part) if isinstance(part, str) else number_text(part) for part in value) or "none"
     return f"P{value:.0f}" if metric is Gpu.pstate else quantity_text(metric.unit.symbol, value, decimal)
+
+
+def severity_style(severity: str) -> str:
+    """Return the style that a terminal or page shows a condition in: critical, warn, good or label."""
+    return _STYLES.get(severity, severity)
 
 
 def severity(metric: Metric, reading: Reading) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .events import kind_title
 from .quantities import DASH
 
 TYPE_CHECKING = False
@@ -25,12 +26,8 @@ COMPARED = (
     *(("NVLink in", "nvlink_rx", "B/s", 1e6), ("NVLink out", "nvlink_tx", "B/s", 1e6)),
 )
 COUNTED = {
-    "out-of-memory": "Out of memory",
-    "throttled": "Times throttled",
-    "xid": "XID errors",
-    "memory-errors": "Memory errors",
-    "lost": "Lost GPUs",
-    "timeout": "Driver timeouts",
+    kind: kind_title(kind)[:1].upper() + kind_title(kind)[1:]
+    for kind in ("out-of-memory", "throttled", "xid", "memory-errors", "lost", "timeout")
 }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from ..model.catalog import GPU_METRICS, HOST_METRICS
-from ..model.condition import LASTING, of_verdict
+from ..model.condition import LASTING, of_event, of_verdict
 from ..units import duration_text, size_text
-from .cells import throttle_words, value_text
+from .cells import severity_style, throttle_words, value_text
 from .text import Untrusted, clean
 from .words import gpus_text, link_text
 from .xid import xid_remedy, xid_text
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..model.metric import Metric
 
     Parts: TypeAlias = "tuple[str, ...]"
-
-_STYLES = {"info": "label"}  # other severities are styles of their own
 
 
 def event_text(event: Event) -> str:
@@ -49,9 +47,15 @@ def ended_text(last: Event, now: Event, ago: str) -> str:
     return f"{name} {verb} {value} {ago}, now {measured(now)[1].removesuffix(' full')}"
 
 
+def kind_title(kind: str) -> str:
+    """Return what a list of counts calls events of a kind: not responding, out of memory."""
+    about = None if kind == "throttled" else of_event(kind)  # throttling is one kind for several conditions
+    return kind if about is None else about.title
+
+
 def event_style(event: Event) -> str:
     """Return the style that a terminal or page shows an event in: critical, warn, good or label."""
-    return "good" if event.alert == "clear" else _STYLES.get(event.severity, event.severity)
+    return "good" if event.alert == "clear" else severity_style(event.severity)
 
 
 def lasted_text(event: Event, now: float) -> str:

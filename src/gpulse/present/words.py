@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ..analysis.links import below_maximum, in_use
 from ..model.catalog import Gpu
+from ..model.condition import of_event
+from ..model.xid import xid_of
 from ..units import duration_text, size_text
-from .cells import MISSING, severity, throttle_text
+from .cells import MISSING, severity, severity_style, throttle_text
 from .text import clean, fit_name, width
 
 TYPE_CHECKING = False
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     Note: TypeAlias = tuple[str, str, str]  # a text, its style, and the same in at most NARROWEST cells
 
 _UNATTRIBUTED = 512 << 20  # bytes below which the difference is the driver's own bookkeeping
-_STATES = {"lost": "lost", "timeout": "driver does not answer", "asleep": "asleep"}
-_GAPS = {"denied": "no permission", "failed": "cannot be read", "timeout": "driver does not answer", "lost": "lost"}
+STATES = {state: one.title for state in ("lost", "timeout", "asleep") if (one := of_event(state)) is not None}
+GAPS = {"denied": "no permission", "failed": "cannot be read", "timeout": STATES["timeout"], "lost": STATES["lost"]}
 _NEARLY_ALL = 0.95  # of the memory in use: then the memory column already says what the only owner holds
 _CUT = 8  # cells from which a program that does not fit is cut instead of left out
 _NAME = 4  # the same for a user
@@ -58,7 +60,7 @@ NARROW = {
     "waiting, outside": "waiting",
     "waiting for one thread": "1 thread",
     "driver not responding": "no answer",
-    "driver does not answer": "no answer",
+    "not responding": "no answer",
     "power brake": "brake",
     "current limit": "current",
     "clocks set lower": "low clock",
@@ -145,10 +147,10 @@ def silence(gpu: Gpu, now: float) -> tuple[str, str]:
     if gpu.state != "ok":
         since = "" if gpu.since is None or now - gpu.since < 1 else f" for {duration_text(now - gpu.since)}"
         fault = "" if gpu.xid_last is None else f" (XID {gpu.xid_last:.0f})"
-        return _STATES[gpu.state] + since + fault, "label" if gpu.state == "asleep" else "critical"
+        return STATES[gpu.state] + since + fault, "label" if gpu.state == "asleep" else "critical"
     if gpu.instances or any(gpu.get(key) is not None for key in _VITAL):
         return "", ""
-    words = ", ".join(sorted({_GAPS[gpu.gaps[key]] for key in _VITAL if gpu.gaps.get(key) in _GAPS}))
+    words = ", ".join(sorted({GAPS[gpu.gaps[key]] for key in _VITAL if gpu.gaps.get(key) in GAPS}))
     return words, "warn" if words else ""
 
 
@@ -162,7 +164,9 @@ def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False, *, throttling: 
     if gpu.ecc_uncorrected:
         found.append((f"{gpu.ecc_uncorrected:.0f} memory errors", "critical", "ECC error"))
     if gpu.xid_last is not None:
-        found.append((f"XID {gpu.xid_last:.0f}", "critical", f"XID {gpu.xid_last:.0f}"))
+        found.append(
+            (f"XID {gpu.xid_last:.0f}", severity_style(xid_of(gpu.xid_last).severity), f"XID {gpu.xid_last:.0f}")
+        )
     if in_use(gpu) and (link := below_maximum(gpu)):
         found.append((link_text(link), "warn", "slow PCIe"))
     if gpu.memory_unattributed and gpu.memory_unattributed >= _UNATTRIBUTED:
@@ -180,7 +184,7 @@ def narrow(text: str) -> str:
 def worst(gpu: Gpu, notes: Iterable[Note], theme: Theme) -> tuple[str, str]:
     """Return the worst thing about a GPU in at most NARROWEST cells, and its style; two empty texts where nothing is wrong."""
     if gpu.state != "ok":
-        return ("", "") if gpu.state == "asleep" else (narrow(_STATES[gpu.state]), "critical")
+        return ("", "") if gpu.state == "asleep" else (narrow(STATES[gpu.state]), "critical")
     words, style = silence(gpu, 0.0)
     if words:
         return narrow(words.split(", ")[0]), style

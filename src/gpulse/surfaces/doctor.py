@@ -16,7 +16,7 @@ from ..model.select import EVERYTHING
 from ..present.line import Line
 from ..present.text import clean
 from ..present.theme import Theme
-from ..present.words import label, link_text, ranges
+from ..present.words import STATES, label, link_text, ranges
 from ..sampling.sampler import Sampler
 from ..sources.vendors import VENDORS, vendor_keys
 
@@ -155,12 +155,12 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
         yield Check(
             "fail",
             about,
-            f"{name}: lost (fell off the bus).",
+            f"{name}: {STATES[gpu.state]} (fell off the bus).",
             "Check `dmesg | grep -i xid`; resetting the GPU or rebooting usually helps.",
         )
         return
     if gpu.state == "timeout":
-        yield Check("fail", about, f"{name}: not responding.", "Check `dmesg | tail`; reset the GPU or reboot.")
+        yield Check("fail", about, f"{name}: {STATES[gpu.state]}.", "Check `dmesg | tail`; reset the GPU or reboot.")
         return
     if gpu.state == "asleep":
         yield Check("note", about, f"{name}: asleep; gpulse does not wake it.")

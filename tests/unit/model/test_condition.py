@@ -12,8 +12,9 @@ from gpulse.model.event import Event
 from gpulse.model.xid import XIDS, xid_of
 
 SEVERITIES = {
-    "critical": """lost driver_unresponsive memory_errors nvlink_down fabric_not_ready hang hw_slowdown removed""",
-    "warn": """out_of_memory thermal_throttled power_throttled hot pcie_degraded link_errors port_flaps slower_than_peers
+    "critical": """lost driver_unresponsive memory_errors nvlink_down fabric_not_ready hang hw_slowdown thermal_throttled
+        removed""",
+    "warn": """out_of_memory power_throttled hot pcie_degraded link_errors port_flaps slower_than_peers
         memory_pressure memory_leak idle_allocation stalled threshold contention orphaned_memory clocks_locked straggler
         communication_bound stalls transfer_bound input_bound_cpu input_bound_io host_bound launch_bound not_used waiting
         fp32_no_tensor small_batch gap dropped history_damaged""",

@@ -199,7 +199,13 @@ def test_no_kind_is_without_a_sentence() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "style"),
-    [("lost", "critical"), ("xid", "critical"), ("throttled", "warn"), ("back", "good"), ("process-start", "label")],
+    [
+        ("lost", "critical"),
+        ("xid", "critical"),
+        ("throttled", "critical"),
+        ("back", "good"),
+        ("process-start", "label"),
+    ],
 )
 def test_how_bad_it_is(kind: str, style: str) -> None:
     assert event_style(Event(0.0, kind)) == style

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.catalog import Gpu
+from ...model.condition import BRAKES, HEAT
 from ...model.event import Event
 from ...model.select import Wanted
 from ..xids import XidNews
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 
     from .rule import RuleInput
 
-_SLOWED = ("hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown", "hw_slowdown")
+_SLOWED = HEAT | BRAKES
 
 
 class Lost(Lasting):
-    """A GPU that is lost, that the driver does not answer for, or that is no longer there."""
+    """A GPU that is lost, that does not respond, or that is no longer there."""
 
     name = "lost"
     settings = {"for": (duration, 10.0), "clear_for": (duration, 0.0)}

@@ -7,6 +7,7 @@ from itertools import pairwise
 from ...model.derive import memory_percent
 from ...model.event import Event
 from ...model.select import Wanted
+from ..events import NEARLY_FULL
 from .rule import Finding, Lasting, duration, number, size
 
 TYPE_CHECKING = False
@@ -33,7 +34,7 @@ class MemoryNearlyFull(Lasting):
 
     name = "memory"
     settings = {
-        "above": (number, 95.0),
+        "above": (number, NEARLY_FULL),
         "clear": (number, None),
         "for": (duration, 10.0),
         "clear_for": (duration, 30.0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...present.cost import carbon_text, money_text
-from ...present.events import event_parts, event_style, lasted_text
+from ...present.events import event_parts, event_style, kind_title, lasted_text
 from ...present.quantities import (
     DASH,
     clock_text,
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 200
 _ACTIVITY = {"sm_active": "SM active", "utilization": "Utilization"}
-_COUNTED = {
-    "lost": "lost GPU",
-    "timeout": "driver timeout",
-    "xid": "XID",
-    "memory-errors": "memory errors",
-    "out-of-memory": "out of memory",
-    "throttled": "throttled",
-    "gap": "gap",
-    "process-start": "process start",
-    "process-end": "process end",
-}
+_COUNTED = (
+    "lost",
+    "timeout",
+    "xid",
+    "memory-errors",
+    "out-of-memory",
+    "throttled",
+    "gap",
+    "process-start",
+    "process-end",
+)
 
 
 def run_document(run: Run, title: str = "") -> Document:
@@ -215,7 +215,7 @@ def _event_table(run: Run) -> TableBlock:
 
 
 def _counts(run: Run) -> str:
-    said = [f"{name} {run.count(kind)}" for kind, name in _COUNTED.items() if run.count(kind)]
+    said = [f"{kind_title(kind)} {run.count(kind)}" for kind in _COUNTED if run.count(kind)]
     return f"Number of events: {', '.join(said)}." if said else ""
 
 

@@ -210,5 +210,5 @@ def test_lost_gpus_hide_nothing_of_the_others() -> None:
     healthy = [line for line in text if "ada python" in line]
     assert len(healthy) == 1
     assert any("lost for 12m05s" in line for line in text)
-    assert any("driver does not answer for 45s" in line for line in text)
+    assert any("not responding for 45s" in line for line in text)
     assert any("asleep" in line for line in text)

@@ -50,7 +50,7 @@ class TestHonesty:
     def test_every_trouble_has_its_words(self) -> None:
         text = "\n".join(_drawn(screen(120, 30, troubled()), 120, 30).text())
         for words in (
-            "lost for 12m05s", "lost (XID 79)", "driver does not answer for 45s", "asleep for 1d01h", "no permission",
+            "lost for 12m05s", "lost (XID 79)", "not responding for 45s", "asleep for 1d01h", "no permission",
             "too hot", "345 MHz", "2 memory errors", "unattributed 40.0 GiB", "fan 45%",
         ):  # fmt: skip
             assert words in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....model.servers import preallocates
+from ...events import NEARLY_FULL
 from ..rule import DiagnosisRule, above, found, seen
 
 TYPE_CHECKING = False
@@ -10,17 +11,15 @@ if TYPE_CHECKING:
     from ....model.verdict import Verdict
     from ..rule import Case
 
-NEAR = 95.0
-
 
 def _judge(case: Case) -> Verdict | None:
     load = case.load
     share = load.memory_share
-    if share is None or share < NEAR or not case.worked:
+    if share is None or share < NEARLY_FULL or not case.worked:
         return None
     if any(preallocates(track.process) for track in load.tracks):
         return None
-    evidence = [above("memory_percent", share, NEAR), seen("memory_used", load.high("memory_used"))]
+    evidence = [above("memory_percent", share, NEARLY_FULL), seen("memory_used", load.high("memory_used"))]
     return found(load, "memory_pressure", "high", evidence, advice=RULE.advice)
 
 
@@ -30,7 +29,10 @@ RULE = DiagnosisRule(
     "window",
     _judge,
     needs=("memory_used", "memory_total"),
-    signature=f"At least {NEAR:.0f} % of the memory was in use at the highest sample, by a program that does not reserve it all by design.",
+    signature=(
+        f"At least {NEARLY_FULL:.0f} % of the memory was in use at the highest sample, by a program that does not reserve it all "
+        "by design."
+    ),
     blind="Peaks between two samples are missed. Frameworks that allocate a pool at the start are recognized only by their command line.",
     sources=("PyTorch profiler TensorBoard plugin (peak memory over 90 %)",),
     advice=("smaller_batch", "checkpointing", "expandable_segments"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ...events import FULL
 from ..load import holder_of
 from ..rule import DiagnosisRule, above, found, seen
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from ..rule import Case
     from ..window import ProcessTrack
 
-FULL = 97.0  # per cent of memory in use at the end of a process
 GROWN = 0.01  # of the whole memory, gained in the last seconds of a process that ends at a full GPU
 STEEP = 0.15  # of the whole memory, gained in steps by a process until its end
 _RECENT = 5.0  # seconds before the end that are looked at

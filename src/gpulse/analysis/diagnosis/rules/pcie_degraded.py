@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...links import BUSY, TRAFFIC
 from ..load import link_rate
 from ..rule import DiagnosisRule, below, found, seen
 
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
     from ....model.verdict import Verdict
     from ..rule import Case
 
-TRAFFIC = 0.3e9  # bytes per second that show a link in use
 _SAMPLES = 3
 
 
@@ -43,7 +43,7 @@ def _under_load(case: Case) -> list[int]:
     found_places = []
     for at in range(case.load.first, case.load.end):
         traffic = max(columns["pcie_rx"][at] or 0.0, columns["pcie_tx"][at] or 0.0)
-        if traffic >= TRAFFIC or (columns["utilization"][at] or 0.0) >= 50.0:
+        if traffic >= TRAFFIC or (columns["utilization"][at] or 0.0) >= BUSY:
             found_places.append(at)
     return found_places
 
@@ -55,7 +55,7 @@ RULE = DiagnosisRule(
     _judge,
     needs=("pcie_width", "pcie_width_max", "pcie_gen", "pcie_gen_max"),
     signature=(
-        f"In at least {_SAMPLES} samples under load (utilization 50 % or traffic over {TRAFFIC / 1e9:g} "
+        f"In at least {_SAMPLES} samples under load (utilization {BUSY:.0f} % or traffic over {TRAFFIC / 1e9:g} "
         f"GB/s) the link never reaches the width or "
         "generation that GPU and slot have in common."
     ),

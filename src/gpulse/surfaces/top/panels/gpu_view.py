@@ -10,7 +10,7 @@ from ....present.line import Line, table_lines
 from ....present.plot import mini
 from ....present.quantities import clock_text
 from ....present.text import clean, fit
-from ....present.words import has, label, of, short_name, silence
+from ....present.words import GAPS, has, label, of, short_name, silence
 from ....present.wrapping import wrapped_lines
 from ....units import CELSIUS, PERCENT
 from ..area import Area
@@ -45,7 +45,7 @@ _ORDERS = {
         ("links", "health", "modes", "identity")),
 }  # fmt: skip
 _UNSAID = frozenset({"index", "memory_percent", "xids", "topology"})  # shown elsewhere or in another form
-_REASONS = {"denied": "no permission", "failed": "cannot be read", "timeout": "driver does not answer"}
+_REASONS = {gap: GAPS[gap] for gap in ("denied", "failed", "timeout")}
 _VALUE, _SMALL = 11, 11  # columns of a value, and of its minimum and mean
 _TALL, _CHART = 26, 8  # rows of the screen from which charts are drawn, and their own
 _EVENTS = 12

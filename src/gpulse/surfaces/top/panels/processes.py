@@ -7,7 +7,7 @@ from ....model.metric import Number
 from ....model.process_filter import ProcessFilter
 from ....present.cells import MISSING, value_text
 from ....present.text import clean, fit, fit_name, pad, width
-from ....present.words import heading, problem_text
+from ....present.words import GAPS, heading, problem_text
 from ....present.wrapping import wrapped_lines
 from ....units import BYTES, SECOND
 from ..processes import all_rows, filter_text, pids, rows
@@ -36,8 +36,7 @@ _DISPENSABLE = (
     "name", "host_memory", "container", "running_time", "job", "cpu_percent", "sm_utilization", "user", "gpu",
     "memory_used", "pid",
 )  # fmt: skip
-_WHY = {"denied": "no permission", "failed": "cannot be read", "timeout": "not responding", "lost": "GPU lost",
-        "skipped": "not recorded"}  # fmt: skip
+_WHY = {**GAPS, "skipped": "not recorded"}
 
 
 class ProcessColumn:
