@@ -15,12 +15,16 @@ from gpulse.live.hub import Hub
 from gpulse.live.past import Past
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.codec import to_line
+from gpulse.model.condition import CONDITIONS, of_event
+from gpulse.model.event import Event
 from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
+from gpulse.model.verdict import Verdict
 from gpulse.model.xid import xid_of
 from gpulse.present.alerts import alert_plain, alert_text
-from gpulse.present.events import event_text
+from gpulse.present.events import event_style, event_text
 from gpulse.present.theme import Theme
+from gpulse.present.verdicts import short, style
 from gpulse.present.words import remarks
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
@@ -296,3 +300,26 @@ def test_status_pick_and_doctor_use_the_same_words(second: Watched) -> None:
 def test_pick_refuses_a_gpu_whose_xid_is_critical(code: int, free: bool) -> None:
     assert (xid_of(code).severity != "critical") is free
     assert (why(Gpu(_values(0, xid_last=code, memory_used=0, utilization=0))) == "") is free
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "kind", "value"),
+    [
+        ("xid", {"xid": 31.0}, "xid", 31.0),
+        ("xid", {"xid": 63.0}, "xid", 63.0),
+        ("xid", {"xid": 79.0}, "xid", 79.0),
+        ("lost", {}, "lost", None),
+        ("driver_unresponsive", {}, "timeout", None),
+        ("memory_errors", {}, "memory-errors", 3.0),
+        ("out_of_memory", {}, "out-of-memory", None),
+        ("memory_pressure", {}, "memory-nearly-full", 98.0),
+        ("memory_leak", {}, "memory-growth", 1.0),
+        ("pcie_degraded", {}, "pcie-degraded", None),
+        ("idle_allocation", {}, "idle-allocation", None),
+        ("thermal_throttled", {}, "throttled", None),
+    ],
+)
+def test_a_verdict_is_as_bad_as_the_event(key: str, values: dict[str, float], kind: str, value: float | None) -> None:
+    verdict = Verdict(key, "high", values=values)
+    assert style(verdict) == event_style(Event(START, kind, ("0",), value=value))
+    assert short(verdict) == (of_event(kind) or CONDITIONS["unknown"]).title

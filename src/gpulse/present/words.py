@@ -59,7 +59,6 @@ NARROW = {
     "memory errors": "ECC error",
     "waiting, outside": "waiting",
     "waiting for one thread": "1 thread",
-    "driver not responding": "no answer",
     "not responding": "no answer",
     "power brake": "brake",
     "current limit": "current",
