@@ -80,7 +80,7 @@ _gpulse() {
     smi) COMPREPLY=($(compgen -W "--list-gpus -L --query -q --query-gpu --query-compute-apps --format --id -i --loop -l --loop-ms -lms --filename -f --version --install --source --demo --help -h" -- "$word"));;
     run) COMPREPLY=($(compgen -W "--gpus -n --free-memory --utilization --window --wait --timeout --interval --output -o --force --report --quiet -q --price --gpu-price --carbon --gpu --id -i --source --demo --help -h" -- "$word"));;
     pick) COMPREPLY=($(compgen -W "--by --free-memory --utilization --window --wait --timeout --gpu --id -i --source --demo --help -h" -- "$word"));;
-    report) COMPREPLY=($(compgen -W "--output -o --format --compare --since --from --to --title --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;
+    report) COMPREPLY=($(compgen -W "--output -o --format --compare --since --from --to --share --title --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;
     record) COMPREPLY=($(compgen -W "--output -o --history --interval -n --for --count --processes -p --metrics -m --rotate --keep --max-size --append --force --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     replay) COMPREPLY=($(compgen -W "--speed --start --loop --top --status --processes -p --gpu --id -i --color --theme --help -h" -- "$word"));;
     history) COMPREPLY=($(compgen -W "--since --from --to --metrics -m --format --usage --events --points --verify --repair --output -o --file --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;

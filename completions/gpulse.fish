@@ -130,6 +130,7 @@ complete -c gpulse -n '__fish_seen_subcommand_from report' -l compare -d 'Compar
 complete -c gpulse -n '__fish_seen_subcommand_from report' -l since -x -d 'Report on the last TIME of this machine'\''s history, for example 2h'
 complete -c gpulse -n '__fish_seen_subcommand_from report' -l from -x -d 'Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording'
 complete -c gpulse -n '__fish_seen_subcommand_from report' -l to -x -d 'End time, in the same forms'
+complete -c gpulse -n '__fish_seen_subcommand_from report' -l share -d 'Leave out users and command lines, so that the file can be given to others; without it, only you can read it'
 complete -c gpulse -n '__fish_seen_subcommand_from report' -l title -x -d 'Title of the report (default: the name of the file)'
 complete -c gpulse -n '__fish_seen_subcommand_from report' -l price -x -d 'Price of one kWh, to show the cost of energy (default: cost.price of the settings)'
 complete -c gpulse -n '__fish_seen_subcommand_from report' -l gpu-price -x -d 'Price of one GPU hour, to show the cost of GPU time (default: cost.gpu_price of the settings)'

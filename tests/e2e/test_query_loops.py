@@ -268,3 +268,10 @@ def test_a_kill_leaves_whole_lines(tmp_path: Path) -> None:
     assert {len(row) for row in rows} == {4}
     assert [row[0] for row in rows[1:]] == [str(at % 8) for at in range(len(rows) - 1)]
     assert all(row[3].endswith(" W") for row in rows[1:])
+
+
+def test_only_the_owner_may_read_a_log_with_processes(lab: Lab, tmp_path: Path) -> None:
+    for words, mode in (("--query-compute-apps=pid,process_name", 0o600), ("--query-gpu=index", 0o644), ("-q", 0o600)):
+        log = tmp_path / f"log{len(words)}"
+        lab.run(BUSY, "query", words, "-f", str(log))
+        assert log.stat().st_mode & 0o777 == mode, words

@@ -96,6 +96,29 @@ def test_the_name_of_the_file_says_what_is_written(training: Path, tmp_path: Pat
     assert "Tuesday" in (tmp_path / "a.html").read_text()
 
 
+@pytest.mark.parametrize("name", ["a.html", "a.md", "a.json", "a.csv"])
+def test_only_the_owner_may_read_a_report_unless_it_is_to_be_shared(tmp_path: Path, name: str) -> None:
+    one = process(7, command="python /srv/quest.py", user="noether")
+    path = write(tmp_path / "run.ndjson", [sample(at, gpu(0, one)) for at in range(9)])
+    private, shared = tmp_path / name, tmp_path / f"shared-{name}"
+    private.write_text("old", encoding="utf-8")
+    gpulse(path, "-o", private)
+    gpulse(path, "--share", "-o", shared)
+    assert (private.stat().st_mode & 0o777, shared.stat().st_mode & 0o777) == (0o600, 0o644)
+    for text in ("noether", "quest.py"):
+        assert text not in shared.read_text(encoding="utf-8")
+        assert text in private.read_text(encoding="utf-8") or name == "a.csv"
+
+
+def test_a_shared_report_has_the_same_verdicts(tmp_path: Path) -> None:
+    server = process(7, command="python -m vllm.entrypoints.openai.api_server --x")
+    idle = [sample(at, gpu(0, server, utilization=0.0, sm_active=0.0, memory_used=139 << 30)) for at in range(90)]
+    path = write(tmp_path / "run.ndjson", idle)
+    whole, shared = (json.loads(gpulse(path, "--format", "json", *words).stdout) for words in ((), ("--share",)))
+    assert shared["diagnosis"]["gpus"][0]["verdict"] == whole["diagnosis"]["gpus"][0]["verdict"]
+    assert shared["processes"][0] | {"user": "ada", "command": server.command} == whole["processes"][0]
+
+
 def test_a_part_of_it_and_one_gpu(training: Path) -> None:
     plain = json.loads(gpulse(training, "--format", "json", "--from", "60s", "--to", "100s", "--gpu", "1").stdout)
     assert plain["summary"]["seconds"] == pytest.approx(40.0)

@@ -15,24 +15,26 @@ if TYPE_CHECKING:
 TABLES = ("csv", "parquet")
 
 
-def write_table(table: RecordedTable, form: str, output: str | None) -> None:
+def write_table(table: RecordedTable, form: str, output: str | None, private: bool = True) -> None:
     """Write a table to a file, or as CSV to standard output."""
     if form == "csv":
-        write_lines([*table.csv_lines()], output)
+        write_lines([*table.csv_lines()], output, private)
         return
     if not output:
         raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o run.parquet.")
-    table.write_parquet(output)
+    from ..store.lines import OPEN, PRIVATE
+
+    table.write_parquet(output, PRIVATE if private else OPEN)
 
 
-def write_lines(lines: Iterable[str], path: str | None) -> None:
-    """Write lines to a file, or to standard output."""
+def write_lines(lines: Iterable[str], path: str | None, private: bool = True) -> None:
+    """Write lines to a file, which only its owner may read if `private`, or to standard output."""
     if not path:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         return
     from ..store.lines import LineFile
 
-    file = LineFile(path)
+    file = LineFile(path, private=private)
     try:
         file.write("\n".join(lines))
     finally:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Output:
-    """Writes lines immediately. With a file, SIGHUP reopens its path before the next line."""
+    """Writes lines immediately. With a file, SIGHUP reopens its path before the next line; `private` if it holds processes."""
 
-    def __init__(self, path: str | None) -> None:
-        self._file = LineFile(path) if path else None
+    def __init__(self, path: str | None, *, private: bool) -> None:
+        self._file = LineFile(path, private=private) if path else None
         self._moved = False
         if self._file is not None:
             signal.signal(signal.SIGHUP, self._rotate)

@@ -38,6 +38,11 @@ def preallocates(process: Process | None) -> bool:
     return _PREALLOCATES.search(_words(process)) is not None
 
 
+def shareable_words(process: Process) -> str:
+    """Return what a command line says about its kind of program, and nothing else of it."""
+    return " ".join(dict.fromkeys(_KNOWN.findall(_words(process))))
+
+
 def _words(process: Process | None) -> str:
     return "" if process is None else f"{process.name or ''} {process.command or ''}".lower()
 
@@ -48,4 +53,5 @@ def _any_of(names: list[str]) -> re.Pattern[str]:
 
 
 _SERVES = _any_of([*_SERVERS])
+_KNOWN = _any_of([*_SERVERS, *_FRAMEWORKS])
 _PREALLOCATES = _any_of([*(name for name, reserves in _SERVERS.items() if reserves), *_FRAMEWORKS])

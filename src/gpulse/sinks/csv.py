@@ -6,7 +6,7 @@ import os
 
 from ..errors import GpulseError
 from ..model.codec import time_text
-from ..store.lines import LineFile, first_line
+from ..store.lines import LineFile, first_line, replaced
 from .base import Sink
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ class CsvSink(Sink):
             self._columns = next(reader([header]), [])
             if tuple(self._columns[: len(FIXED)]) != FIXED:
                 raise GpulseError(f"{self.path} exists and was not written by a CsvSink.", "Choose another name.")
-        self._file = LineFile(self.path, keep=True)
+        self._file = LineFile(self.path, keep=True, private=False)
 
     def write(self, sample: Sample) -> None:
         assert self._file is not None
@@ -83,16 +83,12 @@ class CsvSink(Sink):
         """Rewrite the file with more columns: takes 0.3 s for a day of samples at 1 Hz, and is rare after the first few samples."""
         assert self._file is not None
         room = b"," * (len(columns) - len(self._columns)) + b"\n"
-        draft = f"{self.path}.{os.getpid()}.tmp"
         try:
-            with open(self.path, "rb") as old, open(draft, "xb") as new:
+            with open(self.path, "rb") as old, replaced(self.path, os.fstat(old.fileno()).st_mode & 0o777) as new:
                 old.readline()
                 new.write(",".join(map(_quoted, columns)).encode() + b"\n")
                 new.writelines(line.rstrip(b"\r\n") + room for line in old)
-            os.replace(draft, self.path)
         except OSError as error:
-            if os.path.exists(draft):
-                os.unlink(draft)
             raise GpulseError(f"{self.path} cannot be extended by a column: {error.strerror}.") from None
         self._file.reopen()
         self._columns = columns

@@ -21,8 +21,8 @@ class JsonlSink(Sink):
 
     `marks`, `program` (the monitored process), `values` (values that are in neither the snapshot nor the program) and
     `progress` (seconds, calls and steps of each phase since the previous line) are included if not empty.
-    `gpulse --source replay:FILE` and `read_recording` read the file. An existing recording is continued; any other file is
-    rejected.
+    `gpulse --source replay:FILE` and `read_recording` read the file; only its owner may, for it holds command lines. An
+    existing recording is continued; any other file is rejected.
     """
 
     name = "jsonl"

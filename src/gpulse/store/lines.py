@@ -1,14 +1,43 @@
-"""Files that grow line by line and are whole at any moment: each line one write, nothing held back."""
+"""Files that are whole at any moment: they grow line by line, each line one write, or are replaced at once."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+from contextlib import contextmanager
 
 from ..errors import GpulseError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+PRIVATE = 0o600  # of all that holds command lines, from the moment it is there
+OPEN = 0o644
 _TAIL = 1 << 16
+
+
+@contextmanager
+def replaced(path: str, mode: int = PRIVATE) -> Iterator[BinaryIO]:
+    """Write a file whole or not at all: it takes its place when the block ends; raise OSError, and change nothing, if it cannot.
+
+    A pipe or a device is written to as it is.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    beside = f"{path}.{os.getpid()}.part"
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        with open(handle, "wb") as file:
+            yield file
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
 
 
 class AppendedFile:
@@ -73,7 +102,7 @@ class AppendedFile:
     def _open(self, mode: int = 0) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_APPEND | os.O_CLOEXEC | mode
         try:
-            handle = os.open(self.path, flags, 0o600 if self._private else 0o644)
+            handle = os.open(self.path, flags, PRIVATE if self._private else OPEN)
         except OSError as error:
             if error.errno == errno.ELOOP:
                 message = f"{self.path} is a symbolic link, which is not allowed."
@@ -81,16 +110,19 @@ class AppendedFile:
             raise self.error(f"{self.path} cannot be opened: {error.strerror}.") from None
         status = os.fstat(handle)
         if self._private and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077 and status.st_uid == os.geteuid():
-            os.fchmod(handle, 0o600)  # it was there before
+            os.fchmod(handle, PRIVATE)  # it was there before
         return handle
 
 
 class LineFile(AppendedFile):
     """A file of text lines; a crash loses at most the line being written."""
 
-    def __init__(self, path: str, *, keep: bool = False) -> None:
-        """Create the file, or empty it unless it is to `keep` its lines; a last line without an end is dropped."""
-        super().__init__(path, 0 if keep else os.O_TRUNC)
+    def __init__(self, path: str, *, keep: bool = False, private: bool = True) -> None:
+        """Create the file, or empty it unless it is to `keep` its lines; a last line without an end is dropped.
+
+        `private`: it holds processes, whose command lines only the owner of the file may read.
+        """
+        super().__init__(path, 0 if keep else os.O_TRUNC, private=private)
         if keep:
             self.cut(len(self.last_line()))
 

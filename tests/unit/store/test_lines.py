@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.errors import GpulseError
-from gpulse.store.lines import AppendedFile, LineFile
+from gpulse.store.lines import AppendedFile, LineFile, replaced
 
 
 @pytest.fixture
@@ -157,3 +157,22 @@ def test_a_private_file_is_for_its_owner_only_also_if_it_was_there_before(tmp_pa
         assert path.stat().st_mode & 0o777 == 0o600
     AppendedFile(str(tmp_path / "open")).close()
     assert (tmp_path / "open").stat().st_mode & 0o600 == 0o600
+
+
+def test_a_replaced_file_is_private_from_the_start_and_whole_or_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "report"
+    path.write_bytes(b"old")
+    with replaced(str(path)) as file:
+        file.write(b"new")
+        part = next(each for each in tmp_path.iterdir() if each != path)
+        assert (part.stat().st_mode & 0o777, path.read_bytes()) == (0o600, b"old")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o600)
+    with pytest.raises(TypeError), replaced(str(path)) as file:
+        file.writelines([b"half", None])  # type: ignore[list-item]
+    assert ([*tmp_path.iterdir()], path.read_bytes()) == ([path], b"new")
+
+
+def test_a_device_is_written_to_and_not_replaced() -> None:
+    with replaced("/dev/null") as file:
+        file.write(b"text")
+    assert Path("/dev/null").is_char_device()

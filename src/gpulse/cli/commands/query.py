@@ -57,7 +57,7 @@ def run(arguments: Arguments) -> int:
     sampler = open_sampler(arguments, view.wanted | choice.wanted, slow_every=0.0)
     output = None
     try:
-        output = Output(arguments.filename)
+        output = Output(arguments.filename, private=bool(view.wanted.process))
         sampler.settle()
         output.write(view.head())
         for snapshot in _samples(arguments, sampler, interval):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments) -> int:
     """Read the recordings and write the report."""
+    from ...store.lines import OPEN, PRIVATE
     from ...surfaces.report.writing import report_text, save
 
     to_file = arguments.output is not None and arguments.output != "-"
@@ -43,7 +44,7 @@ def run(arguments: Arguments) -> int:
     if not to_file:
         sys.stdout.write(text)
         return 0
-    save(arguments.output, text)
+    save(arguments.output, text, OPEN if arguments.share else PRIVATE)
     sys.stderr.write(f"gpulse: wrote {arguments.output} ({len(text.encode()) / 1000:,.0f} kB).\n")
     return 0
 
@@ -81,7 +82,7 @@ def _export(arguments: Arguments, form: str, output: str | None) -> int:
         damaged.clear()
         return (moment.snapshot for moment in _moments(arguments, path, damaged))
 
-    write_table(RecordedTable(path or "the history", samples), form, output)
+    write_table(RecordedTable(path or "the history", samples), form, output, private=not arguments.share)
     say_damaged(path or "the history", damaged)
     return 0
 
@@ -102,16 +103,20 @@ def _read(arguments: Arguments, path: str | None) -> Run:
     moments = _moments(arguments, path, damaged)
     run = account(moments, f"the last {arguments.since}" if path is None else os.path.basename(path))
     say_damaged(path or "", damaged)
+    if arguments.share:
+        for use in run.uses:
+            use.process = use.process.replace(command=None)
     return run
 
 
 def _moments(arguments: Arguments, path: str | None, damaged: list[int]) -> Iterator[RecordedSample]:
     """Yield the samples that were asked for; the numbers of damaged lines are added to `damaged`."""
-    from ...surfaces.report.recorded_samples import between, of_gpus, recorded
+    from ...surfaces.report.recorded_samples import between, of_gpus, recorded, shareable
 
     moments = _remembered(arguments.since) if path is None else recorded(path, damaged)
     chosen = between(moments, getattr(arguments, "from"), arguments.to)
-    return of_gpus(chosen, arguments.gpu, os.environ) if arguments.gpu else chosen
+    chosen = of_gpus(chosen, arguments.gpu, os.environ) if arguments.gpu else chosen
+    return shareable(chosen) if arguments.share else chosen
 
 
 def _remembered(since: str) -> Iterator[RecordedSample]:
@@ -148,6 +153,8 @@ VERB = Verb(
         Option("--since", value="TIME", help="Report on the last TIME of this machine's history, for example 2h"),
         Option("--from", value="WHEN", help="Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording"),
         Option("--to", value="WHEN", help="End time, in the same forms"),
+        Option("--share", default=False,
+               help="Leave out users and command lines, so that the file can be given to others; without it, only you can read it"),
         Option("--title", value="TEXT", help="Title of the report (default: the name of the file)"),
         *COST,
         *(GPU, COLOR, THEME, HELP),
@@ -157,6 +164,7 @@ VERB = Verb(
         ("gpulse report run.ndjson", "print a summary"),
         ("gpulse report run.ndjson.gz -o report.html", "write a self-contained page with charts"),
         ("gpulse report --compare before.ndjson after.ndjson -o diff.html", "compare two runs"),
+        ("gpulse report run.ndjson.gz --share -o report.html", "write a page to give to others"),
         ("gpulse report --since 2h -o report.html", "report on the last two hours"),
         ("gpulse report run.ndjson.gz --format csv -o run.csv", "export one row per sample and GPU"),
     ),

@@ -139,7 +139,7 @@ def _show(
     try:
         if ids is not None:
             sampler.choose(gpus_named(sampler.identities(), ids))
-        output = _output(filename)
+        output = _output(filename, private=bool(view.wanted.process))
         sampler.settle()
         output.write(view.head())
         code = 0
@@ -169,12 +169,12 @@ def _samples(sampler: Sampler, view: View, interval: float | None, count: int | 
             return
 
 
-def _output(filename: str | None) -> _Output:
+def _output(filename: str | None, *, private: bool) -> _Output:
     from ...surfaces.query.smi.failure import OTHER, SmiExit
     from ..output import Output
 
     try:
-        return Output(filename)
+        return Output(filename, private=private)
     except GpulseError:
         raise SmiExit(f"Failed to create the log file {filename}\n", OTHER) from None
 

@@ -6,6 +6,7 @@ from ...analysis.cost import usage_cost
 from ...errors import GpulseError
 from ...model.codec import parse_time, time_text
 from ...present.events import event_text
+from ...store.lines import replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ def write_parquet(
         moments = [round(parse_time(text) * 1000) for text in columns["time"]]
         columns["time"] = arrow.array(moments, type=arrow.timestamp("ms", tz="UTC"))
     try:
-        parquet.write_table(arrow.table(columns), path)
+        with replaced(path) as file:
+            parquet.write_table(arrow.table(columns), file)
     except OSError as error:
         raise GpulseError(f"{path} cannot be written: {error.strerror or error}.") from None
 

@@ -7,6 +7,7 @@ from ...model.catalog import GPU_METRICS
 from ...model.codec import time_text
 from ...model.select import choose_gpus, metric_named
 from ...model.snapshot import Snapshot
+from ...store.lines import PRIVATE, replaced
 from ...store.recording import read_recording
 from ...units import BYTES, COUNT, MEGAHERTZ
 
@@ -65,7 +66,7 @@ class RecordedTable:
                 head = [time_text(snapshot.time), gpu.index, gpu.uuid, gpu.state]
                 yield head + [_cell(gpu.get(key), integer) for key, integer in zip(self.keys, whole, strict=True)]
 
-    def write_parquet(self, path: str) -> None:
+    def write_parquet(self, path: str, mode: int = PRIVATE) -> None:
         """Write the rows as Parquet; raise GpulseError when pyarrow is missing."""
         try:
             arrow = __import__("pyarrow")
@@ -79,7 +80,8 @@ class RecordedTable:
         moments = [round(parse_time(text) * 1_000_000) for text in columns["time"]]
         columns["time"] = arrow.array(moments, type=arrow.timestamp("us", tz="UTC"))
         try:
-            parquet.write_table(arrow.table(columns), path)
+            with replaced(path, mode) as file:
+                parquet.write_table(arrow.table(columns), file)
         except OSError as error:
             raise GpulseError(f"{path} cannot be written: {error.strerror or error}.") from None
 

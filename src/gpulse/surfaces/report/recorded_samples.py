@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 from ...errors import RecordingError, UsageError
-from ...model.catalog import PROCESS_METRICS, Process
+from ...model.catalog import PROCESS_METRICS, Gpu, Process
 from ...model.codec import from_plain
 from ...model.metric import Number, Text
 from ...model.select import choose_gpus
+from ...model.servers import shareable_words
 from ...model.snapshot import Snapshot
 from ...sampling.assemble import MOST
 from ...sinks.base import PROGRESS, Mark, PhaseProgress
@@ -124,6 +125,35 @@ def of_gpus(
                 event for event in moment.events if not event.uuids or not set(kept).isdisjoint(event.uuids)
             ]
         yield moment
+
+
+def shareable(moments: Iterable[RecordedSample]) -> Iterator[RecordedSample]:
+    """Yield the moments without users and command lines; of these, only words that tell kinds of servers apart are left."""
+    for moment in moments:
+        old = moment.snapshot
+        host = old.host.replace(top_users=None, top_commands=None)
+        moment.snapshot = Snapshot(old.time, tuple(map(_shareable_gpu, old.gpus)), host, old.driver, old.problems)
+        if moment.program is not None:
+            moment.program = _shareable_process(moment.program)
+        if moment.events is not None:
+            moment.events = [
+                event.replace(
+                    process=event.process and event.process.replace(user=None, command=None),
+                    values={key: value for key, value in event.values.items() if key not in ("user", "command")},
+                )
+                for event in moment.events
+            ]
+        yield moment
+
+
+def _shareable_gpu(gpu: Gpu) -> Gpu:
+    processes = tuple(map(_shareable_process, gpu.processes))
+    instances = tuple(map(_shareable_gpu, gpu.instances))
+    return Gpu(dict(gpu.items()), gpu.gaps, state=gpu.state, since=gpu.since, processes=processes, instances=instances)
+
+
+def _shareable_process(process: Process) -> Process:
+    return process.replace(user=None, command=shareable_words(process) or None)
 
 
 def _moment(line: str) -> RecordedSample:

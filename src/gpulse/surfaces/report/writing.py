@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ...errors import GpulseError, UsageError
+from ...store.lines import PRIVATE, replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,16 +68,12 @@ def write_report(recording: str, path: str, title: str = "", tariff: Tariff | No
     save(path, report_text(form, [run], title))
 
 
-def save(path: str, text: str) -> None:
+def save(path: str, text: str, mode: int = PRIVATE) -> None:
     """Write a file whole or not at all: a page that is being looked at is never half a page."""
-    beside = f"{path}.{os.getpid()}.part"
     try:
-        with open(beside, "x", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        os.replace(beside, path)
+        with replaced(path, mode) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        if os.path.exists(beside):
-            os.unlink(beside)
         raise GpulseError(f"{path} cannot be written: {error.strerror or error}.", "Name another file.") from None
 
 
