@@ -172,7 +172,9 @@ def test_a_size_that_is_reached_ends_it(lab: Lab, tmp_path: Path) -> None:
 def test_a_time_ends_it(lab: Lab, tmp_path: Path) -> None:
     path = tmp_path / "run.ndjson"
     assert lab.run(PLAIN, "record", "-o", str(path), "-n", "0.05", "--for", "0.2").code == 0
-    assert 1 <= len(read(path)) <= 4
+    times = [sample.time for sample in read(path)]
+    assert len(times) <= 5
+    assert times[-1] - times[0] >= 0.2 - 0.05 / 2  # all of it, whatever the machine does besides
 
 
 def test_standard_output_has_the_lines_alone(lab: Lab) -> None:

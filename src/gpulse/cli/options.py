@@ -123,7 +123,8 @@ def seconds(option: str, low: float, high: float) -> Callable[[str], float]:
     def parse(text: str) -> float:
         interval = parse_duration(text)
         if not low <= interval <= high:
-            raise UsageError(f"{option}: {text!r} is not between {low:g} and {high:g} seconds;", f"try {option} 1.")
+            nearest = f"try {option} {min(max(interval, low), high):g}."
+            raise UsageError(f"{option}: {text!r} is not between {low:g} and {high:g} seconds;", nearest)
         return interval
 
     return parse
@@ -150,7 +151,8 @@ GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=some_words, 
              help="GPUs to use: index, range (0-3), UUID prefix, PCI bus id, `visible` for CUDA_VISIBLE_DEVICES or `job` "
                   "for those of this Slurm job (default: all)")  # fmt: skip
 SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
-                help="Where to read from: auto, nvidia, amd, intel, jetson, smi, demo or replay:FILE[@START][*SPEED]; "
+                help="Where to read from: auto, nvidia, amd, intel, jetson, smi, demo or replay:FILE[@START][*SPEED] "
+                     "(replay:- for standard input); "
                      "amd:DIR, intel:DIR, jetson:DIR and smi:FILE read a recorded machine (default: $GPULSE_SOURCE, "
                      "else auto)")  # fmt: skip
 DEMO = Option("--demo", value="MACHINE", default=False, optional="h100x8", complete=("h100x8", "mixed"),

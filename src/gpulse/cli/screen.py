@@ -39,6 +39,8 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
     sampler = open_sampler(wanted(state))
     try:
         sampler.prime()
+        if getattr(sampler.source, "path", "") == "-":
+            _take_keys_from_terminal()
         if capable(sys.stdout, os.environ) and sys.stdin.isatty():
             App(sampler, state, lambda chosen: _save(path, chosen)).run()
         else:
@@ -49,6 +51,16 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
         pass
     finally:
         sampler.close()
+
+
+def _take_keys_from_terminal() -> None:
+    """Let the terminal take the place of standard input, which a recording comes through and which its reader has a copy of."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR)
+    except OSError:
+        return  # there is none: lines are written instead of a screen
+    os.dup2(terminal, 0)
+    os.close(terminal)
 
 
 def _arrange(state: State, arguments: Arguments) -> None:

@@ -37,7 +37,6 @@ _SELDOM = 2.0  # traces of utilization, in slow periods: they cost 2 ms, and the
 _SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
 _VERSIONS = {"version": "its version", "cuda": "the CUDA version", "nvml": "the NVML version"}
 _NO_VERSION = "the driver does not respond when asked for {}."
-_HANGS = "It may hang: check `dmesg | tail`; resetting the GPU or rebooting usually helps."
 _FOREIGN = Problem(
     "processes",
     "names and users of processes cannot be shown: the driver reports ids of the host, not of this container.",
@@ -91,10 +90,7 @@ class Sampler:
         results = self._lanes.run([("source", self.source.open)])
         self._lanes.patience = usual
         if "source" not in results:
-            raise DriverTimeout(
-                f"{self.source.name}: the driver does not respond.",
-                _HANGS,
-            )
+            raise DriverTimeout(f"{self.source.name}: {self.source.late[0]}", self.source.late[1])
         if isinstance(results["source"], Exception):
             raise results["source"]
         self._ask_versions()
@@ -277,7 +273,10 @@ class Sampler:
         silent = [word for word in self._versions if self._lanes.waits_for(("version", word))]
         return [
             *(Problem(self.source.name, device.trouble) for _, device in self._devices() if device.trouble),
-            *(Problem(self.source.name, _NO_VERSION.format(_VERSIONS.get(word, word)), _HANGS) for word in silent),
+            *(
+                Problem(self.source.name, _NO_VERSION.format(_VERSIONS.get(word, word)), self.source.late[1])
+                for word in silent
+            ),
         ]
 
     def _devices(self) -> list[tuple[int, Device]]:

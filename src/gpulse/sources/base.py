@@ -158,6 +158,11 @@ class Machine:
         return False
 
 
+def file_is_late(path: str) -> tuple[str, str]:
+    """Return what a source that reads files says when they take too long."""
+    return f"reading {path} takes too long.", "Copy it to a local disk if it is on a slow one."
+
+
 class Source:
     """A provider of GPUs. Opened once and closed by the caller; usable again after a fork.
 
@@ -169,6 +174,11 @@ class Source:
     devices: Sequence[Device] = ()
     problems: Sequence[Problem] = ()
     patience: float = 0.0  # seconds that `open` may take, if more than the sampler's own
+    # what to say when that was too short, and what to do about it
+    late = (
+        "the driver does not respond.",
+        "It may hang: check `dmesg | tail`; resetting the GPU or rebooting usually helps.",
+    )
     machine: Machine = Machine()  # a source of real GPUs sets its own when it is made
 
     def open(self) -> None:

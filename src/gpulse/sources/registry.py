@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..errors import SourceUnavailable, UsageError
+from .base import file_is_late
 from .vendors import VENDORS, make_vendor
 
 TYPE_CHECKING = False
@@ -37,7 +38,10 @@ def make_source(name: str, root: str | None = None) -> Source:
             raise UsageError(
                 f"source {name!r}: there is no folder {detail!r};", "record one with `gpulse doctor --capture DIR`."
             )
-        return make_vendor(kind, detail if detail or kind == "smi" else place)
+        source = make_vendor(kind, detail if detail or kind == "smi" else place)
+        if detail:
+            source.late = file_is_late(detail)
+        return source
     if kind == "auto" and not colon:
         from .auto import AutoSource
 
@@ -47,9 +51,9 @@ def make_source(name: str, root: str | None = None) -> Source:
 
         return SimulatedSource(mixed=detail == "mixed")
     if kind == "replay" and detail:
-        from .replay.source import ReplaySource
+        from .replay.source import replay_source
 
-        return ReplaySource(detail)
+        return replay_source(detail)
     return _plugged_in(name, kind, detail)
 
 

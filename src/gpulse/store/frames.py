@@ -9,14 +9,14 @@ from bisect import bisect_right
 from ..errors import RecordingError
 from ..model.codec import from_line, parse_time
 from .line_checks import has_check, is_damaged
-from .recording import DamagedLine, open_text, read_line, was_damaged
+from .pipe import title_of
+from .recording import PATIENCE, DamagedLine, next_line, open_text, read_line, was_damaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
     from .packed import Places
 
-_PATIENCE = 100  # damaged lines at the start of a recording
 _HEAD = b'{"schema": 1, "time": "'  # how our own lines begin: the time is found without reading the rest
 
 
@@ -29,7 +29,7 @@ class Frames:
 
     def __init__(self, path: str) -> None:
         """Open a file; raise RecordingError when it cannot be."""
-        self.path = path
+        self.path = title_of(path)
         self.times: array[float] = array("d")
         self.whole = False  # whether all samples have been found
         self.damaged: list[int] = []  # numbers of the lines that are left out
@@ -89,7 +89,10 @@ class Frames:
 
     def _find_one(self) -> None:
         try:
-            line = self._finding.readline()
+            line = next_line(self.path, self._finding)
+        except RecordingError:
+            self.whole = True
+            raise
         except (OSError, ValueError) as error:  # a file that has been closed raises the latter
             self.whole = True  # as far as it will ever be
             raise self._unreadable(error) from None
@@ -111,7 +114,7 @@ class Frames:
             return self._moment(line)
         except DamagedLine as error:
             self._problem = self._problem or error
-            if not self.times and self._number > _PATIENCE:
+            if not self.times and self._number > PATIENCE:
                 raise  # this is no recording
             self.damaged.append(self._number)
             return None

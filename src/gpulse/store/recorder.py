@@ -91,10 +91,10 @@ class RecordingFile(AppendedFile):
 
     def _is_packed(self) -> bool:
         """Return whether the file is packed; raise RecordingError when what it begins with was never a snapshot."""
-        from .recording import is_packed, open_text
+        from .recording import is_packed, next_line, open_text
 
         with open_text(self.path) as text:
-            line = text.readline()
+            line = next_line(self.path, text)
         if line.endswith(b"\n") or not b'{"schema": '.startswith(
             line[:11]
         ):  # else its writer died within the first line

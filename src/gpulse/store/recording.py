@@ -1,10 +1,11 @@
-"""Recordings: files of one snapshot a line, plain or .gz."""
+"""Recordings: files of one snapshot a line, plain or .gz, or what comes through a pipe."""
 
 from __future__ import annotations
 
 from ..errors import RecordingError
 from ..model.codec import from_line
 from .line_checks import has_check, is_damaged
+from .pipe import is_pipe, kept, pieces, title_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     Line = TypeVar("Line")
 
+LONGEST = 1 << 24  # bytes of a line; a sample of 16 GPUs and 1000 processes has 1 MB
+PATIENCE = 100  # damaged lines in place of the first sample, after which this is no recording
 _GZIP = b"\x1f\x8b"
 
 
@@ -34,13 +37,16 @@ def read_lines(path: str, read: Callable[[str], Line], damaged: list[int] | None
     """
     problem: RecordingError | None = None
     good, checked = 0, False
+    name = title_of(path)
     try:
         with open_text(path) as lines:
-            for number, line in enumerate(lines, 1):
+            for number, line in enumerate(iter(lambda: next_line(name, lines), b""), 1):
                 try:
-                    found = read_line(path, number, line, read, checked) if line.strip() else None
+                    found = read_line(name, number, line, read, checked) if line.strip() else None
                 except DamagedLine as error:
                     problem = problem or error
+                    if not good and number > PATIENCE:
+                        raise problem from None  # this is no recording
                     if damaged is not None:
                         damaged.append(number)
                     continue
@@ -49,11 +55,59 @@ def read_lines(path: str, read: Callable[[str], Line], damaged: list[int] | None
                     good += 1
                     yield found
             if not good and was_damaged(lines):
-                raise problem or RecordingError(f"{path} cannot be read: it is damaged.")
+                raise problem or RecordingError(f"{name} cannot be read: it is damaged.")
     except OSError as error:
-        raise RecordingError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise RecordingError(f"{name} cannot be read: {error.strerror or error}.") from None
     if problem is not None and not good:
         raise problem
+
+
+def read_pipe(path: str) -> Iterator[Snapshot]:
+    """Yield the samples that come through a pipe as they come; damaged lines are left out.
+
+    Raises RecordingError when the pipe cannot be read, when nothing comes through it, and when that is no recording.
+    """
+    name = title_of(path)
+    number = good = 0
+    rest = b""
+    problem: RecordingError | None = None
+    try:
+        for piece in pieces(path):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                number += 1
+                try:
+                    sample = read_line(name, number, line + b"\n", from_line) if line.strip() else None
+                except DamagedLine as error:
+                    problem = problem or error
+                    if not good and number > PATIENCE:
+                        break
+                    continue
+                if sample is not None:
+                    good += 1
+                    yield sample
+            if len(rest) > LONGEST:
+                raise _too_long(name)
+            if not good and number > PATIENCE:
+                break
+    except OSError as error:
+        raise RecordingError(f"{name} cannot be read: {error.strerror or error}.") from None
+    if not good:
+        raise problem or RecordingError(
+            f"{name} ended before a sample came.", "Pipe in what `gpulse record -o -` writes."
+        )
+
+
+def next_line(name: str, text: io.BufferedReader) -> bytes:
+    """Return the next line, empty at the end; raise RecordingError for one so long that it cannot be a sample."""
+    line = text.readline(LONGEST + 1)
+    if len(line) > LONGEST:
+        raise _too_long(name)
+    return line
+
+
+def _too_long(name: str) -> RecordingError:
+    return RecordingError(f"{name} is not a recording: it has a line of more than {LONGEST >> 20} MiB.")
 
 
 def was_damaged(text: io.BufferedReader) -> bool:
@@ -93,7 +147,12 @@ def is_packed(path: str) -> bool:
 
 
 def open_text(path: str, places: Places | None = None) -> io.BufferedReader:
-    """Return the lines of a recording, unpacked; can seek, the faster the more `places` are known. Raises OSError."""
+    """Return the lines of a recording, unpacked; can seek, the faster the more `places` are known. Raises OSError.
+
+    What comes through a pipe is read to its end first.
+    """
+    if is_pipe(path):
+        path = kept(path)
     if not is_packed(path):
         return open(path, "rb")
     import io

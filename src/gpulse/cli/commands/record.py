@@ -94,14 +94,18 @@ def _wanted(arguments: Arguments) -> Wanted:
 
 def _samples(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:
     """Yield samples until --count or --for is reached."""
+    count = arguments.count
+    if arguments.duration is not None:  # from the first sample to the last: 7 s are 8 samples a second apart
+        count = min(count or sys.maxsize, 1 + int(arguments.duration / arguments.interval + 1e-6))
     end = None if arguments.duration is None else sampler.clock.monotonic() + arguments.duration
     unlisted = arguments.metrics and not arguments.processes and arguments.history is None
     for number, snapshot in enumerate(sampler.stream(arguments.interval), 1):
         yield _without_processes(snapshot) if unlisted else snapshot
         now = sampler.clock.monotonic()
-        if number == arguments.count or (end is not None and now + arguments.interval > end):
+        late = end is not None and now > end  # samples were skipped
+        if number == count or late:
             return
-        if number + 1 == arguments.count or (end is not None and now + 2 * arguments.interval > end):
+        if number + 1 == count:
             sampler.hurry()  # the last sample reads all counters, so that no energy is missing
 
 

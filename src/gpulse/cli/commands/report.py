@@ -97,11 +97,12 @@ def _check(arguments: Arguments) -> None:
 
 
 def _read(arguments: Arguments, path: str | None) -> Run:
+    from ...store.pipe import title_of
     from ...surfaces.report.account import account
 
     damaged: list[int] = []
     moments = _moments(arguments, path, damaged)
-    run = account(moments, f"the last {arguments.since}" if path is None else os.path.basename(path))
+    run = account(moments, f"the last {arguments.since}" if path is None else os.path.basename(title_of(path)))
     say_damaged(path or "", damaged)
     if arguments.share:
         for use in run.uses:
@@ -142,7 +143,7 @@ VERB = Verb(
     VERBS["report"],
     (
         Option("files", value="FILE", many=True, default=(), complete="files",
-               help="Recording to summarize (.ndjson or .ndjson.gz); two with --compare"),
+               help="Recording to summarize (.ndjson or .ndjson.gz, or - for standard input); two with --compare"),
         Option("--output", "-o", value="FILE", complete="files",
                help="File to write: .html, .md, .json, .csv or .parquet (default: standard output)"),
         Option("--format", value="FORM", parse=_form, complete=("text", "html", "markdown", "json", *TABLES), open=True,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _WATCHED = 30.0  # seconds
 _INTERVAL = 0.25
+_NOW = 60.0  # seconds that the clocks of two machines may differ
 
 
 def run(arguments: Arguments) -> int:
@@ -87,14 +88,26 @@ def _watched(arguments: Arguments) -> Iterator[Snapshot]:
 
 
 def _recorded(spec: str, long: float | None) -> Iterator[Snapshot]:
-    """Yield the samples of a recording without waiting; @START skips, a speed is ignored."""
+    """Yield the samples of a recording without waiting; @START skips, a speed is ignored.
+
+    A pipe that a recorder writes to now is read for as long as a machine would be sampled.
+    """
+    import time
+
     from ...sources.replay.spec import parse_spec
-    from ...store.recording import read_recording
+    from ...store.pipe import is_pipe
+    from ...store.recording import read_pipe, read_recording
 
     path, start, _ = parse_spec(spec)
+    piped = is_pipe(path)
     first: float | None = None
-    for snapshot in read_recording(path):
-        first = snapshot.time if first is None else first
+    for snapshot in read_pipe(path) if piped else read_recording(path):
+        if first is None:
+            first = snapshot.time
+            if piped and long is None and abs(time.time() - first) < _NOW:
+                long = _WATCHED
+        elif piped and long is not None and snapshot.time - first - start > long:
+            return
         passed = snapshot.time - first - start
         if passed >= 0 and (long is None or passed <= long):
             yield snapshot

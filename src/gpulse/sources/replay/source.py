@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from ...errors import RecordingError
@@ -9,7 +10,7 @@ from ...model.catalog import Gpu
 from ...model.derive import memory_percent
 from ...model.snapshot import Snapshot
 from ...store.frames import Frames
-from ..base import Device, Machine, Source
+from ..base import Device, Machine, Source, file_is_late
 from .player import Player
 from .spec import parse_spec
 
@@ -33,14 +34,15 @@ class ReplaySource(Source):
         self.machine = Machine()
         self.player: Player | None = None
         self._clock = clock
+        self.late = file_is_late(self.path)
 
     def open(self) -> None:
         frames = Frames(self.path)
         try:
-            self.player = Player(frames, self.start, self.speed, self._clock, _completed)
+            self.player = Player(frames, self.start, self.speed, self._clock, completed)
             if not len(frames):
                 raise RecordingError(
-                    f"{self.path} contains no samples.",
+                    f"{frames.path} contains no samples.",
                     "Record some with Monitor(JsonlSink(path)).",
                     option="Record some with `gpulse record -o FILE`.",
                 )
@@ -49,7 +51,7 @@ class ReplaySource(Source):
             frames.close()
             raise
         self.driver = first.driver
-        self.devices = [_RecordedDevice(gpu) for gpu in first.gpus]
+        self.devices = [RecordedDevice(gpu) for gpu in first.gpus]
 
     def close(self) -> None:
         if self.player is not None:
@@ -60,7 +62,20 @@ class ReplaySource(Source):
         return self.player.due_sample()
 
 
-def _completed(frame: Snapshot) -> Snapshot:
+def replay_source(spec: str) -> Source:
+    """Return the source that plays a file, or shows what comes through a pipe as it comes; - is standard input."""
+    from ...store.pipe import STDIN, is_pipe
+
+    if spec == STDIN and os.path.isfile("/dev/stdin"):
+        return ReplaySource("/dev/stdin")
+    if not is_pipe(spec):
+        return ReplaySource(spec)
+    from .pipe_source import PipeSource
+
+    return PipeSource(spec)
+
+
+def completed(frame: Snapshot) -> Snapshot:
     """Add derived values to recordings that lack them."""
     return Snapshot(frame.time, tuple(_complete(gpu) for gpu in frame.gpus), frame.host, frame.driver, frame.problems)
 
@@ -74,7 +89,7 @@ def _complete(gpu: Gpu) -> Gpu:
     return Gpu(values, gaps, state=gpu.state, since=gpu.since, processes=gpu.processes, instances=parts)
 
 
-class _RecordedDevice(Device):
+class RecordedDevice(Device):
     """The identity of a recorded GPU, so that it can be selected by name."""
 
     def __init__(self, gpu: Gpu) -> None:

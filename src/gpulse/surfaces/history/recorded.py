@@ -8,6 +8,7 @@ from ...model.codec import time_text
 from ...model.select import choose_gpus, metric_named
 from ...model.snapshot import Snapshot
 from ...store.lines import PRIVATE, replaced
+from ...store.pipe import is_pipe
 from ...store.recording import read_recording
 from ...units import BYTES, COUNT, MEGAHERTZ
 
@@ -21,7 +22,9 @@ _SQLITE = b"SQLite format 3\0"
 
 
 def is_recording(path: str) -> bool:
-    """Return whether a file holds something that is not a database of the history."""
+    """Return whether a file holds something that is not a database of the history; a pipe never is one."""
+    if is_pipe(path):
+        return True
     try:
         with open(path, "rb") as file:
             start = file.read(len(_SQLITE))

@@ -30,6 +30,8 @@ class LiveFeed:
         found = []
         while (fresh := self._subscription.get(0)) is not None:
             found.append(fresh)
+        if self._bus.over:
+            self._state.message = "The recording has ended."
         return found
 
     def close(self) -> None:
