@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..model.condition import rank
 from ..model.event import Event
+from .clock import RecordedClock
 from .link_watch import LinkWatch
 from .tally import HARMLESS
 from .xids import XidNews
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Gpu, Process
     from ..model.snapshot import Snapshot
-    from .clock import ClockWatch
 
 _CALM = 10.0  # seconds without a reason before a GPU counts as no longer throttled: some flicker every second
 NEARLY_FULL = 95.0  # percent of memory in use at which a larger allocation is likely to fail
@@ -29,19 +29,19 @@ class EventDetector:
     """Finds events in snapshots handed over in the order of time. For one thread.
 
     Processes present in the first snapshot, or on a GPU that appears, did not start just now. An event that lasts is returned when
-    it begins and again, with the same `key` and its `until`, when it is over. With a `clock` it also finds suspends and changes
-    of the system clock, which only a live machine can tell.
+    it begins and again, with the same `key` and its `until`, when it is over. It finds where the system clock was set back; with
+    the `clock` of a live machine also where it was set forward, and suspends.
     """
 
-    def __init__(self, clock: ClockWatch | None = None) -> None:
+    def __init__(self, clock: RecordedClock | None = None) -> None:
         self._gpus: dict[str, _WatchedGpu] = {}
         self._began = False
-        self._clock = clock
+        self._clock = clock or RecordedClock()
         self._links = LinkWatch()
 
     def observe(self, snapshot: Snapshot) -> list[Event]:
         """Return what happened since the snapshot before, the worst first."""
-        found: list[Event] = [] if self._clock is None else self._clock.observe(snapshot.time)
+        found = self._clock.observe(snapshot.time)
         ended: dict[float, _Ended] = {}
         present = set()
         for position, gpu in enumerate(snapshot.gpus):

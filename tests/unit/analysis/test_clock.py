@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpulse.analysis.clock import ClockWatch
+from gpulse.analysis.events import EventDetector
+from gpulse.model.snapshot import Snapshot
 from gpulse.present.events import event_text
 from gpulse.sampling.clock import ManualClock
 
@@ -35,6 +37,15 @@ def test_a_clock_that_is_set_is_told_with_its_way(leap: float, words: str) -> No
     clock.sleep(1.0)
     (event,) = watch.observe(clock.now() + leap)
     assert event_text(event) == f"the system clock was set {words}"
+
+
+def test_a_recording_tells_where_its_clock_was_set_back() -> None:
+    detector = EventDetector()
+    times = [0.0, 1.0, 2.0, -1797.0, -1796.0, -1797.0, 3000.0]
+    found = [event for time in times for event in detector.observe(Snapshot(time))]
+    assert [(event.time, event_text(event)) for event in found] == [
+        (-1797.0, "the system clock was set back by 30m00s")
+    ]
 
 
 def test_a_small_correction_is_no_event() -> None:

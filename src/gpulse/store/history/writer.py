@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _INSERT = insertion("tick")
 _COMMIT_EVERY = 0.9  # seconds; a kill -9 costs at most this and one tick
 _RETRY_EVERY = 5.0
+_LEAP = 5.0  # seconds by which the clock must have been set back to be worth an event
 _MOST_WAITING = 3600  # ticks kept in memory while the disk is full
 
 
@@ -153,12 +154,14 @@ class HistoryWriter:
             self._events.close_open(connection)
             self._accounts = Accounts(connection, self._slots)
             known = connection.execute("SELECT value FROM meta WHERE key = 'boot'").fetchone()
+            ended = connection.execute("SELECT time FROM event ORDER BY id DESC LIMIT 1").fetchone()
             connection.execute("SELECT max(id), max(stop) FROM block").fetchone()
         except BaseException:  # whatever it was, nothing of it stays held
             connection.close()
             raise
         self._inode = os.stat(self.path).st_ino
         self._known_boot: str | None = known[0] if known else None
+        self._ended: float | None = ended[0] if ended else None  # when the writer before noted its last event
         self._last = None
         self._chores: Iterator[object] | None = None
 
@@ -266,7 +269,10 @@ class HistoryWriter:
     def _note_start(self, moment: float) -> None:
         if (boot := _boot_id()) and boot != self._known_boot:
             self._statements.append(("REPLACE INTO meta VALUES('boot', ?)", (boot,)))
-            self._events.add(Event(moment, "boot", note=boot))
+            if self._known_boot is not None:  # a new file knows of no boot before
+                self._events.add(Event(moment, "boot", note=boot))
+        if self._ended is not None and moment < self._ended - _LEAP:  # while nobody recorded: nobody else can tell
+            self._events.add(Event(moment, "clock", value=moment - self._ended))
         self._events.add(Event(moment, "start", note=f"pid {os.getpid()}"))
 
 

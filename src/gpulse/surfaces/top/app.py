@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 
+from ...analysis.clock import ClockWatch
 from ...analysis.diagnosis.live import LiveDiagnosis
 from ...analysis.events import EventDetector
 from ...model.process_filter import ProcessFilter
@@ -107,6 +108,7 @@ class App:
         player = getattr(self._sampler.source, "player", None)
         if player is None:
             if self._sampler.source.machine.real:
+                self._detector = EventDetector(ClockWatch())
                 self._past = Recall(self._state.history.keys, tty.wake)
             return LiveFeed(self._sampler, self._state, tty.wake)
         from .replay import ReplayFeed
@@ -124,10 +126,12 @@ class App:
 
     def _take(self, snapshot: Snapshot) -> None:
         state = self._state
-        if state.live is not None and snapshot.time < state.live.time:  # a recording that was moved back
-            state.events, state.past = [], ProcessPast()
-            self._detector = EventDetector()
+        if state.live is not None and snapshot.time < state.live.time:
+            state.past = ProcessPast()
             self._live = LiveDiagnosis()
+            if state.player is not None:  # a recording that was moved back; else the clock was, which is an event
+                state.events = []
+                self._detector = EventDetector()
         elif state.live is not None and state.back:
             state.back += snapshot.time - state.live.time  # the moment on screen stays the same one
         self._note(self._detector.observe(snapshot))

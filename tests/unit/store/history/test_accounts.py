@@ -201,12 +201,22 @@ def test_states_errors_and_throttling_are_told_once(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_boot_is_told_once(tmp_path: Path) -> None:
+def test_a_boot_is_told_once_and_not_by_a_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "h.db")
     write(path, [tick(0, gpu())])
-    write(path, [tick(10, gpu())])
+    for at in (10, 20):
+        monkeypatch.setattr("gpulse.store.history.writer._boot_id", lambda: "another")
+        write(path, [tick(at, gpu())])
     with HistoryReader(path) as reader:
-        assert [event.kind for event in reader.events(START, START + 20)] == ["boot", "start", "stop", "start", "stop"]
+        kinds = [event.kind for event in reader.events(START, START + 30)]
+    assert kinds == ["start", "stop", "boot", "start", "stop", "start", "stop"]
+
+
+def test_a_clock_set_back_between_two_recordings_is_told(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    for at in (100, 40, 41):
+        write(path, [tick(at, gpu())])
+    assert kinds(path) == [("clock", "the system clock was set back by 1m00s")]
 
 
 def test_names_that_are_no_text_are_kept(tmp_path: Path) -> None:
