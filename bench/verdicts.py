@@ -92,7 +92,7 @@ def asked(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _recorder(path: Path, interval: str) -> subprocess.Popen[bytes]:
-    command = [*_GPULSE, "record", "-o", str(path), "--force", "--interval", interval]
+    command = [*_GPULSE, "record", "-o", str(path), "--force", "--interval", interval, "-p"]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -277,4 +277,4 @@ def _own(verdict: Verdict, use: OwnUse | None) -> Verdict | None:
 
 def _concerns(verdict: Verdict, pids: Collection[int]) -> bool:
     holders = [holder.pid for holder in verdict.processes if holder.pid is not None]
-    return not holders or any(pid in pids for pid in holders)
+    return verdict.key == "not_used" or not holders or any(pid in pids for pid in holders)

@@ -220,7 +220,7 @@ class Ledger:
         with self._judging:
             if self._diagnosis is None:
                 self._diagnosis = RunningDiagnosis()
-            self._diagnosis.add(snap.snapshot, snap.program)
+            self._diagnosis.add(snap.snapshot, snap.program, snap.own)
 
     def diagnosis(self) -> Diagnosis:
         """Return what limited each GPU so far, in words and numbers."""

@@ -273,6 +273,11 @@ def _unknown(verdict: Verdict) -> str:
     return reasons.get(str(verdict.values.get("kind")), "Cannot tell: no single limit stands out.")
 
 
+def _not_used(verdict: Verdict) -> str:
+    names = " and ".join(who(one) for one in verdict.processes[:2]) or "others"
+    return f"The program computed nothing on this GPU; {names} did."
+
+
 TITLES: dict[str, Callable[[Verdict], str]] = {
     "healthy": _healthy,
     "fp32_no_tensor": lambda verdict: (
@@ -294,6 +299,7 @@ TITLES: dict[str, Callable[[Verdict], str]] = {
     "waiting": _waiting,
     "starting": _starting,
     "loading": _loading,
+    "not_used": _not_used,
     "busy": _busy,
     "input_bound_io": _io,
     "transfer_bound": _transfer,

@@ -55,6 +55,7 @@ NARROW = {
     "out of memory": "OOM",
     "memory without owner": "no owner",
     "GPU lost": "lost",
+    "GPU not used": "not used",
     "XID error": "XID",
     "memory errors": "ECC error",
     "waiting, outside": "waiting",

@@ -39,7 +39,7 @@ _EXPLAINS: dict[str, tuple[DiagnosisRule, ...]] = {
 }
 _EXPLAINS |= {"network": (BY_KEY["waiting"],), "unexplained": (_UNKNOWN,), "checkpoint": ()}
 _TOLD = {"launch": 0.35, "copy": 0.25}
-_TOGETHER, _LARGEST = 0.30, 0.12  # of the time: several waits that are told together by the largest of them
+_TOGETHER, _LARGEST = 0.22, 0.12  # of the time: several waits that are told together by the largest of them
 _MUCH = 8 << 30  # bytes of growth that make a leak the first thing to tell, however short it was
 _WORTH_TELLING = 0.10  # of the time that a second phase must last
 _CALM = frozenset({"idle", "unknown", "healthy", "starting", "loading"})
@@ -264,7 +264,7 @@ def _merge(merged: dict[str, Verdict], verdict: Verdict, weight: float) -> None:
 
 def _covered(found: Sequence[Verdict]) -> bool:
     """Tell whether the findings leave nothing to say about what the GPU computes."""
-    return any(one.key in ("idle", "hang", "orphaned_memory") for one in found)
+    return any(one.key in ("idle", "hang", "orphaned_memory", "not_used") for one in found)
 
 
 def ranked(found: Sequence[Verdict]) -> Verdict:

@@ -22,6 +22,7 @@ COPIED = 0.5e9  # bytes per second below which copies are not worth a part
 _STEADY = 0.6  # of the time at more than half of the usual rate
 _COPYING = 1e9  # bytes per second from which utilization counts copies as work
 _DRAM, _LEAD = 45.0, 10.0  # per cent of DRAM activity, and points above the tensor cores, that make work memory-bound
+_FULL = 60.0  # per cent of utilization that slow copies do not reach
 _HEAT = ("sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
 
 
@@ -44,18 +45,22 @@ def parts_of(load: Load) -> tuple[dict[str, float], set[str]]:
 
 
 def _work(load: Load, busy: float, sm: float | None) -> tuple[dict[str, float], set[str]]:
-    if sm is None:  # utilization says that something ran, not what
-        share = max(0.0, busy / 100.0 - (copy_share(load) if (load.mean("utilization") or 0.0) > 0 else 0.0))
-        part = (
-            "memory"
-            if (load.mean("memory_utilization") or 0.0) >= 60.0 and (load.power_share or 0.0) < 0.85
-            else "compute"
-        )
+    if sm is None:  # utilization says that something ran, copies included, not what
+        copies = copy_share(load) if busy < _FULL or _pinned(load) else 0.0
+        share = max(0.0, busy / 100.0 - copies)
+        memory = (load.mean("memory_utilization") or 0.0) >= 60.0 and (load.power_share or 0.0) < 0.85
+        part = "memory" if memory else "compute"
         return {part: share}, {part}
     tensor = min(sm, load.mean("tensor_active") or 0.0)
     dram = load.mean("dram_active") or 0.0
     part = "memory" if dram >= _DRAM and dram >= tensor + _LEAD else "compute"
     return {"tensor": tensor / 100.0, part: (sm - tensor) / 100.0}, set()
+
+
+def _pinned(load: Load) -> bool:
+    """Tell whether copies are so fast that they take most of the time by themselves."""
+    rate, link = max(load.mean("pcie_rx") or 0.0, load.mean("pcie_tx") or 0.0), load.link
+    return link is not None and rate >= BURST * link
 
 
 def _hides_kernels(load: Load) -> bool:

@@ -29,14 +29,16 @@ def pauses(load: Load, least: float) -> list[tuple[float, float]]:
 def _dips(load: Load) -> list[tuple[float, float, float]]:
     """Return start and end of each sample, and the share of it (0–1) in which nothing ran, from how far it is below the usual."""
     sm, use = load.values("sm_active"), load.values("utilization")
-    detailed = any(value is not None for value in sm)
+    detailed = sum(value is not None for value in sm) >= sum(
+        value is not None for value in use
+    )  # counters may be read less often
     known = sorted(value for value in (sm if detailed else use) if value is not None)
     usual = known[len(known) * 3 // 4] if known else 0.0
     found = []
     for at, (here, busy) in enumerate(zip(sm, use, strict=True)):
         value = here if detailed else busy
         end = load.gpu.times[load.first + at]
-        if _is_quiet(here, busy):
+        if _is_quiet(here if detailed else None, busy):
             share = 1.0
         else:
             share = 0.0 if value is None or usual <= 0 else max(0.0, 1.0 - value / usual)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 GROUPS: tuple[Group, ...] = ("fault", "ownership", "limit", "feeding", "device", "rest")
 WAIT = 0.18  # of the time from which a wait is told as what limits the GPU
+_RARE = 1.5  # seconds between samples
 _LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 
 
@@ -87,6 +88,8 @@ class DiagnosisRule:
 def sure(load: Load, part: str) -> Confidence:
     """Return how sure a wait is: by its share of the time, the number of samples, and whether activity is counted or guessed."""
     share, samples = load.parts.get(part, 0.0), load.end - load.first
+    if not load.traced and load.interval > _RARE:
+        return "low"  # what happens between two samples is not known
     if share >= 0.4 and samples >= 10 and load.seconds >= 5 and load.detailed:
         return "high"
     return "medium" if share >= 0.2 and samples >= 5 else "low"

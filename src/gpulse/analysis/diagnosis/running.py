@@ -8,7 +8,7 @@ from .window import WindowBuilder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from ...model.budget import Budget
     from ...model.catalog import Process
@@ -40,15 +40,22 @@ class RunningDiagnosis:
         self._end = 0.0
         self._samples = 0
         self._flushed = False
+        self._own: set[int] = set()
 
-    def add(self, snapshot: Snapshot, program: Process | None = None) -> None:
-        """Take a snapshot; `program` is what is known of the process that watches its own GPUs."""
+    def add(self, snapshot: Snapshot, program: Process | None = None, own: Collection[int] | None = None) -> None:
+        """Take a snapshot; `program` is what is known of the process that watches its own GPUs, `own` are the PIDs of all of it.
+
+        With `own`, the program is judged; what others do on its GPUs counts as theirs.
+        """
         builder, time = self._builder, snapshot.time
         if builder.samples and (time < self._end or self._is_full(time)):
             self._flush(time)
         self._start = time if self._start is None else self._start
         self._end = time
         self._samples += 1
+        if own is not None:
+            self._own |= set(own)
+            self._builder.own = frozenset(self._own)
         self._builder.add(snapshot, program)
 
     def note(self, events: Iterable[Event]) -> None:

@@ -15,7 +15,7 @@ _SOME = 0.2  # cores of each worker that show it at work where nothing else expl
 _THREADS = 1.3  # cores of a process whose main thread waits: its other threads prepare something
 _IDLE = 5.0  # per cent of activity below which a sample shows the GPU waiting
 _FULL = 95.0  # per cent above which it shows nothing of a wait
-_SAMPLES = 6  # states of the thread that make a distribution
+_WAITS = 0.7  # of the samples in which a main thread may run while other threads of the program are the limit
 
 
 def wait_causes(load: Load) -> dict[str, float]:
@@ -30,6 +30,8 @@ def wait_causes(load: Load) -> dict[str, float]:
     thread = _running(moments)
     if (each := load.cpu_workers / load.workers if load.workers >= 1 else 0.0) >= WORKER and each > _own(moments):
         return {"workers": 1.0}  # of two stages that feed the GPU, the one that never rests is the limit
+    if (load.cpu_main or 0.0) >= _THREADS and load.states and load.states.get("running", 0.0) < _WAITS:
+        return {"workers": 1.0}  # threads of the program, which the main thread waits for
     causes: dict[str, float] = {}
     total = sum(one.weight for one in moments)
     for one in moments:
@@ -58,9 +60,6 @@ def _moments(load: Load) -> list[_Moment]:
     if main is None:
         return []
     sm, use = gpu.columns["sm_active"], gpu.columns["utilization"]
-    states = sum(
-        state is not None for at, state in zip(main.at, main.states, strict=True) if load.first <= at < load.end
-    )
     found = []
     for place, at in enumerate(main.at):
         if not load.first <= at < load.end:
@@ -68,9 +67,8 @@ def _moments(load: Load) -> list[_Moment]:
         activity = use[at] if use[at] is not None else sm[at]
         idle = 1.0 - min(100.0, activity or 0.0) / 100.0
         cpu, state = main.values["cpu_percent"][place], main.states[place]
-        own = None if cpu is None else min(1.0, cpu / 100.0)
-        if state is not None and states >= _SAMPLES:
-            own = 1.0 if state == "running" else 0.0
+        # CPU time first: while autograd runs backward in a thread of its own, the main thread waits for a lock
+        own = min(1.0, cpu / 100.0) if cpu is not None else None if state is None else float(state == "running")
         found.append(_Moment(gpu.weights[at], idle, own, _cause(load, place, state)))
     return found
 

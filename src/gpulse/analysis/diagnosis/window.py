@@ -31,7 +31,7 @@ KEYS = (
     "clock_sm", "clock_sm_max", "temperature", "temperature_limit", "pcie_rx", "pcie_tx", "pcie_gen", "pcie_width",
     "pcie_gen_max", "pcie_width_max", "nvlink_rx", "nvlink_tx", "memory_used", "memory_total", "memory_reserved",
     "memory_unattributed", "xid_last", "ecc_uncorrected", "encoder_utilization", "decoder_utilization",
-    "throttle_time_power_cap", "throttle_time_thermal", "throttle_time_thermal_hardware", "throttle_time_power_brake",
+    "throttle_time_power_cap", "throttle_time_thermal",
 )  # fmt: skip
 PROCESS_KEYS = (
     "memory_used", "sm_utilization", "cpu_percent", "tree_cpu_percent", "children", "tree_read", "tree_write", "running_time",
@@ -80,10 +80,19 @@ class GpuWindow:
     """One GPU over a window: parallel columns by catalog key, the weight in seconds of each sample, and its processes.
 
     `index` and `uuid` are those of the last sample that has them. `instance` names a MIG instance of the GPU; `divided` is true for
-    a GPU whose MIG instances have windows of their own.
+    a GPU whose MIG instances have windows of their own. `own` are the processes of the program that is judged, None where the GPU is
+    judged with everybody on it.
     """
 
-    def __init__(self, gpu: Gpu, rows: Sequence[Row], host: Sequence[HostRow], card: Gpu | None = None) -> None:
+    def __init__(
+        self,
+        gpu: Gpu,
+        rows: Sequence[Row],
+        host: Sequence[HostRow],
+        card: Gpu | None = None,
+        own: frozenset[int] | None = None,
+    ) -> None:
+        self.own = own
         index = gpu.index if card is None else card.index
         self.index = None if index is None else int(index)
         self.instance = "" if card is None else instance_name(gpu)
@@ -218,6 +227,7 @@ class WindowBuilder:
         self._host: dict[str, list[HostRow]] = {}
         self._latest: dict[str, Gpu] = {}
         self._cards: dict[str, Gpu] = {}  # the GPU of each MIG instance
+        self.own: frozenset[int] | None = None
         self.start = self.end = 0.0
         self.samples = 0
 
@@ -266,7 +276,7 @@ class WindowBuilder:
     def windows(self) -> list[GpuWindow]:
         """Return one window per GPU and MIG instance, in the order in which they first appeared."""
         return [
-            GpuWindow(self._latest[name], rows, self._host[name], self._cards.get(name))
+            GpuWindow(self._latest[name], rows, self._host[name], self._cards.get(name), self.own)
             for name, rows in self._rows.items()
         ]
 

@@ -19,9 +19,9 @@ FOLDER = Path(__file__).resolve().parents[3] / "captures" / "diagnosis"
 LABELS: dict[str, dict[str, Any]] = json.loads((FOLDER / "labels.json").read_text())
 EVERY = sorted(LABELS)
 # Eight seconds do not show them: an end that comes later, or a step of growth every five seconds.
-LONGER = {"out_of_memory", "slow_leak"}
+LONGER = {"out_of_memory", "slow_leak", "slow_epoch_leak"}
 # Pauses of two seconds every seven: some windows hold none, some only a part of one.
-PARTLY = {"checkpoint", "evaluation", "notebook"}
+PARTLY = {"checkpoint", "evaluation", "notebook", "save_torch"}
 
 
 @functools.cache

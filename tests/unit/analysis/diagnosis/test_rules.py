@@ -315,6 +315,6 @@ def test_every_verdict_has_a_rule_with_documentation() -> None:
         "host_bound", "input_bound_io", "transfer_bound", "stalls", "communication_bound", "straggler", "hang",
         "idle_allocation", "underused", "idle", "contention", "power_throttled", "thermal_throttled", "hw_slowdown", "clocks_locked",
         "pcie_degraded", "memory_pressure", "memory_leak", "out_of_memory", "orphaned_memory", "lost", "xid", "memory_errors",
-        "driver_unresponsive", "unknown", "busy", "waiting", "starting", "loading",
+        "driver_unresponsive", "unknown", "busy", "waiting", "starting", "loading", "not_used",
     }  # fmt: skip
     assert all(rule.signature and rule.blind and rule.sources for rule in RULES)

@@ -25,6 +25,7 @@ from . import (
     memory_latency,
     memory_leak,
     memory_pressure,
+    not_used,
     orphaned_memory,
     out_of_memory,
     pcie_degraded,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 RULES: tuple[DiagnosisRule, ...] = (
     lost.RULE, driver_unresponsive.RULE, memory_errors.RULE, xid.RULE, out_of_memory.RULE, hang.RULE, memory_leak.RULE,
-    contention.RULE, idle_allocation.RULE, orphaned_memory.RULE,
+    not_used.RULE, contention.RULE, idle_allocation.RULE, orphaned_memory.RULE,
     hw_slowdown.RULE, thermal_throttled.RULE, power_throttled.RULE, clocks_locked.RULE, pcie_degraded.RULE, straggler.RULE,
     communication_bound.RULE, stalls.RULE, transfer_bound.RULE, input_bound_cpu.RULE, input_bound_io.RULE,
     launch_bound.RULE, host_bound.RULE, underused.RULE, waiting.RULE,

@@ -40,7 +40,7 @@ def _judge(case: Case) -> Verdict | None:
         confidence,
         evidence,
         advice=RULE.advice,
-        processes=[holder_of(track) for track in load.tracks],
+        processes=[holder_of(track) for track in load.own],
         held=held,
     )
 

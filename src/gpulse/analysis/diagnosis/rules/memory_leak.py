@@ -32,7 +32,7 @@ def _judge(case: Case) -> Verdict | None:
     load = case.load
     if load.seconds < _SHORTEST:
         return None
-    for track in load.tracks:
+    for track in load.own:
         if (verdict := _grows(case, track, _points(case, track))) is not None:
             return verdict
     if (

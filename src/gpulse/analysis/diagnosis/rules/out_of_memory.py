@@ -27,7 +27,9 @@ def _judge(case: Case) -> Verdict | None:
     ended = [
         track
         for track in gpu.tracks.values()
-        if track.at[-1] < len(gpu) - 1 and gpu.rows[track.at[-1] + 1].state == "ok"
+        if (gpu.own is None or track.pid in gpu.own)
+        and track.at[-1] < len(gpu) - 1
+        and gpu.rows[track.at[-1] + 1].state == "ok"
     ]
     for track in sorted(ended, key=lambda one: -one.at[-1]):
         if (verdict := _ran_out(case, track)) is not None:
