@@ -16,7 +16,7 @@ from bench.workloads.table import WORKLOADS
 from gpulse.analysis.diagnosis.live import LiveDiagnosis
 from gpulse.analysis.diagnosis.wanted import WANTED
 from gpulse.sampling.sampler import Sampler
-from gpulse.sources.registry import open_source
+from gpulse.sources.registry import make_source
 
 _SECONDS = 22.0  # that each workload runs
 
@@ -41,7 +41,7 @@ def main(names: list[str]) -> int:
 
 def _watch(seen: list[tuple[float, str]], over: threading.Event) -> None:
     live = LiveDiagnosis()
-    sampler = Sampler(open_source("auto"), WANTED).open()
+    sampler = Sampler(make_source("auto"), WANTED).open()
     for snapshot in sampler.stream(1.0):
         if live.add(snapshot) and live.latest.verdicts:
             seen.append((snapshot.time, live.latest[0].key))
