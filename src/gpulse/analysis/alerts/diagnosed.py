@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...model.condition import of_verdict
 from ..diagnosis.live import LiveDiagnosis
 from ..diagnosis.wanted import WANTED
 from .rule import Finding, Lasting, duration
@@ -10,13 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ...model.verdict import Verdict
     from .rule import RuleInput
-
-# Nothing to act on, or told by a rule of its own.
-_FINE = frozenset((
-    "healthy", "idle", "unknown", "underused", "idle_allocation", "fault", "driver_unresponsive", "out_of_memory", "memory_leak",
-    "memory_pressure", "thermal_throttled", "hw_slowdown",
-))  # fmt: skip
 
 
 class Diagnosed(Lasting):
@@ -36,6 +32,11 @@ class Diagnosed(Lasting):
             verdict = self._live.verdict(uuid)
             if verdict is None:
                 continue
-            limited = None if verdict.key == "unknown" else verdict.key not in _FINE
+            limited = None if verdict.key == "unknown" else self._calls_for_a_change(verdict)
             values: dict[str, float | str] = {"verdict": verdict.key, "confidence": verdict.confidence}
             yield Finding(uuid, limited, event=sample.event("verdict", uuid, gpu, values=values))
+
+    def _calls_for_a_change(self, verdict: Verdict) -> bool:
+        """Tell whether a verdict is bad and not told by another rule."""
+        condition = of_verdict(verdict.key)
+        return condition is not None and condition.alert == self.name and condition.severity() in ("critical", "warn")

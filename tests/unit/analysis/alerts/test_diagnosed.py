@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from gpulse.analysis.alerts import RuleBook, rules_from
+from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.present.events import event_text
 from tests.unit.analysis.diagnosis.machines import samples
 
@@ -18,6 +23,27 @@ def test_it_fires_once_after_a_while_and_clears_when_all_is_well() -> None:
     assert event_text(turned[0].event) == "GPU 0: FP32, no tensor cores"
 
 
-def test_a_healthy_gpu_is_no_alert() -> None:
+WITHOUT_COUNTERS = {
+    "sm_active": None,
+    "sm_occupancy": None,
+    "tensor_active": None,
+    "dram_active": None,
+    "fp32_active": None,
+    "fp16_active": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "chip"),
+    [
+        ("healthy", {}),
+        ("busy", WITHOUT_COUNTERS),
+        ("memory_bandwidth", {"dram_active": 92.0, "tensor_active": 5.0}),
+        ("lost", {"state": "lost"}),
+    ],
+)
+def test_what_is_fine_or_told_by_another_rule_is_no_alert(verdict: str, chip: dict[str, Any]) -> None:
+    taken = samples(chip, seconds=300, interval=2.0)
+    assert diagnose(taken)[0].key == verdict
     book = RuleBook(rules_from({"enable": ["diagnosis"], "diagnosis": {"for": "1m"}}))
-    assert not [one for sample in samples({}, seconds=300, interval=2.0) for one in book.observe(sample)]
+    assert not [one for sample in taken for one in book.observe(sample)]
