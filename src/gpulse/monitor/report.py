@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..model.catalog import Gpu
 from ..present.cells import throttle_words, value_text
 from ..present.own_use import is_shared, own_energy_text, own_lines
-from ..present.quantities import DASH, energy_text, quantity_text, seconds_text
+from ..present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
 from ..present.text import aligned, clean
 from ..present.verdicts import findings
 from ..present.words import of, product_name, short_name
@@ -39,9 +39,9 @@ def limits(summary: Summary) -> list[str]:
 def _headline(summary: Summary) -> list[str]:
     parts = [f"gpulse: {seconds_text(summary.seconds)}"]
     if summary.steps_per_second is not None:
-        parts.append(f"{summary.steps} steps, {summary.steps_per_second:.3g}/s")
+        parts.append(f"{summary.steps} steps, {rate_text(summary.steps_per_second)}/s")
     if summary.items_per_second is not None:
-        parts.append(f"{summary.items_per_second:.4g} items/s")
+        parts.append(f"{rate_text(summary.items_per_second)} items/s")
     if summary.waited:
         parts.append(f"waited for data {100 * summary.waited / max(summary.seconds, 1e-9):.0f} % of the time")
     if summary.energy is not None and any(gpu.own.used is not False for gpu in summary.gpus):
@@ -99,7 +99,7 @@ def _phases(summary: Summary) -> list[str]:
                 str(phase.calls),
                 seconds_text(phase.seconds),
                 f"{100 * phase.seconds / max(summary.seconds, 1e-9):.0f} %",
-                DASH if phase.steps_per_second is None else f"{phase.steps_per_second:.3g}",
+                DASH if phase.steps_per_second is None else rate_text(phase.steps_per_second),
                 f"{100 * phase.waited / max(phase.seconds, 1e-9):.0f} %" if phase.waited else DASH,
                 quantity_text("%", None if use is None else use.mean),
                 quantity_text("%", None if active is None else active.mean),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..model.catalog import Gpu
 from ..units import size_text
 from .cells import severity, value_text
+from .quantities import rate_text
 from .text import clean
 from .verdicts import advice, evidence, line
 from .words import label, of, owners, short_name
@@ -42,7 +43,7 @@ def summary_html(summary: Summary) -> str:
     seconds = f"{summary.seconds:.1f} s" if summary.seconds < 600 else f"{summary.seconds / 60:.1f} min"
     head = [f"<b>{escape(summary.name)}</b>" if summary.name else "", seconds]
     if summary.steps_per_second is not None:
-        head.append(f"{summary.steps} steps, {summary.steps_per_second:.3g}/s")
+        head.append(f"{summary.steps} steps, {rate_text(summary.steps_per_second)}/s")
     if summary.energy is not None:
         head.append(f"{summary.energy / 1000:.2f} kJ")
     phases = "".join(summary_html(phase) for phase in summary.phases)

@@ -50,6 +50,11 @@ def number_text(value: float) -> str:
     return f"{value:.0f}" if value % 1 == 0 or abs(value) >= 1e5 else f"{value:g}"
 
 
+def rate_text(per_second: float) -> str:
+    """Return how often something happens per second, without a unit: 0.0125, 28.5, 12,345."""
+    return f"{per_second:,.0f}" if per_second >= 999.5 else f"{per_second:.3g}"
+
+
 def clock_text(moment: float, utc: bool = False) -> str:
     """Return a time of day: 14:03:07, by this machine's clock or in UTC."""
     return time.strftime("%H:%M:%S", _fields(moment, utc))

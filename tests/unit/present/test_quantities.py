@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu, Process
 from gpulse.present.cells import value_text
-from gpulse.present.quantities import clock_text, elapsed_text, energy_text, moment_text, number_text, seconds_text
+from gpulse.present.quantities import (
+    clock_text,
+    elapsed_text,
+    energy_text,
+    moment_text,
+    number_text,
+    rate_text,
+    seconds_text,
+)
 from gpulse.present.quantities import quantity_text as quantity
 
 CASES = json.loads((Path(__file__).parents[2] / "golden" / "quantities.json").read_text(encoding="utf-8"))
@@ -63,6 +71,14 @@ def test_no_integer_of_the_catalog_is_in_scientific_notation(pid: int) -> None:
 )
 def test_measured_times_have_three_digits(seconds: float, text: str) -> None:
     assert seconds_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(0.01254, "0.0125"), (2.0, "2"), (28.51, "28.5"), (999.4, "999"), (999.6, "1,000"), (12345.6, "12,346")],
+)
+def test_fast_steps_are_not_in_scientific_notation(rate: float, text: str) -> None:
+    assert rate_text(rate) == text
 
 
 @given(seconds=st.floats(0, 1e7))

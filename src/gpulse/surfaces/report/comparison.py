@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...present.differences import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, standard_error
-from ...present.quantities import DASH, energy_text, quantity_text, seconds_text
+from ...present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
 from ...present.text import Untrusted
 from ...present.words import short_name
 from ...units import duration_text, size_text
@@ -57,8 +57,8 @@ def differences(first: Run, second: Run) -> list[Difference]:
     one, two = first.summary, second.summary
     found = [
         Difference("Duration", (one.seconds, two.seconds), seconds_text, floor=1.0),
-        Difference("Steps per second", (one.steps_per_second, two.steps_per_second), "{:.3g}/s".format),
-        Difference("Items per second", (one.items_per_second, two.items_per_second), "{:.4g}/s".format),
+        Difference("Steps per second", (one.steps_per_second, two.steps_per_second), _per_second),
+        Difference("Items per second", (one.items_per_second, two.items_per_second), _per_second),
         Difference("Waiting for data", (_waited(first), _waited(second)), "{:.0f} %".format, floor=1.0),
         *(
             Difference(
@@ -83,6 +83,10 @@ def differences(first: Run, second: Run) -> list[Difference]:
         if first.count(kind) + second.count(kind)
     ]
     return [each for each in found if each.before or each.after] + counts
+
+
+def _per_second(rate: float) -> str:
+    return f"{rate_text(rate)}/s"
 
 
 def _noise(run: Run, key: str) -> float:

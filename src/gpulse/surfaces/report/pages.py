@@ -11,6 +11,7 @@ from ...present.quantities import (
     energy_text,
     moment_text,
     quantity_text,
+    rate_text,
     seconds_text,
 )
 from ...present.text import Untrusted
@@ -93,7 +94,7 @@ def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
         found += _cost(cost, run.tariff)
     if summary.steps_per_second is not None:
         wait = f", waiting for data {100 * summary.waited / summary.seconds:.0f} %" if summary.waited else ""
-        found.append(("Steps", f"{summary.steps_per_second:.3g}/s", f"{summary.steps:,} steps{wait}"))
+        found.append(("Steps", f"{rate_text(summary.steps_per_second)}/s", f"{summary.steps:,} steps{wait}"))
     return [tile for tile in found if tile[1] != DASH]
 
 
@@ -134,7 +135,7 @@ def _phase_table(summary: Summary) -> TableBlock:
                 str(phase.calls),
                 seconds_text(phase.seconds),
                 quantity_text("%", 100 * phase.seconds / max(summary.seconds, 1e-9)),
-                DASH if phase.steps_per_second is None else f"{phase.steps_per_second:.3g}",
+                DASH if phase.steps_per_second is None else rate_text(phase.steps_per_second),
                 quantity_text("%", 100 * phase.waited / max(phase.seconds, 1e-9)) if phase.waited else DASH,
                 quantity_text("%", busy),
                 quantity_text("%", use),
