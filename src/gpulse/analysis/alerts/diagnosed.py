@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.condition import of_verdict
+from ..concerns import BAD
 from ..diagnosis.live import LiveDiagnosis
 from ..diagnosis.wanted import WANTED
 from .rule import Finding, Lasting, duration
@@ -39,4 +40,4 @@ class Diagnosed(Lasting):
     def _calls_for_a_change(self, verdict: Verdict) -> bool:
         """Tell whether a verdict is bad and not told by another rule."""
         condition = of_verdict(verdict.key)
-        return condition is not None and condition.alert == self.name and condition.severity() in ("critical", "warn")
+        return condition is not None and condition.alert == self.name and condition.severity() in BAD
