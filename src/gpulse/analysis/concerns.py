@@ -5,106 +5,141 @@ from __future__ import annotations
 from ..model.budget import WAITS
 from ..model.concern import Concern
 from ..model.condition import SEVERITIES, of_event, of_verdict
+from .diagnosis.rules import BY_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..model.event import Event
+    from ..model.budget import Budget
     from ..model.verdict import Diagnosis, Verdict
+    from .alerts import Transition
 
 _WORST: dict[str, int] = {severity: place for place, severity in enumerate(SEVERITIES)}
 BAD = ("critical", "warn")
-_ALL = (
-    "lost",
-    "driver_unresponsive",
-    "hang",
-    "orphaned_memory",
-    "idle_allocation",
-)  # nothing of the GPU is of use meanwhile
+# Meanwhile nothing of the GPU is of use.
+_ALL = frozenset(
+    ("lost", "removed", "driver_unresponsive", "hang", "orphaned_memory", "idle_allocation", "stalled", "not_used")
+)
+# The parts of the time budget that a condition costs, where that is not the one part that its rule explains.
+_COSTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("hw_slowdown", "thermal_throttled", "power_throttled"), ("throttled",)),
+    **dict.fromkeys(("communication_bound", "straggler"), ("network",)),
+    "waiting": ("outside", "unexplained"),
+    "stalls": WAITS,
+}
 
 
-def concerns(diagnosis: Diagnosis, alerts: Iterable[Event] = (), now: float | None = None) -> tuple[Concern, ...]:
-    """Return what is wrong at `now`, the end of the diagnosis by default; `alerts` are the events of active alerts."""
+def concerns(diagnosis: Diagnosis, alerts: Iterable[Transition] = (), now: float | None = None) -> tuple[Concern, ...]:
+    """Return what is wrong at `now`, the end of the diagnosis by default; an active alert counts while its condition holds."""
     time = diagnosis.end if now is None else now
-    found: dict[tuple[str, str], Concern] = {}
-    for verdict in diagnosis:
-        for one in (verdict, *verdict.also):
-            if (concern := _of_verdict(one, verdict, time)) is not None:
-                found[concern.key, _place(concern)] = concern
-    for event in alerts:
-        concern = _of_alert(event, time)
-        known = found.get((concern.key, _place(concern)))
-        if known is None:
-            found[concern.key, _place(concern)] = concern
-        elif concern.since is not None:
-            found[concern.key, _place(concern)] = known.replace(since=min(concern.since, known.since or concern.since))
-    return tuple(sorted(_joined(list(found.values())), key=_cost))
+    found = [
+        _of_verdict(one, _cost(one.key, whole.budget), time)
+        for whole in diagnosis
+        for one in (whole, *whole.also)
+        if _severity(one) in BAD
+    ]
+    names = {one.uuid: _label(one) for one in diagnosis}
+    for alert in alerts:
+        if alert.severity in BAD and (alert.standing is None or alert.standing.holds):
+            concern = _of_alert(alert, names, time)
+            at = next((at for at, known in enumerate(found) if _is_same(known, concern)), None)
+            if at is None:
+                found.append(concern)
+            else:
+                found[at] = _merged(found[at], concern)
+    return tuple(sorted(_joined(found), key=_rank))
 
 
-def _place(concern: Concern) -> str:
-    return concern.uuids[0] if concern.uuids else ",".join(concern.gpus)
+def _cost(key: str, budget: Budget | None) -> float:
+    """Return the share of a GPU's time (0–1) that a condition costs; 0 for what is bad without costing time."""
+    if key in _ALL:
+        return 1.0
+    rule = BY_KEY.get(key)
+    parts = _COSTS.get(key, () if rule is None else (rule.part,))
+    return 0.0 if budget is None else sum(budget.shares.get(part, 0.0) for part in parts)
 
 
-def _cost(concern: Concern) -> tuple[int, float, tuple[str, ...]]:
-    return _WORST.get(concern.severity, len(_WORST)), -concern.lost, concern.gpus
+def _rank(concern: Concern) -> tuple[object, ...]:
+    soon = float("inf") if concern.expected is None else concern.expected
+    numbers = [int(part) if part.isdecimal() else 0 for name in concern.gpus[:1] for part in name.split(":")]
+    return _WORST[concern.severity], -concern.lost, soon, numbers, concern.gpus
 
 
-def _of_verdict(verdict: Verdict, whole: Verdict, time: float) -> Concern | None:
+def _severity(verdict: Verdict) -> str:
     condition = of_verdict(verdict.key, verdict.values.get("kind"))
     code = verdict.values.get("xid")
-    severity = "info" if condition is None else condition.severity(code if isinstance(code, (int, float)) else None)
-    if condition is None or severity not in BAD:
-        return None
-    since = whole.since if verdict.since is None and verdict is whole else verdict.since
-    begun = verdict.start if since is None else since
-    holder = verdict.processes[0] if verdict.processes else None
+    return "info" if condition is None else condition.severity(code if isinstance(code, (int, float)) else None)
+
+
+def _label(verdict: Verdict) -> str:
+    """Return what `--gpu` calls a GPU or MIG instance: 0, 0:1."""
     name = "?" if verdict.index is None else f"{verdict.index}"
+    return f"{name}:{verdict.instance}" if verdict.instance else name
+
+
+def _of_verdict(verdict: Verdict, cost: float, time: float) -> Concern:
+    condition = of_verdict(verdict.key, verdict.values.get("kind"))
+    since = verdict.start if verdict.since is None else verdict.since
+    holder = verdict.processes[0] if verdict.processes else None
+    eta = verdict.values.get("eta")
     return Concern(
-        condition.key,
-        severity,
+        verdict.key if condition is None else condition.key,
+        _severity(verdict),
         time,
-        gpus=(f"{name}:{verdict.instance}" if verdict.instance else name,),
+        gpus=(_label(verdict),),
         uuids=() if verdict.uuid is None else (verdict.uuid,),
         owner="" if holder is None else holder.user,
         pid=None if holder is None else holder.pid,
-        since=begun,
-        lost=_lost_share(verdict, whole) * max(0.0, time - begun),
-        expected=_expected(verdict, time),
+        since=since,
+        lost=cost * max(0.0, time - since),
+        expected=verdict.end + float(eta[0]) if isinstance(eta, tuple) and eta else None,
         confidence=verdict.confidence,
         verdict=verdict,
     )
 
 
-def _lost_share(verdict: Verdict, whole: Verdict) -> float:
-    """Return the share of the GPU's time (0–1) that a condition costs."""
-    if verdict.key in _ALL:
-        return 1.0
-    budget = whole.budget
-    if budget is None or verdict is not whole:
-        return 0.0
-    return sum(budget.shares.get(part, 0.0) for part in (*WAITS, "throttled"))
-
-
-def _expected(verdict: Verdict, time: float) -> float | None:
-    """Return when a leak fills the memory, the earlier end of the estimate."""
-    eta = verdict.values.get("eta")
-    return time + float(eta[0]) if isinstance(eta, tuple) and eta and isinstance(eta[0], (int, float)) else None
-
-
-def _of_alert(event: Event, time: float) -> Concern:
+def _of_alert(alert: Transition, names: dict[str | None, str], time: float) -> Concern:
+    event = alert.event
     condition = event.condition or of_event(event.kind, event.reasons)
+    key = event.kind if condition is None else condition.key
+    idle, full = event.values.get("idle"), event.values.get("full_in_low")
+    since = min(event.time, alert.last_true - idle) if isinstance(idle, (int, float)) else event.time
     process = event.process
     return Concern(
-        event.kind if condition is None else condition.key,
+        key,
         event.severity,
         time,
-        gpus=event.gpus,
+        gpus=tuple(names.get(uuid, name) for uuid, name in zip(event.uuids, event.gpus, strict=False)) or event.gpus,
         uuids=event.uuids,
         owner="" if process is None else process.user or "",
         pid=None if process is None or process.pid is None else int(process.pid),
-        since=event.time,
+        since=since,
+        lost=max(0.0, time - since) if key in _ALL else 0.0,
+        expected=alert.last_true + full if isinstance(full, (int, float)) else None,
         event=event,
+    )
+
+
+def _is_same(known: Concern, alert: Concern) -> bool:
+    """Tell whether an alert is about the condition that a verdict found: on that GPU, of one of its processes, with that code."""
+    verdict, event = known.verdict, alert.event
+    if verdict is None or event is None or known.key != alert.key or known.uuids != alert.uuids:
+        return False
+    pids = {one.pid for one in verdict.processes}
+    code = verdict.values.get("xid") if known.key == "xid" else None
+    return (alert.pid is None or not pids or alert.pid in pids) and (code is None or code == event.value)
+
+
+def _merged(known: Concern, alert: Concern) -> Concern:
+    return known.replace(
+        severity=min(known.severity, alert.severity, key=_WORST.__getitem__),
+        owner=known.owner or alert.owner,
+        pid=alert.pid if known.pid is None else known.pid,
+        since=min(one.since for one in (known, alert) if one.since is not None),
+        lost=max(known.lost, alert.lost),
+        expected=alert.expected if known.expected is None else known.expected,
+        event=alert.event,
     )
 
 
@@ -116,10 +151,11 @@ def _joined(found: Sequence[Concern]) -> list[Concern]:
         groups.setdefault(key, []).append(one)
     return [
         group[0].replace(
-            gpus=[name for one in group for name in one.gpus],
-            uuids=[uuid for one in group for uuid in one.uuids],
+            gpus=dict.fromkeys(name for one in group for name in one.gpus),
+            uuids=dict.fromkeys(uuid for one in group for uuid in one.uuids),
             lost=sum(one.lost for one in group),
             since=min((one.since for one in group if one.since is not None), default=None),
+            expected=min((one.expected for one in group if one.expected is not None), default=None),
         )
         for group in groups.values()
     ]

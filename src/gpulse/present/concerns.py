@@ -24,12 +24,14 @@ _WORTH = 60.0  # seconds of GPU time from which a loss is told
 
 def worded(found: Iterable[Concern]) -> list[Concern]:
     """Return the same concerns with every text filled in; safe to print."""
-    return [one.replace(title=_title(one), text=_text(one), remedy=_remedy(one)) for one in found]
+    return [
+        one.replace(title=_title(one), text=_text(one), remedy=_remedy(one), owner=clean(one.owner)) for one in found
+    ]
 
 
 def _title(concern: Concern) -> str:
     known = CONDITIONS.get(concern.key)
-    return concern.key if known is None else known.title
+    return clean(concern.key) if known is None else known.title
 
 
 def _text(concern: Concern) -> str:
@@ -44,8 +46,8 @@ def _remedy(concern: Concern) -> str:
 
 
 def place(concern: Concern) -> str:
-    """Return where it is: "GPU 3", "GPUs 0-3", "machine"."""
-    return gpus_text(concern.gpus) if concern.gpus else "machine"
+    """Return where it is: "GPU 3", "GPUs 0-3", "GPU 0 MIG 1", "machine"."""
+    return gpus_text([name.replace(":", " MIG ") for name in concern.gpus]) if concern.gpus else "machine"
 
 
 def facts(concern: Concern) -> list[str]:
@@ -54,7 +56,7 @@ def facts(concern: Concern) -> list[str]:
     if concern.since is not None and concern.time - concern.since >= 1:
         found.append(f"for {duration_text(concern.time - concern.since)}")
     if concern.lost >= _WORTH:
-        found.append(f"{duration_text(concern.lost)} of GPU time lost")
+        found.append(f"about {duration_text(concern.lost)} of GPU time lost")
     if concern.expected is not None:
         found.append(f"memory full in {duration_text(max(0.0, concern.expected - concern.time))}")
     return found
@@ -72,14 +74,39 @@ def summary(found: Sequence[Concern]) -> str:
 
 
 def concern_lines(found: Iterable[Concern], theme: Theme, columns: int) -> list[Line]:
-    """Return one line per concern, cut to `columns`: mark, place, title, facts."""
+    """Return one line per concern, cut to `columns`, in aligned columns: mark and place, title, facts."""
+    rows = [(one.severity, place(one), _title(one), " · ".join(facts(one))) for one in found]
+    titles = max((width(title) for _, _, title, _ in rows), default=0)
+    places = max(5, min(max((width(where) for _, where, _, _ in rows), default=0), columns - titles - 4))
     lines = []
-    for one in worded(found):
-        line = Line().add(f"{theme.glyph(*_MARKS.get(one.severity, ('·', '-')))} ", one.severity)
-        line.add(f"{place(one)}  ", "title").add(one.title)
-        told = f"  {' · '.join(facts(one))}" if facts(one) else ""
-        room = columns - line.width
-        if told and room > 8:
-            line.add(told if width(told) <= room else fit(told, room), "label")
-        lines.append(line)
+    for severity, where, title, told in rows:
+        line = Line().add(f"{theme.glyph(*_MARKS.get(severity, ('·', '-')))} ", severity).add(where, "title", places)
+        line.add("  ").add(fit(title, max(0, columns - line.width)), "", titles if told else None)
+        room = columns - line.width - 2
+        lines.append(line.add("  ").add(fit(told, room), "label") if told and room > 8 else line)
     return lines
+
+
+def headline(found: Sequence[Concern], columns: int, hint: str = "") -> Line:
+    """Return everything that is wrong in one line of at most `columns`: how much, then the worst; empty when nothing is.
+
+    What does not fit is counted ("+3"), and `hint` is added where there is room.
+    """
+    if not found:
+        return Line()
+    line = Line().add(fit(summary(found), columns), found[0].severity)
+    parts = [_brief(one) for one in found]
+    for at, part in enumerate(parts):
+        text = f"{' · ' if at else ': '}{part}"
+        left = len(parts) - at - 1
+        more = f" +{left}" if left else ""
+        if line.width + width(text + more) > columns:
+            more = f" +{left + 1}" if at else ""
+            return line.add(more) if line.width + width(more) <= columns else line
+        line.add(text)
+    return line.add(f"  {hint}", "faint") if hint and line.width + 2 + width(hint) <= columns else line
+
+
+def _brief(concern: Concern) -> str:
+    left = None if concern.expected is None else max(0.0, concern.expected - concern.time)
+    return f"{place(concern)} {_title(concern)}" + ("" if left is None else f", full in {duration_text(left)}")
