@@ -76,7 +76,7 @@ _gpulse() {
     status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-header --name-width --watch -w --json --gpu --id -i --source --demo --color --theme --help -h status top query why smi run pick report record replay history serve mcp metrics config doctor completion" -- "$word"));;
     top) COMPREPLY=($(compgen -W "--interval -n --sort -s --filter -f --tree -t --group -g --readonly --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     query) COMPREPLY=($(compgen -W "--query-gpu --query-compute-apps --format --loop -l --loop-ms -lms --count --for --filename -f --where --sort --list-gpus -L -q --display -d -x --scroll --scroll-processes --help-query-gpu --help-query-compute-apps --unsupported --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
-    why) COMPREPLY=($(compgen -W "--for --since --interval -n --json --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
+    why) COMPREPLY=($(compgen -W "--for --since --interval -n --check --json --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     smi) COMPREPLY=($(compgen -W "--list-gpus -L --query -q --query-gpu --query-compute-apps --format --id -i --loop -l --loop-ms -lms --filename -f --version --install --source --demo --help -h" -- "$word"));;
     run) COMPREPLY=($(compgen -W "--gpus -n --free-memory --utilization --window --wait --timeout --interval --output -o --force --report --quiet -q --price --gpu-price --carbon --gpu --id -i --source --demo --help -h" -- "$word"));;
     pick) COMPREPLY=($(compgen -W "--by --free-memory --utilization --window --wait --timeout --gpu --id -i --source --demo --help -h" -- "$word"));;

@@ -71,6 +71,7 @@ complete -c gpulse -n '__fish_seen_subcommand_from why' -d 'Only explain the GPU
 complete -c gpulse -n '__fish_seen_subcommand_from why' -l for -x -d 'How long to sample; with replay:FILE, how much of the recording to read (default: 30s; replay: all)'
 complete -c gpulse -n '__fish_seen_subcommand_from why' -l since -x -d 'Use the last TIME of this machine'\''s history instead of sampling, for example 2h'
 complete -c gpulse -n '__fish_seen_subcommand_from why' -l interval -s n -x -d 'Time between samples, in seconds (default: 0.25)'
+complete -c gpulse -n '__fish_seen_subcommand_from why' -l check -d 'Exit with 1 if anything critical or worth a warning was found, else with 0'
 complete -c gpulse -n '__fish_seen_subcommand_from why' -l json -d 'Print the diagnosis as one JSON object'
 complete -c gpulse -n '__fish_seen_subcommand_from why' -l gpu -l id -s i -x -a 'visible job' -d 'GPUs to use: index, range (0-3), UUID prefix, PCI bus id, `visible` for CUDA_VISIBLE_DEVICES or `job` for those of this Slurm job (default: all)'
 complete -c gpulse -n '__fish_seen_subcommand_from why' -l source -x -a 'auto nvidia amd intel jetson smi demo demo:mixed replay: amd: intel: jetson: smi:' -d 'Where to read from: auto, nvidia, amd, intel, jetson, smi, demo or replay:FILE[@START][*SPEED] (replay:- for standard input); amd:DIR, intel:DIR, jetson:DIR and smi:FILE read a recorded machine (default: $GPULSE_SOURCE, else auto)'

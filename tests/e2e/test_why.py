@@ -58,13 +58,36 @@ def test_json_has_the_documented_shape(recording: str) -> None:
 
 def test_python_returns_the_same_values(recording: str) -> None:
     plain = json.loads(gpulse("--source", f"replay:{recording}", "--json").stdout)
-    assert library.diagnose(recording).to_plain() == plain
+    assert library.diagnose(recording).to_plain() == {key: plain[key] for key in ("window", "gpus")}
 
 
 def test_gpus_and_times_of_a_recording_can_be_chosen(recording: str) -> None:
     plain = json.loads(gpulse("--source", f"replay:{recording}@5", "--for", "8s", "--gpu", "1", "--json").stdout)
     assert [one["index"] for one in plain["gpus"]] == [1]
     assert plain["window"]["samples"] == 17
+
+
+@pytest.fixture
+def two_hot(tmp_path: Path) -> str:
+    hot = {"throttle_reasons": ("hw_thermal_slowdown",), "temperature": 92}
+    return write(tmp_path / "hot.ndjson", text_of(samples(hot, {}, hot, seconds=20)))
+
+
+def test_what_is_wrong_heads_the_answer_and_the_healthy_come_last(two_hot: str) -> None:
+    lines = gpulse("--source", f"replay:{two_hot}", environ={"COLUMNS": "80"}).stdout.splitlines()
+    assert lines[0].endswith(" samples: 1 critical")
+    assert lines[2].startswith("■ GPUs 0, 2  too hot")
+    blocks = [line.split("  ")[0] for line in lines[4:] if line.startswith("GPU")]
+    assert blocks == ["GPU 0", "GPU 2", "GPU 1"]
+
+
+def test_a_script_can_check_whether_something_is_wrong(two_hot: str, recording: str) -> None:
+    assert "too hot" in gpulse("--source", f"replay:{two_hot}", "--check", code=1).stdout
+    plain = json.loads(gpulse("--source", f"replay:{two_hot}", "--check", "--json", code=1).stdout)
+    assert [(one["key"], one["gpus"]) for one in plain["problems"]] == [("thermal_throttled", ["0", "2"])]
+    assert plain["problems"][0]["text"].startswith("Thermally throttled")
+    done = gpulse("--source", f"replay:{recording}", "--check", "--json")
+    assert json.loads(done.stdout)["problems"] == []
 
 
 def test_the_gpus_of_a_process(recording: str) -> None:
@@ -93,9 +116,11 @@ def test_a_wrong_question_gets_one_sentence(words: tuple[str, ...], text: str) -
 def test_the_demo_machine_is_watched_with_a_progress_bar() -> None:
     with Terminal(ENV | {"TERM": "xterm-256color"}, "why", "--demo", "--for", "3s", columns=100, rows=100) as terminal:
         terminal.until(lambda: "watching 8 GPUs" in terminal.text)
+        terminal.until(lambda: "so far: 1 critical, 1 warning: GPU 6 too hot" in terminal.text)
         terminal.until(lambda: "GPU 7" in terminal.text)
         assert terminal.wait() == 0
         assert "watching" not in terminal.text
+        assert "so far" not in terminal.text
         assert "Idle allocation" in terminal.text
 
 

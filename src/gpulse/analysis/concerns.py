@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _WORST: dict[str, int] = {severity: place for place, severity in enumerate(SEVERITIES)}
 BAD = ("critical", "warn")
+_EDGE = 1.0  # seconds after the first sample in which what begins may as well have begun before it
 # Meanwhile nothing of the GPU is of use.
 _ALL = frozenset(
     ("lost", "removed", "driver_unresponsive", "hang", "orphaned_memory", "idle_allocation", "stalled", "not_used")
@@ -34,12 +35,12 @@ def concerns(diagnosis: Diagnosis, alerts: Iterable[Transition] = (), now: float
     """Return what is wrong at `now`, the end of the diagnosis by default; an active alert counts while its condition holds."""
     time = diagnosis.end if now is None else now
     found = [
-        _of_verdict(one, _cost(one.key, whole.budget), time)
+        _of_verdict(one, _cost(one.key, whole.budget), diagnosis.start, time)
         for whole in diagnosis
         for one in (whole, *whole.also)
-        if _severity(one) in BAD
+        if _severity(one) in BAD and not _is_over(one)
     ]
-    names = {one.uuid: _label(one) for one in diagnosis}
+    names = {one.uuid: one.label for one in diagnosis}
     for alert in alerts:
         if alert.severity in BAD and (alert.standing is None or alert.standing.holds):
             concern = _of_alert(alert, names, time)
@@ -66,33 +67,36 @@ def _rank(concern: Concern) -> tuple[object, ...]:
     return _WORST[concern.severity], -concern.lost, soon, numbers, concern.gpus
 
 
+def _is_over(verdict: Verdict) -> bool:
+    """Tell whether a GPU that was lost or did not respond does so again; other verdicts are about all of the window."""
+    return verdict.values.get("end_time") is not None or verdict.values.get("kind") == "recovered"
+
+
 def _severity(verdict: Verdict) -> str:
     condition = of_verdict(verdict.key, verdict.values.get("kind"))
     code = verdict.values.get("xid")
     return "info" if condition is None else condition.severity(code if isinstance(code, (int, float)) else None)
 
 
-def _label(verdict: Verdict) -> str:
-    """Return what `--gpu` calls a GPU or MIG instance: 0, 0:1."""
-    name = "?" if verdict.index is None else f"{verdict.index}"
-    return f"{name}:{verdict.instance}" if verdict.instance else name
-
-
-def _of_verdict(verdict: Verdict, cost: float, time: float) -> Concern:
+def _of_verdict(verdict: Verdict, cost: float, watched: float, time: float) -> Concern:
+    """Return a verdict as a concern; one that held from the beginning of what was `watched` began nobody knows when."""
     condition = of_verdict(verdict.key, verdict.values.get("kind"))
-    since = verdict.start if verdict.since is None else verdict.since
+    began = verdict.values.get("start_time", verdict.start)
+    first = began if isinstance(began, (int, float)) else verdict.start
+    seen = first if verdict.since is None else min(first, verdict.since)
+    known = verdict.since is not None or first > watched + _EDGE
     holder = verdict.processes[0] if verdict.processes else None
     eta = verdict.values.get("eta")
     return Concern(
         verdict.key if condition is None else condition.key,
         _severity(verdict),
         time,
-        gpus=(_label(verdict),),
+        gpus=(verdict.label,),
         uuids=() if verdict.uuid is None else (verdict.uuid,),
         owner="" if holder is None else holder.user,
         pid=None if holder is None else holder.pid,
-        since=since,
-        lost=cost * max(0.0, time - since),
+        since=seen if known else None,
+        lost=cost * max(0.0, time - seen),
         expected=verdict.end + float(eta[0]) if isinstance(eta, tuple) and eta else None,
         confidence=verdict.confidence,
         verdict=verdict,
@@ -136,7 +140,7 @@ def _merged(known: Concern, alert: Concern) -> Concern:
         severity=min(known.severity, alert.severity, key=_WORST.__getitem__),
         owner=known.owner or alert.owner,
         pid=alert.pid if known.pid is None else known.pid,
-        since=min(one.since for one in (known, alert) if one.since is not None),
+        since=min((one.since for one in (known, alert) if one.since is not None), default=None),
         lost=max(known.lost, alert.lost),
         expected=alert.expected if known.expected is None else known.expected,
         event=alert.event,

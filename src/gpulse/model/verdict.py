@@ -216,6 +216,12 @@ class Verdict(_Value):
 
         return gpulse.diagnosis_html([self])
 
+    @property
+    def label(self) -> str:
+        """What `--gpu` calls the GPU or MIG instance: 0, 0:1; "?" where it has no number."""
+        name = "?" if self.index is None else f"{self.index}"
+        return f"{name}:{self.instance}" if self.instance else name
+
     def replace(self, **changes: Any) -> Verdict:
         """Return a copy with some fields changed."""
         fields = {name: getattr(self, name) for name in self.__slots__} | changes

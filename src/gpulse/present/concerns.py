@@ -47,7 +47,7 @@ def _remedy(concern: Concern) -> str:
 
 def place(concern: Concern) -> str:
     """Return where it is: "GPU 3", "GPUs 0-3", "GPU 0 MIG 1", "machine"."""
-    return gpus_text([name.replace(":", " MIG ") for name in concern.gpus]) if concern.gpus else "machine"
+    return gpus_text(concern.gpus) if concern.gpus else "machine"
 
 
 def facts(concern: Concern) -> list[str]:

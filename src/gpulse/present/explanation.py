@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from ..analysis.concerns import concerns
 from ..units import duration_text
 from .budget import budget_bar, budget_legend
+from .concerns import concern_lines, headline, summary
 from .figures import figure_name, figure_text, limit_text
 from .line import Line
-from .text import clean, width
+from .text import clean, fit, width
 from .verdict_titles import who
-from .verdicts import advice, alike, style, title
+from .verdicts import QUIET, advice, alike, style, title
+from .verdicts import line as verdict_line
 from .words import gpus_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..model.concern import Concern
     from ..model.verdict import Diagnosis, Evidence, Verdict
     from .theme import Theme
 
@@ -29,28 +33,59 @@ def answer(diagnosis: Diagnosis, names: Mapping[int | None, str], theme: Theme, 
 
 
 def explained(diagnosis: Diagnosis, names: Mapping[int | None, str], theme: Theme, columns: int) -> list[Line]:
-    """Return the same as lines of styled pieces."""
+    """Return the same as lines of styled pieces: what is wrong, one line each, then the GPUs, the worst first."""
     room = max(40, min(columns, 120))
     if not diagnosis.verdicts:
         return [Line().add("No GPU was seen.", "label")]
+    found = concerns(diagnosis)
     lines = [_heading(diagnosis)]
-    for group in alike(diagnosis.verdicts, names):
+    if found and len(found) + len(diagnosis.verdicts) > 2:
+        lines[0].add(": ", "label").add(summary(found), found[0].severity)
+        lines += [Line(), *concern_lines(found, theme, room)]
+    for group in alike(_worst_first(diagnosis, found), names):
         lines += [Line(), *_block(group, names.get(group[0].index, ""), theme, room)]
     return lines
 
 
+def explained_verdict(verdict: Verdict, theme: Theme, columns: int) -> list[Line]:
+    """Return the lines for one verdict, without the name of its GPU."""
+    return _block([verdict], "", theme, max(40, min(columns, 120)))[1:]
+
+
+def so_far(diagnosis: Diagnosis, columns: int) -> str:
+    """Return in one line what a diagnosis that is still going on has found: what is wrong, or the verdict that tells most."""
+    found = concerns(diagnosis)
+    told = [one for one in _worst_first(diagnosis, found) if one.key not in QUIET]
+    if len(found) > 1:
+        return "".join(text for text, _ in headline(found, columns).pieces)
+    return fit(verdict_line(told[0]), columns) if told else ""
+
+
+def _worst_first(diagnosis: Diagnosis, found: Sequence[Concern]) -> list[Verdict]:
+    """Return the verdicts in the order of what is wrong; then what is worth a look, what is healthy, and what is idle."""
+    places: dict[str, int] = {}
+    for at, one in enumerate(found):
+        for name in one.gpus:
+            places.setdefault(name, at)
+    calm = len(found)
+    return sorted(
+        diagnosis, key=lambda one: places.get(one.label, calm + (one.key == "healthy") + 2 * (one.key in QUIET))
+    )
+
+
 def _heading(diagnosis: Diagnosis) -> Line:
     seconds = diagnosis.end - diagnosis.start
-    gpus = len(diagnosis.verdicts)
-    text = f"{gpus} GPU{'' if gpus == 1 else 's'} over {duration_text(seconds)}, {diagnosis.samples} samples"
-    return Line().add(text, "label")
+    gpus, parts = len({one.index for one in diagnosis}), sum(bool(one.instance) for one in diagnosis)
+    text = f"{gpus} GPU{'' if gpus == 1 else 's'}"
+    text += f" with {parts} MIG instance{'' if parts == 1 else 's'}" if parts else ""
+    return Line().add(f"{text} over {duration_text(seconds)}, {diagnosis.samples} samples", "label")
 
 
 def _block(group: Sequence[Verdict], name: str, theme: Theme, room: int) -> list[Line]:
     verdict = group[0]
     look = style(verdict)
     glyph = theme.glyph(*_MARKS.get(look, _MARKS["label"]))
-    heading = Line().add(gpus_text([str(one.index) for one in group if one.index is not None]), "title")
+    heading = Line().add(gpus_text([one.label for one in group if one.index is not None]), "title")
     lines = [heading.add(f"  {clean(name)}", "label") if name else heading]
     for at, text in enumerate(wrapped(title(verdict), room - 4)):
         lines.append(Line().add(f"{glyph} " if at == 0 else "  ", look).add(text, "title"))

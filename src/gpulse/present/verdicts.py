@@ -46,8 +46,7 @@ def severity(verdict: Verdict) -> str:
 
 def gpu_name(verdict: Verdict) -> str:
     """Return the name of the GPU or MIG instance that a verdict is about: "GPU 0", "GPU 0 MIG 1"."""
-    name = "GPU" if verdict.index is None else f"GPU {verdict.index}"
-    return f"{name} MIG {verdict.instance}" if verdict.instance else name
+    return "GPU" if verdict.index is None else gpus_text([verdict.label])
 
 
 def line(verdict: Verdict) -> str:
@@ -67,7 +66,7 @@ def finding_parts(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
     """Return the same in parts; what processes chose is Untrusted, for documents that have markup of their own."""
     told: list[tuple[str, ...]] = []
     for group in alike(diagnosis.verdicts):
-        name, verdict = gpus_text([str(one.index) for one in group if one.index is not None]), group[0]
+        name, verdict = gpus_text([one.label for one in group if one.index is not None]), group[0]
         if verdict.key not in QUIET:
             hint = f" {advice(verdict)[0]}" if advice(verdict) else ""
             told.append((f"{name}: ", *_marked(title(verdict), verdict), hint))
@@ -110,7 +109,7 @@ def verdict_event(verdict: Verdict, time: float) -> Event:
     return Event(
         time,
         "verdict",
-        () if verdict.index is None else (str(verdict.index),),
+        () if verdict.index is None else (verdict.label,),
         uuids=() if verdict.uuid is None else (verdict.uuid,),
         values={"verdict": verdict.key, "confidence": verdict.confidence},
         severity=severity(verdict),

@@ -89,8 +89,8 @@ def ranges(labels: Iterable[str]) -> str:
 
 
 def gpus_text(labels: Sequence[str]) -> str:
-    """Return which GPUs: GPU 0, GPUs 0-3."""
-    return f"GPU{'s' if len(labels) > 1 else ''} {ranges(labels) or '?'}"
+    """Return which GPUs: GPU 0, GPUs 0-3, GPU 0 MIG 1 for the label 0:1."""
+    return f"GPU{'s' if len(labels) > 1 else ''} {ranges(labels).replace(':', ' MIG ') or '?'}"
 
 
 def product_name(name: str) -> str:

@@ -6,10 +6,12 @@ from typing import Any
 
 from gpulse.analysis.alerts import Transition
 from gpulse.analysis.concerns import concerns
+from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.model.budget import Budget
 from gpulse.model.event import Event
 from gpulse.model.verdict import Diagnosis, Holder, Verdict
 from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, process, watch
+from tests.unit.analysis.diagnosis.machines import samples
 
 END = START + 60
 
@@ -110,7 +112,7 @@ def test_the_worst_and_then_the_costliest_come_first() -> None:
         judged(
             verdict("input_bound_cpu", 0, budget=waits(0.2)),
             verdict("input_bound_cpu", 1, budget=waits(0.7)),
-            verdict("lost", 2, start=END - 2),
+            verdict("lost", 2, values={"start_time": END - 2}),
             verdict("fp32_no_tensor", 10, budget=waits(0.9)),
             verdict("fp32_no_tensor", 9, budget=waits(0.9)),
         )
@@ -133,6 +135,25 @@ def test_a_leak_ends_when_the_memory_is_full_by_the_faster_estimate() -> None:
     assert found.expected == END + 25
     (found,) = concerns(Diagnosis(end=END), [fired("memory-growth", values={"full_in_low": 90.0})])
     assert found.expected == START + 10 + 90
+
+
+def test_what_held_from_the_first_sample_on_began_at_an_unknown_time() -> None:
+    found = concerns(
+        judged(
+            verdict("thermal_throttled", 0),
+            verdict("lost", 1, values={"start_time": START + 20}),
+            verdict("input_bound_cpu", 2, since=START - 500),
+        )
+    )
+    assert {one.gpus[0]: one.since for one in found} == {"0": None, "1": START + 20, "2": START - 500}
+
+
+def test_a_gpu_that_responds_again_is_not_wrong_now() -> None:
+    def lost(second: float) -> Any:
+        return "lost" if 5 <= second < 15 else "ok"
+
+    assert [one.key for one in concerns(diagnose(samples({"state": lost}, seconds=10)))] == ["lost"]
+    assert [one.key for one in concerns(diagnose(samples({"state": lost}, seconds=30)))] == []
 
 
 def test_memory_held_idle_counts_from_when_the_gpu_was_last_used() -> None:

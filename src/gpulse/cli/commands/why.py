@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ...analysis.diagnosis.running import RunningDiagnosis
+    from ...model.concern import Concern
     from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
@@ -21,11 +23,14 @@ if TYPE_CHECKING:
 
 _WATCHED = 30.0  # seconds
 _INTERVAL = 0.25
+_SOON = 0.7  # seconds of samples after which a first answer is shown; the driver's own trace reaches back 14 s
+_AGAIN = 2.0  # seconds until the next; judging 8 GPUs over 30 s takes 15 ms
 _NOW = 60.0  # seconds that the clocks of two machines may differ
 
 
 def run(arguments: Arguments) -> int:
     """Collect samples, diagnose them and print the result."""
+    from ...analysis.concerns import concerns
     from ...analysis.diagnosis.running import RunningDiagnosis
 
     pid = _pid(arguments.pid)
@@ -34,7 +39,7 @@ def run(arguments: Arguments) -> int:
     running = RunningDiagnosis()
     names: dict[int | None, str] = {}
     users: dict[str | None, set[int]] = {}
-    for snapshot in _samples(arguments):
+    for snapshot in _samples(arguments, running):
         running.add(snapshot)
         names.update({_index(gpu.index): gpu.name or "" for gpu in snapshot.gpus})
         for gpu in snapshot.gpus if pid is not None else ():
@@ -44,11 +49,12 @@ def run(arguments: Arguments) -> int:
     diagnosis = running.diagnosis()
     if pid is not None:
         diagnosis = _about(diagnosis, pid, users)
-    _print(arguments, diagnosis, names)
-    return 0
+    found = concerns(diagnosis)
+    _print(arguments, diagnosis, found, names)
+    return 1 if arguments.check and found else 0
 
 
-def _samples(arguments: Arguments) -> Iterable[Snapshot]:
+def _samples(arguments: Arguments, running: RunningDiagnosis) -> Iterable[Snapshot]:
     from ..session import source_name
 
     name = source_name(arguments)
@@ -56,13 +62,14 @@ def _samples(arguments: Arguments) -> Iterable[Snapshot]:
         return _chosen(arguments, _remembered(arguments.since))
     if name.startswith("replay:"):
         return _chosen(arguments, _recorded(name.removeprefix("replay:"), getattr(arguments, "for")))
-    return _watched(arguments)
+    return _watched(arguments, running)
 
 
-def _watched(arguments: Arguments) -> Iterator[Snapshot]:
-    """Yield samples for the requested time, with a progress bar; Ctrl-C ends it early."""
+def _watched(arguments: Arguments, running: RunningDiagnosis) -> Iterator[Snapshot]:
+    """Yield samples for the requested time, with a progress bar and what `running` has found so far; Ctrl-C ends it early."""
     from ...analysis.diagnosis.wanted import WANTED
-    from ...present.terminal import capable
+    from ...present.explanation import so_far
+    from ...present.terminal import capable, size_of
     from ...surfaces.why.progress import Progress
     from ..session import open_sampler
     from ..stop_signals import Ending
@@ -75,10 +82,14 @@ def _watched(arguments: Arguments) -> Iterator[Snapshot]:
     try:
         sampler.settle()
         first: float | None = None
+        found, due = "", _SOON
         with Ending() as ending:
             for snapshot in ending.until_told(sampler.stream(arguments.interval)):
                 first = snapshot.time if first is None else first
-                progress.show(snapshot.time - first, len(snapshot.gpus))
+                passed = snapshot.time - first
+                if progress.live and passed >= due:
+                    found, due = so_far(running.diagnosis(), size_of(sys.stderr, os.environ)[0] - 9), passed + _AGAIN
+                progress.show(passed, len(snapshot.gpus), found)
                 yield snapshot
                 if snapshot.time - first >= long:
                     break
@@ -185,13 +196,15 @@ def _family(pid: int) -> set[int]:
     return family
 
 
-def _print(arguments: Arguments, diagnosis: Diagnosis, names: dict[int | None, str]) -> None:
+def _print(arguments: Arguments, diagnosis: Diagnosis, found: Sequence[Concern], names: dict[int | None, str]) -> None:
     if arguments.json:
         import json
 
+        from ...present import concerns
         from ...present.verdicts import worded
 
-        sys.stdout.write(json.dumps(worded(diagnosis).to_plain(), indent=2) + "\n")
+        problems = [one.to_plain() for one in concerns.worded(found)]
+        sys.stdout.write(json.dumps(worded(diagnosis).to_plain() | {"problems": problems}, indent=2) + "\n")
         return
     from ...present.explanation import answer
     from ...present.terminal import size_of
@@ -217,6 +230,7 @@ VERB = Verb(
                help="Use the last TIME of this machine's history instead of sampling, for example 2h"),
         Option("--interval", "-n", value="SECONDS", default=_INTERVAL, parse=seconds("--interval", 0.1, 60),
                help="Time between samples, in seconds (default: 0.25)"),
+        Option("--check", default=False, help="Exit with 1 if anything critical or worth a warning was found, else with 0"),
         Option("--json", default=False, help="Print the diagnosis as one JSON object"),
         *COMMON,
     ),
@@ -226,6 +240,7 @@ VERB = Verb(
         ("gpulse why 4242", "explain the GPUs of one process"),
         ("gpulse why --gpu 0 --for 1m --json", "print JSON for scripts"),
         ("gpulse why --since 2h", "explain the last two hours"),
+        ("gpulse why --for 5s --check > /dev/null || echo trouble", "test for problems in a script"),
         ("gpulse why --source replay:run.ndjson.gz", "explain a recording"),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Progress while samples are collected: one line on a terminal that is drawn over and removed at the end."""
+"""Progress while samples are collected: lines on a terminal that are drawn over and removed at the end."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ class Progress:
         self._seconds = seconds
         self._live = live
 
-    def show(self, passed: float, gpus: int) -> None:
-        """Draw the line anew."""
+    @property
+    def live(self) -> bool:
+        """Whether anything is drawn."""
+        return self._live
+
+    def show(self, passed: float, gpus: int, so_far: str = "") -> None:
+        """Draw the line anew, and below it what was found so far."""
         if not self._live:
             return
         theme = self._theme
@@ -31,11 +36,12 @@ class Progress:
         )
         left = max(0.0, self._seconds - passed)
         text = f"watching {gpus} GPU{'' if gpus == 1 else 's'}  {bar}  {left:.0f} s left"
-        self._stream.write(f"\r\x1b[K{text}  {theme.paint('Ctrl-C: judge what was seen', 'faint')}")
+        found = f"\r\n{theme.paint('so far: ', 'label')}{theme.spelled(so_far)}\x1b[1A\r" if so_far else ""
+        self._stream.write(f"\r\x1b[J{text}  {theme.paint('Ctrl-C: judge what was seen', 'faint')}{found}")
         self._stream.flush()
 
     def clear(self) -> None:
-        """Remove the line."""
+        """Remove what was drawn."""
         if self._live:
-            self._stream.write("\r\x1b[K")
+            self._stream.write("\r\x1b[J")
             self._stream.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....model.catalog import GPU_METRICS, Gpu
 from ....present.cells import MISSING, severity, value_text
 from ....present.events import event_style, event_text, lasted_text
-from ....present.explanation import explained
+from ....present.explanation import explained_verdict
 from ....present.line import Line, table_lines
 from ....present.plot import mini
 from ....present.quantities import clock_text
@@ -171,12 +171,8 @@ def _verdict(gpu: Gpu, state: State, cells: int) -> list[Line]:
     verdict = next((one for one in state.diagnosis if one.uuid == gpu.uuid), None)
     if verdict is None:
         return [heading("Why", cells, state), Line().add("judging needs about ten seconds of samples", "label")]
-    from ....model.verdict import Diagnosis
-
-    told = state.diagnosis
-    lines = explained(Diagnosis((verdict,), told.start, told.end, told.samples), {}, state.theme, cells)
-    seconds = f"{told.end - told.start:.0f} s"
-    return [heading("Why", cells, state, f"last {seconds}"), *lines[3:]]  # without the heading and the GPU's number
+    seconds = f"{state.diagnosis.end - state.diagnosis.start:.0f} s"
+    return [heading("Why", cells, state, f"last {seconds}"), *explained_verdict(verdict, state.theme, cells)]
 
 
 def _instances(gpu: Gpu, state: State, cells: int) -> list[Line]:
