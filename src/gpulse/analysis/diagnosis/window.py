@@ -286,7 +286,9 @@ def _programs_changed(rows: Sequence[Row]) -> bool:
     if last is None:
         return False
     before = next((row.processes for row in reversed(rows[:-1]) if row.processes is not None), None)
-    return bool(before) and {one.pid for one, _ in before or ()}.isdisjoint(one.pid for one, _ in last)
+    if before is None or not (before or last):
+        return False
+    return {one.pid for one, _ in before}.isdisjoint(one.pid for one, _ in last)
 
 
 def with_program(holders: Iterable[Process], program: Process, used: float | None) -> list[Process]:
