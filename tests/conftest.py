@@ -111,9 +111,11 @@ def _left(watchdog: int) -> list[str]:
     for pid in descendants(os.getpid()):
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
         except OSError:
             continue
-        if command and pid != watchdog and not any(name in command for name in _OURS):  # a zombie has no command line
+        # a process that has just been started has no command line yet
+        if state != b"Z" and pid != watchdog and not any(name in command for name in _OURS):
             found.append(f"{pid} {command}")
     return found
 

@@ -149,7 +149,7 @@ def test_a_cell_is_repeated_shown_again_and_judged(
     assert f"(pid {stranger}) on GPUs 0, 1" in shown_text(why)
     assert [output.get("ename") for output in failing if output["output_type"] == "error"] == ["ZeroDivisionError"]
     assert shown_text(failed) == "True", "the first run failed, and there was no other"
-    assert "--repeat 'none' is not a number from 1 to 1000" in text_of(wrong)
+    assert "'none' is not a number of runs from 1 to 1000" in text_of(wrong)
     assert "not run" not in text_of(wrong)
     assert "'how' is unknown" in text_of(unknown)
 

@@ -380,7 +380,7 @@ class Gpu(Reading):
     multi_gpu_board = Flag("Multi-GPU board", "The board carries more than one GPU.", kind="state", cost="static", group="details")
     board_id = Number("Board id", "Number that all GPUs of one board share.", kind="state", cost="static", group="details")
     board_part_number = Text("Board part number", "Part number of the board.", kind="state", cost="static", group="details")
-    gpu_part_number = Text("GPU part number", "Part number of the chip; only nvidia-smi knows it.", kind="state", cost="static", group="details")
+    chip_part_number = Text("Chip part number", "Part number of the chip; only nvidia-smi knows it.", kind="state", cost="static", group="details")
     sparse_operation_mode = Flag("Sparse operation mode", "Whether clocks are set for sparse work; only nvidia-smi knows it.", kind="state", cost="slow", group="details")
     confidential_compute = Words("Confidential compute", "Confidential computing in NVML's numbers, as cpu:0: environment, feature, devtools, cpu, gpus, ready, multi_gpu, key_rotation, and memory in KiB; ? is unknown.", kind="state", cost="slow", group="details")
     encoder_session_list = Words("Encoder session list", "Video encoder sessions, as id:pid:codec:width:height:frames per second:microseconds.", kind="state", cost="slow", group="details")

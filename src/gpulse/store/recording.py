@@ -94,7 +94,9 @@ def read_pipe(path: str) -> Iterator[Snapshot]:
         raise RecordingError(f"{name} cannot be read: {error.strerror or error}.") from None
     if not good:
         raise problem or RecordingError(
-            f"{name} ended before a sample came.", "Pipe in what `gpulse record -o -` writes."
+            f"{name} ended before a sample came.",
+            "Write a recording into it.",
+            option="Pipe in what `gpulse record -o -` writes.",
         )
 
 

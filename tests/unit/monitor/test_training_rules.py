@@ -111,4 +111,4 @@ def test_a_gpu_with_another_number_in_the_program_gets_both() -> None:
     event = Event(START, "throttled", ("3", "5"), uuids=("GPU-3", "GPU-5"), reasons=HOT, rule="throttled", alert="fire")
     assert alert_of(event, {"GPU-3": 0, "GPU-5": 1}).text == "GPUs 3, 5 throttled: too hot (gpu0, gpu1 in this program)"
     assert alert_of(event, {"GPU-3": 3, "GPU-5": 5}).text == "GPUs 3, 5 throttled: too hot"
-    assert alert_of(event, {}).severity == "warn"
+    assert alert_of(event, {}).severity == "critical"

@@ -68,7 +68,7 @@ FIELDS: dict[str, tuple[Callable[[str], Reading], tuple[str, ...]]] = {
     "driver_model": (word, ("driver_model/current_dm",)),
     "addressing_mode": (word, ("addressing_mode",)),
     "board_part_number": (plain, ("board_part_number",)),
-    "gpu_part_number": (plain, ("gpu_part_number",)),
+    "chip_part_number": (plain, ("gpu_part_number",)),
     "sparse_operation_mode": (switch, ("sparse_operation_mode",)),
 }
 _REASONS = ("clocks_event_reasons", "clocks_throttle_reasons")

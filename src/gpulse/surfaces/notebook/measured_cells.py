@@ -126,11 +126,12 @@ def options_of(line: str) -> tuple[str, int]:
     if words and words[0].startswith("--"):
         option, _, count = words.pop(0).partition("=")
         if option != "--repeat":
-            raise UsageError(f"%%gpulse: unknown option {option!r};", "there is only --repeat N.")
+            raise UsageError(f"%%gpulse: unknown option {option!r};", "there is only `%%gpulse --repeat N`.")
         count = count or (words.pop(0) if words else "")
         if not count.isdecimal() or not 1 <= int(count) <= _MOST_RUNS:
             raise UsageError(
-                f"%%gpulse: --repeat {count!r} is not a number from 1 to {_MOST_RUNS};", "for example --repeat 5."
+                f"%%gpulse: {count!r} is not a number of runs from 1 to {_MOST_RUNS};",
+                "for example `%%gpulse --repeat 5`.",
             )
         repeat = int(count)
     return " ".join(words) or "cell", repeat

@@ -63,7 +63,7 @@ TABLE: tuple[LogEntry, ...] = (
     LogLine("MultiGPU Board", "multigpu_board", keys=("multi_gpu_board",), form=board),
     LogLine("Board ID", "board_id", keys=("board_id",), form=hexadecimal),
     LogLine("Board Part Number", "board_part_number", keys=("board_part_number",)),
-    LogLine("GPU Part Number", "gpu_part_number", keys=("gpu_part_number",)),
+    LogLine("GPU Part Number", "gpu_part_number", keys=("chip_part_number",)),
     LogLine("FRU Part Number", "gpu_fru_part_number"),
     Group("Platform Info", "platformInfo",
         platform("Chassis Serial Number", "chassis_serial_number"),

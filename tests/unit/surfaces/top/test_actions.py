@@ -299,6 +299,7 @@ class _Waiting:
     def __init__(self, *samples: Snapshot) -> None:
         self._samples = samples
         self.interval = 1.0
+        self.over = False
 
     def __call__(self, sampler: Sampler, interval: float) -> _Waiting:
         return self
