@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _CALM = 10.0  # seconds without a reason before a GPU counts as no longer throttled: some flicker every second
 NEARLY_FULL = 95.0  # percent of memory in use at which a larger allocation is likely to fail
+IDLE_HELD = 500 << 20  # bytes that a process must hold to be told for doing nothing
+IDLE_CPU = 0.3  # cores below which it does nothing; a JAX program at rest takes 0.2
 FULL = 97.0  # percent of memory in use at which a process that ends has probably run out of it
 _RECENT = 5.0  # seconds before its end in which the memory of a process is judged
 STEEP = 0.25  # part of all the memory; a process that ends right after growing this much has probably asked for more than there was

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...model.event import Event
 from ...model.select import Wanted
-from ..events import FULL
+from ..events import FULL, IDLE_CPU, IDLE_HELD
 from .latch import Latch
 from .rule import AlertRule, Finding, Lasting, duration, number, size
 
@@ -26,10 +26,10 @@ class IdleAllocation(Lasting):
 
     name = "idle_allocation"
     settings = {
-        "memory": (size, float(500 << 20)),
+        "memory": (size, float(IDLE_HELD)),
         "for": (duration, 900.0),
         "clear_for": (duration, 0.0),
-        "cpu": (number, 10.0),
+        "cpu": (number, 100 * IDLE_CPU),
     }
     wanted = Wanted(
         gpu=("utilization", "sm_active"),

@@ -45,8 +45,8 @@ def test_a_value_just_below_and_at_its_threshold(rule: str, values: dict[str, An
     [
         (500 * MIB - 1, 0.0, 0.0, False),
         (500 * MIB, 0.0, 0.0, True),
-        (500 * MIB, 9.9, 0.0, True),
-        (500 * MIB, 10.0, 0.0, False),
+        (500 * MIB, 29.9, 0.0, True),
+        (500 * MIB, 30.0, 0.0, False),
         (500 * MIB, 0.0, 0.99, True),
         (500 * MIB, 0.0, 1.0, False),
     ],

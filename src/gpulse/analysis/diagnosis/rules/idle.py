@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...events import IDLE_HELD
 from ..rule import DiagnosisRule, below, found, seen
-from .idle_allocation import HELD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def _judge(case: Case) -> Verdict | None:
     if all(row.state == "asleep" for row in case.gpu.rows):
         return found(load, "idle", "high", [seen("state_asleep", load.seconds)], processes=())
     alone = case.gpu.lists_processes and not load.tracks
-    if not case.gpu.lists_processes and (load.high("memory_used") or 0.0) >= HELD:
+    if not case.gpu.lists_processes and (load.high("memory_used") or 0.0) >= IDLE_HELD:
         return None  # somebody holds it
     if busy is None or load.tracks or busy >= (DRAWING if alone else BUSY) or (case.worked and not alone):
         return None
