@@ -266,13 +266,19 @@ def own_verdicts(diagnosis: Diagnosis, uses: Mapping[str | None, OwnUse]) -> Dia
 
 
 def _own(verdict: Verdict, use: OwnUse | None) -> Verdict | None:
-    """Return a verdict without what is about others' processes only; None if nothing is left."""
+    """Return a verdict without what is about others' processes only; None if nothing is left.
+
+    Where the time went is known only of a GPU that nobody else used.
+    """
     if use is None or use.used is None:
         return verdict
     if not use.used:
         return None
     about = [one for one in (verdict, *verdict.also) if _concerns(one, use.pids)]
-    return about[0].replace(also=tuple(one.replace(also=()) for one in about[1:])) if about else None
+    if not about:
+        return None
+    budget = verdict.budget if use.alone else None
+    return about[0].replace(also=tuple(one.replace(also=()) for one in about[1:]), budget=budget)
 
 
 def _concerns(verdict: Verdict, pids: Collection[int]) -> bool:

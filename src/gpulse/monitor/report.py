@@ -7,7 +7,7 @@ from ..present.cells import throttle_words, value_text
 from ..present.own_use import is_shared, own_energy_text, own_lines
 from ..present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
 from ..present.text import aligned, clean
-from ..present.verdicts import findings
+from ..present.verdicts import findings, time_lines, times
 from ..present.words import of, product_name, short_name
 from ..units import duration_text, size_text
 
@@ -30,10 +30,11 @@ def summary_text(summary: Summary) -> str:
 
 
 def limits(summary: Summary) -> list[str]:
-    """Return what limited the GPUs, one line per finding; nothing for a run too short to judge."""
+    """Return what limited the GPUs, one line per finding, and where their time went; nothing for a run too short to judge."""
     if summary.diagnosis is None or summary.seconds < SHORTEST:
         return []
-    return [f"  → {text}" for text in findings(summary.diagnosis)]
+    told = [f"  → {text}" for text in findings(summary.diagnosis)]
+    return told + [f"  {line}" for line in time_lines(times(summary.diagnosis))]
 
 
 def _headline(summary: Summary) -> list[str]:

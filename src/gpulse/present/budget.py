@@ -6,6 +6,8 @@ from .line import Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..model.budget import Budget
     from .theme import Theme
 
@@ -29,6 +31,7 @@ TITLES: dict[str, tuple[str, str, str]] = {
     "unread": ("not readable", "label", "x"),
 }
 _SHOWN = 0.005  # of the time below which a part is not named
+_LETTERS = 24  # of a bar in plain text
 
 
 def part_text(budget: Budget, part: str) -> str:
@@ -60,15 +63,26 @@ def budget_row(budget: Budget) -> list[dict[str, object]]:
 def budget_bar(budget: Budget, theme: Theme, cells: int) -> Line:
     """Return one bar of all parts, `cells` wide."""
     line = Line()
-    edge = drawn = 0.0
-    for part, share in budget.shares.items():
-        edge += share * cells
-        count = round(edge) - round(drawn)
-        drawn = edge
+    for part, count in _cells(budget, cells):
         _, style, letter = TITLES[part]
         block = theme.glyph("·" if part == "idle" else "█", letter) if theme.colors else letter
         line.add(block * count, style)
     return line
+
+
+def budget_letters(budget: Budget) -> tuple[str, str]:
+    """Return a bar of letters, and its parts with the letter of each, for text without colors."""
+    bar = "".join(TITLES[part][2] * count for part, count in _cells(budget, _LETTERS))
+    return bar, " · ".join(f"{TITLES[part][2]} {part_text(budget, part)}" for part in _named(budget))
+
+
+def _cells(budget: Budget, cells: int) -> Iterator[tuple[str, int]]:
+    """Yield how many cells of a bar each part takes."""
+    edge = drawn = 0.0
+    for part, share in budget.shares.items():
+        edge += share * cells
+        yield part, round(edge) - round(drawn)
+        drawn = edge
 
 
 def budget_legend(budget: Budget, columns: int) -> list[Line]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..model.catalog import Gpu
 from ..units import size_text
+from .budget import budget_row, budget_text, part_text
 from .cells import severity, value_text
 from .quantities import rate_text
 from .text import clean
@@ -15,11 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..analysis.summary import GpuSummary, Summary
+    from ..model.budget import Budget
     from ..model.snapshot import Snapshot
     from ..model.verdict import Verdict
 
 _COLORS = {"warn": "#b26a00", "critical": "#d0342c"}
 _BUSY, _MEMORY = "#12a06c44", "#2f7fe044"  # translucent, for any background
+# The colors of the parts of a time budget, by style.
+_PARTS = {
+    "chart1": "#8467d7", "busy": "#12a06c", "memory": "#2f7fe0", "chart4": "#1f9fb8", "warn": "#d98c12", "critical": "#d0342c",
+    "label": "#8a939e", "chart3": "#7f89d8", "track": "#8a939e55",
+}  # fmt: skip
 _CELL = "padding:2px 10px 2px 4px;text-align:left;white-space:nowrap"
 
 
@@ -82,8 +89,27 @@ def diagnosis_html(diagnosis: Iterable[Verdict]) -> str:
     return "".join(map(_verdict, diagnosis)) or "<div>No GPU was judged.</div>"
 
 
+def budget_html(budget: Budget) -> str:
+    """Return where the time of a GPU went: a bar, and the share of each part."""
+    rows = [
+        (_PARTS[f"{row['style']}"], row["share"], escape(part_text(budget, f"{row['part']}")))
+        for row in budget_row(budget)
+    ]
+    bar = "".join(
+        f'<span style="flex:{share} 1 0;background:{color}" title="{text}"></span>' for color, share, text in rows
+    )
+    legend = " ".join(
+        f'<span style="white-space:nowrap;margin-right:12px"><span style="color:{color}">■</span> {text}</span>'
+        for color, _, text in rows
+    )
+    box = "display:flex;gap:1px;height:10px;max-width:600px;margin:2px 0"
+    return f'<div role="img" aria-label="{escape(budget_text(budget))}" style="{box}">{bar}</div><div>{legend}</div>'
+
+
 def _verdict(verdict: Verdict) -> str:
     shown = [f"<div><b>{escape(line(verdict))}</b> ({escape(verdict.confidence)} confidence)</div>"]
+    if verdict.budget is not None:
+        shown.append(budget_html(verdict.budget))
     for title, texts in (("Evidence", evidence(verdict)), ("Try", advice(verdict))):
         if texts:
             items = "".join(f"<li>{escape(text)}</li>" for text in texts)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from ..model.budget import total
 from ..model.condition import of_verdict
 from .advice import advice_text
-from .budget import budget_row
+from .budget import budget_letters, budget_row
 from .figures import evidence_text
-from .text import Untrusted
+from .text import Untrusted, pad, width
 from .verdict_titles import TITLES, who
 from .words import gpus_text
 from .xid import xid_remedy, xid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from ..model.budget import Budget
     from ..model.event import Event
     from ..model.verdict import Diagnosis, Verdict
 
@@ -85,6 +87,28 @@ def _marked(text: str, verdict: Verdict) -> tuple[str, ...]:
                 split += [Untrusted(name), piece] if at else [piece]
         parts = split
     return tuple(part for part in parts if part)
+
+
+def times(diagnosis: Iterable[Verdict]) -> list[tuple[str, Budget]]:
+    """Return where the time of each GPU went, with its name; GPUs that all are well share an entry.
+
+    What is idle or unknown is left out.
+    """
+    told = []
+    for group in alike([one for one in diagnosis if one.budget is not None and one.key not in QUIET]):
+        spent = total(one.budget for one in group if one.budget is not None)
+        if spent is not None:
+            told.append((gpus_text([one.label for one in group if one.index is not None]), spent))
+    return told
+
+
+def time_lines(spent: Sequence[tuple[str, Budget]]) -> list[str]:
+    """Return the same as one line of plain text per GPU: a bar of letters, and what they stand for."""
+    names = [f"{name} time" for name, _ in spent]
+    return [
+        f"{pad(name, max(map(width, names)))}  {'  '.join(budget_letters(budget))}"
+        for name, (_, budget) in zip(names, spent, strict=True)
+    ]
 
 
 def alike(verdicts: Sequence[Verdict], names: Mapping[int | None, str] | None = None) -> list[list[Verdict]]:

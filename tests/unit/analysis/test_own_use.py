@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpulse.analysis.own_use import EnergyShare, OwnTally, OwnUse, energy_share, own_verdicts
+from gpulse.analysis.own_use import EnergyShare, OtherProcess, OwnTally, OwnUse, energy_share, own_verdicts
 from gpulse.analysis.tally import Tally
+from gpulse.model.budget import Budget
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.verdict import Diagnosis, Holder, Verdict
@@ -120,3 +121,14 @@ def test_verdicts_about_others_are_left_out() -> None:
     assert kept(verdict("memory_leak", OWN), True) == [("memory_leak", [])]
     assert kept(verdict("power_cap"), False) == []
     assert kept(leak, None) == [("memory_leak", ["power_cap", "contention"])]
+
+
+def test_where_the_time_went_is_told_only_of_a_gpu_that_nobody_else_used() -> None:
+    spent = Budget(10, {"tensor": 0.5, "idle": 0.5})
+    one = verdict("memory_leak", OTHER, also=(verdict("power_cap"),)).replace(budget=spent)
+    alone, beside = (
+        OwnUse(True, pids=[OWN]),
+        OwnUse(True, pids=[OWN], others=[OtherProcess(OTHER, None, None, None, 60.0)]),
+    )
+    assert [found.budget for found in own_verdicts(Diagnosis([one]), {"GPU-0": alone})] == [spent]
+    assert [found.budget for found in own_verdicts(Diagnosis([one]), {"GPU-0": beside})] == [None]

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpulse
+from gpulse.model.budget import Budget
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Problem, Snapshot
 from gpulse.model.verdict import Diagnosis, Verdict
-from gpulse.present.html import escape, snapshot_html, table
+from gpulse.present.budget import TITLES
+from gpulse.present.html import budget_html, escape, snapshot_html, table
 
 
 @given(st.text())
@@ -56,3 +58,13 @@ def test_a_diagnosis_shows_its_sentences() -> None:
     assert diagnosis.verdicts[0]._repr_html_() in page
     assert "<script" not in Verdict("<script>", index=0)._repr_html_()
     assert Diagnosis()._repr_html_()
+
+
+def test_where_the_time_went_is_a_bar_and_a_text() -> None:
+    budget = Budget(60, {"tensor": 0.25, "workers": 0.75}, ["workers"])
+    page = gpulse.diagnosis_html([Verdict("input_bound_cpu", budget=budget)])
+    assert 'aria-label="waiting for workers ~75 %, tensor cores 25 %"' in page
+    assert re.findall(r"</span> ([^<]+)</span>", page) == ["tensor cores 25 %", "waiting for workers ~75 %"]
+    assert re.findall(r"flex:([\d.]+)", page) == ["0.25", "0.75"]
+    every = budget_html(Budget(1, dict.fromkeys(TITLES, 1 / len(TITLES))))
+    assert every.count("flex:") == len(TITLES)  # each part has a color

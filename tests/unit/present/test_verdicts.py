@@ -6,12 +6,13 @@ import pytest
 
 from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.diagnosis.rules import RULES
+from gpulse.model.budget import Budget
 from gpulse.model.condition import CONDITIONS
 from gpulse.model.verdict import Diagnosis, Evidence, Holder, Verdict
 from gpulse.present.advice import ADVICE
 from gpulse.present.figures import FIGURES, evidence_text
 from gpulse.present.verdict_titles import TITLES
-from gpulse.present.verdicts import advice, findings, line, short, style, title, worded
+from gpulse.present.verdicts import advice, findings, line, short, style, time_lines, times, title, worded
 from tests.unit.analysis.diagnosis.machines import QUIET, judged, samples
 from tests.unit.analysis.diagnosis.test_jobs import SPINNING, rank
 from tests.unit.analysis.diagnosis.test_rules import DEVICE, LIMITS
@@ -89,3 +90,15 @@ def test_findings_group_what_is_well_and_leave_out_what_is_idle() -> None:
     told = findings(diagnose(samples({}, {}, {}, {"pcie_width": 8, "pcie_rx": 1e9}, idle)))
     assert [text.split(":")[0] for text in told] == ["GPUs 0-2", "GPU 3"]
     assert told[1].endswith("Reseat the GPU; check riser, slot and cable.")
+
+
+def test_gpus_that_are_well_share_a_bar_of_their_time() -> None:
+    busy = [Budget(10, {"tensor": 0.8, "idle": 0.2}), Budget(30, {"tensor": 0.4, "idle": 0.6})]
+    waiting = Budget(60, {"tensor": 0.25, "workers": 0.75}, ["workers"])
+    verdicts = [Verdict("healthy", index=at, budget=one) for at, one in enumerate(busy)]
+    verdicts += [Verdict("input_bound_cpu", index=2, budget=waiting), Verdict("idle", index=3, budget=busy[0])]
+    assert time_lines(times([*verdicts, Verdict("healthy", index=4)])) == [
+        "GPUs 0, 1 time  ############............  # tensor cores 50 % · . idle 50 %",
+        "GPU 2 time      ######wwwwwwwwwwwwwwwwww  w waiting for workers ~75 % · # tensor cores 25 %",
+    ]
+    assert time_lines(times([])) == []

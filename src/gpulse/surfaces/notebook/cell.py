@@ -9,7 +9,7 @@ from ...monitor.measurement import CallTally
 from ...present.own_use import is_shared, others_lines, own_lines
 from ...present.plot import mini
 from ...present.quantities import energy_text, seconds_text
-from ...present.verdicts import QUIET, advice, line
+from ...present.verdicts import QUIET, advice, line, times
 from ...units import size_text
 from .chart import CellChartLine, cell_chart
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from ...analysis.summary import GpuSummary
+    from ...model.budget import Budget
     from ...model.catalog import Gpu, Process
     from ...model.snapshot import Snapshot
+    from ...model.verdict import Diagnosis
     from ...monitor.measurement import Measurement
 
 _MOST = 2000  # samples; for longer cells every second one is dropped, repeatedly
@@ -73,10 +75,9 @@ class CellTally(CallTally):
             self.taken = self.taken[::2]
             self._stride *= 2
 
-    def verdicts(self, gpus: Sequence[GpuSummary]) -> list[str]:
-        """Return a sentence for each GPU that the kernel used, with the first advice."""
-        found = own_verdicts(judge(self._window), {gpu.uuid: gpu.own for gpu in gpus})
-        return [" ".join([line(one), *advice(one)[:1]]) for one in found if one.key not in QUIET]
+    def diagnosis(self, gpus: Sequence[GpuSummary]) -> Diagnosis:
+        """Return what limited each GPU that the kernel used."""
+        return own_verdicts(judge(self._window), {gpu.uuid: gpu.own for gpu in gpus})
 
     def chart(self, gpus: Sequence[GpuSummary]) -> str | None:
         """Return activity and memory of GPUs as an SVG, of the kernel's own processes where others compute; None if it would be empty."""
@@ -139,13 +140,19 @@ def cell_text(runs: Sequence[Measurement]) -> str:
     return " · ".join([runs[0].name, *(f"{_inside(title)} {text}" for title, text in cell_facts(runs))])
 
 
-def cell_notes(measurement: Measurement) -> list[str]:
-    """Return what else is to be said of a cell, one line each: what limited it, if it was long enough, and who else was on the GPUs."""
+def cell_notes(measurement: Measurement) -> tuple[list[str], list[tuple[str, Budget]]]:
+    """Return what else is to be said of a cell: what limited it, if it was long enough, and who else was on the GPUs, one line each.
+
+    The second part is where the time of its GPUs went.
+    """
     tally, gpus = measurement.tally, measurement.visible_gpus
     if measurement.used_gpu is False:
-        return others_lines(gpus)
-    found = tally.verdicts(gpus) if isinstance(tally, CellTally) and measurement.elapsed >= _JUDGED else []
-    return [*found, *own_lines(gpus)]
+        return others_lines(gpus), []
+    if not isinstance(tally, CellTally) or measurement.elapsed < _JUDGED:
+        return own_lines(gpus), []
+    found = tally.diagnosis(gpus)
+    told = [" ".join([line(one), *advice(one)[:1]]) for one in found if one.key not in QUIET]
+    return [*told, *own_lines(gpus)], times(found)
 
 
 def _spread(values: Sequence[float], text: Callable[[float], str]) -> str:

@@ -139,11 +139,14 @@ def options_of(line: str) -> tuple[str, int]:
 
 def outputs(runs: Sequence[Measurement]) -> list[dict[str, str]]:
     """Return the report of a cell as outputs of a notebook: a table with notes, and a chart of its last run."""
-    from ...present.html import escape, measurement_html
+    from ...present.html import budget_html, escape, measurement_html
+    from ...present.verdicts import time_lines
 
-    last, notes = runs[-1], cell_notes(runs[-1])
+    last = runs[-1]
+    notes, spent = cell_notes(last)
     html = measurement_html(cell_facts(runs), last.gpus) + "".join(f"<div>{escape(text)}</div>" for text in notes)
-    found = [{"text/plain": "\n".join([cell_text(runs), *notes]), "text/html": html}]
+    html += "".join(f"<div>{escape(name)} time{budget_html(budget)}</div>" for name, budget in spent)
+    found = [{"text/plain": "\n".join([cell_text(runs), *notes, *time_lines(spent)]), "text/html": html}]
     tally = last.tally
     if isinstance(tally, CellTally) and (chart := tally.chart(last.gpus)) is not None:
         found.append({"text/plain": tally.chart_text(last.gpus), "image/svg+xml": chart})

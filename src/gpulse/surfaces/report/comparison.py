@@ -8,7 +8,7 @@ from ...present.text import Untrusted
 from ...present.words import short_name
 from ...units import duration_text, size_text
 from .charts import both_charts
-from .document import Charts, Document, Lines, Loud, TableBlock
+from .document import Charts, Document, Lines, Loud, TableBlock, TimeBars
 from .pages import idle_share, peak_of, subtitle
 
 TYPE_CHECKING = False
@@ -115,8 +115,12 @@ def _runs_row(runs: tuple[Run, Run]) -> list[Cell]:
     return ["GPUs", gpus(runs[0]), gpus(runs[1]), ""]
 
 
-def _verdicts(runs: tuple[Run, Run], names: tuple[str, str]) -> list[Lines]:
-    return [Lines(f"What limited {name}", run.verdict) for run, name in zip(runs, names, strict=True) if run.verdict]
+def _verdicts(runs: tuple[Run, Run], names: tuple[str, str]) -> list[Block]:
+    told: list[Block] = []
+    for run, name in zip(runs, names, strict=True):
+        told += [Lines(f"What limited {name}", run.verdict)] if run.verdict else []
+        told += [TimeBars(f"Where the time of {name} went", run.times)] if run.times else []
+    return told
 
 
 def _gpu_pairs(first: Run, second: Run) -> TableBlock:

@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
+    from ...model.budget import Budget
     from .charts import ReportChart, Strip
     from .run import Run
 
     Cell: TypeAlias = "str | tuple[str, ...]"
-    Block: TypeAlias = "Tiles | Lines | TableBlock | Charts"
+    Block: TypeAlias = "Tiles | Lines | TimeBars | TableBlock | Charts"
 
 
 class Loud(str):
@@ -52,6 +53,14 @@ class Lines:
     def __init__(self, title: str, lines: Sequence[Cell]) -> None:
         self.title = title
         self.lines = lines
+
+
+class TimeBars:
+    """Where the time of each GPU went, one bar per row: name and budget."""
+
+    def __init__(self, title: str, rows: Sequence[tuple[str, Budget]]) -> None:
+        self.title = title
+        self.rows = rows
 
 
 class TableBlock:

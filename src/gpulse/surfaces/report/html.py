@@ -7,15 +7,17 @@ import pkgutil
 from html import escape
 
 from ..._version import __version__
+from ...present.budget import budget_row, budget_text, part_text
 from ...present.events import event_style, event_text
 from ...present.text import Untrusted, clean
-from .document import Charts, Figure, Lines, Loud, TableBlock, Tiles, plain
+from .document import Charts, Figure, Lines, Loud, TableBlock, Tiles, TimeBars, plain
 from .wording import mark_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ...model.budget import Budget
     from .document import Block, Cell, Document
     from .run import Run
 
@@ -64,6 +66,8 @@ def _block(block: Block) -> str:
         if isinstance(block, Tiles)
         else _lines(block)
         if isinstance(block, Lines)
+        else _time_bars(block)
+        if isinstance(block, TimeBars)
         else _table(block)
         if isinstance(block, TableBlock)
         else _charts(block)
@@ -81,6 +85,21 @@ def _tiles(block: Tiles) -> str:
 
 def _lines(block: Lines) -> str:
     return "<ul>\n" + "\n".join(f"<li>{_inline(line)}</li>" for line in block.lines) + "\n</ul>"
+
+
+def _time_bars(block: TimeBars) -> str:
+    def row(name: str, budget: Budget) -> str:
+        parts = [(one, _text(part_text(budget, f"{one['part']}"))) for one in budget_row(budget)]
+        bar = "".join(
+            f'<i class="{one["style"]}" style="flex-grow:{one["share"]}" title="{text}"></i>' for one, text in parts
+        )
+        legend = "".join(f'<li><i class="swatch {one["style"]}"></i>{text}</li>' for one, text in parts)
+        return (
+            f"<figure><figcaption>{_text(name)}</figcaption>"
+            f'<div class="stack" role="img" aria-label="{_text(budget_text(budget))}">{bar}</div><ul>{legend}</ul></figure>'
+        )
+
+    return '<div class="times">\n' + "\n".join(row(*one) for one in block.rows) + "\n</div>"
 
 
 def _table(block: TableBlock) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ...present.budget import budget_letters
 from ...present.text import Untrusted, clean, column_widths, pad, width
-from .document import Charts, Lines, Loud, TableBlock, Tiles
+from .document import Charts, Lines, Loud, TableBlock, Tiles, TimeBars
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ def to_markdown(document: Document) -> str:
             parts += [f"## {block.title}", _table(["", "", ""], rows, [False, True, False])]
         elif isinstance(block, Lines):
             parts += [f"## {_inline(block.title)}", "\n".join(f"- {_inline(line)}" for line in block.lines)]
+        elif isinstance(block, TimeBars):
+            bars = ((name, *budget_letters(budget)) for name, budget in block.rows)
+            parts += [f"## {block.title}", "\n".join(f"- {name}: `{bar}` {told}" for name, bar, told in bars)]
         elif isinstance(block, TableBlock):
             parts += [f"## {block.title}"] + ([block.caption] if block.caption else [])
             parts.append(_table(block.header, block.rows, block.numeric))

@@ -18,7 +18,7 @@ from ...present.text import Untrusted
 from ...present.words import of, ranges, short_name
 from ...units import duration_text, size_text
 from .charts import run_charts, run_strips
-from .document import Charts, Document, Lines, TableBlock, Tiles, plain
+from .document import Charts, Document, Lines, TableBlock, Tiles, TimeBars, plain
 from .gpu_tables import gpu_table, instance_table
 from .wording import mark_text, throttled_text
 
@@ -50,6 +50,7 @@ def run_document(run: Run, title: str = "") -> Document:
     blocks: list[Block] = [
         Tiles("Summary", tiles(run)),
         Lines("What limited the run", run.verdict),
+        TimeBars("Where the time went", run.times),
         Charts("Timelines", [run], charts, run_strips(run, charts)),
         gpu_table(run),
         instance_table(run),
@@ -58,7 +59,7 @@ def run_document(run: Run, title: str = "") -> Document:
         _event_table(run),
         machine_table(run),
     ]
-    there = [block for block in blocks if not isinstance(block, (TableBlock, Lines)) or _has_content(block)]
+    there = [block for block in blocks if not isinstance(block, (TableBlock, Lines, TimeBars)) or _has_content(block)]
     return Document(Untrusted(title) if title else Untrusted(run.name), subtitle(run), there)
 
 
@@ -275,8 +276,8 @@ def _mean(summary: Summary, key: str) -> float | None:
     return sum(found) / len(found) if found else None
 
 
-def _has_content(block: TableBlock | Lines) -> bool:
-    return bool(block.rows if isinstance(block, TableBlock) else block.lines)
+def _has_content(block: TableBlock | Lines | TimeBars) -> bool:
+    return bool(block.lines if isinstance(block, Lines) else block.rows)
 
 
 def _cut(text: str) -> str:

@@ -30,6 +30,11 @@ def run_to_plain(run: Run) -> dict[str, Any]:
         "summary": run.summary.to_plain(),
         "verdict": ["".join(parts) for parts in run.verdict],
         "diagnosis": worded(run.diagnosis).to_plain(),
+        "budget": [
+            {"index": one.index, "uuid": one.uuid, **one.budget.to_plain()}
+            for one in run.diagnosis
+            if one.budget is not None
+        ],
         "instances": [span.to_plain() for span in run.instances],
         "processes": [_timed(use.to_plain(), "first_seen", "last_seen") for use in run.uses],
         "events": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...present.verdicts import finding_parts
+from ...present.verdicts import finding_parts, times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Run:
 
     `interval` is the usual time between two samples, `missing` the seconds in which nothing was recorded. `estimated` tells that
     the energy of some GPU comes from its power, since it has no counter. `diagnosis` says what limited each GPU,
-    `verdict` the same in sentences, empty when nothing can be told.
+    `verdict` the same in sentences, empty when nothing can be told, and `times` where the time of each GPU went.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Run:
         self.tariff: Tariff | None = None
         self.diagnosis = diagnosis
         self.verdict = finding_parts(diagnosis)
+        self.times = times(diagnosis)
 
     @property
     def cost(self) -> Cost | None:

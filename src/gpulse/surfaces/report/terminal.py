@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ...present.budget import budget_bar, budget_legend
 from ...present.line import Line
 from ...present.text import clean, column_widths, width
 from ...present.wrapping import wrapped_lines
-from .document import Charts, Figure, Lines, Loud, TableBlock, Tiles
+from .document import Charts, Figure, Lines, Loud, TableBlock, Tiles, TimeBars
 from .terminal_table import table_lines
 from .terminal_timeline import timeline_lines
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _BETWEEN = 4  # cells between two columns of tiles
 _NARROWEST = 40
+_WIDEST_BAR = 60  # cells of a bar of times
 
 
 def to_terminal(document: Document, theme: Theme, columns: int) -> str:
@@ -63,6 +65,8 @@ def _block(block: Block, theme: Theme, room: int) -> list[Line]:
         return _tiles(block, theme, room)
     if isinstance(block, Lines):
         return _sentences(block.lines, theme, room)
+    if isinstance(block, TimeBars):
+        return _time_bars(block, theme, room)
     if isinstance(block, Charts):
         return timeline_lines(block, theme, room)
     assert isinstance(block, TableBlock)
@@ -82,6 +86,16 @@ def _sentences(sentences: Sequence[Cell], theme: Theme, room: int) -> list[Line]
             told[:1] = [(subject + ":", "title"), (f" {rest}", told[0][1])]
         for at, line in enumerate(wrapped_lines(told, room - 2)):
             lines.append(Line().add(f"{mark} " if at == 0 else "  ", "label").extend(line))
+    return lines
+
+
+def _time_bars(block: TimeBars, theme: Theme, room: int) -> list[Line]:
+    """Return a bar per GPU, with its parts below it."""
+    lines: list[Line] = []
+    lead = max(len(name) for name, _ in block.rows) + 2
+    for name, budget in block.rows:
+        lines.append(Line().add(name, "title", lead).extend(budget_bar(budget, theme, min(_WIDEST_BAR, room - lead))))
+        lines += [Line().add(" " * lead).extend(line) for line in budget_legend(budget, room - lead)]
     return lines
 
 

@@ -119,6 +119,19 @@ def test_a_report_says_what_happened() -> None:
     assert "GPU-hours" in text
 
 
+def test_where_the_time_went_is_in_every_form() -> None:
+    run = run_of(samples(60, utilization=100.0, sm_active=90.0, tensor_active=60.0, dram_active=30.0))
+    (found,) = run_to_plain(run)["budget"]
+    assert found["index"] == 0
+    assert found["shares"]["tensor"] == pytest.approx(0.6, abs=0.05)
+    assert sum(found["shares"].values()) == pytest.approx(1, abs=0.001)
+    text = f"tensor cores {100 * found['shares']['tensor']:.0f} %"
+    markdown, page = to_markdown(run_document(run)), to_html(run_document(run))
+    assert re.search(rf"^- GPU 0: `#+[^`]*` .*# {text}", markdown, re.MULTILINE)
+    assert f'<i class="swatch chart1"></i>{text}</li>' in page
+    assert re.search(rf'role="img" aria-label="[^"]*{text}', page)
+
+
 def test_a_column_nobody_has_is_left_out() -> None:
     document = run_document(run_of(samples(5)))
     table = next(block for block in document.blocks if isinstance(block, TableBlock) and block.title == "GPUs")
