@@ -167,6 +167,7 @@ def test_a_missing_history_says_what_to_do(env: dict[str, str]) -> None:
 
 def test_the_simulated_machine_tells_why_and_what_is_free(env: dict[str, str]) -> None:
     why, free, past = Client(env, "--demo").ask(("why", {"seconds": 2}), ("free_gpus", {}), ("history", {}))
+    assert why.structured_content["problems"][0]["key"] == "thermal_throttled"
     verdicts = [gpu["verdict"] for gpu in why.structured_content["gpus"]]
     assert len(verdicts) == 8
     assert "healthy" in verdicts

@@ -76,7 +76,7 @@ class ApiRequest:
         if self._snapshot[0] != number or number == 0:
             hub, snapshot = self.hub, self.latest()
             alerts = [] if hub.alerts is None else [wire.alert(alert) for alert in hub.alerts.active]
-            plain = to_plain(snapshot) | {"alerts": alerts, "verdicts": hub.verdicts.found}
+            plain = to_plain(snapshot) | {"alerts": alerts, "verdicts": hub.verdicts.found, "problems": hub.problems}
             self._snapshot = (number, self._written(snapshot, plain))
         return self._snapshot[1]
 
@@ -86,7 +86,8 @@ class ApiRequest:
         if moment.snapshot is None:
             raise Refusal(404, "nothing was recorded at that time.")
         snapshot = self.hub.concealed(moment.snapshot)
-        return self._written(snapshot, to_plain(snapshot) | {"alerts": moment.alerts, "verdicts": moment.verdicts})
+        then = {"alerts": moment.alerts, "verdicts": moment.verdicts, "problems": moment.problems}
+        return self._written(snapshot, to_plain(snapshot) | then)
 
     def _written(self, snapshot: Snapshot, plain: dict[str, Any]) -> bytes:
         """Return a snapshot as text. One format of time in the whole API; that of recordings is text."""
@@ -175,6 +176,10 @@ def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     return wire.compact({"events": found})
 
 
+def _problems(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
+    return wire.compact({"time": round(asked.latest().time, 3), "problems": asked.hub.problems})
+
+
 def _processes(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     if given["from"] is None and given["to"] is None:
         return wire.compact(wire.process_list(asked.latest()))
@@ -215,6 +220,8 @@ QUESTIONS = (
              ), (404, 422, 503)),
     Question("/api/processes", "Current processes on GPUs; with `from` or `to`, the processes in that period as `uses`.", _processes,
              "Processes", (_FROM, _TO), (404, 422, 503)),
+    Question("/api/problems", "What is wrong now: verdicts and active alerts as one list, the worst and costliest first.", _problems,
+             "Problems", (), (503,)),
     Question("/api/events", "Events: faults, throttling, alerts, processes that started and ended.", _events, "Events",
              (_FROM, _TO, words("kinds", "Kinds of events to return (default: all).", {"enum": list(_KINDS)})), (422, 503)),
     Question("/api/usage", "Who used what: GPU hours, memory and energy per owner, in total and over time.", _usage, "Usage", (

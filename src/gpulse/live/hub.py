@@ -6,6 +6,7 @@ import secrets
 import threading
 import time
 from collections import deque
+from functools import partial
 
 from ..model.presets import EVIDENCE
 from ..model.select import EVERYTHING, Wanted
@@ -84,6 +85,7 @@ class Hub:
         self._keep = keep
         self.events = EventLog()
         self.verdicts = Verdicts()
+        self.problems: list[dict[str, Any]] = []  # what is wrong now, the worst first
         self.latest: Snapshot | None = None
         self.number = 0
         self.over = False
@@ -166,6 +168,7 @@ class Hub:
         for watcher in self._watchers:
             self._guarded(watcher, snapshot)
         events = self.events.observe(snapshot)
+        before = self.verdicts.latest
         judged = self._guarded(self.verdicts.add, snapshot) or []
         self.events.keep(judged)
         events += judged
@@ -176,6 +179,7 @@ class Hub:
         text = [wire.message("event", wire.event(event)) for event in events]
         text += [wire.message("alert", wire.alert(alert)) for alert in turned]
         text += self._alert_news(turned)
+        text += self._guarded(partial(self._problem_news, self.verdicts.latest is not before), snapshot) or []
         if not 0 <= snapshot.time - self._processes_at < _PROCESSES_EVERY:
             self._processes_at = snapshot.time
             self._processes = wire.message("processes", wire.processes(snapshot))
@@ -195,6 +199,13 @@ class Hub:
         active = [] if self.alerts is None else [wire.alert(alert) for alert in self.alerts.active]
         before, self._alerts_told = self._alerts_told, [{**alert, "last_true": None} for alert in active]
         return [] if turned or self._alerts_told == before else [wire.message("alerts", active)]
+
+    def _problem_news(self, judged: bool, snapshot: Snapshot) -> list[bytes]:
+        """Return a message with what is wrong now if that has changed; what it costs grows, and is told with each judgement."""
+        active = () if self.alerts is None else self.alerts.active
+        before, self.problems = self.problems, wire.problems(self.verdicts.latest, active, snapshot.time)
+        same = [{**one, "lost": 0} for one in self.problems] == [{**one, "lost": 0} for one in before]
+        return [] if same and not (judged and self.problems) else [wire.message("problems", self.problems)]
 
     def after(self, number: int) -> list[StreamEntry]:
         """Return the entries that follow a number, the oldest first; those that are gone are missing."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ..analysis.alerts import Transition
 from ..analysis.diagnosis.judge import diagnose
 from ..analysis.diagnosis.live import WINDOW
 from ..model.cadence import Cadence
 from ..present.events import event_style, event_text
 from ..present.verdicts import QUIET, verdict_row
+from . import wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,16 +27,20 @@ _MOMENTARY = ("process-end", "out-of-memory", "gpu-free")  # kinds of alerts tha
 class Moment:
     """What was known at a time. `snapshot` is the last one at or before it, None if nothing was recorded then."""
 
-    __slots__ = ("alerts", "snapshot", "verdicts")
+    __slots__ = ("alerts", "problems", "snapshot", "verdicts")
 
     def __init__(self, reader: HistoryReader, at: float) -> None:
         samples = list(reader.snapshots(at - WINDOW, at + 0.001))
         self.snapshot = None if _is_gap(samples, at) else samples[-1]
         self.verdicts: list[dict[str, Any]] = []
         self.alerts: list[dict[str, Any]] = []
+        self.problems: list[dict[str, Any]] = []
         if self.snapshot is not None:
-            self.verdicts = [verdict_row(verdict) for verdict in diagnose(samples) if verdict.key not in QUIET]
-            self.alerts = _active(reader.events(at - _LOOK_BACK, at + 0.001, {"alert"}), at)
+            diagnosis = diagnose(samples)
+            active = _active(reader.events(at - _LOOK_BACK, at + 0.001, {"alert"}), at)
+            self.verdicts = [verdict_row(verdict) for verdict in diagnosis if verdict.key not in QUIET]
+            self.alerts = [_row(event) for event in active]
+            self.problems = wire.problems(diagnosis, map(Transition, active), at)
 
 
 def _is_gap(samples: Sequence[Snapshot], at: float) -> bool:
@@ -47,7 +53,7 @@ def _is_gap(samples: Sequence[Snapshot], at: float) -> bool:
     return cadence.next(at)[1]
 
 
-def _active(events: Iterable[Event], at: float) -> list[dict[str, Any]]:
+def _active(events: Iterable[Event], at: float) -> list[Event]:
     found: dict[tuple[Any, ...], Event] = {}
     for event in events:
         key = (event.rule, event.uuids)
@@ -55,15 +61,16 @@ def _active(events: Iterable[Event], at: float) -> list[dict[str, Any]]:
             found.pop(key, None)
         elif event.kind not in _MOMENTARY and (event.until is None or event.until > at):
             found[key] = event
-    return [
-        {
-            "time": round(event.time, 3),
-            "rule": event.rule,
-            "state": "fire",
-            "severity": event.severity,
-            "level": event_style(event),
-            "uuid": event.uuids[0] if event.uuids else "",
-            "text": event_text(event),
-        }
-        for event in found.values()
-    ]
+    return [*found.values()]
+
+
+def _row(event: Event) -> dict[str, Any]:
+    return {
+        "time": round(event.time, 3),
+        "rule": event.rule,
+        "state": "fire",
+        "severity": event.severity,
+        "level": event_style(event),
+        "uuid": event.uuids[0] if event.uuids else "",
+        "text": event_text(event),
+    }

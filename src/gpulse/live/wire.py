@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 
+from ..analysis.concerns import concerns
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu, Process
 from ..model.presets import TRACES
 from ..model.snapshot import Snapshot
 from ..present.alerts import alert_plain
+from ..present.concerns import worded
 from ..present.events import event_style, event_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from typing import Any
 
     from ..analysis.alerts import Transition
     from ..model.event import Event
     from ..model.metric import Metric, Reading, Value
+    from ..model.verdict import Diagnosis
 
 _ENDLESS = 1e300  # the catalog's word for no upper bound
 # What never changes is in /api/snapshot; a stream repeats only what a client finds a GPU by. Traces are for the diagnosis.
@@ -59,6 +62,11 @@ def event(event: Event) -> dict[str, Any]:
 def alert(transition: Transition) -> dict[str, Any]:
     """Return a transition of an alert as pages show it: as programs are given it, and how bad it is."""
     return alert_plain(transition) | {"level": event_style(transition.event)}
+
+
+def problems(diagnosis: Diagnosis, alerts: Iterable[Transition], now: float) -> list[dict[str, Any]]:
+    """Return what is wrong now, the worst first, in words."""
+    return [one.to_plain() for one in worded(concerns(diagnosis, alerts, now))]
 
 
 def sample(snapshot: Snapshot) -> dict[str, Any]:

@@ -70,7 +70,10 @@ class Concern:
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data, ready for JSON; times are seconds since 1970."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name not in ("time", "verdict", "event")}
-        return plain | {"gpus": list(self.gpus), "uuids": list(self.uuids), "lost": round(self.lost, 1)}
+        plain |= {"gpus": list(self.gpus), "uuids": list(self.uuids), "lost": round(self.lost, 1)}
+        for name in ("since", "expected"):
+            plain[name] = None if plain[name] is None else round(plain[name], 3)
+        return plain
 
     def __repr__(self) -> str:
         return f"Concern({self.key!r}, {self.severity!r}, gpus={self.gpus!r})"

@@ -145,6 +145,7 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
     """Return what a page shows of a verdict: its sentence, and what unfolds below it."""
     return {
         "uuid": verdict.uuid or "",
+        "gpu": verdict.label,
         "verdict": verdict.key,
         "confidence": verdict.confidence,
         "level": style(verdict),

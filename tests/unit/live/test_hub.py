@@ -108,14 +108,14 @@ def test_events_and_alerts_come_before_the_sample_they_belong_to() -> None:
     gone = sample(1)
     hub.add(Snapshot(gone.time, gone.gpus[1:], gone.host))
     messages = events_of(hub.after(1)[0].data)
-    assert [kind for _, kind, _ in messages] == ["event", "alert", "sample"]
+    assert [kind for _, kind, _ in messages] == ["event", "alert", "problems", "sample"]
     text = "GPU 0 disappeared"
     assert messages[0][2] == {
         "time": START + 1, "uuid": "GPU-0", "uuids": ["GPU-0"], "kind": "removed", "level": "critical", "text": text,
     }  # fmt: skip
     assert (messages[1][2]["text"], messages[1][2]["rule"], messages[1][2]["state"]) == (text, "lost", "fire")
     assert messages[1][2]["level"] == "critical"
-    assert [id for id, _, _ in messages] == ["", "", f"{hub.run}-2"]
+    assert [id for id, _, _ in messages] == ["", "", "", f"{hub.run}-2"]
     assert [(event.category, event.alert) for event in kept] == [("removed", ""), ("alert", "fire")]
     assert hub.events.between(START, START + 10) == kept
     alerts.close()
@@ -224,6 +224,22 @@ def test_a_sampler_feeds_it_until_it_is_closed() -> None:
     assert hub.latest is not None
     assert hub.latest.gpus[0].utilization == 50
     sampler.close()
+
+
+def test_what_is_wrong_is_told_when_it_changes_and_with_every_judgement() -> None:
+    hub = Hub(None, 1.0)
+    hot = {"throttle_reasons": ("hw_thermal_slowdown",), "temperature": 92}
+    told: list[tuple[float, list[dict[str, Any]]]] = []
+    for one in samples(hot, {}, seconds=31, interval=1.0):
+        hub.add(one)
+        (entry,) = hub.after(hub.number - 1)
+        told += [(one.time - MACHINE_START, data) for _, kind, data in events_of(entry.data) if kind == "problems"]
+    assert [round(at) for at, _ in told] == [8, 18, 28]
+    assert [(one["key"], one["severity"], one["gpus"]) for one in hub.problems] == [
+        ("thermal_throttled", "critical", ["0"])
+    ]
+    assert told[-1][1] == hub.problems
+    assert hub.problems[0]["text"]
 
 
 def test_verdicts_are_given_after_some_seconds_and_their_change_is_an_event() -> None:

@@ -55,13 +55,17 @@ def processes_answer(gpus: Iterable[Gpu]) -> dict[str, Any]:
 
 
 def why_answer(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return the verdict on each GPU: one sentence, how sure it is, the evidence and the advice in words."""
+    """Return what is wrong, the worst first, and the verdict on each GPU: a sentence, how sure it is, evidence and advice in words."""
+    from ...analysis.concerns import concerns
+    from ...present.concerns import worded
+
     gpus = []
     for verdict in diagnosis:
         plain = verdict.to_plain()
         gpus.append(
             {
                 "index": plain["index"],
+                **({"instance": plain["instance"]} if "instance" in plain else {}),
                 "verdict": plain["verdict"],
                 "title": plain["title"],
                 "confidence": plain["confidence"],
@@ -70,7 +74,12 @@ def why_answer(diagnosis: Diagnosis) -> dict[str, Any]:
                 "advice": plain["advice"],
             }
         )
-    return {"gpus": gpus, "from": _time(diagnosis.start), "to": _time(diagnosis.end), "samples": diagnosis.samples}
+    problems = []
+    for one in worded(concerns(diagnosis)):
+        known = {name: value for name, value in one.to_plain().items() if value not in (None, "", [])}
+        problems.append(known | {name: _time(known[name]) for name in ("since", "expected") if name in known})
+    window = {"from": _time(diagnosis.start), "to": _time(diagnosis.end), "samples": diagnosis.samples}
+    return {"problems": problems, "gpus": gpus, **window}
 
 
 def history_answer(series: Iterable[HistorySeries], gpus: Sequence[GpuIdentity]) -> dict[str, Any]:

@@ -112,6 +112,12 @@ _EVENT = _object(
     }
 )
 _PERIOD = _object({"from": _TIME, "to": _TIME, "recorded": _NUMBER})
+_MAYBE_TIME = {"anyOf": [_TIME, {"type": "null"}]}
+_PROBLEMS: dict[str, Any] = {"type": "array", "items": _object({
+    "key": _TEXT, "severity": {"enum": ["critical", "warn"]}, "gpus": _TEXTS, "uuids": _TEXTS, "owner": _TEXT,
+    "pid": {"type": ["integer", "null"]}, "since": _MAYBE_TIME, "expected": _MAYBE_TIME,
+    "lost": _NUMBER | {"description": "Estimated GPU time lost since then, in seconds."},
+    "confidence": _TEXT, "title": _TEXT, "text": _TEXT, "remedy": _TEXT})}  # fmt: skip
 _SCHEMAS: dict[str, Any] = {
     "Time": {"type": "number", "format": "unixtime", "description": "Seconds since 1970-01-01T00:00:00Z."},
     "Problem": _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
@@ -121,11 +127,13 @@ _SCHEMAS: dict[str, Any] = {
         "errors": {"type": "array", "items": _object({"source": _TEXT, "message": _TEXT, "remedy": _TEXT})},
         "alerts": {"type": "array", "items": {"type": "object"}},
         "verdicts": {"type": "array", "items": _object({
-            "uuid": _TEXT, "verdict": _TEXT, "confidence": _TEXT, "level": _TEXT, "short": _TEXT, "text": _TEXT, "evidence": _TEXTS,
-            "advice": _TEXTS, "also": _TEXTS})},
+            "uuid": _TEXT, "gpu": _TEXT, "verdict": _TEXT, "confidence": _TEXT, "level": _TEXT, "short": _TEXT, "text": _TEXT,
+            "evidence": _TEXTS, "advice": _TEXTS, "also": _TEXTS})},
+        "problems": _PROBLEMS,
         "server": _object({"version": _TEXT, "started": _TIME, "interval": _NUMBER, "commands": {"type": "boolean"},
                            "history": {"type": "boolean"}}),
     }),
+    "Problems": _object({"time": _TIME, "problems": _PROBLEMS}),
     "History": _object({
         "from": _TIME, "to": _TIME, "times": _TIMES, "gaps": {"type": "array", "items": _TIMES},
         "gpus": {"type": "array", "items": _object({"uuid": _TEXT, "index": {"type": ["integer", "null"]},
@@ -158,7 +166,7 @@ _SCHEMAS: dict[str, Any] = {
     "OpenAPI": {"type": "object"},
 }  # fmt: skip
 _OTHERS = {
-    "/api/stream": _get("Samples as server-sent events: sample, processes, event, alert, hole.",
+    "/api/stream": _get("Samples as server-sent events: sample, processes, event, alert, alerts, problems, hole.",
                         {"text/event-stream": {"schema": _TEXT}}, (*_ALWAYS, 503)),
     "/metrics": _get("Metrics for Prometheus; no token required if only this machine can connect.",
                      _LINES | {"application/openmetrics-text": {"schema": _TEXT}}, (*_ALWAYS, 503)),

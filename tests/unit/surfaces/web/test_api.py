@@ -27,6 +27,7 @@ from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryWriter
 from gpulse.surfaces.web.openapi import QUESTIONS
+from tests.unit.analysis.diagnosis.machines import samples
 from tests.unit.surfaces.web.asking import START, UUIDS, app_of, ask, hub_of, sample
 
 EVIL = "</script><img src=x onerror=alert(1)>\x1b[31m"
@@ -48,9 +49,21 @@ def test_the_snapshot_is_that_of_status_and_more() -> None:
     plain = ask(app_of(hub_of(2)), "/api/snapshot").json
     assert from_plain(plain | {"time": time_text(plain["time"])}).gpus == sample(1).gpus
     assert plain["schema"] == 1
-    assert plain["alerts"] == plain["verdicts"] == []
+    assert plain["alerts"] == plain["verdicts"] == plain["problems"] == []
     assert set(plain["server"]) == {"version", "started", "interval", "commands", "history"}
     assert plain["server"]["history"] is False
+
+
+def test_what_is_wrong_now() -> None:
+    hub = Hub(None, 1.0)
+    for one in samples({"throttle_reasons": ("hw_thermal_slowdown",), "temperature": 92}, {}, seconds=20, interval=1.0):
+        hub.add(one)
+    plain = ask(app_of(hub), "/api/problems").json
+    assert [(one["key"], one["gpus"], one["uuids"]) for one in plain["problems"]] == [
+        ("thermal_throttled", ["0"], ["GPU-0"])
+    ]
+    assert plain["problems"] == ask(app_of(hub), "/api/snapshot").json["problems"]
+    assert plain["time"] == one.time
 
 
 def test_the_snapshot_follows_the_hub() -> None:
