@@ -17,7 +17,7 @@ TITLES: dict[str, tuple[str, str, str]] = {
     "compute": ("other computing", "busy", "="),
     "memory": ("memory-bound", "memory", "m"),
     "copy": ("copying", "chart4", "c"),
-    "launch": ("launching small kernels", "warn", "l"),
+    "launch": ("small kernels and launches", "warn", "l"),
     "throttled": ("lost to throttling", "critical", "!"),
     "workers": ("waiting for workers", "warn", "w"),
     "thread": ("waiting for one thread", "warn", "t"),

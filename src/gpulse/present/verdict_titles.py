@@ -187,9 +187,11 @@ def _hang(verdict: Verdict) -> str:
 
 
 def _idle_allocation(verdict: Verdict) -> str:
-    held = _number(verdict, "held")
-    more = f" and {len(verdict.processes) - 1} more" if len(verdict.processes) > 1 else ""
-    return f"Idle allocation: {_first(verdict, 'a process that was not recorded')}{more} holds {size_text(held or 0)} and runs nothing."
+    held, others = size_text(_number(verdict, "held") or 0), len(verdict.processes) - 1
+    first = _first(verdict, "a process that was not recorded")
+    if others > 0:
+        return f"Idle allocation: {first} and {others} more hold {held} and run nothing."
+    return f"Idle allocation: {first} holds {held} and runs nothing."
 
 
 def _underused(verdict: Verdict) -> str:
