@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.condition import of_verdict
+from ...model.event import Event
 from ..concerns import BAD
 from ..diagnosis.live import LiveDiagnosis
 from ..diagnosis.wanted import WANTED
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Diagnosed(Lasting):
-    """A GPU whose verdict has been one that calls for a change for long. Judges the last minute every ten seconds."""
+    """A GPU or MIG instance whose verdict has been one that calls for a change for long. Judges the last minute every ten seconds."""
 
     name = "diagnosis"
     settings = {"for": (duration, 600.0), "clear_for": (duration, 120.0)}
@@ -29,13 +30,14 @@ class Diagnosed(Lasting):
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         self._live.add(sample.snapshot)
-        for uuid, gpu in sample.gpus.items():
+        for uuid, _, _, _ in sample.all():
             verdict = self._live.verdict(uuid)
             if verdict is None:
                 continue
             limited = None if verdict.key == "unknown" else self._calls_for_a_change(verdict)
             values: dict[str, float | str] = {"verdict": verdict.key, "confidence": verdict.confidence}
-            yield Finding(uuid, limited, event=sample.event("verdict", uuid, gpu, values=values))
+            event = Event(sample.snapshot.time, "verdict", (verdict.label,), uuids=(uuid,), values=values)
+            yield Finding(uuid, limited, event=event)
 
     def _calls_for_a_change(self, verdict: Verdict) -> bool:
         """Tell whether a verdict is bad and not told by another rule."""

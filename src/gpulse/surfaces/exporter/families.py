@@ -137,12 +137,12 @@ def _ports(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
 
 
 def diagnosis_families(snapshot: Snapshot, judged: Callable[[], Diagnosis]) -> Iterator[Family]:
-    """Yield the verdict of each GPU over the last minute, as a label of a series that is always 1."""
+    """Yield the verdict of each GPU and MIG instance over the last minute, as a label of a series that is always 1."""
     help = "What limits the GPU, judged over the last minute: the verdict is a label, the value always 1."
     verdicts = {verdict.uuid: verdict for verdict in judged()}
     samples = (
-        (labels([*gpu_labels(gpu, None), ("verdict", verdict.key), ("confidence", verdict.confidence)]), 1)
-        for gpu in snapshot.gpus
+        (labels([*gpu_labels(gpu, whole), ("verdict", verdict.key), ("confidence", verdict.confidence)]), 1)
+        for _, gpu, whole in owners(snapshot)
         if gpu.uuid is not None and (verdict := verdicts.get(gpu.uuid)) is not None
     )
     yield Family("gpulse_diagnosis", "gauge", help, samples)

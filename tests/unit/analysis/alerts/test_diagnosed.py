@@ -8,6 +8,8 @@ import pytest
 
 from gpulse.analysis.alerts import RuleBook, rules_from
 from gpulse.analysis.diagnosis.judge import diagnose
+from gpulse.model.catalog import Gpu
+from gpulse.model.snapshot import Snapshot
 from gpulse.present.events import event_text
 from tests.unit.analysis.diagnosis.machines import samples
 
@@ -21,6 +23,16 @@ def test_it_fires_once_after_a_while_and_clears_when_all_is_well() -> None:
     turned = [one for sample in samples(chip, seconds=600, interval=2.0) for one in book.observe(sample)]
     assert [(one.state, one.severity) for one in turned] == [("fire", "warn"), ("clear", "warn")]
     assert event_text(turned[0].event) == "GPU 0: FP32, no tensor cores"
+
+
+def test_a_mig_instance_has_its_own_alert() -> None:
+    book = RuleBook(rules_from({"enable": ["diagnosis"], "diagnosis": {"for": "1m"}}))
+    turned = []
+    for one in samples({"tensor_active": 0.0, "fp32_active": 60.0}, seconds=180, interval=2.0):
+        part = Gpu({**dict(one.gpus[0].items()), "uuid": "MIG-1", "gpu_instance": 1}, processes=one.gpus[0].processes)
+        turned += book.observe(Snapshot(one.time, (Gpu({"uuid": "GPU-0", "index": 0}, instances=(part,)),), one.host))
+    assert [(one.state, one.event.uuids) for one in turned] == [("fire", ("MIG-1",))]
+    assert event_text(turned[0].event) == "GPU 0 MIG 1: FP32, no tensor cores"
 
 
 WITHOUT_COUNTERS = {

@@ -243,6 +243,18 @@ def test_the_verdict_of_each_gpu_is_a_label() -> None:
     assert lines[0].endswith(" 1")
 
 
+def test_the_verdict_of_a_mig_instance_has_its_label() -> None:
+    whole = machines.samples({}, seconds=20, interval=1.0)
+    taken = [
+        Snapshot(one.time, (Gpu({"uuid": "GPU-0", "index": 0}, instances=(part,)),), one.host)
+        for one in whole
+        for part in [Gpu({**dict(one.gpus[0].items()), "uuid": "MIG-1"}, processes=one.gpus[0].processes)]
+    ]
+    exporter = Exporter(lambda: diagnose(taken))
+    exporter.add(taken[-1])
+    assert values(samples(exporter), "gpulse_diagnosis", "uuid", "mig", "verdict") == {("MIG-1", "0", "healthy"): 1.0}
+
+
 def test_a_family_that_fails_is_left_out_and_counted_and_the_rest_is_there() -> None:
     def judged() -> Diagnosis:
         raise ZeroDivisionError("no samples")
