@@ -20,7 +20,10 @@ def _judge(case: Case) -> Verdict | None:
     if unowned is None or unowned < LEAST:
         return None
     evidence = [above("memory_unattributed", unowned, float(LEAST)), seen("memory_used", load.mean("memory_used"))]
-    return found(load, "orphaned_memory", "medium", evidence, advice=RULE.advice, processes=(), held=unowned)
+    advice = (
+        RULE.advice if not gpu.instance else ("find_holders", "zombie")
+    )  # a reset would end the other instances too
+    return found(load, "orphaned_memory", "medium", evidence, advice=advice, processes=(), held=unowned)
 
 
 def _unowned(case: Case) -> float | None:
