@@ -1,6 +1,6 @@
 // Questions to the server, all at addresses relative to the page.
 
-import type { Alert, Catalog, ComparisonAnswer, Happening, History, Snapshot, UsageAnswer, Use } from "./contract.ts";
+import type { Catalog, ComparisonAnswer, Happening, History, Snapshot, UsageAnswer, Use } from "./contract.ts";
 
 /** The server said no, or nothing; `status` is 0 when it could not be reached. */
 export class Refusal extends Error {
@@ -16,7 +16,7 @@ export class Refusal extends Error {
 export interface Api {
   catalog(): Promise<Catalog>;
   /** The machine now, or as it was recorded at a time. */
-  snapshot(at?: number, signal?: AbortSignal): Promise<Snapshot & { alerts?: Alert[] }>;
+  snapshot(at?: number, signal?: AbortSignal): Promise<Snapshot>;
   history(query: HistoryQuery, signal?: AbortSignal): Promise<History>;
   uses(from: number, to: number): Promise<Use[]>;
   events(from: number, to: number): Promise<Happening[]>;

@@ -58,7 +58,7 @@ class App implements Page {
     const points = innerWidth < 1800 ? 360 : 720;
     this.feed = new Feed(
       { api: this.api, stream: (handlers) => shareStream("api/stream", handlers, "static/worker.js"), window, points },
-      { changed: (charts) => this.refresh(charts), followed: () => this.tell(), said: (text) => this.status.say(text) },
+      { changed: (charts) => (this.entitle(), this.refresh(charts)), followed: () => this.tell(), said: (text) => this.status.say(text) },
     );
     this.timeline = this.feed.timeline;
     this.look = new Look(document.documentElement, () => this.refresh(true));
@@ -148,6 +148,7 @@ class App implements Page {
       this.view?.destroy();
       this.view = this.make();
       this.main.replaceChildren(this.view.element);
+      document.querySelector("#band")?.replaceChildren(...(this.view.band ? [this.view.band] : []));
       const picker = document.querySelector<HTMLDetailsElement>("details.picker");
       if (picker && open && !moved) picker.open = true;
       if (moved) this.main.focus({ preventScroll: true });
@@ -185,7 +186,10 @@ class App implements Page {
   private furnish(): void {
     document.documentElement.classList.toggle("kiosk", this.kiosk);
     document.querySelector("#status")?.append(this.status.element);
-    document.querySelector("#tools")?.append(this.toolbar.element, this.brush.element);
+    const tools = document.querySelector("#tools") as HTMLElement;
+    const fold = h("button", { type: "button", class: "fold", "aria-expanded": "false", "aria-controls": "tools" }, "Time range and GPUs");
+    fold.addEventListener("click", () => fold.setAttribute("aria-expanded", String(tools.classList.toggle("open"))));
+    tools.append(fold, this.toolbar.element, this.brush.element);
     document.querySelector("#tools")?.after(this.pastBar.element); // read before what it is about
     document.body.append(this.toast.element);
     addEventListener("beforeprint", () => (this.look.force("light"), this.show()));
@@ -204,10 +208,19 @@ class App implements Page {
       if (here) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
-    const name = textOf(this.feed.machine.host, "name");
-    const gpu = this.address.view === "gpu" ? findGpu(this.address.gpu, this.machine.gpus) : undefined;
-    document.title = `${gpu ? `GPU ${label(gpu)}` : this.address.view} · ${name || "gpulse"}`;
-    setText(document.querySelector("#host") as HTMLElement, name);
+    setText(document.querySelector("#host") as HTMLElement, textOf(this.feed.machine.host, "name"));
+    this.entitle();
+  }
+
+  /** Say in the title of the tab how much is wrong now, whatever is shown: "(2) gpulse · host". */
+  private entitle(): void {
+    const { host, problems } = this.feed.machine;
+    const { view, gpu: word } = this.address;
+    const gpu = view === "gpu" ? findGpu(word, this.machine.gpus) : undefined;
+    const shown = gpu ? `GPU ${label(gpu)}` : view === "overview" ? "gpulse" : view;
+    const title = [shown, textOf(host, "name")].filter(Boolean).join(" · ");
+    const counted = problems.length ? `(${problems.length}) ${title}` : title;
+    if (document.title !== counted) document.title = counted;
   }
 
   /** Let links between views keep time and GPUs. */

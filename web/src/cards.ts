@@ -138,7 +138,8 @@ export class Card {
       this.notes.replaceChildren(...said.map((remark) => h("span", { class: `chip ${remark.level}` }, remark.text)));
     }
     const found = this.page.machine.verdicts.find((verdict) => verdict.uuid === this.uuid);
-    setText(this.finding, found ? found.text : "");
+    const short = found?.short ?? ""; // the whole sentence stands among the problems
+    setText(this.finding, said.some((remark) => remark.text.includes(short)) ? "" : short);
     setClass(this.finding, `finding ${found?.level ?? "label"}`);
     this.finding.title = found ? [found.text, ...(found.evidence ?? [])].join("\n") : "";
     setText(this.user, who(this.page.machine.processesOf(this.uuid)) || (gpu.state === "ok" ? "free" : ""));

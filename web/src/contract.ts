@@ -59,6 +59,34 @@ export interface Alert {
   text: string;
 }
 
+/** Something that is wrong now, in the server's words; lists have the worst and costliest first. `gpus` are numbers, empty for the machine. */
+export interface Problem {
+  key: string;
+  severity: "critical" | "warn" | "info";
+  gpus: string[];
+  uuids: string[];
+  owner?: string;
+  pid?: number | null;
+  since?: number | null;
+  /** Seconds of GPU time that it has cost. */
+  lost?: number;
+  /** When the memory will be full. */
+  expected?: number | null;
+  confidence?: string;
+  title: string;
+  text: string;
+  remedy?: string;
+}
+
+/** A part of a GPU's time, `share` from 0 to 1; `style` names its color. */
+export interface BudgetPart {
+  part: string;
+  title: string;
+  style: string;
+  share: number;
+  estimated: boolean;
+}
+
 /** What limits one GPU: a sentence, how sure it is (high, medium, low), the numbers in words, what else was found and what to try. */
 export interface Verdict {
   uuid: string;
@@ -70,6 +98,8 @@ export interface Verdict {
   evidence?: string[];
   also?: string[];
   advice?: string[];
+  /** Where the time goes, in the order of a bar. */
+  budget?: BudgetPart[];
 }
 
 /** Something that happened; `text` is the server's sentence, `until` when it was over, `uuids` every GPU it is about. */
@@ -92,7 +122,7 @@ export interface Snapshot {
   driver?: Record<string, string>;
   gpus: Gpu[];
   errors?: { source?: string; message: string; remedy?: string }[];
-  alerts?: Alert[];
+  problems?: Problem[];
   verdicts?: Verdict[];
   server?: { version?: string; started?: number; interval?: number; commands?: boolean; history?: boolean; idle_interval?: number };
 }

@@ -1,7 +1,7 @@
 // The feed: everything the server says, by question and by stream, kept as the machine now and its timeline. Whoever shows it is told of changes.
 
 import { Refusal, type Api } from "./api.ts";
-import type { Alert, Happening, ProcessesMessage, Sample } from "./contract.ts";
+import type { Alert, Happening, Problem, ProcessesMessage, Sample } from "./contract.ts";
 import { Machine, Metrics } from "./machine.ts";
 import { Moment } from "./moment.ts";
 import type { Handlers } from "./sharing.ts";
@@ -10,7 +10,7 @@ import { Timeline, type Window } from "./timeline.ts";
 
 const PAST = 43200; // seconds of the brush and of the events, at least
 const REACHES = [PAST, 86400, 7 * 86400, 30 * 86400, 90 * 86400, 366 * 86400]; // of the brush
-const SNAPSHOT_EVERY = 15_000; // ms; alerts come with the stream, findings and slow values with this
+const SNAPSHOT_EVERY = 15_000; // ms; problems come with the stream, findings and slow values with this
 const HIDDEN_FOR = 20_000; // ms after which a page that nobody sees lets its connection go
 const LEAP = 8_000; // ms by which a clock must jump to say that the computer slept
 const FIRST_GUESS = ["utilization", "sm_active", "memory_used", "power_draw"]; // asked for before anything is known
@@ -178,8 +178,8 @@ export class Feed {
         this.machine.takeAlert(data as Alert);
         this.events.said((data as Alert).text);
         break;
-      case "alerts":
-        this.machine.alerts = (data as Alert[]).filter((alert) => alert.state !== "clear");
+      case "problems":
+        this.machine.problems = data as Problem[];
         break;
       case "hole":
         // The first sample after it shows how wide the hole is; what else was missed is asked for here.

@@ -6,6 +6,7 @@ import type {
   Gpu,
   Happening,
   Metric,
+  Problem,
   Process,
   ProcessesMessage,
   Reading,
@@ -20,6 +21,7 @@ const STAYS = 1000;
 export const SET_BACK = 60; // seconds; a sample older than the one before by more says that the server's clock was set
 const LATE = 3; // intervals of silence after which what is shown counts as old
 const EVENTS = 2000;
+const FIRST_JUDGEMENT = 60; // seconds after which a server has judged every GPU
 const LASTING = new Set(["unsupported", "skipped"]); // gaps that the stream does not repeat
 
 /** A catalog that answers by key. */
@@ -52,7 +54,8 @@ export class Machine {
   gpus: Gpu[] = [];
   host: Reading = {};
   driver: Record<string, string> = {};
-  alerts: Alert[] = []; // those that fire, oldest first
+  problems: Problem[] = []; // the worst first
+  private judged = false; // whether the server has looked for problems
   verdicts: Verdict[] = [];
   events: Happening[] = []; // newest first
   errors: { message: string; remedy?: string }[] = [];
@@ -89,8 +92,8 @@ export class Machine {
   frozen(): Machine {
     const { time } = this;
     const copy = new Machine(() => time);
-    const { gpus, host, driver, alerts, verdicts, events, errors, server } = this;
-    Object.assign(copy, { gpus, host, driver, alerts, verdicts, events, errors, server, time });
+    const { gpus, host, driver, problems, judged, verdicts, events, errors, server } = this;
+    Object.assign(copy, { gpus, host, driver, problems, judged, verdicts, events, errors, server, time });
     for (const [uuid, processes] of this.processes) copy.processes.set(uuid, processes);
     for (const [key, use] of this.stays) copy.stays.set(key, use);
     return copy;
@@ -114,7 +117,8 @@ export class Machine {
     if (snapshot.server?.started !== this.server.started) this.streamed.clear();
     this.server = snapshot.server ?? {};
     this.driver = snapshot.driver ?? {};
-    this.alerts = (snapshot.alerts ?? []).filter((alert) => alert.state !== "clear");
+    this.problems = snapshot.problems ?? [];
+    this.judged = snapshot.problems !== undefined && (snapshot.verdicts?.length !== 0 || time - (this.server.started ?? 0) > FIRST_JUDGEMENT);
     this.verdicts = snapshot.verdicts ?? [];
     this.errors = snapshot.errors ?? [];
     const newer = time >= this.time - 1e-3;
@@ -207,9 +211,6 @@ export class Machine {
   }
 
   takeAlert(alert: Alert): void {
-    const name = (one: Alert) => `${one.rule} ${one.uuid ?? ""} ${one.what ?? ""}`;
-    const others = this.alerts.filter((one) => name(one) !== name(alert));
-    this.alerts = alert.state === "fire" ? [...others, alert] : others;
     this.takeEvent({ time: alert.time, uuid: alert.uuid ?? null, kind: "alert", level: alert.level, text: alert.text });
   }
 
@@ -217,6 +218,18 @@ export class Machine {
   processesOf(uuid: string): Process[] {
     const parts = this.gpu(uuid)?.instances ?? [];
     return [uuid, ...parts.map((part) => part.uuid)].flatMap((one) => this.processes.get(one) ?? []);
+  }
+
+  /** Return the GPUs with which nothing is wrong; undefined before there is a judgement. */
+  healthy(): Gpu[] | undefined {
+    if (!this.judged) return undefined;
+    const wrong = new Set(this.problems.flatMap((problem) => problem.uuids.map((uuid) => this.whole(uuid))));
+    return this.gpus.filter((gpu) => !wrong.has(gpu) && gpu.state !== "lost" && gpu.state !== "timeout");
+  }
+
+  /** Return a GPU by its UUID or that of one of its MIG instances. */
+  whole(uuid: string): Gpu | undefined {
+    return this.gpus.find((gpu) => gpu.uuid === uuid || gpu.instances?.some((part) => part.uuid === uuid));
   }
 
   gpu(uuid: string): Gpu | undefined {

@@ -36,6 +36,8 @@ export interface Page {
 /** One view; made anew when GPUs or metrics change, told of samples meanwhile. */
 export interface View {
   readonly element: HTMLElement;
+  /** What stands above everything else, also above the toolbars. */
+  readonly band?: HTMLElement;
   wanted(): Wanted;
   /** Something about now has changed. */
   update(): void;

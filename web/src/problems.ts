@@ -1,94 +1,138 @@
-// Problems: alerts that fire, what the server could not read, and where there is room for it what limits each GPU.
+// Problems: what is wrong now, the worst first, each with its place, owner, age and next step; GPUs that are well share one line.
 
 import { gpuWord } from "./address.ts";
-import type { Verdict } from "./contract.ts";
-import { h, setShown } from "./elements.ts";
-import { momentText } from "./numbers.ts";
+import { budgetFigure } from "./budget.ts";
+import type { Gpu, Problem, Verdict } from "./contract.ts";
+import { h, setShown, setText } from "./elements.ts";
 import type { Page } from "./page.ts";
-import { label } from "./words.ts";
+import { label, placeText, problemFacts, SEVERITIES } from "./words.ts";
 
-const LEVELS = ["critical", "warn", "label", "good"]; // the worst first, since only some may be shown
+const MOST = 4; // problems in sight; the others unfold
+
+interface Item {
+  key: string; // of what stays unfolded when its numbers change
+  level: string;
+  word: string;
+  place: string;
+  text: string;
+  uuids: string[];
+  remedy?: string | undefined;
+  verdict?: Verdict | undefined;
+}
 
 export class Problems {
-  readonly element = h("section", { class: "problems", "aria-label": "Alerts and findings" });
+  readonly element: HTMLElement;
   private shown = "";
-  private readonly open = new Set<string>(); // findings that were unfolded, so that new numbers do not fold them again
+  private readonly open = new Set<string>(); // what was unfolded, so that new numbers do not fold it again
+  private facts: [HTMLElement, Problem][] = []; // texts that change with the clock
 
-  /** With `findings` what limits the GPUs too, with a `uuid` only what is about one, at most `most` of them. */
+  /** With a `uuid` only what is about that GPU, with what limits it. */
   constructor(
     private readonly page: Page,
-    private readonly findings: boolean,
     private readonly uuid = "",
-    private readonly most = 100,
   ) {
+    this.element = h("section", { class: "problems", "aria-label": uuid ? "Problems and findings of this GPU" : "What is wrong now" });
     this.element.hidden = true;
   }
 
   update(): void {
-    const { alerts, verdicts, errors } = this.page.machine;
-    const mine = (uuid: string | null | undefined) => !this.uuid || uuid === this.uuid;
-    const found = [
-      ...alerts
-        .filter((alert) => mine(alert.uuid))
-        .sort((one, other) => LEVELS.indexOf(one.level) - LEVELS.indexOf(other.level))
-        .map((alert): Item => ({
-          level: alert.level,
-          kind: `Alert${alert.severity ? ` (${alert.severity})` : ""}`,
-          text: `${alert.text} (since ${momentText(alert.time)})`,
-          uuid: alert.uuid ?? undefined,
-        })),
-      ...(this.uuid
-        ? []
-        : errors.map((error): Item => ({
-            level: "warn",
-            kind: "Read error",
-            text: `${error.message} ${error.remedy ?? ""}`.trim(),
-          }))),
-      ...verdicts
-        .filter((verdict) => this.findings && mine(verdict.uuid))
-        .map((verdict): Item => ({ level: verdict.level ?? "label", kind: "Finding", text: verdict.text, uuid: verdict.uuid, verdict })),
-    ];
-    const shown = JSON.stringify(found);
-    if (shown === this.shown) return;
-    this.shown = shown;
-    setShown(this.element, found.length > 0);
-    const list = h("ul");
-    for (const { level, kind, text, uuid, verdict } of found.slice(0, this.most)) {
-      const gpu = uuid && !this.uuid ? this.page.machine.gpu(uuid) : undefined;
-      const told = gpu && !text.includes(`GPU ${label(gpu)}`) ? `GPU ${label(gpu)}: ${text}` : text;
-      const href = gpu && this.page.link({ view: "gpu", gpu: gpuWord(gpu.uuid, this.page.machine.gpus) });
-      const plain = () => (href ? h("a", { href }, told) : h("span", {}, told));
-      const row = verdict?.evidence ? this.unfolding(verdict, told, href) : plain();
-      list.append(h("li", { class: level }, h("b", { class: "kind" }, kind), row));
+    const { machine } = this.page;
+    const { verdicts, errors } = machine;
+    const mine = (uuid: string) => machine.whole(uuid)?.uuid === this.uuid;
+    const problems = machine.problems.filter((problem) => !this.uuid || problem.uuids.some(mine));
+    const healthy = this.uuid ? undefined : machine.healthy();
+    const known = JSON.stringify([problems, verdicts, errors, healthy?.map((gpu) => gpu.uuid)]);
+    if (known !== this.shown) {
+      this.shown = known;
+      this.build(problems, healthy);
     }
-    const more = found.length - this.most;
-    if (more > 0) list.append(h("li", { class: "label" }, h("a", { href: this.page.link({ view: "events" }) }, `and ${more} more`)));
+    for (const [line, problem] of this.facts) setText(line, problemFacts(problem, machine.now()).join(" · "));
+  }
+
+  private build(problems: Problem[], healthy: Gpu[] | undefined): void {
+    const { verdicts, errors } = this.page.machine;
+    this.facts = [];
+    const rows = problems.map((problem) => this.row(this.item(problem), problem));
+    const told = problems.map((problem) => this.verdictOf(problem));
+    const mine = verdicts.filter((verdict) => this.uuid && verdict.uuid === this.uuid && !told.includes(verdict));
+    for (const verdict of mine) rows.push(this.row(finding(verdict)));
+    if (!this.uuid)
+      for (const error of errors)
+        rows.push(this.row({ key: error.message, level: "warn", word: "Read error", place: "", text: error.message, uuids: [], remedy: error.remedy }));
+    const rest = rows.splice(MOST);
+    const list = h("ul", {}, ...rows);
+    if (rest.length) list.append(h("li", { class: "others" }, this.unfolding("more", `and ${rest.length} more`, h("ul", {}, ...rest))));
+    if (healthy?.length) list.append(h("li", { class: "others good" }, this.unfolding("healthy", `${healthy.length} healthy`, this.wellList(healthy))));
+    setShown(this.element, list.childElementCount > 0);
     this.element.replaceChildren(list);
   }
 
-  /** A finding whose evidence and advice unfold on a click. */
-  private unfolding(verdict: Verdict, told: string, href: string | undefined): HTMLElement {
+  private verdictOf(problem: Problem): Verdict | undefined {
+    const same = (verdict: Verdict) => verdict.text === problem.text || verdict.short === problem.title;
+    return this.page.machine.verdicts.find((verdict) => problem.uuids.includes(verdict.uuid) && same(verdict));
+  }
+
+  private item(problem: Problem): Item {
+    const { key, severity, uuids, text, title, remedy } = problem;
+    const level = severity === "info" ? "label" : severity;
+    const word = SEVERITIES[severity] ?? severity;
+    return { key: `${key} ${uuids}`, level, word, place: placeText(problem), text: text || title, uuids, remedy, verdict: this.verdictOf(problem) };
+  }
+
+  private row(item: Item, problem?: Problem): HTMLElement {
+    const { place, text, uuids, remedy, verdict } = item;
+    const href = this.link(uuids);
+    const where = place && !this.uuid && (href ? h("a", { href, class: "place" }, place) : h("span", { class: "place" }, place));
+    const said = where && text.startsWith(place) ? text.slice(place.length).replace(/^: /, "").trim() : text; // an event says itself where it happened
+    const facts = problem && h("p", { class: "faint" });
+    if (facts && problem) this.facts.push([facts, problem]);
+    return h(
+      "li",
+      { class: item.level },
+      h("b", { class: "kind" }, item.word),
+      where,
+      h("div", { class: "told" }, h("p", {}, said), facts),
+      h("div", { class: "next" }, remedy && h("p", {}, h("span", { class: "faint" }, "Next: "), remedy), verdict && this.why(item.key, verdict)),
+    );
+  }
+
+  private link(uuids: string[]): string | undefined {
+    const { machine } = this.page;
+    const found = new Set(uuids.map((uuid) => machine.whole(uuid)).filter((gpu) => gpu !== undefined));
+    const words = [...found].map((gpu) => gpuWord(gpu.uuid, machine.gpus));
+    if (words.length > 1) return this.page.link({ view: "timelines", gpus: words });
+    return words[0] === undefined ? undefined : this.page.link({ view: "gpu", gpu: words[0] });
+  }
+
+  private wellList(gpus: Gpu[]): HTMLElement {
+    const { machine } = this.page;
+    const line = (gpu: Gpu) => {
+      const found = machine.verdicts.find((verdict) => verdict.uuid === gpu.uuid);
+      return h("li", {}, h("a", { href: this.link([gpu.uuid]) as string, class: "place" }, `GPU ${label(gpu)}`), found?.text ?? "No finding.");
+    };
+    return h("ul", { class: "well" }, ...gpus.map(line));
+  }
+
+  /** What a verdict rests on. */
+  private why(key: string, verdict: Verdict): HTMLElement {
     const lines = (title: string, texts: readonly string[] | undefined) =>
       texts?.length ? [h("dt", {}, title), ...texts.map((text) => h("dd", {}, text))] : [];
-    const details = h(
-      "details",
-      { class: "why", open: this.open.has(verdict.uuid) },
-      h("summary", {}, h("span", {}, told), h("span", { class: "faint" }, ` ${verdict.confidence ?? "unknown"} confidence`)),
-      h("dl", {}, ...lines("Evidence", verdict.evidence), ...lines("Also", verdict.also), ...lines("Try", verdict.advice)),
-      href && h("a", { href }, "Show this GPU"),
-    );
+    const all = h("dl", {}, ...lines("Evidence", verdict.evidence), ...lines("Also", verdict.also), ...lines("Try", verdict.advice));
+    const budget = this.uuid ? undefined : budgetFigure(verdict.budget); // the view of one GPU has it beside
+    return this.unfolding(key, `Evidence, ${verdict.confidence ?? "unknown"} confidence`, all, budget);
+  }
+
+  private unfolding(key: string, title: string, ...content: (HTMLElement | undefined)[]): HTMLElement {
+    const details = h("details", { class: "why", open: this.open.has(key) }, h("summary", {}, title), ...content);
     details.addEventListener("toggle", () => {
-      if (details.open) this.open.add(verdict.uuid);
-      else this.open.delete(verdict.uuid);
+      if (details.open) this.open.add(key);
+      else this.open.delete(key);
     });
     return details;
   }
 }
 
-interface Item {
-  level: string;
-  kind: string;
-  text: string;
-  uuid?: string | undefined;
-  verdict?: Verdict;
+function finding(verdict: Verdict): Item {
+  const { level = "label", text, uuid } = verdict;
+  return { key: `finding ${uuid}`, level, word: "Finding", place: "", text, uuids: [uuid], verdict };
 }

@@ -1,7 +1,7 @@
 // Words for a GPU as a person reads them: its name, what is wrong with it, who uses it.
 
-import type { Gpu, Process, Reading } from "./contract.ts";
-import { durationText, MISSING, numberOf, sizeText, textOf } from "./numbers.ts";
+import type { BudgetPart, Gpu, Problem, Process, Reading } from "./contract.ts";
+import { durationText, MISSING, momentText, numberOf, sizeText, textOf } from "./numbers.ts";
 
 const BUSY = 5; // per cent of utilization from which a GPU counts as busy
 const UNATTRIBUTED = 512 * 2 ** 20; // bytes below which the difference is the driver's own bookkeeping
@@ -114,4 +114,42 @@ export function who(processes: Process[]): string {
   const others = sorted.length > 1 ? ` +${sorted.length - 1}` : "";
   const memory = held(biggest);
   return `${user} ${textOf(biggest, "name")}${memory === undefined ? "" : ` ${sizeText(memory)}`}${others}`.trim();
+}
+
+export const SEVERITIES: Record<string, string> = { critical: "Critical", warn: "Warning", info: "Info" };
+const WORTH = 60; // seconds of GPU time from which a loss is told
+
+/** Say where a problem is: "GPU 3", "GPUs 0-3, 6", "GPU 0 MIG 1", "Machine". */
+export function placeText(problem: Problem): string {
+  const { gpus } = problem;
+  return gpus.length ? `GPU${gpus.length > 1 ? "s" : ""} ${ranges(gpus).replaceAll(":", " MIG ")}` : "Machine";
+}
+
+/** Write labels with runs of numbers together: "0-3, 6". */
+function ranges(labels: string[]): string {
+  const runs: string[][] = [];
+  for (const label of labels) {
+    const run = runs.at(-1);
+    if (run && /^\d+$/.test(label) && Number(label) === Number(run.at(-1)) + 1) run.push(label);
+    else runs.push([label]);
+  }
+  return runs.map((run) => (run.length > 2 ? `${run[0]}-${run.at(-1)}` : run.join(", "))).join(", ");
+}
+
+/** Say what is known of a problem beside its sentence: owner, since when, what it has cost, when it ends. */
+export function problemFacts(problem: Problem, now: number): string[] {
+  const { owner, since, lost, expected } = problem;
+  const found = owner ? [owner] : [];
+  if (typeof since === "number") {
+    const lasting = now - since >= 1 ? `for ${durationText(now - since)}, ` : "";
+    found.push(`${lasting}since ${momentText(since, now)}`);
+  }
+  if (lost && lost >= WORTH) found.push(`${durationText(lost)} of GPU time lost`);
+  if (typeof expected === "number") found.push(expected > now ? `memory full in ${durationText(expected - now)}` : "memory full any moment");
+  return found;
+}
+
+/** Say how much of the time a part takes: "waiting for workers ~28 %"; the sign marks an estimate. */
+export function partText(part: BudgetPart): string {
+  return `${part.title} ${part.estimated ? "~" : ""}${(100 * part.share).toFixed(0)} %`;
 }

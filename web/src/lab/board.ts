@@ -27,6 +27,7 @@ export class Board implements Page, Watcher {
   readonly look: ThemeColors;
   address: Address;
   private readonly note = h("div", { class: "nothing" });
+  private readonly band = h("div", { class: "band" });
   private readonly main = h("div", { class: "main" });
   private readonly tools = h("div", { class: "tools" });
   private toolbar: Toolbar | undefined;
@@ -46,7 +47,7 @@ export class Board implements Page, Watcher {
     private readonly moved: () => void = () => {},
   ) {
     this.address = freshAddress(address);
-    this.element = h("div", { class: `gpulse ${kind.id}` }, this.tools, this.note, this.main);
+    this.element = h("div", { class: `gpulse ${kind.id}` }, this.band, this.tools, this.note, this.main);
     this.element.addEventListener("click", (event) => this.click(event));
     this.look = new ThemeColors(this.element, isDark());
   }
@@ -121,6 +122,7 @@ export class Board implements Page, Watcher {
     this.tell();
     const there = feed.known && (this.machine.gpus.length > 0 || this.kind.hostOnly === true);
     setShown(this.main, there);
+    setShown(this.band, there);
     setShown(this.tools, there && this.kind.tools);
     if (!there) return;
     this.build();
@@ -133,7 +135,7 @@ export class Board implements Page, Watcher {
     const { feed } = this.session;
     const past = timeline.live || !this.kind.timed ? "" : `Past ${momentText(machine.time)}`;
     this.status?.update(feed.state, feed.failure, past);
-    const news = `${machine.time} ${feed.moment.problem} ${machine.events.length} ${machine.alerts.length} ${machine.verdicts.length} ${this.session.kernelsTime}`;
+    const news = `${machine.time} ${feed.moment.problem} ${machine.events.length} ${machine.problems.length} ${machine.verdicts.length} ${this.session.kernelsTime}`;
     if (news === this.news && this.drawn !== 0 && this.kind.id !== "kernels") return; // a tick of the clock, and nothing new to show
     this.news = news;
     this.toolbar?.update();
@@ -172,6 +174,7 @@ export class Board implements Page, Watcher {
     this.furnish();
     this.view = this.kind.make(this);
     this.main.replaceChildren(this.view.element);
+    this.band.replaceChildren(...(this.view.band ? [this.view.band] : []));
     this.drawn = 0;
     this.session.want();
   }
@@ -203,6 +206,7 @@ export class Board implements Page, Watcher {
     this.view = this.toolbar = this.brush = this.status = undefined;
     this.viewKey = "";
     this.main.replaceChildren();
+    this.band.replaceChildren();
     this.tools.replaceChildren();
   }
 

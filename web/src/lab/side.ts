@@ -1,9 +1,10 @@
-// The sidebar: a card for each GPU, and a list of everything that can be opened as a panel.
+// The sidebar: what is wrong now, a card for each GPU, and a list of everything that can be opened as a panel.
 
 import { Card, CARD_METRICS } from "../cards.ts";
 import { h, setText } from "../elements.ts";
 import { MISSING, numberOf, ofText } from "../numbers.ts";
 import type { View } from "../page.ts";
+import { Problems } from "../problems.ts";
 import type { Board } from "./board.ts";
 import { LISTED, PANELS } from "./names.ts";
 import type { PanelKind } from "./panels.ts";
@@ -12,6 +13,7 @@ export const SIDE: PanelKind = { id: "side", tools: false, timed: false, make: s
 
 function side(board: Board): View {
   const cards = board.chosen().map((gpu, at) => new Card(board, gpu.uuid, at));
+  const problems = new Problems(board);
   const summary = h("p", { class: "faint summary" });
   const back = h("button", { type: "button", onclick: () => board.session.showDemo(false) }, "Back to this machine");
   const demo = h("p", { class: "demo" }, "Simulated machine. ", back);
@@ -24,12 +26,14 @@ function side(board: Board): View {
       "div",
       { class: "view" },
       demo,
+      problems.element,
       h("ul", { class: "openers", "aria-label": "Open as a tab" }, ...buttons),
       summary,
       h("section", { class: "cards", "aria-label": "GPUs" }, ...cards.map((card) => card.element)),
     ),
     wanted: () => ({ metrics: CARD_METRICS, gpus: "all" }),
     update: () => {
+      problems.update();
       for (const card of cards) card.update();
       setText(summary, summaryText(board));
     },

@@ -1,4 +1,4 @@
-// Events: what happened, with the alerts and findings of now above.
+// Events: what happened, with what is wrong now above.
 
 import type { Happening } from "../contract.ts";
 import { stamp, type Table } from "../download.ts";
@@ -28,7 +28,7 @@ export function eventColumns(page: Page): ColumnSpec<Happening>[] {
 }
 
 export function events(page: Page): View {
-  const problems = new Problems(page, true);
+  const problems = new Problems(page);
   const sort = () => page.address.sort || "-time";
   const table = new SortedTable(
     "Events",
@@ -65,7 +65,8 @@ export function events(page: Page): View {
     table.set(shown(), sort());
   };
   return {
-    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "Events"), when, kinds, field), problems.element, table.element),
+    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "Events"), when, kinds, field), table.element),
+    band: problems.element,
     wanted: () => ({ metrics: [], gpus: [] }),
     update,
     draw: () => {},

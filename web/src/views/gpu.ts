@@ -1,6 +1,7 @@
 // One GPU: all its metrics over time and now, its processes over time and now, what happened to it.
 
 import { findGpu, gpuWord } from "../address.ts";
+import { TimeBudget } from "../budget.ts";
 import { Card } from "../cards.ts";
 import type { Gpu, Metric, Use } from "../contract.ts";
 import { h, setText } from "../elements.ts";
@@ -57,7 +58,8 @@ function oneGpu(page: Page, gpu: Gpu): View {
     "Timelines of this GPU",
   );
   const card = new Card(page, gpu.uuid, 0);
-  const problems = new Problems(page, true, gpu.uuid);
+  const problems = new Problems(page, gpu.uuid);
+  const budget = new TimeBudget();
   const spans = new Spans();
   const columns = columnsOf(metrics, rowsOf(page, [gpu]), true);
   const table = new SortedTable(
@@ -109,6 +111,7 @@ function oneGpu(page: Page, gpu: Gpu): View {
         neighbours(page, gpu),
       ),
       problems.element,
+      budget.element,
       parts.element,
       h(
         "div",
@@ -128,6 +131,7 @@ function oneGpu(page: Page, gpu: Gpu): View {
       card.update();
       parts.update();
       problems.update();
+      budget.set(machine.verdicts.find((verdict) => verdict.uuid === gpu.uuid)?.budget);
       table.set(rowsOf(page, [now]), page.address.sort || "-memory_used");
       happened.set(
         machine.events.filter((event) => event.uuid === gpu.uuid),

@@ -14,7 +14,6 @@ import { InstanceDeck } from "./instances.ts";
 const CHARTS = ["utilization", "memory_used", "power_draw"];
 const WALL_CHARTS = ["utilization", "sm_active", "memory_used", "power_draw", "temperature", "pcie_rx"];
 const SPARKS_EVERY = 2800; // ms
-const MOST_PROBLEMS = 5;
 
 export function overview(page: Page, kiosk: boolean): View {
   const gpus = page.chosen();
@@ -27,7 +26,7 @@ export function overview(page: Page, kiosk: boolean): View {
     keys.map((key) => acrossGpus(page.metrics, key, gpus)),
     "Timelines",
   );
-  const problems = new Problems(page, false, "", MOST_PROBLEMS);
+  const problems = new Problems(page);
   const facts = new Map<string, HTMLElement>();
   const line = h("dl", { class: "facts" });
   for (const name of ["GPUs busy", "GPU memory", "GPU power", "CPU", "Memory", "Disk", "Network"]) {
@@ -42,7 +41,8 @@ export function overview(page: Page, kiosk: boolean): View {
   const title = h("h2", { class: "unseen" }, "GPUs");
   const parts = many ? [panel.element, grid, deck.element] : [grid, deck.element, panel.element]; // of many GPUs the heat map tells most
   return {
-    element: h("div", { class: "view" }, title, line, problems.element, ...parts),
+    element: h("div", { class: "view" }, title, line, ...parts),
+    band: problems.element,
     wanted: () => ({ metrics: [...new Set([...(many ? [] : CARD_METRICS), ...keys])], gpus: "all" }),
     update: () => {
       for (const one of [...cards, ...tiles]) one.update();

@@ -1,5 +1,6 @@
 // Why: what limits each GPU now, with the numbers that say so and what to do about it.
 
+import { budgetFigure } from "../budget.ts";
 import type { Gpu, Verdict } from "../contract.ts";
 import { h, setShown } from "../elements.ts";
 import type { Page, View } from "../page.ts";
@@ -42,6 +43,7 @@ function verdictCard(page: Page, gpu: Gpu, at: number, verdict: Verdict | undefi
     { class: "plain verdict" },
     head,
     h("p", { class: "title" }, verdict.text),
+    budgetFigure(verdict.budget),
     section("Evidence", verdict.evidence),
     section("Try", verdict.advice),
     section("Also", verdict.also),

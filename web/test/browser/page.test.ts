@@ -47,6 +47,7 @@ async function visit(
 
 /** Wait until a chart has ink of its lines: more colours than axes and grid have. */
 async function painted(page: Page, chart = 0): Promise<void> {
+  await page.locator(".plot").nth(chart).scrollIntoViewIfNeeded(); // only what is in sight is drawn
   await page.waitForFunction((at) => {
     const canvas = document.querySelectorAll<HTMLCanvasElement>(".plot canvas")[at];
     if (!canvas?.width) return false;
@@ -545,27 +546,79 @@ test("a card and the legends show one moment, however seldom the charts are draw
   });
 });
 
-test("an alert has the color and the word of its severity", async () => {
-  const alert = (severity: string, level: string) => ({
-    ...{ time: 1, rule: severity, state: "fire", uuid: null, text: `something ${severity}` },
-    ...{ severity, level },
+/** Let the page see some problems on the first GPUs in a window of the past, which the stream does not change. */
+async function withProblems(page: Page): Promise<string> {
+  await painted(page);
+  await page.route("**/api/snapshot?at=*", async (route) => {
+    const answer = await page.request.get(new URL("api/snapshot", base).href, { headers: { Authorization: `Bearer ${token}` } });
+    const plain = (await answer.json()) as { time: number; gpus: { uuid: string }[] };
+    const [leaking, hot] = plain.gpus.map((gpu) => gpu.uuid) as [string, string];
+    const about = { owner: "linus", pid: 7, since: plain.time - 65, lost: 600, confidence: "high" };
+    const leak = { ...about, key: "memory_leak", severity: "critical", gpus: ["0"], uuids: [leaking], expected: plain.time + 3600 };
+    const problems = [
+      { ...leak, title: "memory leak", text: `Memory leak: ${"<b>linus</b>'s python ".repeat(12)}grows.`, remedy: "Do not keep graphs." },
+      { ...about, key: "hot", severity: "warn", gpus: ["1"], uuids: [hot], expected: null, title: "hot", text: "GPU 1 is at 88 °C", remedy: "" },
+      { ...about, key: "disk", severity: "info", gpus: [], uuids: [], expected: null, title: "disk", text: "The disk is slow.", remedy: "" },
+    ];
+    await route.fulfill({ json: { ...plain, problems, errors: [] } });
   });
+  const now = Math.floor(Date.now() / 1000);
+  return `#/overview?from=${now - 60}&to=${now - 30}`;
+}
+
+test("what is wrong comes first, in full, and the healthy GPUs share a line", async () => {
   await visit("#/overview", async (page) => {
-      await painted(page);
-      await page.route("**/api/snapshot?at=*", async (route) => {
-        const answer = await page.request.get(new URL("api/snapshot", base).href, { headers: { Authorization: `Bearer ${token}` } });
-        const alerts = [alert("info", "label"), alert("warn", "warn"), alert("critical", "critical")];
-        await route.fulfill({ json: { ...((await answer.json()) as object), alerts } });
-      });
-      const now = Math.floor(Date.now() / 1000); // a window of the past, which the stream does not change
-      await page.evaluate((hash) => (location.hash = hash), `#/overview?from=${now - 60}&to=${now - 30}`);
-      await page.waitForSelector(".problems li.label");
-      const found = await page.$$eval(".problems li", (items) => items.map((item) => [item.className, item.querySelector(".kind")?.textContent]));
-      assert.deepEqual(found.slice(0, 3), [
-        ["critical", "Alert (critical)"],
-        ["warn", "Alert (warn)"],
-        ["label", "Alert (info)"],
-      ]);
+    const hash = await withProblems(page);
+    await page.evaluate((there) => (location.hash = there), hash);
+    await page.waitForSelector(".problems li.label");
+    const found = await page.$$eval(".problems > ul > li", (items) =>
+      items.map((item) => [item.className, item.querySelector(".kind")?.textContent ?? item.querySelector("summary")?.textContent]),
+    );
+    const gpus = await page.locator(".card").count();
+    const healthy = gpus > 2 ? [["others good", `${gpus - 2} healthy`]] : [];
+    assert.deepEqual(found, [["critical", "Critical"], ["warn", "Warning"], ["label", "Info"], ...healthy]);
+    const leak = page.locator(".problems li.critical");
+    const told = (await leak.textContent()) ?? "";
+    assert.match(told, /GPU 0Memory leak: <b>linus<\/b>'s python/);
+    assert.match(told, /linus · for \d+m\d\ds, since .*10m00s of GPU time lost · memory full in \S+Next: Do not keep graphs\./);
+    assert.ok(await leak.evaluate((row) => [row, ...row.querySelectorAll("*")].every((one) => one.scrollWidth <= one.clientWidth + 1 || one.clientWidth === 0)));
+    assert.deepEqual(await page.locator(".problems li.warn :is(a, .told p:first-child)").allTextContents(), ["GPU 1", "is at 88 °C"]);
+    const top = (selector: string) => page.locator(selector).evaluate((one) => one.getBoundingClientRect().top);
+    assert.ok((await top(".problems")) < (await top(".toolbar")));
+    if (gpus < 3) return;
+    assert.equal(await page.locator(".well").isVisible(), false);
+    await page.click(".problems .good summary");
+    assert.equal(await page.locator(".well li").count(), gpus - 2);
+    assert.match((await page.textContent(".well li")) ?? "", /^GPU 2/);
+  });
+});
+
+test("the tab's title counts what is wrong now", async () => {
+  await visit("#/overview", async (page) => {
+    await page.waitForSelector(".view");
+    const { problems } = (await (await page.request.get(`${base}api/snapshot`)).json()) as { problems: unknown[] };
+    assert.ok(Array.isArray(problems));
+    await page.waitForFunction(() => /^(\(\d+\) )?gpulse · ./.test(document.title));
+    await page.waitForSelector(".problems li.critical"); // the demo machine has a GPU that is too hot
+    await page.waitForFunction(() => /^\(\d+\) gpulse · ./.test(document.title));
+    await page.click("#views a >> text=Machine");
+    await page.waitForFunction(() => /^\(\d+\) machine · ./.test(document.title));
+  });
+});
+
+test("where the time goes is a bar with a legend that says the same", async () => {
+  await visit("#/gpu/4?range=1m", async (page) => {
+    await page.waitForSelector(".budget li", { timeout: 90_000 }); // a server that has just started judges after a while
+    const { pieces, keys, label } = await page.locator(".budget").first().evaluate((figure) => ({
+      pieces: figure.querySelectorAll(".piece").length,
+      keys: [...figure.querySelectorAll("li")].map((item) => item.textContent),
+      label: figure.querySelector("[role=img]")?.getAttribute("aria-label"),
+    }));
+    assert.equal(pieces, keys.length);
+    assert.equal(label, `Where the time goes: ${keys.join(", ")}`);
+    const shares = keys.map((key) => Number(/(\d+) %$/.exec(key ?? "")?.[1]));
+    const sum = shares.reduce((one, other) => one + other, 0);
+    assert.ok(Math.abs(sum - 100) <= keys.length + 1, keys.join(", "));
   });
 });
 
@@ -621,6 +674,11 @@ for (const colorScheme of ["light", "dark"] as const)
             await check(view);
           }
           await page.evaluate(() => (location.hash = "#/overview"));
+          if (device === "phone") {
+            assert.equal(await page.locator(".toolbar").isVisible(), false); // what is wrong comes first
+            await page.click("button.fold");
+            await check("the tools");
+          }
           await page.click("button.pause");
           await page.waitForSelector(".pastbar");
           await check("a past window");

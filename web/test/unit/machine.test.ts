@@ -73,14 +73,12 @@ test("a GPU that is lost is told as lost, since when", () => {
   assert.equal(silence(one.gpu("GPU-a") ?? gpu, TIME + 12), "");
 });
 
-test("alerts fire once and clear once, and are events as well", () => {
+test("alerts that fire and clear are events, each once", () => {
   const { one } = machine();
   const alert = { time: TIME, rule: "hot", uuid: "GPU-a", text: "hot" };
   one.takeAlert({ ...alert, state: "fire", level: "warn" });
   one.takeAlert({ ...alert, state: "fire", level: "warn" });
-  assert.equal(one.alerts.length, 1);
   one.takeAlert({ ...alert, time: TIME + 9, state: "clear", level: "good", text: "cooled down" });
-  assert.equal(one.alerts.length, 0);
   assert.deepEqual(
     one.events.map((event) => [event.kind, event.level, event.text]),
     [
@@ -104,4 +102,23 @@ test("remarks tell alarm from habit", () => {
   const hot = { uuid: "", state: "ok" as const, clock_sm: 1155, throttle_reasons: ["hw_slowdown", "hw_thermal_slowdown"] };
   assert.deepEqual(remarks(hot), [{ text: "1155 MHz too hot", level: "critical" }]);
   assert.equal(who([{ pid: 1, user: "noor", name: "python", memory_used: 37 * 2 ** 30 }, { pid: 2 }]), "noor python 37.0 GiB +1");
+});
+
+test("GPUs are healthy when nothing is wrong with them or their MIG instances, and not before they are judged", () => {
+  const gpu = (index: number, more = {}) => ({ uuid: `GPU-${index}`, index, state: "ok" as const, ...more });
+  const problem = (uuids: string[]) => ({ key: "leak", severity: "warn" as const, gpus: ["?"], uuids, title: "memory leak", text: "" });
+  const gpus = [gpu(0), gpu(1), gpu(2, { instances: [{ uuid: "MIG-a", state: "ok" }] }), gpu(3, { state: "lost" })];
+  const one = new Machine(() => TIME);
+  const take = (problems?: ReturnType<typeof problem>[], started = TIME - 5) =>
+    one.takeSnapshot({ time: TIME, host: {}, gpus, server: { started }, verdicts: problems?.length ? [{ uuid: "GPU-0", text: "healthy" }] : [], ...(problems ? { problems } : {}) });
+  const healthy = () => one.healthy()?.map((found) => found.index);
+  take();
+  assert.equal(healthy(), undefined);
+  take([]);
+  assert.equal(healthy(), undefined);
+  take([problem(["GPU-1"]), problem(["MIG-a"])]);
+  assert.deepEqual(healthy(), [0]);
+  assert.deepEqual(one.frozen().problems, one.problems);
+  take([], TIME - 3600);
+  assert.deepEqual(healthy(), [0, 1, 2]);
 });
