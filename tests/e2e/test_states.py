@@ -360,3 +360,13 @@ def test_what_hangs_before_the_first_sample_is_not_waited_for_again_by_the_proce
     assert answer.code == 0
     assert [gpu["state"] for gpu in answer.gpus] == ["timeout"] * 3
     assert answer.calls[function] == 3  # once per GPU
+
+
+def test_only_what_is_wrong_is_shown_on_request(lab: Lab) -> None:
+    scenario = machine(3).fault(function="*", gpu=1, code="GPU_IS_LOST", since="1s")
+    done = lab.run(scenario, "--problems")
+    assert (done.out[2:13].split("  "), done.err) == (["GPU 1", "lost"], "")
+    found = lab.run(scenario, "--problems", "--json").json
+    assert (found[0]["key"], found[0]["severity"]) == ("lost", "critical")
+    assert all(one["gpus"] == ["1"] for one in found)
+    assert lab.run(machine(2), "--problems").out == "Nothing is wrong.\n"

@@ -114,9 +114,9 @@ def test_a_wrong_question_gets_one_sentence(words: tuple[str, ...], text: str) -
 
 
 def test_the_demo_machine_is_watched_with_a_progress_bar() -> None:
-    with Terminal(ENV | {"TERM": "xterm-256color"}, "why", "--demo", "--for", "3s", columns=100, rows=100) as terminal:
+    with Terminal(ENV | {"TERM": "xterm-256color"}, "why", "--demo", "--for", "4s", columns=100, rows=100) as terminal:
         terminal.until(lambda: "watching 8 GPUs" in terminal.text)
-        terminal.until(lambda: "so far: 1 critical, 1 warning: GPU 6 too hot" in terminal.text)
+        terminal.until(lambda: "so far: GPU 6: Thermally throttled" in terminal.text)
         terminal.until(lambda: "GPU 7" in terminal.text)
         assert terminal.wait() == 0
         assert "watching" not in terminal.text

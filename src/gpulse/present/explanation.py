@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _MARKS = {"good": ("●", "+"), "warn": ("▲", "!"), "critical": ("■", "X"), "label": ("○", "-")}
 _LABEL = 11  # cells of the column with Evidence, Also, Try
 _INDENT = 2
+_HOLDING = ("idle_allocation", "orphaned_memory")
+_TELLING = 3.0  # seconds of samples before which a GPU at work cannot be told from one that only holds memory
 
 
 def answer(diagnosis: Diagnosis, names: Mapping[int | None, str], theme: Theme, columns: int) -> list[str]:
@@ -54,6 +56,9 @@ def explained_verdict(verdict: Verdict, theme: Theme, columns: int) -> list[Line
 
 def so_far(diagnosis: Diagnosis, columns: int) -> str:
     """Return in one line what a diagnosis that is still going on has found: what is wrong, or the verdict that tells most."""
+    if diagnosis.end - diagnosis.start < _TELLING:
+        sure = [one for one in diagnosis if one.key not in _HOLDING]
+        diagnosis = type(diagnosis)(sure, diagnosis.start, diagnosis.end, diagnosis.samples)
     found = concerns(diagnosis)
     told = [one for one in _worst_first(diagnosis, found) if one.key not in QUIET]
     if len(found) > 1:

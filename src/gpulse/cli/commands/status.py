@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from ...sampling.sampler import Sampler
     from ..options import Arguments
 
+_WATCHED = 3.0  # seconds for --problems: less cannot tell a GPU at work from one that only holds memory
+_INTERVAL = 0.25
+
 
 def run(arguments: Arguments) -> int:
     """Show one sample, or one per interval."""
     from ..session import open_sampler
 
     _check(arguments)
+    if arguments.problems:
+        return _problems(arguments)
     wanted, columns = _wanted(arguments)
     sampler = open_sampler(arguments, wanted)
     try:
@@ -60,14 +65,54 @@ def run(arguments: Arguments) -> int:
 
 
 def _check(arguments: Arguments) -> None:
-    """Let --filter imply --processes, which it filters; raise UsageError if there is no table of them."""
+    """Let --filter imply --processes, which it filters; raise UsageError for options that exclude each other."""
+    from ...errors import UsageError
+
+    others = {
+        "--processes": arguments.processes, "--filter": arguments.filter is not None, "--columns": arguments.columns,
+        "--watch": arguments.watch is not None, "--json=gpustat": arguments.json == "gpustat",
+    }  # fmt: skip
+    if arguments.problems and (other := next((name for name, given in others.items() if given), None)):
+        raise UsageError(f"status: --problems and {other} cannot be combined;", "choose one.")
     if arguments.filter is None:
         return
     if arguments.json:
-        from ...errors import UsageError
-
         raise UsageError("status: --filter and --json cannot be combined;", "use jq to select from the JSON.")
     arguments.processes = True
+
+
+def _problems(arguments: Arguments) -> int:
+    """Watch for a moment and print only what is wrong, one line each."""
+    from ...analysis.concerns import concerns
+    from ...analysis.diagnosis.running import RunningDiagnosis
+    from ...analysis.diagnosis.wanted import WANTED
+    from ...present.concerns import concern_lines, worded
+    from ...present.terminal import size_of
+    from ..session import open_sampler
+    from ..theme import theme_of
+
+    running = RunningDiagnosis()
+    sampler = open_sampler(arguments, WANTED, slow_every=1.0)
+    try:
+        sampler.settle()
+        end: float | None = None
+        for snapshot in sampler.stream(_INTERVAL):
+            running.add(snapshot)
+            end = snapshot.time + _WATCHED if end is None else end
+            if snapshot.time >= end:
+                break
+    finally:
+        sampler.close()
+    found = concerns(running.diagnosis())
+    if arguments.json:
+        import json
+
+        sys.stdout.write(json.dumps([one.to_plain() for one in worded(found)], indent=2) + "\n")
+        return 0
+    theme, room = theme_of(arguments, sys.stdout), size_of(sys.stdout, os.environ)[0]
+    lines = [line.render(theme, room) for line in concern_lines(found, theme, room)]
+    sys.stdout.write("\n".join(lines or ["Nothing is wrong."]) + "\n")
+    return 0
 
 
 def _cells(text: str) -> int:
@@ -149,6 +194,8 @@ VERB = Verb(
                help="Characters for the names of GPUs in lines; 0 leaves them out (default: as many as fit)"),
         Option("--watch", "-w", value="SECONDS", parse=seconds("--watch", 0.1, 86400), optional=1.0,
                help="Refresh every SECONDS until Ctrl-C (default: 1)"),
+        Option("--problems", default=False,
+               help="Watch for 3 s and show only what is wrong, one line each; with --json as a list"),
         Option("--json", value="SHAPE", optional="gpulse", complete=("gpulse", "gpustat"),
                help="Print all metrics as one JSON object per sample; =gpustat prints what `gpustat --json` does"),
         *COMMON,
@@ -160,6 +207,7 @@ VERB = Verb(
         ("gpulse -p --gpu 0,2", "show two GPUs and their processes"),
         ("gpulse -p --filter 'user:ada mem>1G'", "show some processes only"),
         ("gpulse -c utilization,sm_active,pcie_rx", "show selected metrics"),
+        ("gpulse --problems", "show only what is wrong"),
         ("gpulse --json | jq .gpus[0].memory_used", "read a value in a script"),
     ),
 )  # fmt: skip
