@@ -33,6 +33,9 @@ An active filter is shown at the end of the column titles and in the bottom line
 
 ## GPUs
 
+If something is wrong, the line below the header says what, the worst first: `2 critical, 1 warning: GPU 3 too hot · …`; `y` opens the whole
+list with the explanations.
+
 GPUs are drawn as cards, or as lines where cards do not fit. `←` and `→`, `Tab` and the arrow keys, or a click select a GPU, and the charts
 show it. Narrow lines drop names, power limits and activity before the user and what is wrong, which has short words of its own
 (`held idle`). Lines that do not fit are counted below the others, with what is wrong there (`↓36 more  30, 38 too hot`); the arrow keys,

@@ -97,13 +97,13 @@ def headline(found: Sequence[Concern], columns: int, hint: str = "") -> Line:
     line = Line().add(fit(summary(found), columns), found[0].severity)
     parts = [_brief(one) for one in found]
     for at, part in enumerate(parts):
-        text = f"{' · ' if at else ': '}{part}"
+        before = " · " if at else ": "
         left = len(parts) - at - 1
         more = f" +{left}" if left else ""
-        if line.width + width(text + more) > columns:
+        if line.width + width(before + part + more) > columns:
             more = f" +{left + 1}" if at else ""
             return line.add(more) if line.width + width(more) <= columns else line
-        line.add(text)
+        line.add(before, "label").add(part, found[at].severity)
     return line.add(f"  {hint}", "faint") if hint and line.width + 2 + width(hint) <= columns else line
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 
 from ...analysis.clock import ClockWatch
+from ...analysis.concerns import concerns
 from ...analysis.diagnosis.live import LiveDiagnosis
 from ...analysis.events import EventDetector
 from ...model.process_filter import ProcessFilter
@@ -137,6 +138,7 @@ class App:
         self._note(self._detector.observe(snapshot))
         if self._live.add(snapshot):
             state.diagnosis = self._live.latest
+        state.concerns = concerns(state.diagnosis, now=snapshot.time)
         state.live = snapshot
         state.history.add(snapshot)
         state.past.add(snapshot)

@@ -9,12 +9,13 @@ if TYPE_CHECKING:
     from ...model.catalog import Gpu
     from .state import State
 
-PANELS = ("header", "gpus", "charts", "host", "processes", "events", "footer")
+PANELS = ("header", "problems", "gpus", "charts", "host", "processes", "events", "footer")
 CARD, GAP = 4, 2  # rows of a card without MIG instances; columns between adjacent items
 _NARROWEST_CARD, _WIDEST_CARD = 48, 110
 _NARROWEST_LINE = 36
 _CHARTS, _TABLE = 6, 5  # minimum rows of a chart and of the process table
 _SHORTEST_TABLE = 3  # where that shows every GPU, or the screen is small
+_ROOMY = 8  # rows between header and footer from which one says what is wrong
 _TALLEST_CHARTS = 20
 _CARD_SHARES = (0.2, 0.35, 0.5)  # share of the screen for cards; beyond it, cards get narrower first
 _LINES_SHARE = 0.6  # share of the screen for lines; beyond it, they are set in several columns
@@ -42,6 +43,9 @@ def arrange(state: State) -> dict[str, Area]:
     heights = dict.fromkeys(PANELS, 0)
     heights["header"], heights["footer"] = top, bottom
     body = rows - top - bottom
+    if state.concerns and not state.back and body >= _ROOMY:  # the past is not judged
+        heights["problems"] = 1
+        body -= 1
     if state.enlarged in ("gpus", "charts", "host", "processes"):
         heights[state.enlarged] = body
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...present.concerns import headline
 from ...present.events import event_style, event_text
 from ...present.text import ascii_text, fit, width
 from ...units import duration_text
@@ -32,6 +33,8 @@ def paint(state: State, facts: Facts = lambda pid: {}) -> Grid:
     else:
         for name, panel in _PANELS.items():
             panel.paint(grid, areas[name], state)
+        if areas["problems"].rows:
+            grid.line(areas["problems"].row, 0, headline(state.concerns, state.columns, "(y: why)"))
         _events(grid, areas["events"], state)
     if "footer" in areas:
         footer.paint(grid, areas["footer"], state, hints(state.player is not None))

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ...model.concern import Concern
     from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...sources.base import Relative
@@ -44,6 +45,7 @@ class State:
         self.enlarged = ""  # "", gpus, charts, processes: the maximized panel
         self.events: list[Event] = []  # the latest events, newest first
         self.diagnosis = Diagnosis()  # what limits each GPU, judged over the last minute
+        self.concerns: tuple[Concern, ...] = ()  # what is wrong now, the worst first
         self.message = ""  # a message for the user, cleared by the next key
         # the processes
         self.sort = settings.sort

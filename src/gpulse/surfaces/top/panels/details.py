@@ -7,7 +7,7 @@ from ....present.cells import MISSING, value_text
 from ....present.line import Line
 from ....present.plot import mini
 from ....present.text import clean, fit, width
-from ....present.verdicts import QUIET, advice, evidence, title
+from ....present.verdicts import QUIET, advice, evidence, gpu_name, title
 from ....present.verdicts import style as verdict_style
 from ....sources.secrets import MASK, mask
 from ....units import PERCENT, size_text
@@ -147,9 +147,11 @@ def _gpus(found: list[ProcessRow], state: State) -> Iterator[tuple[str, str, str
 def _limits(found: list[ProcessRow], state: State) -> Iterator[tuple[str, str, str]]:
     """Return what limits the GPUs of the process: the sentence, the numbers, and what to try."""
     mine = {str(row.gpu) for row in found}
+    pids = {row.process.pid for row in found}
     for verdict in state.diagnosis:
-        if str(verdict.index) in mine and verdict.key not in QUIET:
-            yield f"Why GPU {verdict.index}", title(verdict), verdict_style(verdict)
+        other = verdict.instance and pids.isdisjoint(one.pid for one in verdict.processes)
+        if str(verdict.index) in mine and verdict.key not in QUIET and not other:
+            yield f"Why {gpu_name(verdict)}", title(verdict), verdict_style(verdict)
             for text in evidence(verdict):
                 yield "", text, ""
             for text in advice(verdict):

@@ -20,7 +20,7 @@ from ..area import Area
 from ..grid import draw
 from ..layout import CARD, GAP
 from . import charts
-from .gpu_parts import ACTIVITY, fade, fraction, gauge, mark, notes, percent, who
+from .gpu_parts import ACTIVITY, fade, fraction, gauge, limit, mark, notes, percent, who
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,14 +131,15 @@ def _activity(grid: Grid, row: int, column: int, cells: int, state: State, name:
 
 
 def _part_row(grid: Grid, area: Area, state: State, part: Gpu) -> None:
-    """Draw a MIG instance: its size, its memory, how busy its SMs are, who."""
+    """Draw a MIG instance: its size, its memory, how busy its SMs are, what limits it, who."""
     name = short_name(part).removeprefix("MIG ")
     column = draw(grid, area.row, area.column, state.theme.glyph("└ ", "- "), "border")
     grid.put(area.row, column, fit(name, 10, state.theme.more), "calm")
-    bar = max(0, min(_LONGEST_BAR, area.columns - 13 - 14 - 9 - (14 if part.processes else 0)))
+    told = limit(state, part)
+    bar = max(0, min(_LONGEST_BAR, area.columns - 13 - 14 - 9 - (14 if part.processes or told else 0)))
     column = gauge(grid, area.row, column + 11, state, fraction(part.memory_percent), bar, memory_style(part))
     memory = of(part.memory_used, part.memory_total, state.settings.decimal)
     column = grid.put(area.row, column, f"{memory:>14}", "calm", 14)
     if has(part, Gpu.sm_active):
         column = grid.put(area.row, column, f"  SM {percent(part.sm_active):>4}", share_style(part.sm_active))
-    who(grid, area.row, column + 2, area.column + area.columns - column - 2, state, [], part)
+    who(grid, area.row, column + 2, area.column + area.columns - column - 2, state, told, part)

@@ -36,11 +36,11 @@ def stale(state: State) -> str:
 
 def notes(state: State, gpu: Gpu, clock: bool = True) -> list[Note]:
     """Return what the numbers of a GPU do not say: remarks of the moment, what limits it, video engines in use."""
-    return [*remarks(gpu, clock=clock, decimal=state.settings.decimal), *_limit(state, gpu), *_engines(gpu)]
+    return [*remarks(gpu, clock=clock, decimal=state.settings.decimal), *limit(state, gpu), *_engines(gpu)]
 
 
-def _limit(state: State, gpu: Gpu) -> list[Note]:
-    """Return in a few words what limits a GPU; nothing where that is not known, or where a remark says it already."""
+def limit(state: State, gpu: Gpu) -> list[Note]:
+    """Return in a few words what limits a GPU or MIG instance; nothing where that is not known, or where a remark says it already."""
     verdict = None if state.back else next((one for one in state.diagnosis if one.uuid == gpu.uuid), None)
     if verdict is None or verdict.key in QUIET or verdict.key in _REMARKED:
         return []

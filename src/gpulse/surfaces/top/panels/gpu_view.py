@@ -10,6 +10,7 @@ from ....present.line import Line, table_lines
 from ....present.plot import mini
 from ....present.quantities import clock_text
 from ....present.text import clean, fit
+from ....present.verdicts import gpu_name
 from ....present.words import GAPS, has, label, of, short_name, silence
 from ....present.wrapping import wrapped_lines
 from ....units import CELSIUS, PERCENT
@@ -168,11 +169,16 @@ def _missing(gpu: Gpu, metrics: list[Metric], cells: int) -> list[Line]:
 def _verdict(gpu: Gpu, state: State, cells: int) -> list[Line]:
     if state.back:
         return [heading("Why", cells, state), Line().add("the past is not judged; press l for live data", "label")]
-    verdict = next((one for one in state.diagnosis if one.uuid == gpu.uuid), None)
-    if verdict is None:
+    uuids = {gpu.uuid, *(part.uuid for part in gpu.instances)}
+    found = [one for one in state.diagnosis if one.uuid in uuids]
+    if not found:
         return [heading("Why", cells, state), Line().add("judging needs about ten seconds of samples", "label")]
     seconds = f"{state.diagnosis.end - state.diagnosis.start:.0f} s"
-    return [heading("Why", cells, state, f"last {seconds}"), *explained_verdict(verdict, state.theme, cells)]
+    lines = [heading("Why", cells, state, f"last {seconds}")]
+    for verdict in found:
+        lines += [Line().add(gpu_name(verdict), "title")] if verdict.instance else []
+        lines += explained_verdict(verdict, state.theme, cells)
+    return lines
 
 
 def _instances(gpu: Gpu, state: State, cells: int) -> list[Line]:
