@@ -218,7 +218,7 @@ class Verdict(_Value):
 
     @property
     def label(self) -> str:
-        """What `--gpu` calls the GPU or MIG instance: 0, 0:1; "?" where it has no number."""
+        """The index of the GPU, with that of the MIG instance after a colon: 0, 0:1; "?" where it has none."""
         name = "?" if self.index is None else f"{self.index}"
         return f"{name}:{self.instance}" if self.instance else name
 

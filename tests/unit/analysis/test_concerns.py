@@ -161,7 +161,7 @@ def test_memory_held_idle_counts_from_when_the_gpu_was_last_used() -> None:
     assert (found.since, found.lost, found.owner) == (START + 10 - 600, 650.0, "ada")
 
 
-def test_a_mig_instance_has_the_name_that_selects_it() -> None:
+def test_a_mig_instance_has_one_name_in_verdicts_and_alerts() -> None:
     part = verdict("memory_leak", 0, uuid="MIG-1", instance="1")
     alert = fired("memory-nearly-full", 0, uuids=("MIG-1",), note="GPU 0 MIG 1g.10gb")
     found = concerns(judged(part), [alert])

@@ -242,6 +242,21 @@ def test_what_is_wrong_is_told_when_it_changes_and_with_every_judgement() -> Non
     assert hub.problems[0]["text"]
 
 
+def test_a_mig_instance_is_named_in_verdicts_problems_and_events() -> None:
+    hub = Hub(None, 1.0)
+    for one in samples({"tensor_active": 0.0, "fp32_active": 60.0}, seconds=40, interval=1.0):
+        part = Gpu({**dict(one.gpus[0].items()), "uuid": "MIG-1", "gpu_instance": 1}, processes=one.gpus[0].processes)
+        hub.add(Snapshot(one.time, (Gpu({"uuid": "GPU-0", "index": 0}, instances=(part,)),), one.host))
+    assert [(entry["uuid"], entry["gpu"], entry["verdict"]) for entry in hub.verdicts.found] == [
+        ("MIG-1", "0:1", "fp32_no_tensor")
+    ]
+    assert [(problem["key"], problem["gpus"], problem["uuids"]) for problem in hub.problems] == [
+        ("fp32_no_tensor", ["0:1"], ["MIG-1"])
+    ]
+    (event,) = [event for event in hub.events.between(0.0, 1e12) if event.kind == "verdict"]
+    assert event_text(event).startswith("GPU 0 MIG 1: ")
+
+
 def test_verdicts_are_given_after_some_seconds_and_their_change_is_an_event() -> None:
     hub = Hub(None, 1.0)
     for one in samples(

@@ -10,7 +10,9 @@ from gpulse.model.budget import Budget
 from gpulse.model.condition import CONDITIONS
 from gpulse.model.verdict import Diagnosis, Evidence, Holder, Verdict
 from gpulse.present.advice import ADVICE
+from gpulse.present.explanation import answer
 from gpulse.present.figures import FIGURES, evidence_text
+from gpulse.present.theme import Theme
 from gpulse.present.verdict_titles import TITLES
 from gpulse.present.verdicts import advice, findings, line, short, style, time_lines, times, title, worded
 from tests.unit.analysis.diagnosis.machines import QUIET, judged, samples
@@ -102,3 +104,15 @@ def test_gpus_that_are_well_share_a_bar_of_their_time() -> None:
         "GPU 2 time      ######wwwwwwwwwwwwwwwwww  w waiting for workers ~75 % · # tensor cores 25 %",
     ]
     assert time_lines(times([])) == []
+
+
+def test_mig_instances_are_named_and_the_card_is_counted_once() -> None:
+    parts = [
+        Verdict("idle", index=0, uuid="MIG-1", instance="1"),
+        Verdict("memory_leak", index=0, uuid="MIG-2", instance="2"),
+    ]
+    lines = answer(Diagnosis(parts, 0.0, 20.0, 20), {0: "H100"}, Theme(), 80)
+    assert lines[0] == "1 GPU with 2 MIG instances over 20s, 20 samples: 1 warning"
+    assert lines[2].startswith("▲ GPU 0 MIG 2  memory leak")
+    assert [line for line in lines[3:] if line.startswith("GPU")] == ["GPU 0 MIG 2  H100", "GPU 0 MIG 1  H100"]
+    assert findings(Diagnosis(parts))[0].startswith("GPU 0 MIG 2: Memory leak")
