@@ -100,7 +100,7 @@ def test_a_longer_run_has_a_verdict() -> None:
     whole.diagnosis = diagnose(samples({"tensor_active": 0, "dram_active": 88}, seconds=20.0))
     lines = ending(whole)
     assert lines[-2].startswith("  → GPU 0: Limited by memory bandwidth")
-    assert lines[-1] == f"  GPU 0 time  {'m' * 23}l  m memory-bound 95 % · l launching small kernels ~5 %"
+    assert lines[-1] == f"  GPU 0 time  {'m' * 23}l  m memory-bound 95 % · l small kernels and launches ~5 %"
     assert sum("Limited by" in line for line in lines) == 1
 
 
