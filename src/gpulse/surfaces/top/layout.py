@@ -61,7 +61,8 @@ def arrange(state: State) -> dict[str, Area]:
 
 def _share(heights: dict[str, int], state: State, columns: int, body: int) -> None:
     """Distribute the rows between header and footer among the panels, GPUs first."""
-    heights["events"] = 1 if body >= 14 else 0
+    # on 24 rows, what is wrong now stands in place of the last event, so that eight GPUs keep a line each
+    heights["events"] = 1 if body >= (22 if heights["problems"] else 14) else 0
     body -= heights["events"]
     if "host" not in state.hidden and body >= 9:
         heights["host"] = _host_rows(state, columns, body)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu
+from gpulse.model.concern import Concern
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.theme import Theme
 from gpulse.surfaces.top.area import Area
@@ -95,6 +96,14 @@ class TestRoom:
         assert (areas["footer"].row, areas["footer"].rows) == (23, 1)
         assert (areas["events"].row, areas["events"].rows) == (22, 1)
         assert arrange(screen(80, 15))["events"].rows == 0
+
+    def test_what_is_wrong_takes_the_row_of_the_events_and_none_of_the_gpus(self) -> None:
+        state = screen(80, 24, Snapshot(1e9, _gpus(8, [])))
+        state.concerns = (Concern("hot", "warn", 1e9),)
+        areas = arrange(state)
+        assert (areas["problems"].rows, areas["gpus"].rows, areas["events"].rows) == (1, 9, 0)
+        state.rows = 30
+        assert arrange(state)["events"].rows == 1
 
     def test_charts_stand_beside_a_table_worth_reading(self) -> None:
         areas = arrange(screen(80, 24))
