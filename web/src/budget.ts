@@ -9,7 +9,7 @@ const TITLE = "Where the time goes";
 /** Return the parts as a bar and a legend; undefined where nothing is known. */
 export function budgetFigure(parts: BudgetPart[] | undefined): HTMLElement | undefined {
   if (!parts?.length) return undefined;
-  const bar = h("div", { class: "stack", role: "img", "aria-label": `${TITLE}: ${parts.map(partText).join(", ")}` });
+  const bar = h("div", { class: "timebar", role: "img", "aria-label": `${TITLE}: ${parts.map(partText).join(", ")}` });
   const legend = h("ul");
   const seen: Record<string, number> = {};
   for (const part of parts) {

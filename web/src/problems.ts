@@ -11,6 +11,7 @@ const MOST = 4; // problems in sight; the others unfold
 
 interface Item {
   key: string; // of what stays unfolded when its numbers change
+  title: string;
   level: string;
   word: string;
   place: string;
@@ -26,10 +27,11 @@ export class Problems {
   private readonly open = new Set<string>(); // what was unfolded, so that new numbers do not fold it again
   private facts: [HTMLElement, Problem][] = []; // texts that change with the clock
 
-  /** With a `uuid` only what is about that GPU, with what limits it. */
+  /** With a `uuid` only what is about that GPU, with what limits it; `compact` has one line per problem, which unfolds. */
   constructor(
     private readonly page: Page,
     private readonly uuid = "",
+    private readonly compact = false,
   ) {
     this.element = h("section", { class: "problems", "aria-label": uuid ? "Problems and findings of this GPU" : "What is wrong now" });
     this.element.hidden = true;
@@ -58,8 +60,8 @@ export class Problems {
     for (const verdict of mine) rows.push(this.row(finding(verdict)));
     if (!this.uuid)
       for (const error of errors)
-        rows.push(this.row({ key: error.message, level: "warn", word: "Read error", place: "", text: error.message, uuids: [], remedy: error.remedy }));
-    const rest = rows.splice(MOST);
+        rows.push(this.row({ key: error.message, level: "warn", word: "Read error", title: error.message, place: "", text: error.message, uuids: [], remedy: error.remedy }));
+    const rest = rows.length > MOST + 1 ? rows.splice(MOST) : []; // "and 1 more" would take the room of that one
     const list = h("ul", {}, ...rows);
     if (rest.length) list.append(h("li", { class: "others" }, this.unfolding("more", `and ${rest.length} more`, h("ul", {}, ...rest))));
     if (healthy?.length) list.append(h("li", { class: "others good" }, this.unfolding("healthy", `${healthy.length} healthy`, this.wellList(healthy))));
@@ -76,24 +78,24 @@ export class Problems {
     const { key, severity, uuids, text, title, remedy } = problem;
     const level = severity === "info" ? "label" : severity;
     const word = SEVERITIES[severity] ?? severity;
-    return { key: `${key} ${uuids}`, level, word, place: placeText(problem), text: text || title, uuids, remedy, verdict: this.verdictOf(problem) };
+    return { key: `${key} ${uuids}`, title, level, word, place: placeText(problem), text: text || title, uuids, remedy, verdict: this.verdictOf(problem) };
   }
 
   private row(item: Item, problem?: Problem): HTMLElement {
     const { place, text, uuids, remedy, verdict } = item;
     const href = this.link(uuids);
-    const where = place && !this.uuid && (href ? h("a", { href, class: "place" }, place) : h("span", { class: "place" }, place));
+    const where = place && !this.uuid && !this.compact && (href ? h("a", { href, class: "place" }, place) : h("span", { class: "place" }, place));
     const said = where && text.startsWith(place) ? text.slice(place.length).replace(/^: /, "").trim() : text; // an event says itself where it happened
     const facts = problem && h("p", { class: "faint" });
     if (facts && problem) this.facts.push([facts, problem]);
-    return h(
-      "li",
-      { class: item.level },
-      h("b", { class: "kind" }, item.word),
-      where,
-      h("div", { class: "told" }, h("p", {}, said), facts),
-      h("div", { class: "next" }, remedy && h("p", {}, h("span", { class: "faint" }, "Next: "), remedy), verdict && this.why(item.key, verdict)),
-    );
+    const kind = h("b", { class: "kind" }, item.word);
+    const told = h("div", { class: "told" }, h("p", {}, said), facts);
+    const step = remedy && h("p", {}, h("span", { class: "faint" }, "Next: "), remedy);
+    if (this.compact) {
+      const line = h("span", { class: "brief" }, kind, ` ${place} `, h("span", { class: "name" }, item.title));
+      return h("li", { class: item.level }, this.unfolding(item.key, line, told, h("div", { class: "next" }, step)));
+    }
+    return h("li", { class: item.level }, kind, where, told, h("div", { class: "next" }, step, verdict && this.why(item.key, verdict)));
   }
 
   private link(uuids: string[]): string | undefined {
@@ -122,7 +124,7 @@ export class Problems {
     return this.unfolding(key, `Evidence, ${verdict.confidence ?? "unknown"} confidence`, all, budget);
   }
 
-  private unfolding(key: string, title: string, ...content: (HTMLElement | undefined)[]): HTMLElement {
+  private unfolding(key: string, title: string | HTMLElement, ...content: (HTMLElement | undefined)[]): HTMLElement {
     const details = h("details", { class: "why", open: this.open.has(key) }, h("summary", {}, title), ...content);
     details.addEventListener("toggle", () => {
       if (details.open) this.open.add(key);
@@ -134,5 +136,5 @@ export class Problems {
 
 function finding(verdict: Verdict): Item {
   const { level = "label", text, uuid } = verdict;
-  return { key: `finding ${uuid}`, level, word: "Finding", place: "", text, uuids: [uuid], verdict };
+  return { key: `finding ${uuid}`, title: text, level, word: "Finding", place: "", text, uuids: [uuid], verdict };
 }

@@ -13,7 +13,7 @@ export const SIDE: PanelKind = { id: "side", tools: false, timed: false, make: s
 
 function side(board: Board): View {
   const cards = board.chosen().map((gpu, at) => new Card(board, gpu.uuid, at));
-  const problems = new Problems(board);
+  const problems = new Problems(board, "", true);
   const summary = h("p", { class: "faint summary" });
   const back = h("button", { type: "button", onclick: () => board.session.showDemo(false) }, "Back to this machine");
   const demo = h("p", { class: "demo" }, "Simulated machine. ", back);
