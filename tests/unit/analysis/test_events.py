@@ -43,6 +43,13 @@ def told(events: list[Event]) -> list[tuple[float, str, tuple[str, ...]]]:
     return [(event.time, event.kind, event.gpus) for event in events]
 
 
+def test_an_xid_is_told_also_if_its_sample_was_dropped_on_the_way() -> None:
+    old = gpu(0, xids=(), xid_last=31.0)
+    assert watch([old], [old]) == []  # reported before anybody watched
+    events = watch([old], [gpu(0, xids=(), xid_last=79.0)], [gpu(0, xids=(), xid_last=79.0)])
+    assert [(one.kind, one.value) for one in events] == [("xid", 79.0)]
+
+
 def test_xids_of_one_sample_are_one_event_per_code_with_their_number() -> None:
     events = watch([gpu(0, xids=())], [gpu(0, xids=(94.0, 31.0, 94.0, 94.0))], [gpu(0, xids=(94.0,))])
     assert [(event.value, event.values.get("count")) for event in events] == [(94.0, 3.0), (31.0, None), (94.0, None)]
