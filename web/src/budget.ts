@@ -15,7 +15,7 @@ export function budgetFigure(parts: BudgetPart[] | undefined): HTMLElement | und
   for (const part of parts) {
     const nth = (seen[part.style] = (seen[part.style] ?? -1) + 1); // parts that share a color differ in strength
     const piece = h("span", { class: "piece", title: partText(part) });
-    piece.style.flexGrow = String(part.share);
+    piece.style.flexGrow = String(1000 * part.share); // growth below 1 in all would not fill the bar
     const swatch = h("i", { class: "swatch" });
     for (const one of [piece, swatch]) {
       one.dataset["part"] = part.style;

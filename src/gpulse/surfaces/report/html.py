@@ -91,7 +91,7 @@ def _time_bars(block: TimeBars) -> str:
     def row(name: str, budget: Budget) -> str:
         parts = [(one, _text(part_text(budget, f"{one['part']}"))) for one in budget_row(budget)]
         bar = "".join(
-            f'<i class="{one["style"]}" style="flex-grow:{one["share"]}" title="{text}"></i>' for one, text in parts
+            f'<i class="{one["style"]}" style="flex-grow:{one["share"]}e3" title="{text}"></i>' for one, text in parts
         )
         legend = "".join(f'<li><i class="swatch {one["style"]}"></i>{text}</li>' for one, text in parts)
         return (
