@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.budget import total
+from ...model.cadence import Cadence
 from ...model.verdict import Diagnosis, Evidence, Holder, Verdict
 from .window import WindowBuilder
 
@@ -19,6 +20,10 @@ _SECONDS = 300.0  # of one window
 _SAMPLES = 300  # that a window has at least, where samples are rarer than one a second
 _MOST = 1500  # samples of one window
 _OVERLAP = 8.0  # seconds kept for the next window, so that what happens at its edge is seen
+_SILENT = {
+    "lost": ("lost", "state_lost"),
+    "timeout": ("driver_unresponsive", "state_timeout"),
+}  # verdict and evidence by state
 _NOTHING = frozenset({"idle", "unknown", "starting", "loading"})
 
 
@@ -41,6 +46,8 @@ class RunningDiagnosis:
         self._samples = 0
         self._flushed = False
         self._own: set[int] = set()
+        self._cadence = Cadence()
+        self._silences: dict[tuple[str | None, str], _Silence] = {}  # by UUID and verdict
 
     def add(self, snapshot: Snapshot, program: Process | None = None, own: Collection[int] | None = None) -> None:
         """Take a snapshot; `program` is what is known of the process that watches its own GPUs, `own` are the PIDs of all of it.
@@ -53,6 +60,7 @@ class RunningDiagnosis:
         self._start = time if self._start is None else self._start
         self._end = time
         self._samples += 1
+        self._count_silences(snapshot)
         if own is not None:
             self._own |= set(own)
             self._builder.own = frozenset(self._own)
@@ -77,9 +85,41 @@ class RunningDiagnosis:
         found = {uuid: one.copy() for uuid, one in self._found.items()}
         for verdict in last:
             found.setdefault(verdict.uuid or f"{verdict.index}", _Found()).add(verdict)
-        verdicts = [one.verdict() for one in found.values() if one.parts]
+        verdicts = [self._with_silence(one.verdict()) for one in found.values() if one.parts]
         verdicts.sort(key=lambda one: (one.index is None, one.index or 0))
         return Diagnosis(verdicts, start, self._end, self._samples)
+
+    def _count_silences(self, snapshot: Snapshot) -> None:
+        """Add up for how long GPUs told nothing: windows overlap, and an outage may be longer than a window."""
+        seconds = self._cadence.next(snapshot.time)[0]
+        for gpu in snapshot.gpus:
+            if gpu.state in _SILENT:
+                name = gpu.uuid, _SILENT[gpu.state][0]
+                silence = self._silences.setdefault(name, _Silence(snapshot.time))
+                silence.seconds += seconds
+                silence.end = None
+            for key, _ in _SILENT.values() if self._silences and gpu.state == "ok" else ():
+                known = self._silences.get((gpu.uuid, key))
+                if known is not None and known.end is None:
+                    known.end = snapshot.time
+
+    def _with_silence(self, verdict: Verdict) -> Verdict:
+        """Return a verdict that, with what was seen beside it, says for how long the GPU told nothing in all windows."""
+        if not self._silences:
+            return verdict
+        whole = self._silent(verdict, verdict.uuid)
+        return whole.replace(also=[self._silent(one, verdict.uuid) for one in verdict.also])
+
+    def _silent(self, verdict: Verdict, uuid: str | None) -> Verdict:
+        silence = self._silences.get((uuid, verdict.key))
+        if silence is None:
+            return verdict
+        metric = dict(_SILENT.values())[verdict.key]
+        evidence = [Evidence(metric, silence.seconds), *(one for one in verdict.evidence if one.metric != metric)]
+        values = {**verdict.values, "start_time": silence.start, "end_time": silence.end}
+        if verdict.key == "driver_unresponsive":
+            values["kind"] = "now" if silence.end is None else "recovered"
+        return verdict.replace(evidence=evidence, values=values)
 
     def _is_full(self, time: float) -> bool:
         builder = self._builder
@@ -98,6 +138,17 @@ class RunningDiagnosis:
         else:
             self._builder.drop_before(time - _OVERLAP)
             self._builder.samples = 0
+
+
+class _Silence:
+    """The time in which a GPU told nothing: when it began, how long it lasted in all, and when the last of it ended, None if it lasts."""
+
+    __slots__ = ("end", "seconds", "start")
+
+    def __init__(self, start: float) -> None:
+        self.start = start
+        self.seconds = 0.0
+        self.end: float | None = None
 
 
 class _Found:

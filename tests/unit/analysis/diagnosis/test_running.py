@@ -34,6 +34,16 @@ def test_a_gpu_that_was_lost_for_a_while_is_the_headline_of_hours() -> None:
     assert keys(found[0])[0] == "lost"
 
 
+@pytest.mark.parametrize("interval", [1.0, 5.0, 20.0])
+@pytest.mark.parametrize(("start", "end"), [(1200, 1500), (240, 360), (280, 900)])
+def test_an_outage_across_windows_has_its_whole_length_and_its_end(interval: float, start: float, end: float) -> None:
+    for state, metric in (("lost", "state_lost"), ("timeout", "state_timeout")):
+        chip = {"state": lambda second, state=state: state if start <= second < end else "ok"}
+        found = diagnosis_of(samples(chip, seconds=1800, interval=interval))[0]
+        assert {one.metric: one.value for one in found.evidence}[metric] == end - start
+        assert found.values["end_time"] == START + end if state == "lost" else found.values["kind"] == "recovered"
+
+
 def test_a_leak_in_one_hour_of_several_is_the_headline() -> None:
     def used(second: float) -> float:
         return (20 + min(60.0, max(0.0, second - 1000) / 20)) * GIB
