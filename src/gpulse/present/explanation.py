@@ -67,7 +67,7 @@ def so_far(diagnosis: Diagnosis, columns: int) -> str:
 
 
 def _worst_first(diagnosis: Diagnosis, found: Sequence[Concern]) -> list[Verdict]:
-    """Return the verdicts in the order of what is wrong; then what is worth a look, what is healthy, and what is idle."""
+    """Return the verdicts in the order of what is wrong; then what is worth knowing, what is healthy, and what is idle."""
     places: dict[str, int] = {}
     for at, one in enumerate(found):
         for name in one.gpus:

@@ -302,7 +302,7 @@ _ENDINGS = (
 )
 _SHELLS = ("bash -c", "bash -lc", "srun --gpus 8 bash -c", "ssh node7", "docker exec box sh -c")
 _SHELL_TEXTS = (
-    "cd /work && python train.py --max-tokens 100",
+    "cd /data/run && python train.py --max-tokens 100",
     "OMP_NUM_THREADS=8 python train.py --passes 3",
     "nvidia-smi -L; python -m pip list | grep token",
     "export TOKENIZERS_PARALLELISM=false; torchrun train.py",

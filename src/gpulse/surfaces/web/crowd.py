@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _MOST = 1024  # simultaneous connections
 _BACKLOG = 128  # connections that asyncio accepts at once, before any of them can be closed
-_MANY = 64  # connections; so many leave behind memory worth giving back
+_MANY = 64  # connections; this many leave memory behind that is worth giving back
 _ENOUGH = 4096  # descriptors; the soft limit is raised to this if the hard limit allows
 _QUIET = 60.0  # seconds between two log lines
 

@@ -10,11 +10,15 @@ if TYPE_CHECKING:
     from ..rule import Case
 
 LEAST = 500 << 20
+_SHORTEST = 3.0  # seconds; activity is a difference of samples, so work is not seen at once
 
 
 def _judge(case: Case) -> Verdict | None:
     gpu, load = case.gpu, case.load
-    if not gpu.lists_processes or case.worked:
+    silent = any(
+        row.state != "ok" for row in gpu.rows
+    )  # its memory and its processes are not known for all of the time
+    if not gpu.lists_processes or case.worked or silent or load.seconds < _SHORTEST:
         return None
     unowned = _unowned(case)
     if unowned is None or unowned < LEAST:
