@@ -63,6 +63,11 @@ class EventDetector:
         found = _joined(found) + [end.event(snapshot.time) for end in ended.values()]
         return sorted(found, key=lambda event: rank(event.severity, event.kind))
 
+    @property
+    def links(self) -> list[Event]:
+        """What is wrong with links as of the last snapshot."""
+        return list(self._links.open)
+
     def finish(self) -> list[Event]:
         """Return the ends of throttling that was over at the last snapshot, though not for long enough to be sure."""
         return [end for watched in self._gpus.values() if (end := watched.finish()) is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...model.select import Wanted
-from ..link_watch import LinkWatch
+from ..events import EventDetector
 from .holders import Holders
 from .latch import WatchedTime
 from .rule import RuleInput
@@ -29,7 +29,7 @@ class RuleBook:
         self._failed = failed
         self._time = WatchedTime()
         self._holders = Holders()
-        self._links = LinkWatch()
+        self._detector = EventDetector()
         self._active: dict[tuple[str, str, str], Transition] = {}
         self.active: tuple[Transition, ...] = ()
         self.wanted = Wanted(("uuid", "index", "name"))
@@ -39,8 +39,8 @@ class RuleBook:
     def observe(self, snapshot: Snapshot) -> list[Transition]:
         """Take a sample and return what turned, in the order of the rules."""
         now = self._time.advance(snapshot.time)
-        self._links.observe(snapshot)
-        sample = RuleInput(snapshot, now, self._holders, self._links.open)
+        events = self._detector.observe(snapshot)
+        sample = RuleInput(snapshot, now, self._holders, events, self._detector.links)
         self._holders.observe(list(sample.gpus.items()), now)
         turned: list[Transition] = []
         for rule in self._rules:

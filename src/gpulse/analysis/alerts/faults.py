@@ -6,7 +6,6 @@ from ...model.catalog import Gpu
 from ...model.condition import BRAKES, HEAT
 from ...model.event import Event
 from ...model.select import Wanted
-from ..xids import XidNews
 from .rule import PLACE, Finding, Lasting, duration, number, number_of
 
 TYPE_CHECKING = False
@@ -60,21 +59,16 @@ class XidReported(Lasting):
     def __init__(self, given: dict[str, float] | None = None) -> None:
         super().__init__(given)
         self._codes: dict[str, set[int]] = {}
-        self._news: dict[str, XidNews] = {}
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         for uuid, gpu in sample.gpus.items():
-            if gpu.xid_last is None:
-                continue
-            fresh = self._news.setdefault(uuid, XidNews()).codes(gpu)
+            fresh = {int(event.value or 0) for event in sample.happened("xid", uuid, gpu)}
             known = self._codes.setdefault(uuid, set())
             known.update(fresh)
             # the last code stays for ever: calm is that it did not come again, for a while
-            yield from (self._finding(sample, uuid, gpu, one, one in fresh) for one in sorted(known))
-
-    def _finding(self, sample: RuleInput, uuid: str, gpu: Gpu, code: int, fresh: bool) -> Finding:
-        event = sample.event("xid", uuid, gpu, value=float(code), values={"xid_last": code})
-        return Finding(uuid, fresh, event=event, what=str(code))
+            for code in sorted(known) if gpu.xid_last is not None else ():
+                event = sample.event("xid", uuid, gpu, value=float(code), values={"xid_last": code})
+                yield Finding(uuid, code in fresh, event=event, what=str(code))
 
 
 class Ecc(Lasting):
@@ -84,17 +78,12 @@ class Ecc(Lasting):
     settings = {"clear_for": (duration, 600.0)}
     wanted = Wanted(gpu=("ecc_uncorrected",))
 
-    def __init__(self, given: dict[str, float] | None = None) -> None:
-        super().__init__(given)
-        self._counts: dict[str, float] = {}
-
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         for uuid, gpu in sample.gpus.items():
             count = gpu.ecc_uncorrected
             if count is None:
                 continue
-            rise = count - self._counts.get(uuid, count)  # a driver that was loaded again counts from 0
-            self._counts[uuid] = count
+            rise = sum(event.value or 0.0 for event in sample.happened("memory-errors", uuid, gpu))
             values = {"ecc_uncorrected": count, "rise": rise}
             yield Finding(uuid, rise > 0, event=sample.event("memory-errors", uuid, gpu, value=rise, values=values))
 

@@ -47,12 +47,20 @@ def size(value: Any) -> float:
 class RuleInput:
     """One snapshot as rules see it: `now` in seconds watched, `gpus` by UUID, `instances` those of MIG, `holders` the processes.
 
-    `links` is what is wrong with links now, as events that last.
+    `events` is what happened since the snapshot before, `links` what is wrong with links now, as events that last.
     """
 
-    __slots__ = ("gpus", "holders", "instances", "links", "now", "snapshot")
+    __slots__ = ("events", "gpus", "holders", "instances", "links", "now", "snapshot")
 
-    def __init__(self, snapshot: Snapshot, now: float, holders: Holders, links: Sequence[Event] = ()) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        now: float,
+        holders: Holders,
+        events: Sequence[Event] = (),
+        links: Sequence[Event] = (),
+    ) -> None:
+        self.events = events
         self.links = links
         self.snapshot = snapshot
         self.now = now
@@ -68,6 +76,15 @@ class RuleInput:
     def event(self, kind: str, uuid: str, gpu: Gpu, **fields: Any) -> Event:
         """Return an event of a GPU at the time of this sample."""
         return Event(self.snapshot.time, kind, (number_of(gpu) or "?",), uuids=(uuid,), **fields)
+
+    def happened(self, kind: str, uuid: str, gpu: Gpu) -> list[Event]:
+        """Return the events of one kind that are about a GPU."""
+        name = number_of(gpu) or "?"
+        return [
+            one
+            for one in self.events
+            if one.kind == kind and (uuid in one.uuids or (not one.uuids and name in one.gpus))
+        ]
 
     def all(self) -> Iterator[tuple[str, str, str, Gpu]]:
         """Walk whole GPUs and instances: UUID, what it is called, the number of the GPU, values."""
