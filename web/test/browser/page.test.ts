@@ -537,10 +537,14 @@ test("a card and the legends show one moment, however seldom the charts are draw
     for (let samples = 0; samples < 6; samples++) {
       const shown = await clock(page);
       await page.waitForFunction((text) => document.querySelector(".status .text")?.textContent !== text, shown);
-      const [cards, legend] = await page.evaluate(() => [
-        [...document.querySelectorAll(".card .busy b")].map((value) => value.textContent),
-        [...document.querySelectorAll(".chart:first-of-type .key")].map((key) => key.querySelector(".value")?.textContent),
-      ]);
+      const [cards, legend] = await page.evaluate(async () => {
+        // the status is written when a sample arrives, values in the next frame
+        await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+        return [
+          [...document.querySelectorAll(".card .busy b")].map((value) => value.textContent),
+          [...document.querySelectorAll(".chart:first-of-type .key")].map((key) => key.querySelector(".value")?.textContent),
+        ];
+      });
       assert.deepEqual(legend?.slice(0, cards?.length), cards);
     }
   });
