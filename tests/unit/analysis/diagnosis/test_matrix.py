@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.diagnosis.window import weigh
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.verdict import Verdict
+from gpulse.store.history import HistoryReader, HistoryWriter
 from gpulse.store.recording import read_recording
 from tests.unit.analysis.diagnosis.traces import LABELS, SHARED, blinded, resampled, unlisted
 
@@ -35,6 +37,18 @@ UNLISTED = {"out_of_memory": {"memory_pressure"}, "contention": {"healthy", "bus
 # A process that ends between two samples, and pauses of which only the thread that runs in them is seen.
 RARE = {"out_of_memory": {"memory_pressure"}, "stalls": {"host_bound"}}
 
+
+def from_history(seen: list[Snapshot]) -> list[Snapshot]:
+    """Return snapshots as a history gives them back."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "history.db")
+        with HistoryWriter(path) as writer:
+            for one in seen:
+                writer.add(one)
+        with HistoryReader(path) as reader:
+            return list(reader.snapshots(seen[0].time - 1.0, seen[-1].time + 1.0))
+
+
 Change = Callable[[list[Snapshot]], list[Snapshot]]
 WAYS: dict[str, Change] = {
     "as recorded": lambda seen: seen,
@@ -52,6 +66,7 @@ WAYS: dict[str, Change] = {
     "1 s without counters": lambda seen: blinded(resampled(seen, 1.0)),
     "3 s without counters": lambda seen: blinded(resampled(seen, 3.0)),
     "1 s with neither": lambda seen: unlisted(blinded(resampled(seen, 1.0))),
+    "1 s from the history": lambda seen: from_history(resampled(seen, 1.0)),
 }
 
 
