@@ -668,9 +668,12 @@ class TestTrouble:
         with Top(tmp_path, "-n", "0.5", scenario=scenario, clock=clock, rows=40) as top:
             top.until(lambda: "F1 help" in top.footer and top.text.count("GiB") >= 4)
             assert "lost" not in top.text
+            for _ in range(2):  # XIDs are recorded from the second sample on, and not of a GPU that is lost already
+                shown = top.lines[0]
+                top.until(lambda before=shown: top.lines[0] != before)  # type: ignore[misc]
             clock.set(3.0)
             top.until(lambda: any(line.startswith("lost") for line in top.lines))
-            clock.set(5.0)  # not before: XIDs are recorded from the second sample on
+            clock.set(5.0)
             top.until(lambda: re.search(r"s ago GPU 2 .*XID 79", top.text) is not None)
             assert sum("°C" in line for line in top.lines) >= 2
             top.press(b"q")
