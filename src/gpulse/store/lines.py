@@ -35,7 +35,7 @@ def replaced(path: str, mode: int = PRIVATE) -> Iterator[BinaryIO]:
         with open(handle, "wb") as file:
             yield file
         os.replace(beside, path)
-    except BaseException:
+    except BaseException:  # also on Ctrl-C: nothing half-written stays behind
         os.unlink(beside)
         raise
 

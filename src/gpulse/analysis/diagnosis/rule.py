@@ -37,10 +37,9 @@ class Case:
 class DiagnosisRule:
     """One verdict.
 
-    `needs` lists the metrics it cannot do without, `slowest` is the longest time between samples, in seconds, with which it can
-    judge, `signature` says in words when it fires, `blind` what it cannot see, `sources` where its thresholds come from; all of it
-    is printed in docs/diagnosis.md. `advice` holds keys of texts. `part` is the part of the time budget that the rule explains: it
-    is asked when that part is the largest that the GPU waits for.
+    `needs` lists the metrics it cannot do without, `signature` says in words when it fires, `blind` what it cannot see, `sources`
+    where its thresholds come from; all of it is printed in docs/diagnosis.md. `advice` holds keys of texts. `part` is the part of the
+    time budget that the rule explains: it is asked when that part is the largest that the GPU waits for.
     """
 
     __slots__ = (
@@ -53,7 +52,6 @@ class DiagnosisRule:
         "part",
         "scope",
         "signature",
-        "slowest",
         "sources",
     )
 
@@ -70,7 +68,6 @@ class DiagnosisRule:
         sources: Sequence[str],
         advice: Sequence[str] = (),
         part: str = "",
-        slowest: float = 60.0,
     ) -> None:
         self.key = key
         self.group = group
@@ -82,7 +79,6 @@ class DiagnosisRule:
         self.sources = tuple(sources)
         self.advice = tuple(advice)
         self.part = part
-        self.slowest = slowest
 
 
 def sure(load: Load, part: str) -> Confidence:

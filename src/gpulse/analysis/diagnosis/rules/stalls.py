@@ -23,7 +23,6 @@ MOST = 0.70  # of the time: beyond, the GPU is starved rather than interrupted
 WORKING = 50.0  # per cent of kernel time between the gaps
 STRETCH = 1.5  # seconds of work between two gaps
 WRITE = 20e6  # bytes per second
-_SLOWEST = 1.0  # seconds between samples that still show pauses without the driver's own samples
 
 
 def _judge(case: Case) -> Verdict | None:
@@ -140,7 +139,6 @@ RULE = DiagnosisRule(
     _judge,
     part="checkpoint",
     needs=("utilization_trace, or utilization every second",),
-    slowest=_SLOWEST,
     signature=(
         f"Pauses of {GAP:g} s or more without any kernel or copy take {100 * LOST:.0f} to {100 * MOST:.0f} "
         f"% of the time, at least twice or with writes to "
