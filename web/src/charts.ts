@@ -130,7 +130,9 @@ export class Chart implements Plotted {
     this.resize.observe(this.body);
     this.sight = new IntersectionObserver((entries) => {
       this.seen = entries.at(-1)?.isIntersecting ?? true;
-      if (this.seen && this.due) this.draw();
+      if (!this.seen) return;
+      if (this.due) this.draw();
+      else this.read(); // values of now are not written while nobody can see them
     });
     this.sight.observe(this.element);
     this.mark();

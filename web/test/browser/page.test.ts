@@ -534,6 +534,7 @@ test("after a walk through the views the charts show what the history has", asyn
 test("a card and the legends show one moment, however seldom the charts are drawn", async () => {
   await visit("#/overview?range=1h&chart=lines", async (page) => {
     await page.waitForSelector(".status.live");
+    await painted(page); // a legend out of sight is not written, and the band of problems may push it there
     for (let samples = 0; samples < 6; samples++) {
       const shown = await clock(page);
       await page.waitForFunction((text) => document.querySelector(".status .text")?.textContent !== text, shown);
