@@ -35,7 +35,9 @@ page: $(STAMP) node browser ## build the web page, the JupyterLab extension and 
 	cd web && PYTHON=$(abspath $(BIN))/python PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these tests need a server that misbehaves
 
 test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus ## run all tests, one file per core at a time
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder  # e2e, the longest files, are first
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder || \
+	  { echo "Second try of the tests that failed, without others beside them:"; \
+	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1; }  # e2e, the longest files, are first
 
 fuzz: $(STAMP) compiler ## run the property tests with new random examples, ten times
 	for i in 1 2 3 4 5 6 7 8 9 10; do GPULSE_FUZZ=1 $(BIN)/python -m pytest -x $$(grep -rl '^@given' tests/unit tests/contract) || exit 1; done
@@ -66,7 +68,7 @@ fake: $(STAMP) compiler ## run a command on a scripted driver: SCENARIO=dgx-h100
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.fake_nvml $(SCENARIO) -- $(CMD)
 
 clean: ## remove everything generated
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # A C compiler builds the scripted driver.
 compiler:

@@ -1,8 +1,8 @@
 // Bundles TypeScript with esbuild and runs it: `run.mjs unit` the tests of a folder, `run.mjs FILE WORDS...` one program.
-// ONLY=pattern runs the tests whose names fit.
+// ONLY=pattern runs the tests whose names fit. A browser test that fails gets a second try: on a busy machine a browser may be late.
 import { build } from "esbuild";
 import { spawnSync } from "node:child_process";
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -29,6 +29,22 @@ await build({
   logLevel: "warning",
 });
 const made = files.map((name) => join(out, basename(name, ".ts") + ".mjs"));
+const report = join(out, "tests.tap");
+const reporters = ["spec", "stdout", "tap", report].map((word, at) => `--test-reporter${at % 2 ? "-destination" : ""}=${word}`);
+
+/** Run the programs, or the tests whose names fit one of the patterns; return the exit status. */
+function start(patterns) {
+  const options = program ? [] : ["--test", "--test-concurrency=1", ...reporters, ...patterns.map((one) => `--test-name-pattern=${one}`)];
+  return spawnSync(process.execPath, ["--enable-source-maps", ...options, ...made, ...words], { stdio: "inherit" }).status ?? 1;
+}
+
 const only = process.env["ONLY"];
-const options = program ? [] : ["--test", "--test-concurrency=1", "--test-reporter=spec", ...(only ? [`--test-name-pattern=${only}`] : [])];
-process.exit(spawnSync(process.execPath, ["--enable-source-maps", ...options, ...made, ...words], { stdio: "inherit" }).status ?? 1);
+let status = start(only ? [only] : []);
+if (status && what === "browser") {
+  const failed = [...readFileSync(report, "utf8").matchAll(/^not ok \d+ - (.*)$/gm)].map(([, name]) => name.replaceAll("\\#", "#"));
+  if (failed.length && failed.length <= 3) {
+    console.log(`second try: ${failed.join(", ")}`);
+    status = start(failed.map((name) => `^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`));
+  }
+}
+process.exit(status);
