@@ -405,7 +405,7 @@ child = os.fork()
 if child == 0:
     m.start()
     until(lambda: m.latest)
-    print(m._link._agent.pid, flush=True)
+    print(m._listener.link._agent.pid, flush=True)
     sys.stdin.readline()
     os._exit(0)
 os.waitpid(child, 0)

@@ -125,7 +125,7 @@ def test_the_agent_ends_also_when_samples_take_longer_than_the_pace(tmp_path: Pa
 import ctypes
 child = ctypes.PyDLL(None).fork()
 if child == 0:
-    while True: os.read(m._link._agent._from, 1 << 16)  # so that the agent never has to wait for a reader
+    while True: os.read(m._listener.link._agent._from, 1 << 16)  # so that the agent never has to wait for a reader
 print(child, flush=True)
 sys.stdin.readline()
 """

@@ -18,10 +18,11 @@ def sample(
     *,
     step: int | None = None,
     phase: str = "",
+    run: str = "",
     marks: tuple[Mark, ...] = (),
 ) -> Sample:
     """Return a sample `elapsed` seconds after START."""
     of_gpu = {tag.partition("/")[2]: value for tag, value in values.items() if tag.startswith("gpu0/")}
     of_host = {tag.partition("/")[2]: value for tag, value in values.items() if tag.startswith("host/")}
     snapshot = Snapshot(START + elapsed, (Gpu({"index": 0, **of_gpu}),), Host(of_host))
-    return Sample(START + elapsed, elapsed, values, snapshot, step=step, phase=phase, marks=marks, texts=TEXTS)
+    return Sample(START + elapsed, elapsed, values, snapshot, step=step, phase=phase, run=run, marks=marks, texts=TEXTS)

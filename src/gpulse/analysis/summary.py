@@ -127,7 +127,8 @@ class GpuSummary:
 class Summary:
     """One window: a phase, or the whole of a run.
 
-    `waited` is the time in seconds the program said it waited for data, `steps` and `items` what it counted. `host` and
+    `waited` is the time in seconds the program said it waited for data, `steps` and `items` what it counted, `step_time` the seconds
+    per step, None when there are fewer than two. `host` and
     `program` have figures by catalog key. `phases` are the windows within, in the order they first began.
     `diagnosis` says what limited each GPU, None for a phase.
     """
@@ -147,6 +148,7 @@ class Summary:
         phases: Sequence[Summary] = (),
         calls: int = 1,
         diagnosis: Diagnosis | None = None,
+        step_time: Stats | None = None,
     ) -> None:
         self.name = name
         self.seconds = seconds
@@ -160,6 +162,7 @@ class Summary:
         self.phases = tuple(phases)
         self.calls = calls
         self.diagnosis = diagnosis
+        self.step_time = step_time
 
     @property
     def steps_per_second(self) -> float | None:
@@ -199,6 +202,7 @@ class Summary:
         """Return everything as plain data, ready for JSON."""
         names = ("name", "calls", "seconds", "samples", "steps", "steps_per_second", "items", "items_per_second")
         return {name: getattr(self, name) for name in names} | {
+            "step_time": None if self.step_time is None else self.step_time.to_plain(),
             "data_wait_seconds": self.waited,
             "energy": self.energy,
             "gpus": [gpu.to_plain() for gpu in self.gpus],

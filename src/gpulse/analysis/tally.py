@@ -53,6 +53,7 @@ class Tally:
         self.steps = 0
         self.items = 0.0
         self.waited = 0.0
+        self.step_times = WeightedSeries()  # seconds, each weighted by its number of steps
         self.gpus: dict[str, GpuTally] = {}
         self._host: dict[str, WeightedSeries] = {}
         self._program: dict[str, WeightedSeries] = {}
@@ -128,6 +129,7 @@ class Tally:
             gpus=[tally.summary(seconds >= TELLING) for tally in self.gpus.values()],
             host=_stats(self._host),
             program=self._program_stats(),
+            step_time=Stats.of(self.step_times) if self.step_times.seconds else None,
         )
 
     def _program_stats(self) -> dict[str, Stats]:

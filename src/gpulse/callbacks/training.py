@@ -163,6 +163,7 @@ class Course:
     def at(self, reached: int) -> None:
         """Set the number of steps at which this training run starts; earlier steps are not counted."""
         self.reached = reached
+        self.monitor.resume(reached)
 
     def resume(self) -> None:
         """Record that no batch is running and that the program now waits for the next one."""

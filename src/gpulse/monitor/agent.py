@@ -5,6 +5,7 @@ In a separate process it never imports the program's code, never touches CUDA, a
 
 from __future__ import annotations
 
+import json
 import os
 import select
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Gpu
     from ..sources.base import Source
+    from .presence import PresenceFile
 
 _CLOSEST = 0.005  # minimum seconds between two requested samples
 _SLOWEST = 1.0  # seconds between two samples that also read the slow counters: energy costs 3 ms per GPU
@@ -37,7 +39,7 @@ class Agent:
     for alerts find in them, or one Trouble.
 
     Commands are lines on the descriptor `commands`: `sample`, `pace SECONDS`, `measure SECONDS` (the same, with the process
-    lists in every sample), `stop`. End of file means stop, too.
+    lists in every sample), `status JSON` (how the program is getting on), `stop`. End of file means stop, too.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Agent:
             self._wanted |= self._rules.wanted
         self._sampler = self._sampler_of(make_source(request.source))
         self._uuids: list[str] | None = None
+        self._presence: PresenceFile | None = None
         self._slow_at = float("-inf")
         self._owes_slow = False  # whether a window has ended too soon after the slow counters were read
 
@@ -88,6 +91,8 @@ class Agent:
             raise
         finally:
             self._sampler.close()
+            if self._presence is not None:
+                self._presence.remove()
 
     def _sampler_of(self, source: Source) -> Sampler:
         return Sampler(source, self._wanted)
@@ -136,11 +141,25 @@ class Agent:
                         pace = float(value)
                         self._spare(pace, word == "measure")
                         due = min(due, last + pace)
+                    elif word == "status":
+                        self._note(value)
                     elif word == "sample":
                         self._hurry(clock.monotonic(), _SLOWEST)
                         due = min(due, last + _CLOSEST)
                 if clock.monotonic() >= due:
                     break
+
+    def _note(self, status: str) -> None:
+        """Let other programs of the user see how the program is getting on."""
+        try:
+            told = json.loads(status)
+        except ValueError:
+            return
+        if self._presence is None:
+            from .presence import PresenceFile
+
+            self._presence = PresenceFile(self._request.pid)
+        self._presence.write(told)
 
     def _spare(self, pace: float, measuring: bool) -> None:
         """Read what costs the GPU most less often if samples come often; a measurement needs the process lists."""

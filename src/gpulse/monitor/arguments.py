@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _ENDINGS = {".csv": "CsvSink", ".jsonl": "JsonlSink", ".ndjson": "JsonlSink"}
+_LONGEST_RUN = 100
 _METHODS = ("open", "write", "flush", "close")
 
 
@@ -87,6 +88,14 @@ def check_values(interval: object, mode: object, ranks: object, source: object, 
     for name, value in switches.items():
         if not isinstance(value, bool):
             raise UsageError(f"{name}={value!r} is neither True nor False;", f"write {name}=True or {name}=False.")
+
+
+def check_run(run: object, initial_step: object) -> None:
+    """Raise UsageError for an id or a first step that a run cannot have."""
+    if run is not None and (not isinstance(run, str) or not 0 < len(run) <= _LONGEST_RUN or not run.isprintable()):
+        raise UsageError(f"run={run!r} is not an id;", f"use up to {_LONGEST_RUN} printable characters.")
+    if isinstance(initial_step, bool) or not isinstance(initial_step, int) or initial_step < 0:
+        raise UsageError(f"initial_step={initial_step!r} is not a number of steps;", "try initial_step=0.")
 
 
 def _check_source(name: object) -> None:

@@ -17,7 +17,7 @@ from ..sinks.base import PhaseProgress
 from .held import HeldValues
 from .marks import Marks
 from .memory_trail import MemoryTrail
-from .rhythm import SampleRhythm
+from .rhythm import Rhythm
 from .windows import Phase as Phase
 from .windows import Window as Window
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ..analysis.diagnosis.running import RunningDiagnosis
     from ..analysis.own_use import EnergyShare
+    from ..analysis.series import WeightedSeries
     from ..analysis.shares import Parts
     from ..analysis.summary import Summary
     from ..analysis.tally import Tally
@@ -51,7 +52,7 @@ class Ledger:
     the mean power in watts whenever the energy counters have changed.
     """
 
-    def __init__(self, edge: Callable[[], None]) -> None:
+    def __init__(self, edge: Callable[[], None], initial_step: int = 0) -> None:
         from ..analysis.tally import Tally
 
         self._new_tally = Tally
@@ -60,7 +61,7 @@ class Ledger:
         self.started = time.monotonic()
         self.ended: float | None = None
         self.watched = False
-        self.rhythm = SampleRhythm()
+        self.rhythm = Rhythm(initial_step)
         self.latest: AgentSample | None = None
         whole = Tally()  # now, not at the first sample: other threads count steps in it
         self._whole = Window(self.started, lambda: whole)
@@ -79,6 +80,7 @@ class Ledger:
         self.ordinals: dict[str, int] = {}
         self.trail = MemoryTrail()
         self.held = HeldValues()
+        self._stepped: float | None = None
         self._covered = 0.0  # seconds that samples stand for so far
 
     def open(
@@ -150,9 +152,22 @@ class Ledger:
         """Count steps of the program in all current phases of this thread or task."""
         self.rhythm.steps += count
         self.rhythm.items += items
-        for tally in (self._whole.tally, *(phase.tally for phase in self._stack())):
+        stack = self._stack()
+        seconds = self._step_seconds(stack, time.monotonic())
+        for tally in (self._whole.tally, *(phase.tally for phase in stack)):
             tally.steps += count
             tally.items += items
+            if seconds is not None and count > 0:
+                tally.step_times.add(seconds / count, count)
+
+    def _step_seconds(self, stack: list[Phase], now: float) -> float | None:
+        """Return the time since the last step, in a phase only that spent in it, so that no evaluation counts as part of a step."""
+        before, self._stepped = self._stepped, now
+        if not stack:
+            return None if before is None else now - before
+        spent = stack[-1].seconds(now)
+        since, stack[-1].stepped = spent - stack[-1].stepped, spent
+        return since
 
     def waited(self, seconds: float) -> None:
         """Add time that the program waited for data."""
@@ -203,6 +218,11 @@ class Ledger:
             watts = _power(snap)
         if watts is not None and self.charge is not None:
             self.charge(watts)
+
+    @property
+    def step_time(self) -> WeightedSeries:
+        """The seconds per step so far."""
+        return self._whole.tally.step_times
 
     def progress(self) -> dict[str, PhaseProgress]:
         """Return what samples have covered so far of every phase, by name, and of the run under an empty name."""

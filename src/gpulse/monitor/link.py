@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
+    from typing import Any
 
     from .request import AgentSample, AlertMessage, Greeting, Request
 
@@ -29,12 +30,16 @@ _FAREWELL = 2.0  # seconds that an agent has for its last sample
 class Link:
     """Yields the messages of an agent until stopped; used by one thread, `tell` and `stop` by any.
 
-    `say` is called with a message for the user; `restarts` counts agents that had to be replaced.
+    `say` is called with a message for the user; `restarts` counts agents that had to be replaced. `status` is called at least once
+    per second; what it returns is sent to the agent, unless it is None.
     """
 
-    def __init__(self, request: Request, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, request: Request, say: Callable[[str], None], status: Callable[[], dict[str, Any] | None] | None = None
+    ) -> None:
         self._request = request
         self._say = say
+        self._status = status
         self._agent = self._start(request)
         self._stopping = 0.0
         self.restarts = 0
@@ -80,6 +85,12 @@ class Link:
         """Release the pipes in a forked child: they belong to its parent."""
         self._agent.disown()
 
+    def _tell_status(self) -> None:
+        if self._status is not None and not self._stopping and (status := self._status()) is not None:
+            import json
+
+            self._agent.tell(f"status {json.dumps(status, default=str)}")
+
     def _start(self, request: Request) -> ChildAgent | ThreadAgent:
         return ChildAgent(request)
 
@@ -89,6 +100,7 @@ class Link:
         while True:
             message = self._agent.next(0.25 if self._stopping else min(patience, 1.0))  # so that a stop is noticed
             now = time.monotonic()
+            self._tell_status()
             if message is not None:
                 heard = now
                 if isinstance(message, Trouble):

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 
 from ..sources.registry import default_source, is_built_in, is_local
-from .arguments import check_values, checked_keys, listed, sinks_of
+from .arguments import check_run, check_values, checked_keys, listed, sinks_of
 from .batches import Batches, counted_by_program
-from .collector import Collector
-from .edges import EdgeBudget
 from .ending import at_end, cell_number, forget_end, replace_earlier_cells
 from .forking import forget_half_imported
 from .ledger import Ledger
-from .link import InnerLink, Link
+from .listener import Listener
 from .phase import PhaseContext
-from .ranks import doubts, launcher, local_rank
-from .request import AlertMessage, Greeting, Request
+from .ranks import launcher, local_rank
+from .request import Request, new_run
+from .rhythm import Collector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,15 +29,11 @@ if TYPE_CHECKING:
     from ..analysis.summary import Summary
     from ..model.snapshot import Snapshot
     from .arguments import Given
-    from .samples import Samples
     from .sink_workers import Outlet
 
     T = TypeVar("T")
 
 _GOODBYE = 2.5  # maximum seconds for stopping, whatever hangs
-_HASTE = 0.1  # seconds between samples while something is measured: the activity counters do not latch faster
-_LINGER = 2.0  # seconds to keep that rate, since measurements are often repeated
-_PUNCTUAL = 0.9  # share of the interval after which a sample counts as the next one for sinks
 
 running: list[Monitor] = []  # the monitors of this process, the most recently started last
 
@@ -54,6 +48,7 @@ class Monitor:
     separate process. `report=True` prints the summary at the end. A GPU that is lost, throttled, running out of memory or no longer
     used is reported in one line on stderr and as an alert in the sinks that have alerts, unless `alerts=False`. Instead of a sink
     you can pass a function, a path ("gpu.csv", "gpu.jsonl", or a folder for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`.
+    `run` is the id of the run (default: a new one); to continue a run, pass its id and, as `initial_step`, the steps it already has.
     """
 
     def __init__(
@@ -68,9 +63,12 @@ class Monitor:
         report: bool = False,
         alerts: bool = True,
         source: str | None = None,
+        run: str | None = None,
+        initial_step: int = 0,
         stderr: TextIO | None = None,
     ) -> None:
         check_values(interval, mode, ranks, source, report=report, alerts=alerts)
+        check_run(run, initial_step)
         self.interval = interval
         self.errors = 0
         self._sinks = sinks_of(sinks)
@@ -83,18 +81,15 @@ class Monitor:
         self._alerts = alerts
         self._source = source or default_source()
         self._threaded = self._threaded or is_local(self._source)  # what only this process has, no other can sample
+        self.run = run or new_run()
+        self._initial_step = initial_step
         self._stderr = stderr
         self._told: set[str] = set()
         self._pid = 0
-        self._link: Link | None = None
         self._ledger: Ledger | None = None
         self._outlets: list[Outlet] = []
         self._collector = Collector(self._metrics)
-        self._listener: threading.Thread | None = None
-        self._over = threading.Event()
-        self._hasty = False
-        self._hasty_until = 0.0
-        self._edges = EdgeBudget()
+        self._listener: Listener | None = None
         self._cell: int | None = None
 
     # --- start and end
@@ -106,10 +101,7 @@ class Monitor:
         self._cell = cell_number()
         replace_earlier_cells(running, self._cell, self._print)
         self._pid = os.getpid()
-        self._over = threading.Event()
-        self._hasty = False
-        self._edges = EdgeBudget()
-        self._ledger = Ledger(self._sample_now)
+        self._ledger = Ledger(self._sample_now, self._initial_step)
         running.append(self)
         if self._samples():
             if self._sinks:
@@ -132,9 +124,8 @@ class Monitor:
         forget_end(self.stop)
         if self in running:
             running.remove(self)
-        if self._link is not None and self._listener is not None:
-            self._link.stop()
-            self._over.wait(deadline - time.monotonic())
+        if self._listener is not None:
+            self._listener.stop(deadline - time.monotonic())
         self._ledger.end()
         for outlet in self._outlets:
             outlet.close()
@@ -143,7 +134,7 @@ class Monitor:
             self._say(f"{', '.join(late)} did not finish in time; its last samples may be missing.")
         summary = self._ledger.summary()
         self._pid = 0
-        self._link, self._outlets = None, []
+        self._listener, self._outlets = None, []
         if self._report:
             from .report import summary_text
 
@@ -190,6 +181,12 @@ class Monitor:
         if self._is_ours() and self._ledger is not None:
             self._ledger.step(count, items)
 
+    def resume(self, step: int) -> None:
+        """Say that the run continues after this many steps, as a checkpoint tells: later ones count on from there."""
+        self._initial_step = step
+        if self._is_ours() and self._ledger is not None:
+            self._ledger.rhythm.initial = step - self._ledger.rhythm.steps
+
     def waited(self, seconds: float) -> None:
         """Add time that the program spent waiting for data; callbacks and `batches` do this automatically."""
         if self._is_ours() and self._ledger is not None:
@@ -234,17 +231,17 @@ class Monitor:
     @property
     def samples(self) -> bool:
         """Whether this monitor has a sampler: not on other ranks, not after a fork, not if it could not start."""
-        return self._is_ours() and self._link is not None
+        return self._is_ours() and self._listener is not None
 
     @property
     def agent_pid(self) -> int | None:
         """The PID of the sampling process, or None."""
-        return None if self._link is None else self._link.agent_pid
+        return None if self._listener is None else self._listener.link.agent_pid
 
     def __repr__(self) -> str:
         if not self._is_ours():
             state = "not running"
-        elif self._link is None:
+        elif self._listener is None:
             state = "running, not sampling"  # another rank samples, or no agent could be started
         else:
             latest = self.latest
@@ -257,23 +254,26 @@ class Monitor:
 
         Calls of a name that were too short to be measured change nothing.
         """
-        if self._ledger is not None and self._ledger.is_brief(name):
-            return
-        self._hasty_until = time.monotonic() + _LINGER
-        if not self._hasty and self._link is not None:
-            self._hasty = True
-            self._link.tell(f"measure {min(self.interval, _HASTE)}")
+        if self._listener is not None and not (self._ledger is not None and self._ledger.is_brief(name)):
+            self._listener.hasten()
 
     # --- internal
 
     def _begin(self) -> None:
+        assert self._ledger is not None
         try:
-            self._link = (InnerLink if self._threaded else Link)(self._request(), self._say)
-            self._listener = threading.Thread(target=self._listen, name="gpulse-monitor", daemon=True)
-            self._listener.start()
+            self._listener = Listener(
+                self._ledger,
+                self._request(),
+                self._outlets,
+                self._say,
+                self._print,
+                threaded=self._threaded,
+                every_rank=self._every_rank,
+            )
         except Exception as error:  # noqa: BLE001  # no process or thread available, or the interpreter is exiting
             self._say(f"sampling could not be started ({error}); this program continues without monitoring.")
-            self._link = None  # an agent that did start notices the end of its pipe
+            # an agent that did start notices the end of its pipe
 
     def _is_ours(self) -> bool:
         return self._pid == os.getpid()
@@ -287,6 +287,7 @@ class Monitor:
         uuids = ordinals() if self._gpus == "visible" else None
         return Request(
             pid=os.getpid(),
+            run=self.run,
             root=None if self._every_rank else launcher(os.environ),
             interval=self.interval,
             metrics=self._metrics,
@@ -299,62 +300,15 @@ class Monitor:
             processes={key for sink in self._sinks for key in getattr(sink, "processes", ())},
         )
 
-    def _listen(self) -> None:
-        link, ledger, over = self._link, self._ledger, self._over
-        assert link is not None
-        assert ledger is not None
-        ledger.watched = True
-        try:
-            from .samples import Samples
-
-            samples = Samples(ledger, self.interval * _PUNCTUAL, self._metrics)
-            for message in link:
-                if isinstance(message, Greeting):
-                    samples.greet(message.uuids)
-                    ledger.ordinals = {uuid: at for at, uuid in enumerate(message.uuids or ())}
-                    for doubt in doubts(message, self._every_rank, os.environ):
-                        self._say(doubt)
-                    if self._hasty:  # an agent that replaces another only knows the default interval
-                        link.tell(f"measure {min(self.interval, _HASTE)}")
-                    continue
-                if isinstance(message, AlertMessage):
-                    self._alert(message, ledger, samples)
-                    continue
-                ledger.add(message)  # type: ignore[arg-type]
-                self._relax(ledger)
-                if self._outlets and (sample := samples.due(message, link.stopping)) is not None:  # type: ignore[arg-type]
-                    for outlet in self._outlets:
-                        outlet.put(sample)
-        except Exception as error:  # noqa: BLE001  # a bug of ours ends the monitoring, never the training
-            self._say(f"{type(error).__name__}: {error}; this program continues without monitoring.")
-        finally:
-            ledger.unwatched()
-            over.set()
-
-    def _alert(self, message: AlertMessage, ledger: Ledger, samples: Samples) -> None:
-        """Print what has begun, one line each, and pass it to the sinks; what is over goes to the sinks only."""
-        from .alerts import alert_of
-
-        for event in message.events:
-            alert = alert_of(event, ledger.ordinals)
-            samples.add_alert(alert)
-            if alert.state == "fire":
-                self._print(f"gpulse: {alert.text}")
-
-    def _relax(self, ledger: Ledger) -> None:
-        if self._hasty and time.monotonic() > self._hasty_until and not ledger.measuring and self._link is not None:
-            self._hasty = False
-            self._link.tell(f"pace {self.interval}")
-
     def _sample_now(self) -> None:
-        if self._link is not None and self._edges.take(time.monotonic()):
-            self._link.tell("sample")
+        if self._listener is not None:
+            self._listener.sample_now()
 
     def _disown(self) -> None:
         """In a forked child: release everything that belongs to the parent."""
-        if self._link is not None:
-            self._link.disown()
-        self._link, self._outlets, self._ledger, self._pid = None, [], None, 0
+        if self._listener is not None:
+            self._listener.link.disown()
+        self._listener, self._outlets, self._ledger, self._pid = None, [], None, 0
 
     def _say(self, sentence: str) -> None:
         """Print a message once, and count it as an error."""

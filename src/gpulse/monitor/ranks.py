@@ -30,12 +30,20 @@ def local_rank(environ: Mapping[str, str]) -> int:
         return rank
     rank = _first(("RANK", "PMI_RANK"), environ)
     if rank is None:
-        rank = _rank_in_torch()  # spawned by the program itself: only the framework knows the rank
+        rank = _rank_in_torch() or 0  # spawned by the program itself: only the framework knows the rank
     size = _first(_SIZE, environ)
     if size:
         return rank % size
     # whoever does not start on the machine of rank 0 may be the only one on its own
     return rank if _is_here(environ.get("MASTER_ADDR", "")) else 0
+
+
+def global_rank(environ: Mapping[str, str]) -> int | None:
+    """Return the rank of this process in its job; None if it belongs to none."""
+    rank = _first(
+        ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "FLUX_TASK_RANK"), environ
+    )
+    return _rank_in_torch() if rank is None else rank
 
 
 def launcher(environ: Mapping[str, str]) -> int | None:
@@ -72,14 +80,14 @@ def doubts(greeting: Greeting, every_rank: bool, environ: Mapping[str, str]) -> 
         )
 
 
-def _rank_in_torch() -> int:
+def _rank_in_torch() -> int | None:
     distributed = sys.modules.get("torch.distributed")
     try:
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
             return int(distributed.get_rank())
     except Exception:  # noqa: BLE001, S110  # a partially initialized framework has no rank
         pass
-    return 0
+    return None
 
 
 def _is_here(address: str) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 from ..model.presets import COSTLY, EVIDENCE, HOST_CURVES, LOGGED, PROCESS_EVIDENCE
 
 TYPE_CHECKING = False
@@ -20,10 +23,15 @@ PROCESSES = (*PROCESS_EVIDENCE, "user")
 HOST_CONSTANTS = frozenset({"memory_total", "cpu_count"})
 
 
+def new_run() -> str:
+    """Return a name for a run that sorts by time and is its own: 20261116-062301-4f2a1c."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
+
+
 class Request:
     """What to read, how often, from which GPUs, and for which process.
 
-    `root` and its descendants are the program: `pid` itself, or the launcher of the ranks that it samples for.
+    `run` is the id of the run. `root` and its descendants are the program: `pid` itself, or the launcher of the ranks that it samples for.
     `gpus` is "all", "visible", or a list of names; `uuids` are the GPUs by ordinal, if known. `processes` are metrics to read for
     each process on a GPU besides the usual ones. `path` is the import path for a source that is a plug-in. `alerts`: whether to
     look for them. `without_gpus`: if no GPU can be read, go on with the host and the program.
@@ -33,6 +41,7 @@ class Request:
         self,
         *,
         pid: int,
+        run: str = "",
         root: int | None = None,
         interval: float = 1.0,
         metrics: Iterable[str] | None = None,
@@ -45,6 +54,7 @@ class Request:
         without_gpus: bool = False,
     ) -> None:
         self.pid = pid
+        self.run = run
         self.root = pid if root is None else root
         self.interval = interval
         self.metrics = None if metrics is None else list(metrics)

@@ -1,27 +1,95 @@
-"""The rhythm of a program: its steps, items and waits, as rates between samples."""
+"""The rhythm of a program: its steps, items and waits, counted by it and read as rates by whoever shows them."""
 
 from __future__ import annotations
 
+import threading
+import time
 
-class SampleRhythm:
-    """The program's progress since the previous sample: steps, items and time spent waiting for data."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .ledger import Ledger
+    from .request import AgentSample
 
-    def __init__(self) -> None:
+_STALE = 5.0  # seconds beyond two intervals after which a sample no longer describes the present
+_CLOSEST = 0.1  # seconds between two calls below which a rate would mostly be noise
+
+
+class Rhythm:
+    """The program's progress since the start: steps, items and time spent waiting for data."""
+
+    __slots__ = ("initial", "items", "steps", "waited")
+
+    def __init__(self, initial: int = 0) -> None:
+        self.initial = initial  # steps before the run was continued
         self.steps = 0
         self.items = 0.0
         self.waited = 0.0
-        self._at = (0, 0.0, 0.0)
+
+    @property
+    def reached(self) -> int | None:
+        """The number of the last step of the whole run; None before the first."""
+        return self.initial + self.steps or None
+
+
+class RhythmRates:
+    """The rates of a rhythm between the calls of one reader."""
+
+    def __init__(self, rhythm: Rhythm) -> None:
+        self._rhythm = rhythm
+        self._before = (0, 0.0, 0.0)
 
     def since(self, seconds: float) -> dict[str, float]:
-        """Return the rates since the last call by tag, without what the program does not count."""
-        steps, items, waited = self.steps, self.items, self.waited
-        before, self._at = self._at, (steps, items, waited)
+        """Return the rates since the last call, these seconds ago, by tag; what the program does not count is left out."""
+        rhythm, before = self._rhythm, self._before
+        self._before = rhythm.steps, rhythm.items, rhythm.waited
+        if seconds <= 0:
+            return {}
+        steps, items, waited = (late - early for early, late in zip(before, self._before, strict=True))
         values: dict[str, float] = {}
-        if seconds > 0:
-            if steps:
-                values["train/steps_per_second"] = (steps - before[0]) / seconds
-            if items:
-                values["train/items_per_second"] = (items - before[1]) / seconds
-            if waited:
-                values["train/data_wait"] = min(100.0, 100.0 * (waited - before[2]) / seconds)
+        if rhythm.steps:
+            values["train/steps_per_second"] = steps / seconds
+        if rhythm.items:
+            values["train/items_per_second"] = items / seconds
+        if rhythm.waited:
+            values["train/data_wait"] = min(100.0, 100.0 * waited / seconds)
         return values
+
+
+class Collector:
+    """Converts the newest sample to values by tag, with the program's progress since the previous call; thread-safe."""
+
+    def __init__(self, keys: list[str] | None) -> None:
+        self._keys = keys
+        self._lock = threading.Lock()
+        self._sample: AgentSample | None = None
+        self._values: dict[str, float] = {}
+        self._ledger: Ledger | None = None
+        self._reader = RhythmRates(Rhythm())
+        self._at = 0.0
+        self._rates: dict[str, float] = {}
+
+    def values(self, ledger: Ledger, interval: float) -> dict[str, float]:
+        """Return the values now; those of the GPUs are left out if the last sample is too old."""
+        now, sample = time.monotonic(), ledger.latest
+        with self._lock:
+            if ledger is not self._ledger:
+                self._ledger, self._at, self._reader, self._rates = (
+                    ledger,
+                    ledger.started,
+                    RhythmRates(ledger.rhythm),
+                    {},
+                )
+            if now - self._at >= _CLOSEST:
+                self._rates = self._reader.since(now - self._at)
+                self._at = now
+            if sample is None or now - sample.at > 2 * interval + _STALE:
+                return dict(self._rates)
+            if sample is not self._sample:
+                self._sample, self._values = sample, self._tagged(ledger, sample)
+            return {**self._values, **self._rates}
+
+    def _tagged(self, ledger: Ledger, sample: AgentSample) -> dict[str, float]:
+        from .tags import Tags  # with the catalog, which a program that does not ask need not load
+
+        complete = sample.with_snapshot(ledger.held.complete(sample.snapshot))
+        return Tags([*ledger.ordinals] or None, self._keys).values(complete)

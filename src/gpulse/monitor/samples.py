@@ -8,6 +8,7 @@ from ..analysis.clock import ClockWatch
 from ..analysis.events import EventDetector
 from ..sinks.base import Sample
 from .activity_means import ActivityMeans
+from .rhythm import RhythmRates
 from .tags import EnergySinceStart, Tags
 
 TYPE_CHECKING = False
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 class Samples:
     """Converts samples that are at least `apart` seconds apart; those in between are used for summaries only."""
 
-    def __init__(self, ledger: Ledger, apart: float, keys: list[str] | None) -> None:
+    def __init__(self, ledger: Ledger, apart: float, keys: list[str] | None, run: str = "") -> None:
         self._ledger = ledger
         self._apart = apart
         self._keys = keys
+        self._run = run
         self._energy = EnergySinceStart()
         self._tags = Tags(None, keys, self._energy)
         self._at = float("-inf")
@@ -32,6 +34,7 @@ class Samples:
         self._events: list[Event] = []
         self._alerts: list[Alert] = []
         self._activity = ActivityMeans()
+        self._rates = RhythmRates(ledger.rhythm)
         self._progress: dict[str, PhaseProgress] = {}
 
     def greet(self, uuids: list[str] | None) -> None:
@@ -56,7 +59,7 @@ class Samples:
         marks = ledger.new_marks()
         taken = taken.with_snapshot(self._activity.pass_on(taken.snapshot))
         values = self._tags.values(taken)
-        values.update(ledger.rhythm.since(since))
+        values.update(self._rates.since(since))
         values.update(
             {
                 f"mark/{mark.name}": mark.value
@@ -69,8 +72,9 @@ class Samples:
             taken.at - ledger.started,
             values,
             taken.snapshot,
-            step=ledger.rhythm.steps or None,
+            step=ledger.rhythm.reached,
             phase=ledger.phase(),
+            run=self._run,
             marks=marks,
             program=taken.program,
             texts=self._tags.texts,

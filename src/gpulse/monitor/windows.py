@@ -111,7 +111,19 @@ class Spans:
 class Phase:
     """All the windows of one name in one ledger; guarded by the ledger's lock."""
 
-    __slots__ = ("_spans", "_taken", "brief", "calls", "closed", "covered", "ledger", "name", "open", "tally")
+    __slots__ = (
+        "_spans",
+        "_taken",
+        "brief",
+        "calls",
+        "closed",
+        "covered",
+        "ledger",
+        "name",
+        "open",
+        "stepped",
+        "tally",
+    )
 
     def __init__(self, ledger: Ledger, name: str, tally: Tally) -> None:
         self.ledger = ledger
@@ -121,6 +133,7 @@ class Phase:
         self.closed = 0.0
         self.open: list[Window] = []
         self.covered = 0.0  # seconds that samples stand for so far
+        self.stepped = 0.0  # seconds spent in it at its last step
         self.brief = False  # whether its last window was too short to measure
         self._spans = Spans()
         self._taken = float("-inf")

@@ -134,7 +134,7 @@ class Recording:
         """Return one dict per sample and GPU: time (a datetime in UTC), index, uuid, name, state, then metrics by key.
 
         All dicts have the same keys; a missing value is None. `metrics` chooses, by key or nvidia-smi name. A recording of a
-        Monitor also has elapsed, step and phase.
+        Monitor also has elapsed, step, phase and run.
         """
         return self._table(metrics).records()
 

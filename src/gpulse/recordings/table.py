@@ -28,6 +28,7 @@ _PROGRAM: dict[str, Kind] = {
     "elapsed": "number",
     "step": "integer",
     "phase": "text",
+    "run": "text",
 }  # what a Monitor adds to its samples
 _INT64 = range(-(2**63), 2**63)
 

@@ -73,7 +73,8 @@ class Sample:
     `values` holds finite numbers by tag (gpu0/memory_used, host/cpu_percent, process/cpu_percent, train/steps_per_second), and
     omits missing values. `time` is in seconds since 1970, `elapsed` in seconds since the monitor started, and
     grows from sample to sample. `step` counts the program's steps and never decreases; None before the first step.
-    `phase` is the innermost phase, or empty. `marks` are those since the previous sample. `texts` describes each tag and
+    `phase` is the innermost phase, or empty; `run` is the id of the run. `marks` are those since the previous sample. `texts`
+    describes each tag and
     names its GPU. `snapshot` is the complete snapshot; `program` is the monitored process with its descendants.
     `events` are the events of the GPUs since the previous sample, `alerts` the alerts that fired or cleared since then.
     `progress` is what each phase went through since then, by name, and the whole run under an empty name.
@@ -87,6 +88,7 @@ class Sample:
         "phase",
         "program",
         "progress",
+        "run",
         "snapshot",
         "step",
         "texts",
@@ -103,6 +105,7 @@ class Sample:
         *,
         step: int | None = None,
         phase: str = "",
+        run: str = "",
         marks: tuple[Mark, ...] = (),
         program: Process | None = None,
         texts: Mapping[str, str] | None = None,
@@ -116,6 +119,7 @@ class Sample:
         self.snapshot = snapshot
         self.step = step
         self.phase = phase
+        self.run = run
         self.marks = marks
         self.program = program
         self.texts = texts or {}

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from .base import Sample
 
 FIXED = ("time", "elapsed", "step", "phase")
+_RUN = "run"  # a file of an earlier version gets it as its last column
 
 
 class CsvSink(Sink):
-    """Writes time (RFC 3339, UTC), elapsed (seconds), step, phase and one column per tag; a missing value is an empty cell.
+    """Writes time (RFC 3339, UTC), elapsed (seconds), step, phase, run (its id) and one column per tag; a missing value is an empty cell.
 
     The first sample defines the columns. A tag that appears later gets a column at the end: the file is rewritten and
     replaced atomically. A file written by an earlier run is continued; any other file is rejected. Text that a spreadsheet
@@ -47,15 +48,18 @@ class CsvSink(Sink):
 
     def write(self, sample: Sample) -> None:
         assert self._file is not None
-        if not self._columns or not sample.values.keys() <= self._places.keys():
-            self._make_room(sample.values)
+        values = {tag: repr(value) for tag, value in sample.values.items()}
+        if sample.run:
+            values[_RUN] = _quoted(_cell(sample.run))
+        if not self._columns or not values.keys() <= self._places.keys():
+            self._make_room(values)
         cells = [""] * len(self._columns)
         cells[0] = time_text(sample.time)
         cells[1] = repr(sample.elapsed)
         cells[2] = "" if sample.step is None else str(sample.step)
         cells[3] = _quoted(_cell(sample.phase))
-        for tag, value in sample.values.items():
-            cells[self._places[tag]] = repr(value)
+        for tag, cell in values.items():
+            cells[self._places[tag]] = cell
         self._file.write(",".join(cells))
 
     def close(self) -> None:
@@ -66,7 +70,9 @@ class CsvSink(Sink):
     def _make_room(self, tags: Iterable[str]) -> None:
         """Add a column at the end for every new tag."""
         names = {tag: _cell(tag) for tag in tags}
-        fresh = sorted(set(names.values()).difference(self._columns[len(FIXED) :]))
+        fresh = sorted(
+            set(names.values()).difference(self._columns[len(FIXED) :]), key=lambda name: (name != _RUN, name)
+        )
         if not self._columns:
             self._write_header([*FIXED, *fresh])
         elif fresh:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class JsonlSink(Sink):
-    """Writes every sample as a complete snapshot (schema 1) with elapsed, step and phase.
+    """Writes every sample as a complete snapshot (schema 1) with elapsed, step, phase and the id of the run.
 
     `marks`, `program` (the monitored process), `values` (values that are in neither the snapshot nor the program) and
     `progress` (seconds, calls and steps of each phase since the previous line) are included if not empty.
@@ -60,6 +60,8 @@ def _plain(sample: Sample) -> dict[str, Any]:
 
     plain = to_plain(sample.snapshot)
     plain.update(elapsed=sample.elapsed, step=sample.step, phase=sample.phase)
+    if sample.run:
+        plain["run"] = sample.run
     if sample.marks:
         plain["marks"] = [_mark_to_plain(mark) for mark in sample.marks]
     if sample.program is not None:

@@ -6,8 +6,8 @@ import pytest
 
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.edges import EdgeBudget
 from gpulse.monitor.held import HeldValues
+from gpulse.monitor.listener import EdgeBudget
 from gpulse.monitor.request import Request
 from tests.unit.monitor.agent_samples import Diary
 

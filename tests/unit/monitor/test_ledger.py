@@ -17,6 +17,7 @@ from gpulse.analysis.tally import Tally
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.request import AgentSample
+from gpulse.monitor.rhythm import RhythmRates
 from tests.unit.monitor.agent_samples import START, UUID, Diary, sample
 
 
@@ -381,20 +382,45 @@ def test_steps_and_waiting_count_in_every_phase_around(diary: Diary) -> None:
 
 def test_rhythm_is_the_rate_since_the_sample_before_and_leaves_out_what_is_not_counted(diary: Diary) -> None:
     ledger = diary.ledger
-    assert ledger.rhythm.since(1.0) == {}
+    rates = RhythmRates(ledger.rhythm)
+    assert rates.since(1.0) == {}
     ledger.step(4, 0)
-    assert ledger.rhythm.since(2.0) == {"train/steps_per_second": 2.0}
+    assert rates.since(2.0) == {"train/steps_per_second": 2.0}
     ledger.step(1, 32)
     ledger.waited(1.0)
-    assert ledger.rhythm.since(2.0) == {
+    assert rates.since(2.0) == {
         "train/steps_per_second": 0.5,
         "train/items_per_second": 16.0,
         "train/data_wait": 50.0,
     }
-    assert ledger.rhythm.since(2.0)["train/steps_per_second"] == 0.0
+    assert rates.since(2.0)["train/steps_per_second"] == 0.0
     ledger.waited(9.0)
-    assert ledger.rhythm.since(2.0)["train/data_wait"] == 100.0  # two threads may wait at once
-    assert ledger.rhythm.since(0.0) == {}
+    assert rates.since(2.0)["train/data_wait"] == 100.0  # two threads may wait at once
+    assert rates.since(0.0) == {}
+
+
+def test_step_times_leave_out_what_happens_between_the_entries_of_a_phase(diary: Diary) -> None:
+    end = diary.phase("train", 0.0)
+    for at in (1.0, 2.0, 3.0):
+        diary.at(at).step(1, 0)
+    end(3.0)
+    diary.phase("eval", 3.0)(100.0)
+    end = diary.phase("train", 100.0)
+    diary.at(104.0).step(1, 0)
+    end(104.0)
+    whole = diary.ledger.summary()
+    for summary in (whole, named(whole, "train")):
+        assert summary.step_time is not None
+        assert (summary.step_time.p50, summary.step_time.max, summary.step_time.mean) == (1.0, 4.0, 1.75)
+    assert named(whole, "eval").step_time is None
+
+
+def test_several_steps_at_once_share_their_time(diary: Diary) -> None:
+    diary.at(1.0).step(1, 0)
+    diary.at(9.0).step(4, 0)
+    found = diary.ledger.summary().step_time
+    assert found is not None
+    assert (found.p50, found.max) == (2.0, 2.0)
 
 
 def test_marks_are_told_once(diary: Diary) -> None:

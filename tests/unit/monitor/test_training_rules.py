@@ -9,7 +9,7 @@ import pytest
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.alerts import alert_of
+from gpulse.monitor.listener import alert_of
 from gpulse.monitor.training_rules import RULES, TrainingRules
 from tests.unit.analysis.alerts.machines import GIB, START, gpu, process
 

@@ -55,6 +55,18 @@ def test_another_run_with_other_tags_widens_the_same_file(tmp_path: Path) -> Non
     assert [row[4:] for row in rows] == [["m", "b"], ["1", ""], ["", "2"]]
 
 
+def test_a_continued_file_says_which_run_a_row_is_of(tmp_path: Path) -> None:
+    written(tmp_path / "a", sample(0, {"m": 1}, run="first"))
+    rows = written(tmp_path / "a", sample(0, {"m": 2}, run='second, "again"'))
+    assert [row[4:] for row in rows] == [["run", "m"], ["first", "1"], ['second, "again"', "2"]]
+
+
+def test_a_file_without_runs_gets_them_as_its_last_column(tmp_path: Path) -> None:
+    written(tmp_path / "a", sample(0, {"m": 1}))
+    rows = written(tmp_path / "a", sample(0, {"m": 2}, run="second"))
+    assert [row[4:] for row in rows] == [["m", "run"], ["1", ""], ["2", "second"]]
+
+
 def test_a_time_has_its_fraction_always(tmp_path: Path) -> None:
     rows = written(tmp_path / "a", sample(-0.25, {}))
     assert rows[1][0] == "2023-11-14T22:13:20.000000Z"

@@ -31,6 +31,13 @@ def written(path: Path, *samples: Sample) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if samples else []
 
 
+def test_a_continued_file_says_which_run_a_line_is_of(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    written(path, sample(0, {}, run="first"))
+    assert [line["run"] for line in written(path, sample(0, {}, run="second"))] == ["first", "second"]
+    assert len([*read_recording(str(path))]) == 2
+
+
 def test_what_the_snapshot_does_not_say_stands_beside_it(tmp_path: Path) -> None:
     marks = (Mark("loss", float("nan"), 5.0), Mark("epoch", 1, 6.0), Mark("saved", "a.pt", 7.0), Mark("end", None, 8.0))
     given_values = {

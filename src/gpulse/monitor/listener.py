@@ -1,0 +1,168 @@
+"""The thread between a monitor and its agent: it keeps the ledger, feeds the sinks, and tells the agent how the program is getting on."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from .link import InnerLink, Link
+from .ranks import doubts
+from .request import AlertMessage, Greeting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from ..model.event import Event
+    from ..sinks.base import Alert
+    from .ledger import Ledger
+    from .presence import Teller
+    from .request import Request
+    from .samples import Samples
+    from .sink_workers import Outlet
+
+_HASTE = 0.1  # seconds between samples while something is measured: the activity counters do not latch faster
+_LINGER = 2.0  # seconds to keep that rate, since measurements are often repeated
+_PUNCTUAL = 0.9  # share of the interval after which a sample counts as the next one for sinks
+
+
+class Listener:
+    """Receives the samples of one run. `say` is called with what is wrong, `show` with a line for the user."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        request: Request,
+        outlets: Sequence[Outlet],
+        say: Callable[[str], None],
+        show: Callable[[str], None],
+        *,
+        threaded: bool,
+        every_rank: bool,
+    ) -> None:
+        self._ledger = ledger
+        self._request = request
+        self._outlets = outlets
+        self._say = say
+        self._show = show
+        self._every_rank = every_rank
+        self._over = threading.Event()
+        self._hasty = False
+        self._hasty_until = 0.0
+        self._edges = EdgeBudget()
+        self._teller: Teller | None = None
+        self.link = (InnerLink if threaded else Link)(request, say, self._status)
+        threading.Thread(target=self._listen, name="gpulse-monitor", daemon=True).start()
+
+    def sample_now(self) -> None:
+        """Ask for a sample at the edge of a window, unless there were many lately."""
+        if self._edges.take(time.monotonic()):
+            self.link.tell("sample")
+
+    def hasten(self) -> None:
+        """Sample ten times per second while something is measured and shortly after; sinks keep their interval."""
+        self._hasty_until = time.monotonic() + _LINGER
+        if not self._hasty:
+            self._hasty = True
+            self._tell_haste()
+
+    def stop(self, seconds: float) -> None:
+        """Wait for the last sample, at most this long."""
+        self.link.stop()
+        self._over.wait(seconds)
+
+    def _listen(self) -> None:
+        ledger, request = self._ledger, self._request
+        ledger.watched = True
+        try:
+            from .samples import Samples
+
+            samples = Samples(ledger, request.interval * _PUNCTUAL, request.metrics, request.run)
+            for message in self.link:
+                if isinstance(message, Greeting):
+                    samples.greet(message.uuids)
+                    ledger.ordinals = {uuid: at for at, uuid in enumerate(message.uuids or ())}
+                    for doubt in doubts(message, self._every_rank, os.environ):
+                        self._say(doubt)
+                    if self._hasty:  # an agent that replaces another only knows the default interval
+                        self._tell_haste()
+                    continue
+                if isinstance(message, AlertMessage):
+                    self._alert(message, samples)
+                    continue
+                ledger.add(message)  # type: ignore[arg-type]
+                self._relax()
+                if self._outlets and (sample := samples.due(message, self.link.stopping)) is not None:  # type: ignore[arg-type]
+                    for outlet in self._outlets:
+                        outlet.put(sample)
+        except Exception as error:  # noqa: BLE001  # a bug of ours ends the monitoring, never the training
+            self._say(f"{type(error).__name__}: {error}; this program continues without monitoring.")
+        finally:
+            ledger.unwatched()
+            self._over.set()
+
+    def _alert(self, message: AlertMessage, samples: Samples) -> None:
+        """Print what has begun, one line each, and pass it to the sinks; what is over goes to the sinks only."""
+        for event in message.events:
+            alert = alert_of(event, self._ledger.ordinals)
+            samples.add_alert(alert)
+            if alert.state == "fire":
+                self._show(f"gpulse: {alert.text}")
+
+    def _tell_haste(self) -> None:
+        self.link.tell(f"measure {min(self._request.interval, _HASTE)}")
+
+    def _relax(self) -> None:
+        if self._hasty and time.monotonic() > self._hasty_until and not self._ledger.measuring:
+            self._hasty = False
+            self.link.tell(f"pace {self._request.interval}")
+
+    def _status(self) -> dict[str, Any] | None:
+        """Return how the run is getting on; None if it was told less than a second ago."""
+        if self._teller is None:
+            from .presence import Teller
+
+            self._teller = Teller(self._ledger, self._request.run)
+        return self._teller.due()
+
+
+class EdgeBudget:
+    """How many more samples the edges of windows may trigger: exact for phases that change now and then, bounded for those that repeat."""
+
+    __slots__ = ("_at", "_last", "_left")
+
+    MOST = 8.0  # samples in a row, enough for the phases around an epoch's end
+    REFILL = 0.6  # seconds until one more: with 8 GPUs a sample costs 15 ms of CPU
+    CLOSEST = 0.05  # seconds between two of them; nothing can be told apart within less
+
+    def __init__(self) -> None:
+        self._left = self.MOST
+        self._at = 0.0
+        self._last = float("-inf")
+
+    def take(self, now: float) -> bool:
+        """Return whether a sample may be taken at this time, and count it."""
+        if now - self._last < self.CLOSEST:
+            return False
+        self._left = min(self.MOST, self._left + (now - self._at) / self.REFILL)
+        self._at = now
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        self._last = now
+        return True
+
+
+def alert_of(event: Event, ordinals: Mapping[str, int]) -> Alert:
+    """Return an alert for sinks, in the words of all surfaces; a GPU that has another number in this program gets both."""
+    from ..present.events import event_text
+    from ..sinks.base import Alert
+
+    known = [
+        (number, ordinals[uuid]) for number, uuid in zip(event.gpus, event.uuids, strict=False) if uuid in ordinals
+    ]
+    others = ", ".join(f"gpu{ordinal}" for number, ordinal in known if number != str(ordinal))
+    text = event_text(event) + (f" ({others} in this program)" if others else "")
+    return Alert(event.time, event.rule, event.alert, event.severity, text, event)

@@ -1,0 +1,269 @@
+"""Presence: one small private file per running Monitor, so that another terminal can show its phase, step and waits.
+
+The files are in a folder that only the user can read. A reader trusts a file only if it belongs to the user who runs the process that it
+names, and ignores one whose process has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+
+from ..present.text import clean
+from ..sources.processes import parse_stat
+from ..store.lines import replaced
+from .ranks import global_rank
+from .rhythm import RhythmRates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from .ledger import Ledger
+
+_OFTEN = 1.0  # seconds between two states
+_ENDING = ".json"
+_LARGEST = 1 << 16  # bytes of a file that are read
+_LONGEST = 200  # characters of a text
+_LINES = 20  # lines of code
+_NUMBERS = ("time", "seconds", "step", "steps_per_second", "step_p50", "step_p95", "step_max", "data_wait")
+_TEXTS = ("run", "phase")
+
+
+class Presence:
+    """What a running Monitor says of itself.
+
+    `run` is its id, `rank` its rank in a job or None. `time` is when this was written (seconds since 1970), `seconds` how long it has run.
+    `phase`, `step` (None before the first), `steps_per_second` and `data_wait` (percent) are those of the last second or so;
+    `step_p50`, `step_p95` and `step_max` are seconds per step since the start. `code` are the lines of the program where the GPU
+    waited longest: file, line, function, waited, computed.
+    """
+
+    def __init__(self, pid: int, **told: Any) -> None:
+        self.pid = pid
+        self.run = str(told.get("run") or "")
+        self.phase = str(told.get("phase") or "")
+        self.rank: int | None = told.get("rank")
+        self.time: float = told.get("time") or 0.0
+        self.seconds: float = told.get("seconds") or 0.0
+        self.step: int | None = told.get("step")
+        self.steps_per_second: float | None = told.get("steps_per_second")
+        self.step_p50: float | None = told.get("step_p50")
+        self.step_p95: float | None = told.get("step_p95")
+        self.step_max: float | None = told.get("step_max")
+        self.data_wait: float | None = told.get("data_wait")
+        self.code: tuple[dict[str, Any], ...] = tuple(told.get("code") or ())
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return vars(self) | {"code": [*self.code]}
+
+
+class Teller:
+    """Says how a run goes, at most once per second; used by one thread."""
+
+    def __init__(self, ledger: Ledger, run: str) -> None:
+        self._ledger = ledger
+        self._run = run
+        self._rates = RhythmRates(ledger.rhythm)
+        self._at = ledger.started
+
+    def due(self, now: bool = False) -> dict[str, Any] | None:
+        """Return the present state as plain data; None if it is too early and need not be `now`."""
+        at = time.monotonic()
+        if at - self._at < _OFTEN and not now:
+            return None
+        rates, ledger = self._rates.since(at - self._at), self._ledger
+        self._at = at
+        times = ledger.step_time
+        told = {
+            "run": self._run,
+            "rank": global_rank(os.environ),
+            "time": time.time(),
+            "seconds": at - ledger.started,
+            "phase": ledger.phase()[:_LONGEST],
+            "step": ledger.rhythm.reached,
+            "steps_per_second": rates.get("train/steps_per_second"),
+            "step_p50": times.percentile(50),
+            "step_p95": times.percentile(95),
+            "step_max": times.highest if times.seconds else None,
+            "data_wait": rates.get("train/data_wait"),
+        }
+        return {key: round(value, 6) if isinstance(value, float) else value for key, value in told.items()}
+
+
+class PresenceFile:
+    """The file of one running Monitor; whatever fails, the Monitor goes on without it."""
+
+    def __init__(self, pid: int, environ: Mapping[str, str] = os.environ) -> None:
+        self._pid = pid
+        self._proof = {"schema": 1, "pid": pid, "started": _started(pid), "namespace": _namespace()}
+        self.path: str | None = None
+        try:
+            self.path = os.path.join(_own_folder(environ), f"{pid}{_ENDING}")
+        except OSError:
+            pass
+
+    def write(self, told: Mapping[str, Any]) -> None:
+        """Replace the file at once."""
+        if self.path is None:
+            return
+        try:
+            with replaced(self.path) as file:
+                file.write(json.dumps({**told, **self._proof}, separators=(",", ":"), default=str).encode())
+        except (OSError, ValueError):
+            pass
+
+    def remove(self) -> None:
+        """Remove the file."""
+        if self.path is not None:
+            _unlink(self.path)
+
+
+def presences(environ: Mapping[str, str] = os.environ) -> dict[int, Presence]:
+    """Return the running Monitors of this user by PID, for root those of all users; remove files of processes that have ended."""
+    found = {}
+    for folder in _folders(environ):
+        for name in _listed(folder):
+            if name.endswith(".part") and _started(int(f"0{name.split('.')[-2]}")) is None:
+                _unlink(os.path.join(folder, name))  # its writer was killed meanwhile
+            pid = name.removesuffix(_ENDING)
+            if pid.isdecimal() and name.endswith(_ENDING) and (one := _read(folder, int(pid))) is not None:
+                found[one.pid] = one
+    return found
+
+
+def presence_of(pid: int, environ: Mapping[str, str] = os.environ) -> Presence | None:
+    """Return what the Monitor in a process says of itself; None if it has none or belongs to another user."""
+    return next((one for folder in _folders(environ) if (one := _read(folder, pid)) is not None), None)
+
+
+def presence_folders(environ: Mapping[str, str] = os.environ) -> tuple[str, str]:
+    """Return where the files of this user are, the preferred place first; the other is for jobs without a login session."""
+    user = os.geteuid()
+    stated = environ.get("XDG_RUNTIME_DIR", "")
+    runtime = stated if os.path.isabs(stated) else f"/run/user/{user}"
+    return os.path.join(runtime, "gpulse"), f"/tmp/gpulse-{user}"
+
+
+def _own_folder(environ: Mapping[str, str]) -> str:
+    """Return the first place that is, or can be made, a folder of this user alone; raise OSError if there is none."""
+    for folder in presence_folders(environ):
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        except OSError:
+            continue  # no login session, or a read-only file system
+        if _owner(folder) == os.geteuid():
+            return folder
+    raise PermissionError("no private folder")
+
+
+def _folders(environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield the folders that can be trusted: those of this user, and for root those of everybody."""
+    own = presence_folders(environ)
+    places: Iterable[str] = own
+    if os.geteuid() == 0:
+        others = [f"/run/user/{user}/gpulse" for user in _listed("/run/user")]
+        others += [f"/tmp/{name}" for name in _listed("/tmp") if name.startswith("gpulse-")]
+        places = dict.fromkeys((*own, *others))
+    for folder in places:
+        if (owner := _owner(folder)) is not None and os.geteuid() in (0, owner):
+            yield folder
+
+
+def _owner(folder: str) -> int | None:
+    """Return whose folder it is; None if it is not a folder, or others may enter it: anybody can have made it in /tmp before us."""
+    try:
+        status = os.lstat(folder)
+    except OSError:
+        return None
+    return status.st_uid if stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o077 else None
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _read(folder: str, pid: int) -> Presence | None:
+    path = os.path.join(folder, f"{pid}{_ENDING}")
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != _owner(folder):
+            return None
+        plain = json.loads(os.read(handle, _LARGEST))
+        if not isinstance(plain, dict) or plain.get("pid") != pid or plain.get("namespace") != _namespace():
+            return None  # a container has other PIDs
+    except (OSError, ValueError, RecursionError):
+        return None
+    finally:
+        os.close(handle)
+    if plain.get("started") != _started(pid):
+        _unlink(path)  # the process has ended, and its PID may be another's by now
+        return None
+    return _checked(pid, plain) if _user(pid) == status.st_uid else None
+
+
+def _checked(pid: int, plain: dict[str, Any]) -> Presence:
+    """Return only what is of the right type, with texts that are harmless on a terminal."""
+    told: dict[str, Any] = {key: _text(plain.get(key)) for key in _TEXTS}
+    told |= {key: value for key in (*_NUMBERS, "rank") if (value := _number(plain.get(key))) is not None}
+    told |= {key: int(told[key]) for key in ("rank", "step") if key in told}
+    lines = plain.get("code")
+    told["code"] = [_line(one) for one in (lines if isinstance(lines, list) else ())[:_LINES] if isinstance(one, dict)]
+    return Presence(pid, **told)
+
+
+def _line(plain: dict[str, Any]) -> dict[str, Any]:
+    texts = {key: _text(plain.get(key)) for key in ("file", "function")}
+    return texts | {key: _number(plain.get(key)) or 0 for key in ("line", "waited", "computed")}
+
+
+def _text(value: object) -> str:
+    return clean(value[:_LONGEST]) if isinstance(value, str) else ""
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, (int, float)) and abs(value) < 1e15 else None  # NaN is not smaller
+
+
+def _started(pid: int) -> int | None:
+    """Return when a process was started, in ticks since the machine was; None if there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            found = parse_stat(file.read())
+    except OSError:
+        return None
+    return None if found is None or found.state in "ZX" else found.started
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _user(pid: int) -> int | None:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return None
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # somebody else was faster
