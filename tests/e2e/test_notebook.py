@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -118,8 +119,12 @@ def test_a_cell_beside_others_is_told_its_own_part(
     assert float(joules) == pytest.approx(685 * float(took) * 20 / 80, rel=0.1)
     assert "Your program did not use GPU 1." in text
     assert f"(pid {stranger}) on GPUs 0, 1: 200 GiB, SM share 60 %" in text
-    [image] = ["".join(data["image/svg+xml"]) for output in cell if "image/svg+xml" in (data := output.get("data", {}))]
+    [chart] = [output for output in cell if "image/svg+xml" in output.get("data", {})]
+    image = "".join(chart["data"]["image/svg+xml"])
     assert "SM share of this program" in [each.text for each in ET.fromstring(image).iter()]
+    picture = base64.b64decode("".join(chart["data"]["image/png"]))
+    assert picture.startswith(b"\x89PNG"), "what a notebook shows that is not trusted"
+    assert chart["metadata"]["image/png"]["width"] == int(ET.fromstring(image).attrib["width"])
 
 
 def test_a_cell_is_repeated_shown_again_and_judged(

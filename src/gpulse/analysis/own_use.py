@@ -238,6 +238,24 @@ def tells_processes(gpu: Gpu) -> bool:
     return any(True for _ in gpu.all_processes()) or (gpu.memory_used or 0.0) < _HIDDEN
 
 
+def own_memory(gpu: Gpu, own: Collection[int] | None) -> float | None:
+    """Return the memory that a program holds on a GPU: 0 where it has no process, None where nobody can tell."""
+    return _own_sum(gpu, own, "memory_used")
+
+
+def own_sm(gpu: Gpu, own: Collection[int] | None) -> float | None:
+    """Return the share of time in which kernels of a program ran on a GPU, in per cent; None where nobody can tell."""
+    return _own_sum(gpu, own, "sm_utilization")
+
+
+def _own_sum(gpu: Gpu, own: Collection[int] | None, key: str) -> float | None:
+    if own is None or not tells_processes(gpu):
+        return None
+    values = [process.get(key) for process in gpu.all_processes() if process.pid in own]
+    known = [value for value in values if isinstance(value, (int, float))]
+    return sum(known, 0.0) if len(known) == len(values) else None
+
+
 def energy_share(gpu: Gpu, own: Collection[int]) -> EnergyShare:
     """Return the program's share of what a GPU used since its processes' SM shares were last read: by the time their kernels ran.
 

@@ -84,6 +84,10 @@ class Tally:
         _gather(self._host, snapshot.host, seconds, within)
         if program is not None:
             _gather(self._program, program, seconds, within)
+        self.added(snapshot, program, own, within)
+
+    def added(self, snapshot: Snapshot, program: Process | None, own: Collection[int] | None, within: bool) -> None:
+        """Take what else a tally keeps of a sample that was just added; nothing here."""
 
     def add_energy(self, uuid: str, joules: float, share: EnergyShare | None = None) -> None:
         """Add what a GPU used within this window, of which the program has a share."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from ..analysis.energy import TELLING
-from ..analysis.own_use import tells_processes
+from ..analysis.own_use import own_memory
 from ..analysis.tally import Tally
 from ..present.own_use import is_shared, own_energy_text
 from ..present.quantities import DASH, quantity_text, seconds_text
@@ -53,15 +53,7 @@ class CallTally(Tally):
         """Add a sample from just before the call."""
         self.before = dict(_held_by(snapshot, own))
 
-    def add(
-        self,
-        snapshot: Snapshot,
-        program: Process | None,
-        seconds: float,
-        within: bool = True,
-        own: Collection[int] | None = None,
-    ) -> None:
-        super().add(snapshot, program, seconds, within, own)
+    def added(self, snapshot: Snapshot, program: Process | None, own: Collection[int] | None, within: bool) -> None:
         before, self.after = self.after, dict(_held_by(snapshot, own))
         for uuid, held in self.after.items():
             if held.own is None and uuid in before:
@@ -72,13 +64,9 @@ class CallTally(Tally):
 
 
 def _held_by(snapshot: Snapshot, own: Collection[int] | None) -> Iterable[tuple[str, Held]]:
-    """Yield the memory in use by UUID; that of the program is 0 where it has no process, and None where nobody can tell."""
+    """Yield the memory in use by UUID."""
     for gpu in snapshot.gpus:
-        mine: float | None = None
-        if own is not None and tells_processes(gpu):
-            sizes = [process.memory_used for process in gpu.all_processes() if process.pid in own]
-            mine = None if None in sizes else sum(size for size in sizes if size is not None)
-        yield gpu.uuid or "", Held(gpu.memory_used, mine)
+        yield gpu.uuid or "", Held(gpu.memory_used, own_memory(gpu, own))
 
 
 class Measurement:

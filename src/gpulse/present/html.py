@@ -6,7 +6,7 @@ from ..model.catalog import Gpu
 from ..units import size_text
 from .budget import budget_row, budget_text, part_text
 from .cells import severity, value_text
-from .quantities import rate_text
+from .quantities import energy_text, rate_text
 from .text import clean
 from .verdicts import advice, evidence, line
 from .words import label, of, owners, short_name
@@ -52,7 +52,7 @@ def summary_html(summary: Summary) -> str:
     if summary.steps_per_second is not None:
         head.append(f"{summary.steps} steps, {rate_text(summary.steps_per_second)}/s")
     if summary.energy is not None:
-        head.append(f"{summary.energy / 1000:.2f} kJ")
+        head.append(energy_text(summary.energy))
     phases = "".join(summary_html(phase) for phase in summary.phases)
     return f"<div>{' · '.join(filter(None, head))}</div>{gpus_html(summary.gpus)}{phases}"
 
@@ -78,7 +78,7 @@ def gpus_html(gpus: Iterable[GpuSummary]) -> str:
             *shares,
             memory,
             "" if power is None else f"{power.mean:.0f} W",
-            "" if gpu.energy is None else f"{gpu.energy:.0f} J",
+            "" if gpu.energy is None else energy_text(gpu.energy),
         ]
         rows.append("".join(map(_cell, cells)))
     return table(("GPU", "Name", "Utilization", "SM", "Tensor", "Peak memory", "Power", "Energy"), rows)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ...analysis.diagnosis.judge import judge
 from ...analysis.diagnosis.window import WindowBuilder
-from ...analysis.own_use import own_verdicts
+from ...analysis.own_use import own_memory, own_sm, own_verdicts
 from ...monitor.measurement import CallTally
 from ...present.own_use import is_shared, others_lines, own_lines
 from ...present.plot import mini
 from ...present.quantities import energy_text, seconds_text
 from ...present.verdicts import QUIET, advice, line, times
 from ...units import size_text
-from .chart import CellChartLine, cell_chart
+from .chart import CellChart, CellLine, ChartImage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,15 +35,12 @@ class CellPoint:
 
     __slots__ = ("memory", "own_memory", "own_sm", "sm_active", "utilization")
 
-    def __init__(self, gpu: Gpu, own: Collection[int]) -> None:
-        mine = [process for process in gpu.all_processes() if process.pid in own]
-        held = [process.memory_used for process in mine if process.memory_used is not None]
-        ran = [process.sm_utilization for process in mine if process.sm_utilization is not None]
+    def __init__(self, gpu: Gpu, own: Collection[int] | None) -> None:
         self.utilization = gpu.utilization
         self.sm_active = gpu.sm_active
         self.memory = gpu.memory_used
-        self.own_memory = sum(held) if held else None if "processes" in gpu.gaps else 0.0
-        self.own_sm = sum(ran) if ran else None if "processes" in gpu.gaps else 0.0
+        self.own_memory = own_memory(gpu, own)
+        self.own_sm = own_sm(gpu, own)
 
 
 class CellTally(CallTally):
@@ -56,21 +53,14 @@ class CellTally(CallTally):
         self._stride = 1
         self._seen = 0
 
-    def add(
-        self,
-        snapshot: Snapshot,
-        program: Process | None,
-        seconds: float,
-        within: bool = True,
-        own: Collection[int] | None = None,
-    ) -> None:
-        super().add(snapshot, program, seconds, within, own)
+    def added(self, snapshot: Snapshot, program: Process | None, own: Collection[int] | None, within: bool) -> None:
+        super().added(snapshot, program, own, within)
         if within:
             self._window.add(snapshot, program)
         self._seen += 1
         if not within or self._seen % self._stride:
             return
-        self.taken.append((snapshot.time, {gpu.uuid or "": CellPoint(gpu, own or ()) for gpu in snapshot.gpus}))
+        self.taken.append((snapshot.time, {gpu.uuid or "": CellPoint(gpu, own) for gpu in snapshot.gpus}))
         if len(self.taken) > _MOST:
             self.taken = self.taken[::2]
             self._stride *= 2
@@ -79,17 +69,17 @@ class CellTally(CallTally):
         """Return what limited each GPU that the kernel used."""
         return own_verdicts(judge(self._window), {gpu.uuid: gpu.own for gpu in gpus})
 
-    def chart(self, gpus: Sequence[GpuSummary]) -> str | None:
-        """Return activity and memory of GPUs as an SVG, of the kernel's own processes where others compute; None if it would be empty."""
+    def chart(self, gpus: Sequence[GpuSummary]) -> ChartImage | None:
+        """Return activity and memory of GPUs, of the kernel's own processes where others compute; None if it would be empty."""
         if len(self.taken) < _FEWEST or not gpus:
             return None
         start = self.taken[0][0]
         times = [time - start for time, _ in self.taken]
         shared = any(map(is_shared, gpus))
 
-        def lines(name: str) -> list[CellChartLine]:
+        def lines(name: str) -> list[CellLine]:
             return [
-                CellChartLine(
+                CellLine(
                     f"GPU {gpu.index}",
                     gpu.index or 0,
                     [getattr(at.get(gpu.uuid or ""), name, None) for _, at in self.taken],
@@ -97,11 +87,16 @@ class CellTally(CallTally):
                 for gpu in gpus
             ]
 
-        total = max((gpu.memory_total or 0.0 for gpu in gpus), default=0.0) or None
-        memory = lines("memory" if gpus[0].own.used is None else "own_memory")
+        held = lines("memory" if gpus[0].own.used is None else "own_memory")
+        total = max(gpu.memory_total or 0.0 for gpu in gpus)
+        total = total or max((value for line in held for value in line.values if value is not None), default=0.0) or 1.0
         if shared:
-            return cell_chart(times, "SM share of this program", lines("own_sm"), (), memory, total)
-        return cell_chart(times, "Utilization", lines("utilization"), lines("sm_active"), memory, total)
+            busy = CellChart("SM share of this program", lines("own_sm"), 100.0, "100 %")
+        else:
+            areas = lines("sm_active")
+            title = "Utilization, SM active below" if 0 < len(areas) <= 2 else "Utilization"
+            busy = CellChart(title, lines("utilization"), 100.0, "100 %", areas)
+        return ChartImage(times, [busy, CellChart("Memory used", held, total, size_text(total))])
 
     def chart_text(self, gpus: Sequence[GpuSummary]) -> str:
         """Return the chart as lines of text, for notebooks that are not trusted, whose images are not shown."""

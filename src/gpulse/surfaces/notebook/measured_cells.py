@@ -9,9 +9,11 @@ from .cell import CellTally, cell_facts, cell_notes, cell_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from ...monitor.measurement import Measurement
+
+    Output: TypeAlias = tuple[dict[str, str], dict[str, Any]]  # by format, and metadata by format
 
 _MAGIC = "%%gpulse"
 _MOST_RUNS = 1000
@@ -50,7 +52,7 @@ class MeasuredCells:
         self._shell = shell
         self._running: list[str] = []  # the cells that run now by their text: one may run others
         self._open: list[OpenCell] = []
-        self._shown: list[dict[str, str]] = []
+        self._shown: list[Output] = []
         self.transform = CellTransform()
 
     def magic(self, line: str, cell: str) -> None:
@@ -94,8 +96,8 @@ class MeasuredCells:
 
     def show(self) -> bool:
         """Show the report of the last cell again; return False if there is none."""
-        for bundle in self._shown:
-            display(bundle)
+        for bundle, metadata in self._shown:
+            display(bundle, metadata)
         return bool(self._shown)
 
 
@@ -137,7 +139,7 @@ def options_of(line: str) -> tuple[str, int]:
     return " ".join(words) or "cell", repeat
 
 
-def outputs(runs: Sequence[Measurement]) -> list[dict[str, str]]:
+def outputs(runs: Sequence[Measurement]) -> list[Output]:
     """Return the report of a cell as outputs of a notebook: a table with notes, and a chart of its last run."""
     from ...present.html import budget_html, escape, measurement_html
     from ...present.verdicts import time_lines
@@ -146,15 +148,16 @@ def outputs(runs: Sequence[Measurement]) -> list[dict[str, str]]:
     notes, spent = cell_notes(last)
     html = measurement_html(cell_facts(runs), last.gpus) + "".join(f"<div>{escape(text)}</div>" for text in notes)
     html += "".join(f"<div>{escape(name)} time{budget_html(budget)}</div>" for name, budget in spent)
-    found = [{"text/plain": "\n".join([cell_text(runs), *notes, *time_lines(spent)]), "text/html": html}]
+    text = "\n".join([cell_text(runs), *notes, *time_lines(spent)])
+    found: list[Output] = [({"text/plain": text, "text/html": html}, {})]
     tally = last.tally
     if isinstance(tally, CellTally) and (chart := tally.chart(last.gpus)) is not None:
-        found.append({"text/plain": tally.chart_text(last.gpus), "image/svg+xml": chart})
+        found.append(({"text/plain": tally.chart_text(last.gpus), **chart.bundle()}, chart.metadata()))
     return found
 
 
-def display(bundle: dict[str, str]) -> None:
+def display(bundle: dict[str, str], metadata: dict[str, Any] | None = None) -> None:
     """Show an output in several formats, of which the notebook chooses one."""
     from IPython.display import display as show
 
-    show(bundle, raw=True)
+    show(bundle, raw=True, metadata=metadata)
