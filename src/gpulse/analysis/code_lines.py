@@ -1,0 +1,149 @@
+"""Code lines: from stacks with the seconds that a GPU waited and computed to the lines of the user's code, the longest wait first."""
+
+from __future__ import annotations
+
+from ..model.stacks import CodeLine
+from .own_lines import OwnLine, own_line, waits_for_gpu
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import TypeAlias
+
+    from .lost_time import TimedStack
+
+    Function: TypeAlias = tuple[str, str]
+
+_MOSTLY = 0.8  # of the waits of a function that one function it calls must have to be named instead
+_IDLE = (
+    0.5  # of the time of a function, and of the program's work, that may be work while it only keeps the GPU waiting
+)
+_LAUNCHES = 0.02  # of the time of a function that may be in calls that give work to the GPU
+
+
+def code_lines(stacks: Iterable[TimedStack]) -> tuple[CodeLine, ...]:
+    """Return the user's lines of stacks with seconds waited and computed, the longest wait first.
+
+    A function that only keeps the GPU waiting, a metric in Python for instance, is one entry: its line with the longest wait has the
+    seconds of the whole function, with what it calls. Waits for launches count for the call that had waited for the GPU before, since
+    without it the program would have launched ahead: at most as long as the program stood in that call.
+    """
+    moments = [_Moment(line, waited, computed) for frames, waited, computed in stacks if (line := own_line(frames))]
+    groups: dict[object, list[_Moment]] = {}
+    pure = _waiting_functions(moments)
+    for one in moments:
+        depth = next((at for at, frame in enumerate(one.line.path) if (frame.file, frame.function) in pure), None)
+        if depth is None:
+            groups.setdefault(one.line.frame[:3], []).append(one)
+        else:
+            one.depth = depth
+            groups.setdefault(pure_name(one, depth), []).append(one)
+    lines = [_told(group) for group in groups.values()]
+    _blame_waits_for_gpu(lines)
+    return tuple(sorted((line.value for line in lines), key=lambda line: (-line.waited, -line.computed, line[:2])))
+
+
+class _Moment:
+    """A stack with its seconds; `depth` is the place of the outermost function that only keeps the GPU waiting."""
+
+    __slots__ = ("computed", "depth", "line", "waited")
+
+    def __init__(self, line: OwnLine, waited: float, computed: float) -> None:
+        self.line = line
+        self.waited = waited
+        self.computed = computed
+        self.depth = -1
+
+
+def pure_name(one: _Moment, depth: int) -> Function:
+    """Return the function at a depth of the user's frames."""
+    return one.line.path[depth].file, one.line.path[depth].function
+
+
+def _waiting_functions(moments: Sequence[_Moment]) -> set[Function]:
+    """Return the functions that only keep the GPU waiting: they launch nothing, and hardly any of the program's work runs meanwhile."""
+    spent: dict[Function, list[float]] = {}
+    work = sum(one.computed for one in moments)
+    for one in moments:
+        for name in {(frame.file, frame.function) for frame in one.line.path}:
+            times = spent.setdefault(name, [0.0, 0.0, 0.0])
+            times[0] += one.waited
+            times[1] += one.computed
+            times[2] += one.waited + one.computed if one.line.launching else 0.0
+    return {
+        name
+        for name, (waited, computed, launching) in spent.items()
+        if name[1] != "<module>"
+        and computed <= _IDLE * min(waited + computed, work)
+        and launching <= _LAUNCHES * (waited + computed)
+    }
+
+
+class _Told:
+    """An entry of the table while waits for launches are moved."""
+
+    __slots__ = ("launching", "value")
+
+    def __init__(self, value: CodeLine, launching: float) -> None:
+        self.value = value
+        self.launching = launching
+
+
+def _told(group: Sequence[_Moment]) -> _Told:
+    """Return one entry for moments that belong together, at the line with the longest wait."""
+    waited, computed = sum(one.waited for one in group), sum(one.computed for one in group)
+    chosen = _deepest(group)
+    lines: dict[tuple[str, int, str], float] = {}
+    calls: dict[_Moment, float] = {}
+    for one in chosen:
+        frame = one.line.path[one.depth]
+        lines[frame[:3]] = lines.get(frame[:3], 0.0) + one.waited + 1e-3 * one.computed
+    file, number, function = max(lines, key=lambda line: lines[line])
+    here = [one for one in chosen if one.line.path[one.depth][:3] == (file, number, function)]
+    for one in here:
+        calls[one] = calls.get(one, 0.0) + one.waited + 1e-3 * one.computed
+    usual = max(calls, key=lambda one: calls[one])
+    place = usual.depth % len(usual.line.path)
+    caller = usual.line.path[place - 1] if place else None
+    value = CodeLine(
+        file,
+        number,
+        function,
+        waited,
+        computed,
+        usual.line.call if place == len(usual.line.path) - 1 else usual.line.path[place].call,
+        usual.line.within,
+        "worker" if usual.line.worker else "main",
+        "" if caller is None else f"{caller.file}:{caller.line}",
+    )
+    return _Told(value, sum(one.waited for one in group if one.line.launching))
+
+
+def _deepest(group: Sequence[_Moment]) -> Sequence[_Moment]:
+    """Go from the outermost function of a group to the one that has most of its waits; return the moments in it."""
+    while True:
+        if any(one.depth < 0 for one in group):
+            return group
+        total = sum(one.waited for one in group)
+        inner: dict[Function, list[_Moment]] = {}
+        for one in group:
+            if one.depth + 1 < len(one.line.path):
+                inner.setdefault(pure_name(one, one.depth + 1), []).append(one)
+        most = max(inner.values(), key=lambda ones: sum(one.waited for one in ones), default=[])
+        if not most or sum(one.waited for one in most) < _MOSTLY * total:
+            return group
+        for one in most:
+            one.depth += 1
+        group = most
+
+
+def _blame_waits_for_gpu(lines: Sequence[_Told]) -> None:
+    """Move waits for launches to the calls that had waited for the GPU, as far as these explain them."""
+    stood = [line.value.computed if waits_for_gpu(line.value.call) else 0.0 for line in lines]
+    launches = [0.0 if time else line.launching for line, time in zip(lines, stood, strict=True)]
+    moved = min(sum(stood), sum(launches))
+    if moved <= 0:
+        return
+    for line, time, launching in zip(lines, stood, launches, strict=True):
+        change = moved * (time / sum(stood) - launching / sum(launches))
+        line.value = line.value._replace(waited=max(0.0, line.value.waited + change))

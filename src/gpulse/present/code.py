@@ -1,0 +1,137 @@
+"""Lines of code in words: the sentence of a run, the rows of a table, and what to change at a line."""
+
+from __future__ import annotations
+
+import re
+
+from .advice import ADVICE
+from .text import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model.stacks import CodeLine
+
+SHOWN = 3  # lines under a verdict
+_TOLD = 0.03  # of the time below which a line is not worth naming
+_SHORTEST = 0.5  # seconds of waiting below which nothing is said
+HEADER = ("line", "function", "in", "waited", "computed")
+_CELL = re.compile(r"/ipykernel_\d+/\d+\.py$|^<ipython-input-|^<python-input-|^<stdin>$")
+_LOADING = re.compile(r"^DataLoader\.__(?:next|iter)__$")
+# Which advice fits a line: what the call or the text of the call must look like, the first match wins.
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("save_in_loop", re.compile(r"(?:^|\.)(?:save|save_pretrained|save_checkpoint|save_state|write_bytes)$")),
+    ("empty_cache", re.compile(r"(?:^|\.)(?:empty_cache|ipc_collect)$|^gc\.collect$")),
+    ("compile_in_loop", re.compile(r"^torch\.(?:compile|jit\.\w+)$")),
+    ("module_in_loop", re.compile(r"^(?:torch\.)?nn\.[A-Z]\w*$|^Module\.(?:__init__|_apply|to|cuda|load_state_dict)$")),
+    ("sync", re.compile(r"(?:^|\.)(?:item|tolist|numpy|synchronize|__bool__|__float__|__format__|__repr__)$")),
+    ("download", re.compile(r"(?:^|\.)cpu$")),
+    ("pageable", re.compile(r"(?:^|\.)(?:to|cuda)$")),
+    ("print_in_loop", re.compile(r"^print$|^log(?:ger|ging)?\.\w+$|(?:^|\.)(?:add_images?|add_figure|savefig|log_images?)$|^wandb\.")),
+    ("lock", re.compile(r"(?:^|\.)(?:acquire|wait|join|get|result|recv|select|poll|sleep|barrier)$")),
+    ("decode", re.compile(r"^(?:PIL|cv2|imageio|torchvision\.io|soundfile|torchaudio|librosa)\b|(?:^|\.)(?:imread|decode_\w+)$")),
+    ("read", re.compile(r"^(?:open|pd\.read_\w+|pandas\.\w+|np\.load|numpy\.load|requests\.\w+|json\.load|torch\.load)$")),
+    ("import", re.compile(r"^import$")),
+    ("launches", re.compile(r"^(?:model|net|self\.\w+|Module\.__call__|Tensor\.backward|Optimizer\.\w+|\w+\.backward|\w+\.step)$")),
+)  # fmt: skip
+_ADVICE = {
+    "no_workers": "The training process prepares the data itself: DataLoader(num_workers=N), N up to the number of free cores.",
+    "worker": "The loader workers are too slow: make this line cheaper, or add workers (num_workers) while cores are free.",
+    "workers": "The loader workers do not keep up: add workers (num_workers) while cores are free, or make them do less.",
+    "save_in_loop": "Save less often, or in the background: torch.distributed.checkpoint.async_save, or a thread that saves a CPU copy.",
+    "empty_cache": "Remove it from the loop: it waits for the GPU and makes the allocator ask the driver for all memory again.",
+    "compile_in_loop": "Compile once before the loop, and keep shapes the same: torch.compile(dynamic=True) or padding to a few sizes.",
+    "module_in_loop": "Create modules and move them to the GPU once, before the loop.",
+    "sync": "It waits until the GPU has finished: add up on the GPU and fetch the value every N steps.",
+    "download": ADVICE["async_copy"],
+    "pageable": ADVICE["pin_memory"],
+    "print_in_loop": ADVICE["log_async"],
+    "lock": "It waits for something else: prepare that ahead in a thread or process, or wait for it after the next step is launched.",
+    "decode": "Decode in loader workers (num_workers), ahead of training, or on the GPU (DALI, nvJPEG).",
+    "read": "Read ahead in loader workers (num_workers), or once before the loop.",
+    "import": "Import at the top of the program, not in the loop.",
+    "launches": ADVICE["cuda_graphs"],
+    "python": "This is Python at work while the GPU waits: vectorize it on tensors, do it every N steps, or in another process.",
+}  # fmt: skip
+
+
+def place_text(line: CodeLine) -> str:
+    """Return where a line is: "train.py:84", or "cell:5" in a notebook."""
+    name = "cell" if _CELL.search(line.file) else clean(line.file.replace("\\", "/").rpartition("/")[2])
+    return f"{name}:{line.line}"
+
+
+def line_text(line: CodeLine) -> str:
+    """Return a line as sentences name it: "train.py:84 compute_f1(…)"; "train.py:12" outside of functions."""
+    return f"{place_text(line)} {clean(line.function)}(…)" if _is_named(line) else place_text(line)
+
+
+def call_text(line: CodeLine) -> str:
+    """Return what a line is in: "loss.item()", "DataLoader.__next__", "torch.save"; empty for Python code of its own."""
+    if line.role == "worker":
+        return "a loader worker" + (f", {clean(line.call)}" if line.call else "")
+    called = (
+        f"{clean(line.call)}()" if line.call and not line.call.rpartition(".")[2].startswith("_") else clean(line.call)
+    )
+    return f"{clean(line.within)}, {called}".rstrip(", ") if _LOADING.match(line.within) else called
+
+
+def code_sentence(lines: Sequence[CodeLine], gpus: int = 1) -> str:
+    """Return where a run lost GPU time: "The GPU waited 71 of 300 s; 58 s of it in train.py:84 compute_f1(…)."; empty if it did not."""
+    waited = sum(line.waited for line in lines)
+    total = waited + sum(line.computed for line in lines)
+    if not lines or waited < max(_SHORTEST, _TOLD * total):
+        return ""
+    first = lines[0]
+    who, unit = ("The GPU", "s") if gpus <= 1 else (f"The {gpus} GPUs", "GPU seconds")
+    called = f", in {call_text(first)}" if call_text(first) else ""
+    return f"{who} waited {_seconds(waited)} of {_seconds(total)} {unit}; {_seconds(first.waited)} s of it in {line_text(first)}{called}."
+
+
+def told_lines(lines: Sequence[CodeLine], most: int = SHOWN) -> list[CodeLine]:
+    """Return the lines worth telling: at most so many, each with a notable part of the time, none where the GPU hardly waited."""
+    total = sum(line.waited + line.computed for line in lines)
+    return [line for line in lines[:most] if line.waited >= max(_SHORTEST, _TOLD * total)]
+
+
+def code_rows(lines: Sequence[CodeLine], most: int = 10) -> list[tuple[str, str, str, str, str]]:
+    """Return the rows of a table under HEADER, the longest wait first, without lines that hardly count."""
+    total = sum(line.waited + line.computed for line in lines)
+    counts = [line for line in lines if line.waited + line.computed >= 0.01 * total][:most]
+    return [
+        (place_text(line), clean(line.function), call_text(line), f"{_seconds(line.waited)} s", f"{_seconds(line.computed)} s")
+        for line in counts
+    ]  # fmt: skip
+
+
+def advised(lines: Sequence[CodeLine], most: int = SHOWN) -> list[str]:
+    """Return one line of text for each line of code worth telling: seconds, place, call, and what to change."""
+    return [
+        f"{_seconds(line.waited)} s in {line_text(line)}{f', in {call_text(line)}' if call_text(line) else ''}: {code_advice(line)}"
+        for line in told_lines(lines, most)
+    ]
+
+
+def code_advice(line: CodeLine) -> str:
+    """Return what to change at a line, one sentence."""
+    return _ADVICE[kind_of(line)]
+
+
+def kind_of(line: CodeLine) -> str:
+    """Return what kind of line it is, as the advice is kept."""
+    if line.role == "worker":
+        return "worker"
+    if _LOADING.match(line.within):
+        return "no_workers"
+    if _LOADING.match(line.call):
+        return "workers"
+    return next((kind for kind, pattern in _KINDS if pattern.search(line.call)), "python")
+
+
+def _is_named(line: CodeLine) -> bool:
+    return bool(line.function) and not line.function.startswith("<")
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
