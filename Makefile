@@ -34,7 +34,7 @@ page: $(STAMP) node browser ## build the web page, the JupyterLab extension and 
 	PYTHON=$(abspath $(BIN))/python sh web/test/real.sh
 	cd web && PYTHON=$(abspath $(BIN))/python PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these tests need a server that misbehaves
 
-test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus ## run all tests, one file per core at a time
+test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus sshd ## run all tests, one file per core at a time
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder || \
 	  { echo "Second try of the tests that failed, without others beside them:"; \
 	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1; }  # e2e, the longest files, are first
@@ -83,6 +83,11 @@ prometheus:
 	@command -v promtool >/dev/null || { apt-get update -qq && \
 	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus; }
 
+# A server of ssh stands for other machines in the tests; it is not started as a service.
+sshd:
+	@test -x /usr/sbin/sshd || { apt-get update -qq && \
+	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openssh-server; }
+
 # Node builds and tests the web page; users of gpulse do not need it.
 node:
 	@command -v npm >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; }
@@ -109,4 +114,4 @@ $(VENV)/.installed: pyproject.toml $(shell find src -name '*.py')
 	$(BIN)/pip install --quiet .
 	@touch $@ && rm -f $(STAMP)
 
-.PHONY: help try check lint types imports test docscheck fix docs golden bench parity fake clean compiler browser prometheus node page
+.PHONY: help try check lint types imports test docscheck fix docs golden bench parity fake clean compiler browser prometheus sshd node page

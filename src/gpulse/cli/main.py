@@ -29,6 +29,7 @@ VERBS = {
     "record": "Record GPU samples to a file or to this machine's history",
     "replay": "Play back a recording",
     "history": "Query recorded history: metrics, usage by user or job, events",
+    "fleet": "Show many machines: over ssh, from their servers, or from Prometheus",
     "serve": "Serve a web dashboard, a JSON API and Prometheus metrics",
     "mcp": "Serve read-only GPU tools to AI assistants (Model Context Protocol)",
     "metrics": "List every metric with its unit and meaning",

@@ -27,11 +27,14 @@ _MOST = 1 << 26
 
 
 class ElsewhereMachine(Machine):
-    """The machine that a file was recorded on; only its GPUs are known."""
+    """The machine that a log was recorded on; only its GPUs are known."""
+
+    def __init__(self, name: str = "recorded") -> None:
+        self.name = name
 
     def host(self, keys: Key) -> Facts:
         facts = Facts()
-        facts.values["name"] = "recorded"
+        facts.values["name"] = self.name
         facts.gaps.update(dict.fromkeys(keys - facts.values.keys(), "unsupported"))
         return facts
 
@@ -130,6 +133,19 @@ class SmiSource(Source):
                 f"nvidia-smi: {self._file} cannot be read ({error.strerror}).",
                 "Record it with `nvidia-smi -q -x > FILE`.",
             ) from None
+
+
+class GivenSmiSource(SmiSource):
+    """The GPUs of logs of another machine, which the caller hands over as they come; `name` is that machine's."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.machine = ElsewhereMachine(name)
+        self.given: bytes | None = None
+
+    def _next(self) -> Element | None:
+        given, self.given = self.given, None
+        return None if given is None else parse_log(decode(given))
 
 
 class SmiRun:

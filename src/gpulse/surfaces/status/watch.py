@@ -8,9 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import FrameType
-    from typing import TextIO
+    from typing import TextIO, TypeVar
 
-    from ...model.snapshot import Snapshot
+    Shown = TypeVar("Shown")
 
 _ENTER = "\x1b[?1049h\x1b[?25l"  # other screen, no cursor
 _LEAVE = "\x1b[?25h\x1b[?1049l"
@@ -24,7 +24,7 @@ class _Stop(Exception):  # it is no error
 
 
 def watch(
-    snapshots: Iterable[Snapshot], draw: Callable[[Snapshot], list[str]], rows: Callable[[], int] | None, out: TextIO
+    snapshots: Iterable[Shown], draw: Callable[[Shown], list[str]], rows: Callable[[], int] | None, out: TextIO
 ) -> None:
     """Draw each snapshot in place until the snapshots or the user end it; the last picture stays on the terminal.
 

@@ -1,0 +1,57 @@
+"""The series of exporters that Prometheus may hold: which catalog key each is, and what takes its value to the stored unit."""
+
+from __future__ import annotations
+
+from ..model.catalog import GPU_METRICS
+from ..present.exposition import series_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MIB = float(1 << 20)
+KEYS = ("utilization", "sm_active", "memory_used", "memory_total", "memory_free", "power_draw", "temperature")
+
+# gpulse's own series.
+_GPULSE = {series_name(GPU_METRICS[key], "gpu"): (key, 1 / GPU_METRICS[key].unit.base) for key in KEYS}
+_DCGM = {
+    "DCGM_FI_DEV_GPU_UTIL": ("utilization", 1.0),
+    "DCGM_FI_PROF_SM_ACTIVE": ("sm_active", 100.0),
+    "DCGM_FI_DEV_FB_USED": ("memory_used", _MIB),
+    "DCGM_FI_DEV_FB_TOTAL": ("memory_total", _MIB),
+    "DCGM_FI_DEV_FB_FREE": ("memory_free", _MIB),
+    "DCGM_FI_DEV_POWER_USAGE": ("power_draw", 1.0),
+    "DCGM_FI_DEV_GPU_TEMP": ("temperature", 1.0),
+}
+# nvidia_gpu_exporter
+_SMI = {
+    "nvidia_smi_utilization_gpu_ratio": ("utilization", 100.0),
+    "nvidia_smi_memory_used_bytes": ("memory_used", 1.0),
+    "nvidia_smi_memory_total_bytes": ("memory_total", 1.0),
+    "nvidia_smi_power_draw_watts": ("power_draw", 1.0),
+    "nvidia_smi_temperature_gpu": ("temperature", 1.0),
+}
+# AMD's device-metrics-exporter
+_AMD = {
+    "gpu_gfx_activity": ("utilization", 1.0),
+    "gpu_used_vram": ("memory_used", _MIB),
+    "gpu_total_vram": ("memory_total", _MIB),
+    "gpu_package_power": ("power_draw", 1.0),
+    "gpu_edge_temperature": ("temperature", 1.0),
+    "gpu_junction_temperature": ("temperature", 1.0),
+}
+SERIES: Mapping[str, tuple[str, float]] = {**_AMD, **_SMI, **_DCGM, **_GPULSE}
+# Series that only have labels: the identity of a GPU and its owner.
+INFO = ("gpulse_gpu_info", "nvidia_smi_gpu_info")
+OWNER = "gpulse_gpu_job_info"
+# Labels in the order in which they are believed. A DCGM exporter's `instance` is its pod; its Hostname is the machine.
+HOST_LABELS = ("Hostname", "hostname", "node", "instance")
+UUID_LABELS = ("uuid", "UUID", "gpu_uuid", "serial_number")
+INDEX_LABELS = ("gpu", "gpu_id", "index")
+NAME_LABELS = ("name", "modelName", "card_model")
+
+
+def selector(*keys: str) -> str:
+    """Return the selector for all series of these keys, whoever exported them."""
+    names = [name for name, (key, _) in SERIES.items() if key in keys]
+    return f'{{__name__=~"{"|".join(names)}"}}'

@@ -1,0 +1,123 @@
+"""The newest sample of every machine, filled by feeds that never wait for each other."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from ..model.fleet import FleetSnapshot, HostReport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Protocol
+
+    from ..model.fleet import HostState
+    from ..model.snapshot import Snapshot
+
+    class Feed(Protocol):
+        """One way to reach machines. `start` returns at once; `close` ends everything that it has started."""
+
+        def start(self, fleet: Fleet) -> None: ...
+
+        def close(self) -> None: ...
+
+
+_LATE = 3.0  # intervals after which a sample is no longer shown
+_SHORTEST_LATE = 10.0  # seconds
+
+
+class _Host:
+    __slots__ = ("came", "reason", "snapshot", "source", "state")
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.state: HostState = "connecting"
+        self.snapshot: Snapshot | None = None
+        self.came = 0.0
+        self.reason = ""
+
+
+class Fleet:
+    """Reads all machines of some feeds. Feeds call `put` and `fail` from their threads; `read` never waits.
+
+    The caller that opens it closes it. Names are unique: a second machine with the same name gets "name (2)".
+    """
+
+    def __init__(
+        self, feeds: Sequence[Feed], interval: float = 5.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.interval = interval
+        self._feeds = tuple(feeds)
+        self._clock = clock
+        self._hosts: dict[str, _Host] = {}
+        self._changed = threading.Condition()
+
+    def __enter__(self) -> Fleet:
+        for feed in self._feeds:
+            feed.start(self)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        for feed in self._feeds:
+            feed.close()
+
+    def expect(self, name: str, source: str) -> str:
+        """Add a machine that is being connected to, and return the name it is shown by."""
+        with self._changed:
+            unique, count = name, 1
+            while unique in self._hosts:
+                count += 1
+                unique = f"{name} ({count})"
+            self._hosts[unique] = _Host(source)
+            return unique
+
+    def forget(self, name: str) -> None:
+        """Remove a machine, one that Prometheus no longer knows for instance."""
+        with self._changed:
+            self._hosts.pop(name, None)
+            self._changed.notify_all()
+
+    def put(self, name: str, snapshot: Snapshot, age: float = 0.0) -> None:
+        """Take a new sample, which is already `age` seconds old."""
+        with self._changed:
+            host = self._hosts[name]
+            host.snapshot, host.came, host.state, host.reason = snapshot, self._clock() - age, "ok", ""
+            self._changed.notify_all()
+
+    def fail(self, name: str, state: HostState, reason: str) -> None:
+        """Note why a machine has no samples; the newest one stands until it is too old."""
+        with self._changed:
+            host = self._hosts[name]
+            host.state, host.reason = state, reason
+            self._changed.notify_all()
+
+    def read(self) -> FleetSnapshot:
+        """Return what is known now."""
+        with self._changed:
+            now = self._clock()
+            return FleetSnapshot(
+                time.time(), tuple(self._report(name, host, now) for name, host in self._hosts.items())
+            )
+
+    def wait(self, seconds: float) -> None:
+        """Return as soon as every machine has answered or failed, at most after `seconds`."""
+        with self._changed:
+            self._changed.wait_for(lambda: all(host.state != "connecting" for host in self._hosts.values()), seconds)
+
+    def stream(self, seconds: float) -> Iterator[FleetSnapshot]:
+        """Yield the fleet once all have answered, or after `seconds`, and then every interval."""
+        self.wait(seconds)
+        due = time.monotonic()
+        while True:
+            yield self.read()
+            due += self.interval
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def _report(self, name: str, host: _Host, now: float) -> HostReport:
+        age = None if host.snapshot is None else max(0.0, now - host.came)
+        if age is not None and age <= max(_SHORTEST_LATE, _LATE * self.interval):
+            return HostReport(name, host.source, "ok", host.snapshot, age)
+        state = "stale" if host.state == "ok" else host.state
+        reason = host.reason or ("" if age is None else f"no sample for {age:.0f} s")
+        return HostReport(name, host.source, state, None, age, reason)

@@ -1,0 +1,217 @@
+"""Machines whose GPUs are in Prometheus or VictoriaMetrics: a handful of queries for any number of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+
+from ..model.catalog import Gpu, Host, Process
+from ..model.derive import memory_percent
+from ..model.snapshot import Snapshot
+from .dialects import HOST_LABELS, INDEX_LABELS, INFO, KEYS, NAME_LABELS, OWNER, SERIES, UUID_LABELS, selector
+from .urls import Refused, Url, answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from ..model.metric import Value
+    from .fleet import Fleet
+
+_IDENTITIES_EVERY = 10  # refreshes between two queries for names of GPUs, which hardly ever change
+# One query each, so that the answers of 8,000 GPUs are never all in memory: 3 MB for each key.
+_QUERIES = (
+    ("utilization",),
+    ("sm_active",),
+    ("memory_used",),
+    ("memory_total", "memory_free"),
+    ("power_draw", "temperature"),
+)
+_PORT = re.compile(r":\d+$")
+
+
+class _Card:
+    """What is known of one GPU."""
+
+    __slots__ = ("index", "name", "owner", "uuid", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[str, Value] = {}
+        self.index: float | None = None
+        self.uuid = self.name = ""
+        self.owner: dict[str, str] = {}
+
+    def gpu(self, place: int) -> Gpu:
+        """Return the GPU; `place` is its index if no label tells it."""
+        values = dict(self.values)
+        used, free = values.get("memory_used"), values.get("memory_free")
+        if "memory_total" not in values and isinstance(used, (int, float)) and isinstance(free, (int, float)):
+            values["memory_total"] = (
+                used + free
+            )  # older DCGM exporters do not tell; what the driver reserves is missing
+        if (share := memory_percent(values)) is not None:
+            values["memory_percent"] = share
+        values.update(index=place if self.index is None else self.index, uuid=self.uuid)
+        if self.name:
+            values["name"] = self.name
+        gaps: dict[str, Any] = {key: "unsupported" for key in KEYS if key not in values}
+        if not self.owner:
+            return Gpu(values, {**gaps, "processes": "unsupported"})
+        return Gpu(values, gaps, processes=(Process(dict(self.owner)),))
+
+
+class PrometheusFeed:
+    """Asks one Prometheus for all machines, in a thread of its own."""
+
+    def __init__(self, url: Url, interval: float = 5.0, matcher: str = "") -> None:
+        self._url = url
+        self._interval = interval
+        self._matcher = matcher
+        self._stop = threading.Event()
+        self._names: dict[str, str] = {}  # name in the fleet, by machine
+        self._server = ""
+        self._identities: dict[tuple[str, str], tuple[str, float | None]] = {}
+        self._rounds = 0
+        self.queries = 0
+
+    def start(self, fleet: Fleet) -> None:
+        self._server = fleet.expect(self._url.name, "prometheus")  # until it has told what machines there are
+        threading.Thread(target=self._run, args=(fleet,), name="gpulse-prometheus", daemon=True).start()
+
+    def close(self) -> None:
+        """Tell the thread to end; one that waits for an answer ends with the process."""
+        self._stop.set()
+
+    def _run(self, fleet: Fleet) -> None:
+        while not self._stop.is_set():
+            begun = time.monotonic()
+            try:
+                self._refresh(fleet)
+            except Refused as refused:
+                self._down(fleet, refused.state, refused.reason)
+            except OSError as error:
+                self._down(fleet, "unreachable", str(error.strerror or error or "no answer"))
+            self._stop.wait(max(0.0, begun + self._interval - time.monotonic()))
+
+    def _down(self, fleet: Fleet, state: Any, reason: str) -> None:
+        for name in [*self._names.values(), *([self._server] if self._server else [])]:
+            fleet.fail(name, state, f"Prometheus: {reason}")
+
+    def _refresh(self, fleet: Fleet) -> None:
+        """Ask for everything and hand each machine its sample; a machine that is no longer scraped is stale."""
+        ages = self._ages()
+        if self._rounds % _IDENTITIES_EVERY == 0:
+            self._identify()
+        self._rounds += 1
+        cards = self._cards()
+        self._own(cards)
+        if self._server and not ages:
+            fleet.fail(self._server, "no_gpu", "Prometheus holds no series of GPUs")
+            return
+        if self._server:
+            fleet.forget(self._server)
+            self._server = ""
+        now = time.time()
+        for host, age in sorted(ages.items()):
+            name = self._names.get(host) or self._names.setdefault(host, fleet.expect(host, "prometheus"))
+            if age is None:
+                fleet.fail(name, "unreachable", "Prometheus cannot scrape it")
+                continue
+            found = sorted(
+                cards.get(host, {}).values(), key=lambda card: (card.index is None, card.index or 0.0, card.uuid)
+            )
+            gpus = tuple(card.gpu(place) for place, card in enumerate(found))
+            fleet.put(name, Snapshot(now - age, gpus, Host({"name": host})), age)
+        for host in self._names.keys() - ages.keys():
+            fleet.fail(self._names[host], "stale", "Prometheus has no recent sample of it")
+
+    def _ages(self) -> dict[str, float | None]:
+        """Return the age of the newest sample of each machine; None for one that cannot be scraped."""
+        labels = ", ".join((*HOST_LABELS, "job"))
+        found: dict[str, float | None] = {}
+        jobs: set[str] = set()
+        for labelled, at, now in self._ask(f"max by ({labels}) (timestamp({self._selected('utilization')}))"):
+            jobs.add(labelled.get("job", ""))
+            host = _host(labelled)
+            age = max(0.0, now - at)
+            known = found.get(host)
+            found[host] = age if known is None else min(known, age)
+        names = "|".join(sorted(re.escape(job) for job in jobs if job))
+        for labelled, _, _ in self._ask(f'up{{job=~"{names}"}} == 0') if names else ():
+            found.setdefault(_host(labelled), None)
+        return found
+
+    def _identify(self) -> None:
+        for labelled, _, _ in self._ask(f'{{__name__=~"{"|".join(INFO)}"}}'):
+            if "mig" not in labelled:
+                self._identities[_host(labelled), _first(labelled, UUID_LABELS)] = (
+                    _first(labelled, NAME_LABELS), _index(labelled),
+                )  # fmt: skip
+
+    def _cards(self) -> dict[str, dict[str, _Card]]:
+        cards: dict[str, dict[str, _Card]] = {}
+        for keys in _QUERIES:
+            for labelled, value, _ in self._ask(self._selected(*keys)):
+                if "mig" in labelled or labelled.get("GPU_I_ID"):
+                    continue  # of an instance; the whole GPU has series of its own
+                key, scale = SERIES[labelled["__name__"]]
+                host, uuid = _host(labelled), _first(labelled, UUID_LABELS) or _first(labelled, INDEX_LABELS)
+                card = cards.setdefault(host, {}).setdefault(uuid, _Card())
+                if not card.uuid:
+                    name, index = self._identities.get((host, uuid), ("", None))
+                    card.uuid, card.name = uuid, name or _first(labelled, NAME_LABELS)
+                    card.index = _index(labelled) if index is None else index
+                card.values[key] = value * scale
+        return cards
+
+    def _own(self, cards: Mapping[str, Mapping[str, _Card]]) -> None:
+        """Name the owner of each GPU, where an exporter tells."""
+        for labelled, _, _ in self._ask(OWNER + self._matchers()):
+            card = cards.get(_host(labelled), {}).get(_first(labelled, UUID_LABELS))
+            if card is not None and "mig" not in labelled:
+                card.owner = {key: labelled[key] for key in ("user", "container", "pod") if labelled.get(key)}
+                if labelled.get("job_id"):
+                    card.owner["job"] = f"{labelled.get('scheduler', '')}:{labelled['job_id']}"
+
+    def _selected(self, *keys: str) -> str:
+        chosen = selector(*keys)
+        return f"{chosen[:-1]}, {self._matcher}}}" if self._matcher else chosen
+
+    def _matchers(self) -> str:
+        return f"{{{self._matcher}}}" if self._matcher else ""
+
+    def _ask(self, query: str) -> Iterable[tuple[Mapping[str, str], float, float]]:
+        """Yield the labels, the value and the time of each series of a query; raises Refused or OSError."""
+        from urllib.parse import urlencode
+
+        self.queries += 1
+        connection = self._url.connect()
+        try:
+            body = answer(connection, f"{self._url.base}/api/v1/query?{urlencode({'query': query})}", self._url.token)
+        finally:
+            connection.close()
+        try:
+            result = json.loads(body)["data"]["result"]
+            for series in result:
+                at, text = series["value"]
+                value = float(text)
+                if value - value == 0:
+                    yield series["metric"], value, float(at)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise Refused("failed", "its answer is not one of Prometheus") from None
+
+
+def _first(labelled: Mapping[str, str], names: Iterable[str]) -> str:
+    return next((labelled[name] for name in names if labelled.get(name)), "")
+
+
+def _host(labelled: Mapping[str, str]) -> str:
+    return _PORT.sub("", _first(labelled, HOST_LABELS)) or "unknown"
+
+
+def _index(labelled: Mapping[str, str]) -> float | None:
+    text = _first(labelled, INDEX_LABELS)
+    return float(text) if text.isascii() and text.isdecimal() else None

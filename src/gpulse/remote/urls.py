@@ -1,0 +1,129 @@
+"""Machines that run `gpulse serve`: asked for their snapshot every interval."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+
+from ..errors import GpulseError, UsageError
+from ..model.codec import from_plain, time_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from http.client import HTTPConnection
+
+    from ..model.fleet import HostState
+    from ..model.snapshot import Snapshot
+    from .fleet import Fleet
+
+_PATIENCE = 5.0  # seconds for one answer
+MOST = 1 << 25  # bytes of one answer
+
+
+class Url:
+    """The address of a gpulse server, with the token for it; raises UsageError if it is no http or https address."""
+
+    __slots__ = ("base", "host", "port", "secure", "token")
+
+    def __init__(self, text: str, token: str = "") -> None:
+        from urllib.parse import urlsplit
+
+        try:
+            parts = urlsplit(text if "//" in text else f"http://{text}")
+            self.port, self.host = parts.port, parts.hostname or ""
+        except ValueError:
+            parts, self.host = urlsplit(""), ""
+        if parts.scheme not in ("http", "https") or not self.host:
+            raise UsageError(f"{text!r} is not the address of a gpulse server;", "write it as http://gpu-box:9440.")
+        self.secure = parts.scheme == "https"
+        self.base = parts.path.rstrip("/")
+        self.token = token
+
+    @property
+    def name(self) -> str:
+        """What the machine is called until it says its own name."""
+        return self.host if self.port is None else f"{self.host}:{self.port}"
+
+    def connect(self) -> HTTPConnection:
+        """Return a connection, which is made with the first request."""
+        from http.client import HTTPConnection, HTTPSConnection
+
+        kind = HTTPSConnection if self.secure else HTTPConnection
+        return kind(self.host, self.port, timeout=_PATIENCE)
+
+
+class Refused(Exception):
+    """An answer that is no snapshot: the state that follows, and why."""
+
+    def __init__(self, state: HostState, reason: str) -> None:
+        super().__init__(reason)
+        self.state = state
+        self.reason = reason
+
+
+def answer(connection: HTTPConnection, path: str, token: str) -> bytes:
+    """Return the body of an answer with status 200; raises Refused or OSError. Redirects are not followed, so that no
+    other server gets the token."""
+    from http.client import HTTPException
+
+    headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+    try:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        body = response.read(MOST + 1)
+    except HTTPException as error:
+        raise Refused("failed", f"it does not speak HTTP ({type(error).__name__})") from None
+    if response.status in (401, 403):
+        raise Refused("denied", "the token is wrong or missing")
+    if response.status != 200:
+        raise Refused("failed", f"it answers with status {response.status}")
+    if len(body) > MOST:
+        raise Refused("failed", "its answer is too long")
+    return body
+
+
+class UrlFeed:
+    """Asks each server in a thread of its own: one that hangs delays nobody."""
+
+    def __init__(self, urls: Sequence[Url], interval: float = 5.0) -> None:
+        self._urls = tuple(urls)
+        self._interval = interval
+        self._stop = threading.Event()
+
+    def start(self, fleet: Fleet) -> None:
+        for url in self._urls:
+            name = fleet.expect(url.name, "url")
+            threading.Thread(target=self._ask, args=(fleet, name, url), name="gpulse-url", daemon=True).start()
+
+    def close(self) -> None:
+        """Tell the threads to end; one that waits for an answer ends with the process."""
+        self._stop.set()
+
+    def _ask(self, fleet: Fleet, name: str, url: Url) -> None:
+        connection = url.connect()
+        due = time.monotonic()
+        while not self._stop.is_set():
+            try:
+                fleet.put(name, snapshot_of(answer(connection, f"{url.base}/api/snapshot", url.token)))
+            except Refused as refused:
+                connection.close()
+                fleet.fail(name, refused.state, refused.reason)
+            except OSError as error:
+                connection.close()
+                fleet.fail(name, "unreachable", str(error.strerror or error or "no answer"))
+            due = max(due + self._interval, time.monotonic())
+            self._stop.wait(due - time.monotonic())
+        connection.close()
+
+
+def snapshot_of(body: bytes) -> Snapshot:
+    """Return the snapshot in an answer; raises Refused."""
+    try:
+        plain = json.loads(body)
+        if isinstance(plain, dict) and isinstance(plain.get("time"), (int, float)):
+            plain["time"] = time_text(plain["time"])  # the API has numbers, recordings have text
+        return from_plain(plain)
+    except (ValueError, OverflowError, OSError, RecursionError, GpulseError):
+        raise Refused("failed", "its answer is not a snapshot of gpulse") from None

@@ -1,0 +1,170 @@
+"""The fleet in lines of text: the sum, what is wrong, and one row per machine."""
+
+from __future__ import annotations
+
+from ...analysis.fleet import Funnel
+from ...present.cells import MISSING
+from ...present.line import Line
+from ...present.quantities import clock_text, quantity_text
+from ...present.text import clean, fit, width
+from ...present.words import gpus_text, label, of, owners, remarks, share_style, short_name, silence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ...model.catalog import Gpu
+    from ...model.fleet import FleetSnapshot, HostReport
+    from ...present.theme import Theme
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_ASCII = "_.-:=+*#"
+_STATES = {
+    "connecting": ("connecting", "label"),
+    "stale": ("stale", "warn"),
+    "unreachable": ("unreachable", "critical"),
+    "denied": ("access denied", "critical"),
+    "no_gpu": ("no GPU", "label"),
+    "failed": ("failed", "critical"),
+}
+_MOST_PROBLEMS = 10
+_WIDEST_NAME, _WIDEST_PRODUCT = 28, 22
+
+
+def fleet_view(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
+    """Return all lines: the header, the sums, the problems, and the table of machines."""
+    lines = [_header(snapshot, theme, columns), _sums(snapshot, theme)]
+    if problems := _problems(snapshot, theme):
+        shown = problems if len(problems) <= _MOST_PROBLEMS else problems[: _MOST_PROBLEMS - 1]
+        lines += [Line(), *shown]
+        if len(shown) < len(problems):
+            lines.append(Line().add(f"  +{len(problems) - len(shown)} more problems", "label"))
+    return [*lines, Line(), *_table(snapshot, theme, columns)]
+
+
+def _header(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Line:
+    ok = sum(host.state == "ok" for host in snapshot.hosts)
+    count = len(snapshot.hosts)
+    line = Line().add("fleet", "title").add(theme.glyph(" · ", " | "), "label")
+    line.add(f"{count} host{'s' if count != 1 else ''}" if ok == count else f"{ok} of {count} hosts", "label")
+    clock = clock_text(snapshot.time)
+    return line.to(columns - len(clock)).add(clock, "label") if line.width + len(clock) < columns else line
+
+
+def _sums(snapshot: FleetSnapshot, theme: Theme) -> Line:
+    """Return how many GPUs there are, are held, are active and do useful work, and their power."""
+    sums = Funnel(gpu for _, gpu in snapshot.gpus())
+    arrow = theme.glyph(" → ", " > ")
+
+    def share(part: float, whole: int) -> str:
+        return f" ({100 * part / whole:.0f} %)" if whole else ""
+
+    line = Line().add(f"{sums.total} GPU{'s' if sums.total != 1 else ''}", "title")
+    line.add(arrow, "faint").add(f"{sums.allocated} allocated{share(sums.allocated, sums.total)}")
+    line.add(arrow, "faint").add(f"{sums.active:.1f} active{share(sums.active, sums.total)}")
+    if sums.effective is not None:
+        measured = "" if sums.judged == sums.total else f" of {sums.judged} that measure it"
+        line.add(arrow, "faint").add(f"{sums.effective:.1f} effective{share(sums.effective, sums.judged)}{measured}")
+    if sums.power is not None:
+        line.add(f"   {quantity_text('W', sums.power)}", "label")
+    return line
+
+
+def _problems(snapshot: FleetSnapshot, theme: Theme) -> list[Line]:
+    """Return one line per machine or GPU that is in trouble, the worst first."""
+    found: list[tuple[int, Line]] = []
+    for host in snapshot.hosts:
+        name = clean(host.name)
+        if host.state not in ("ok", "connecting", "no_gpu"):
+            found.append(_problem(theme, _STATES[host.state][1], name, _said(host)))
+        for gpu in host.gpus:
+            words, style = silence(gpu, host.snapshot.time if host.snapshot else snapshot.time)
+            alarms = [(words, style)] if words else [(text, kind) for text, kind, _ in remarks(gpu)]
+            for text, kind in alarms:
+                if kind in ("critical", "warn"):
+                    found.append(_problem(theme, kind, f"{name} {gpus_text([label(gpu)])}", text))
+    return [line for _, line in sorted(found, key=lambda entry: entry[0])]
+
+
+def _problem(theme: Theme, style: str, where: str, text: str) -> tuple[int, Line]:
+    mark = theme.glyph("■", "X") if style == "critical" else theme.glyph("▲", "!")
+    return int(style != "critical"), Line().add(f"{mark} ", style).add(where, "title").add(f"  {text}", style)
+
+
+def _said(host: HostReport) -> str:
+    state = _STATES[host.state][0]
+    return f"{state}: {clean(host.reason)}" if host.reason else state
+
+
+def _table(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
+    names = min(_WIDEST_NAME, max((width(clean(host.name)) for host in snapshot.hosts), default=4))
+    products = {host.name: _product(host.gpus, theme) for host in snapshot.hosts}
+    product = min(_WIDEST_PRODUCT, max((width(text) for text in products.values()), default=0)) if columns >= 80 else 0
+    strip = min(64, max((len(host.gpus) for host in snapshot.hosts), default=0))
+    head = Line().add("HOST", "label", names).add("  ")
+    if product:
+        head.add("GPUS", "label", product).add("  ")
+    head.add("NOW", "label", max(3, strip)).add("   SM  UTIL  ", "label").add("MEMORY", "label", 14, True)
+    head.add("POWER", "label", 9, True).add("  USERS", "label")
+    lines = [head]
+    for host in snapshot.hosts:
+        line = Line().add(clean(host.name), "accent", names).add("  ")
+        if host.state != "ok":
+            text, style = _STATES[host.state]
+            lines.append(line.add(text, style).add(f": {clean(host.reason)}" if host.reason else "", "label"))
+            continue
+        if product:
+            line.add(products[host.name], "calm", product).add("  ")
+        _strip(line, host.gpus, theme)
+        lines.append(_numbers(line.to(names + 2 + (product + 2 if product else 0) + max(3, strip)), host, columns))
+    return lines
+
+
+def _product(gpus: Sequence[Gpu], theme: Theme) -> str:
+    names = list(dict.fromkeys(short_name(gpu) for gpu in gpus))
+    if not names:
+        return "no GPU"
+    return (
+        f"{len(gpus)} {theme.glyph('×', 'x')} {names[0]}"
+        if len(names) == 1
+        else f"{len(gpus)} GPUs, {len(names)} kinds"
+    )
+
+
+def _strip(line: Line, gpus: Iterable[Gpu], theme: Theme) -> None:
+    """Add one cell per GPU: how much of it works, or what is wrong with it."""
+    levels = theme.glyph(_LEVELS, _ASCII)
+    for gpu in gpus:
+        share = gpu.sm_active if gpu.sm_active is not None else gpu.utilization
+        if gpu.state in ("lost", "timeout"):
+            line.add(theme.glyph("×", "X"), "critical")
+        elif share is None:
+            line.add(theme.glyph("·", "?"), "faint")
+        else:
+            line.add(levels[min(7, int(share / 12.5))], share_style(share))
+
+
+def _numbers(line: Line, host: HostReport, columns: int) -> Line:
+    sums = Funnel(host.gpus)
+    heard = sums.total - sums.down
+    effective = None if sums.effective is None else 100 * sums.effective / sums.judged
+    active = 100 * sums.active / heard if heard else None
+    for share in (effective, active):
+        line.add(
+            MISSING if share is None else f"{share:.0f}%", share_style(share), 5 if share is effective else 6, True
+        )
+    memory = of(sums.memory_used, sums.memory_total) if sums.memory_total else MISSING
+    line.add("  ").add(memory, "calm", 14, True)
+    line.add(MISSING if sums.power is None else quantity_text("W", sums.power), "calm", 9, True)
+    room = columns - line.width - 2
+    people = ", ".join(f"{user} {count}" for user, count in _users(host.gpus) if user)
+    return line.add("  ").add(fit(people, room), "user") if room >= 4 else line
+
+
+def _users(gpus: Iterable[Gpu]) -> list[tuple[str, int]]:
+    """Return who holds how many GPUs, most first."""
+    held: dict[str, int] = {}
+    for gpu in gpus:
+        for user, *_ in owners(gpu.all_processes()):
+            held[user] = held.get(user, 0) + 1
+    return sorted(held.items(), key=lambda entry: (-entry[1], entry[0]))

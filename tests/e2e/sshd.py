@@ -1,0 +1,92 @@
+"""A real sshd on loopback that stands for several machines: each has a port of its own, and its own programs in PATH."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).resolve().parents[2]
+SSHD = "/usr/sbin/sshd"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Sshd:
+    """One server. `machines` are the programs of each: name → program → shell text. `ssh` is a command that knows their names.
+
+    `add` names machines that cannot be reached.
+    """
+
+    def __init__(self, folder: Path, machines: Mapping[str, Mapping[str, str]]) -> None:
+        self.folder = folder
+        folder.chmod(0o700)
+        for key in ("host", "user", "stranger"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True)
+        (folder / "authorized").write_text((folder / "user.pub").read_text())
+        ports = {name: free_port() for name in machines}
+        lines = [
+            *(f"ListenAddress 127.0.0.1:{port}" for port in ports.values()),
+            *(f"HostKey {folder}/host", f"AuthorizedKeysFile {folder}/authorized", f"PidFile {folder}/pid"),
+            *("PasswordAuthentication no", "KbdInteractiveAuthentication no", "UsePAM no", "StrictModes no"),
+            *("PermitRootLogin yes", "MaxStartups 400:30:600"),
+        ]
+        for name, programs in machines.items():
+            home = folder / f"bin-{name}"
+            home.mkdir()
+            for program, text in programs.items():
+                (home / program).write_text(f"#!/bin/sh\n{text}\n")
+                (home / program).chmod(0o755)
+            lines += [f"Match LocalPort {ports[name]}", f"  SetEnv PATH={home}:/usr/bin:/bin HOME={home}"]
+        (folder / "sshd_config").write_text("\n".join(lines) + "\n")
+        self.config = folder / "config"
+        self.config.write_text("")
+        self.ssh = folder / "ssh"
+        self.ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {self.config} "$@"\n')
+        self.ssh.chmod(0o755)
+        for name, port in ports.items():
+            self.add(name, port)
+        Path("/run/sshd").mkdir(exist_ok=True)  # sshd does not start without it
+        command = [SSHD, "-D", "-e", "-f", str(folder / "sshd_config")]
+        self._server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self._server.stderr is not None
+        for _ in ports:
+            said = self._server.stderr.readline()
+            if "listening" not in said:
+                raise RuntimeError(f"sshd does not start: {said}")
+
+    def add(self, name: str, port: int, key: str = "user") -> None:
+        """Name a machine that is reached by a port, with a key."""
+        lines = [
+            *(f"Host {name}", "HostName 127.0.0.1", f"Port {port}", f"IdentityFile {self.folder}/{key}"),
+            *("IdentitiesOnly yes", "StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"),
+        ]
+        with self.config.open("a") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def port(self, name: str) -> int:
+        """Return the port of a machine."""
+        words = self.config.read_text().split()
+        return int(words[words.index("Port", words.index(name)) + 1])
+
+    def close(self) -> None:
+        """End the server; its sessions end with their connections."""
+        self._server.terminate()
+        self._server.communicate(timeout=20)
+
+
+def gpulse(*options: str) -> str:
+    """Return the shell text of a gpulse with these options in front of what it is asked for."""
+    words = [sys.executable, "-m", "gpulse"]
+    return f'PYTHONPATH={shlex.quote(str(ROOT / "src"))} exec {shlex.join(words)} "$@" {shlex.join(options)}'

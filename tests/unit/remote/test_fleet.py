@@ -1,0 +1,61 @@
+"""The state and age of each machine."""
+
+from __future__ import annotations
+
+from gpulse.model.catalog import Gpu, Host
+from gpulse.model.snapshot import Snapshot
+from gpulse.remote.fleet import Fleet
+
+_SAMPLE = Snapshot(1e9, (Gpu({"index": 0, "uuid": "GPU-1"}),), Host({"name": "box"}))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_machine_goes_from_connecting_to_ok_to_stale() -> None:
+    clock = Clock()
+    fleet = Fleet([], 5.0, clock)
+    fleet.expect("a", "ssh")
+    assert (fleet.read().hosts[0].state, fleet.read().hosts[0].age) == ("connecting", None)
+    fleet.put("a", _SAMPLE)
+    clock.now += 14
+    (host,) = fleet.read().hosts
+    assert (host.state, host.age, len(host.gpus)) == ("ok", 14, 1)
+    clock.now += 2
+    (host,) = fleet.read().hosts
+    assert (host.state, host.age, host.gpus, host.reason) == ("stale", 16, (), "no sample for 16 s")
+
+
+def test_a_machine_that_failed_keeps_its_last_sample_until_it_is_too_old() -> None:
+    clock = Clock()
+    fleet = Fleet([], 5.0, clock)
+    fleet.expect("a", "ssh")
+    fleet.put("a", _SAMPLE)
+    fleet.fail("a", "unreachable", "Connection refused")
+    assert fleet.read().hosts[0].state == "ok"
+    clock.now += 16
+    (host,) = fleet.read().hosts
+    assert (host.state, host.reason, host.gpus) == ("unreachable", "Connection refused", ())
+    fleet.put("a", _SAMPLE)
+    assert (fleet.read().hosts[0].state, fleet.read().hosts[0].reason) == ("ok", "")
+
+
+def test_two_machines_with_one_name_are_told_apart() -> None:
+    fleet = Fleet([])
+    assert [fleet.expect("a", "ssh"), fleet.expect("a", "url")] == ["a", "a (2)"]
+
+
+def test_a_dead_machine_has_its_state_and_no_gpus_in_json() -> None:
+    fleet = Fleet([])
+    fleet.expect("a", "ssh")
+    fleet.fail("a", "denied", "Permission denied")
+    plain = fleet.read().to_plain()
+    assert plain["schema"] == 1
+    assert plain["hosts"] == [
+        {"name": "a", "source": "ssh", "state": "denied", "age": None, "reason": "Permission denied", "gpus": []}
+    ]
