@@ -1,4 +1,4 @@
-"""Generate docs/metrics.md, cli.md, top.md, settings.md, diagnosis.md, man page, completions and type stubs from tables in the code.
+"""Generate docs/metrics.md, peaks.md, cli.md, top.md, settings.md, diagnosis.md, man page, completions and stubs from tables in the code.
 
 python -m tools.docs            # write them
 python -m tools.docs --check    # exit 1 if one is out of date
@@ -19,6 +19,7 @@ from gpulse.cli.options import Verb
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from gpulse.model.condition import CONDITIONS
 from gpulse.model.metric import Metric
+from gpulse.model.peaks import DTYPES, peak_rows
 from gpulse.model.process_filter import FILTER_HELP
 from gpulse.present.advice import advice_text
 from gpulse.present.budget import TITLES as PARTS
@@ -53,6 +54,27 @@ VARIABLES = (
     ("GPULSE_CLAIMS", "folder in which `gpulse run --gpus` and `gpulse.pick()` claim GPUs"),
     ("GPULSE_ROOT", "folder to read /proc and /sys from, for tests"),
 )
+
+
+def peaks_page() -> str:
+    """Return docs/peaks.md."""
+    out = [
+        f"<!-- {MADE} -->",
+        "# Peaks",
+        "",
+        "Dense floating-point rates by data type, in TFLOPS, for the model FLOPs utilization of [training code](training.md#throughput).",
+        "Never with sparsity. `float16` of GeForce cards is with float32 accumulation, as torch uses it. Models are",
+        "patterns of the driver's name without the vendor.",
+        "",
+        f"| model | {' | '.join(DTYPES)} | source |",
+        f"| --- | {' | '.join('---' for _ in DTYPES)} | --- |",
+    ]
+    for pattern, rates, source in peak_rows():
+        figures = ("" if rate is None else f"{rate:g}" for rate in rates)
+        out.append(
+            f"| `{pattern.replace('|', '&#124;')}` | {' | '.join(figures)} | [{source.split('/')[2]}]({source}) |"
+        )
+    return "\n".join([*out, ""])
 
 
 def metrics_page() -> str:
@@ -334,6 +356,7 @@ def documents() -> dict[Path, str]:
     return {
         **{ROOT / path: text for path, text in stubs().items()},
         ROOT / "docs/metrics.md": metrics_page(),
+        ROOT / "docs/peaks.md": peaks_page(),
         ROOT / "docs/cli.md": cli_page(),
         ROOT / "docs/diagnosis.md": diagnosis_page(),
         ROOT / "docs/settings.md": settings_page(),

@@ -19,6 +19,13 @@ def cuda() -> Any:
         return None
 
 
+def part_of_torch(name: str) -> Any:
+    """Import and return a module of torch, which the program has loaded: "utils.flop_counter"."""
+    import importlib
+
+    return importlib.import_module(f"torch.{name}")
+
+
 def ordinals() -> list[str] | None:
     """Return the UUIDs of the GPUs by CUDA ordinal; None if torch has not initialized CUDA or is too old to tell."""
     found = cuda()

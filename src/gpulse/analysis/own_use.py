@@ -126,11 +126,16 @@ class OwnTally:
             self.known = True
             self._charged = self._charged or share.value > 0
 
+    @property
+    def used(self) -> bool | None:
+        """Whether the program used the GPU; None if its processes are not known."""
+        return (bool(self.pids) or self._charged) if self.known else None
+
     def use(self, counted: bool, telling: bool) -> OwnUse:
         """Return the use as a value; without the energy where the window was too short to be `telling`."""
-        if not self.known:
+        used = self.used
+        if used is None:
             return OwnUse()
-        used = bool(self.pids) or self._charged
         energy = self._joules if counted else self._drawn
         return OwnUse(
             used,

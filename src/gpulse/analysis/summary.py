@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model.verdict import Diagnosis
+    from .mfu import Mfu
     from .series import WeightedSeries
 
 
@@ -127,10 +128,10 @@ class GpuSummary:
 class Summary:
     """One window: a phase, or the whole of a run.
 
-    `waited` is the time in seconds the program said it waited for data, `steps` and `items` what it counted, `step_time` the seconds
-    per step, None when there are fewer than two. `host` and
-    `program` have figures by catalog key. `phases` are the windows within, in the order they first began.
-    `diagnosis` says what limited each GPU, None for a phase.
+    `waited` is the time in seconds the program said it waited for data, `steps`, `items` and `tokens` what it counted. `host` and
+    `program` have figures by catalog key. `phases` are the windows within, in the order they first began. Known of a whole run
+    only: `diagnosis` says what limited each GPU; `step_time` is how long a step took, in seconds, and `step_blocks` the means of
+    consecutive steps, whose spread tells how far the run varied; `mfu` is the share of the dense peak, None if not asked for.
     """
 
     def __init__(
@@ -142,6 +143,7 @@ class Summary:
         steps: int,
         items: float,
         waited: float,
+        tokens: float = 0.0,
         gpus: Sequence[GpuSummary],
         host: Mapping[str, Stats],
         program: Mapping[str, Stats],
@@ -156,6 +158,7 @@ class Summary:
         self.steps = steps
         self.items = items
         self.waited = waited
+        self.tokens = tokens
         self.gpus = tuple(gpus)
         self.host = host
         self.program = program
@@ -163,6 +166,8 @@ class Summary:
         self.calls = calls
         self.diagnosis = diagnosis
         self.step_time = step_time
+        self.step_blocks: Sequence[float] = ()
+        self.mfu: Mfu | None = None
 
     @property
     def steps_per_second(self) -> float | None:
@@ -173,6 +178,15 @@ class Summary:
     def items_per_second(self) -> float | None:
         """Items against the time of the window; None when none were counted."""
         return self.items / self.seconds if self.items and self.seconds > 0 else None
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Tokens against the time of the window; None when none were counted."""
+        return self.tokens / self.seconds if self.tokens and self.seconds > 0 else None
+
+    def energy_per(self, count: float) -> float | None:
+        """Return the joules for each of `count` steps, items or tokens; None where either is unknown."""
+        return None if self.energy is None or not count else self.energy / count
 
     @property
     def energy(self) -> float | None:
@@ -200,9 +214,16 @@ class Summary:
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data, ready for JSON."""
-        names = ("name", "calls", "seconds", "samples", "steps", "steps_per_second", "items", "items_per_second")
+        names = ("name", "calls", "seconds", "samples", "steps", "steps_per_second", "items", "items_per_second", "tokens",
+                 "tokens_per_second")  # fmt: skip
         return {name: getattr(self, name) for name in names} | {
             "step_time": None if self.step_time is None else self.step_time.to_plain(),
+            "flops_per_second": None if self.mfu is None else self.mfu.rate,
+            "mfu": None if self.mfu is None else self.mfu.percent,
+            "mfu_reason": None if self.mfu is None else self.mfu.reason or None,
+            "energy_per_step": self.energy_per(self.steps),
+            "energy_per_item": self.energy_per(self.items),
+            "energy_per_token": self.energy_per(self.tokens),
             "data_wait_seconds": self.waited,
             "energy": self.energy,
             "gpus": [gpu.to_plain() for gpu in self.gpus],

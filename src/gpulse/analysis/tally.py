@@ -6,6 +6,7 @@ from ..model.presets import COSTLY
 from .energy import TELLING
 from .own_use import OwnTally
 from .series import WeightedSeries
+from .step_times import StepTimes
 from .summary import GpuSummary, Stats, Summary
 
 TYPE_CHECKING = False
@@ -53,7 +54,8 @@ class Tally:
         self.steps = 0
         self.items = 0.0
         self.waited = 0.0
-        self.step_times = WeightedSeries()  # seconds, each weighted by its number of steps
+        self.tokens = 0.0
+        self.step_times = StepTimes()
         self.gpus: dict[str, GpuTally] = {}
         self._host: dict[str, WeightedSeries] = {}
         self._program: dict[str, WeightedSeries] = {}
@@ -130,10 +132,11 @@ class Tally:
             steps=self.steps,
             items=self.items,
             waited=self.waited,
+            tokens=self.tokens,
             gpus=[tally.summary(seconds >= TELLING) for tally in self.gpus.values()],
             host=_stats(self._host),
             program=self._program_stats(),
-            step_time=Stats.of(self.step_times) if self.step_times.seconds else None,
+            step_time=self.step_times.stats,
         )
 
     def _program_stats(self) -> dict[str, Stats]:
@@ -179,6 +182,18 @@ class GpuTally:
         self.held += 0.0 if HARMLESS.issuperset(reasons) else seconds
         for reason in reasons:
             self.throttled[reason] = self.throttled.get(reason, 0.0) + seconds
+
+    @property
+    def model(self) -> str:
+        """The name of the model, with a word that tells a GPU in parts from a whole one."""
+        return f"{self.latest.name or 'GPU'}{' MIG' if self.latest.instances else ''}"
+
+    @property
+    def charged(self) -> float | None:
+        """Joules so far: the program's share, or those of all where its processes are not known; None if unknown."""
+        if self.own.used is not None:
+            return self.own.use(self.counted, True).energy
+        return self.energy if self.counted else self.drawn
 
     def summary(self, telling: bool) -> GpuSummary:
         """Return the figures as a value; without the energy where the window was too short to be `telling`."""

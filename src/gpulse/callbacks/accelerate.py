@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .arguments import Gpus, Mode, Ranks, Sinks
+from .arguments import Flops, Gpus, Mode, Ranks, Sinks
 from .framework import framework
 from .training import Course
 
@@ -46,13 +46,15 @@ class GpulseTracker(_GeneralTracker):  # type: ignore[misc]
         ranks: Ranks = "one",
         report: bool = False,
         alerts: bool = True,
+        flops_per_step: Flops = None,
+        dtype: str | None = None,
         source: str | None = None,
     ) -> None:
         super().__init__()
         self.run_name = run_name
         options = {
             "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
-            "alerts": alerts, "source": source,
+            "alerts": alerts, "flops_per_step": flops_per_step, "dtype": dtype, "source": source,
         }  # fmt: skip
         self._course = Course(sinks, options)
         self._epoch: float | None = None

@@ -13,5 +13,6 @@ from ..sinks.base import Sink
 
 Sinks: TypeAlias = Sink | str | Sequence[Sink | str]
 Gpus: TypeAlias = str | int | Sequence[str | int]
+Flops: TypeAlias = float | Literal["count"] | None
 Mode: TypeAlias = Literal["process", "thread"]
 Ranks: TypeAlias = Literal["one", "all"]

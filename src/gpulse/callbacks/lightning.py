@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from .arguments import Gpus, Mode, Ranks, Sinks
+from .arguments import Flops, Gpus, Mode, Ranks, Sinks
 from .framework import MissingFramework, framework
 from .training import Course, harmless
 
@@ -54,12 +54,14 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
         ranks: Ranks = "one",
         report: bool = False,
         alerts: bool = True,
+        flops_per_step: Flops = None,
+        dtype: str | None = None,
         source: str | None = None,
     ) -> None:
         super().__init__()
         options = {
             "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
-            "alerts": alerts, "source": source,
+            "alerts": alerts, "flops_per_step": flops_per_step, "dtype": dtype, "source": source,
         }  # fmt: skip
         self._course = Course(sinks, options, log)
         self._stage = ""

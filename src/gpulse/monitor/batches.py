@@ -51,13 +51,20 @@ class Batches(_Loop["T"]):
     """
 
     def __init__(
-        self, monitor: Monitor, loader: Iterable[T], items: float | Callable[[T], float] = 0, steps: bool = True
+        self,
+        monitor: Monitor,
+        loader: Iterable[T],
+        items: float | Callable[[T], float] = 0,
+        steps: bool = True,
+        tokens: float | Callable[[T], float] = 0,
     ) -> None:
-        if not callable(items) and not isinstance(items, (int, float)):
-            raise TypeError(f"items must be a number or a function of a batch, not {type(items).__name__}")
+        for name, given in (("items", items), ("tokens", tokens)):
+            if not callable(given) and not isinstance(given, (int, float)):
+                raise TypeError(f"{name} must be a number or a function of a batch, not {type(given).__name__}")
         self._monitor = monitor
         self._loader = loader
         self._items = items
+        self._tokens = tokens
         self._steps = steps
 
     def __len__(self) -> int:
@@ -72,26 +79,27 @@ class Batches(_Loop["T"]):
             except StopIteration:
                 return
             self._monitor.waited(time.perf_counter() - began)
-            items, work = self._count(batch), _begin(self._monitor)
+            items, tokens = self._count("items", self._items, batch), self._count("tokens", self._tokens, batch)
+            work = _begin(self._monitor)
             try:
                 yield batch
             finally:  # also when the program leaves the loop
                 del batch  # while the next one is loaded, nothing keeps this one in memory
-                self._end(work, items)
+                self._end(work, items, tokens)
 
-    def _count(self, batch: Any) -> float:
-        if not callable(self._items):
-            return self._items
+    def _count(self, name: str, given: float | Callable[[Any], float], batch: Any) -> float:
+        if not callable(given):
+            return given
         try:
-            return float(self._items(batch))
+            return float(given(batch))
         except Exception as error:  # noqa: BLE001  # the training goes on without this figure
-            self._monitor._say(f"batches: items failed ({type(error).__name__}: {error}); they are not counted.")
+            self._monitor._say(f"batches: {name} failed ({type(error).__name__}: {error}); they are not counted.")
             return 0.0
 
-    def _end(self, work: BatchInWork, items: float) -> None:
+    def _end(self, work: BatchInWork, items: float, tokens: float) -> None:
         _in_work.set(tuple(each for each in _in_work.get() if each is not work))
         if self._steps and not work.counted and (ledger := self._monitor.ledger) is not None:
-            ledger.step(1, items)
+            ledger.step(1, items, tokens)
 
 
 def _begin(monitor: Monitor) -> BatchInWork:

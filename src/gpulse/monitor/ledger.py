@@ -9,31 +9,29 @@ import threading
 import time
 from contextvars import ContextVar
 
-from ..analysis.cpu import CpuMeter
 from ..analysis.energy import TELLING
-from ..analysis.own_use import energy_share, own_verdicts, tells_processes
-from ..analysis.shares import EnergyShares, Shares
+from ..analysis.own_use import own_verdicts
 from ..sinks.base import PhaseProgress
 from .held import HeldValues
 from .marks import Marks
 from .memory_trail import MemoryTrail
 from .rhythm import Rhythm
+from .sharing import Sharing
 from .windows import Phase as Phase
 from .windows import Window as Window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from ..analysis.diagnosis.running import RunningDiagnosis
-    from ..analysis.own_use import EnergyShare
-    from ..analysis.series import WeightedSeries
+    from ..analysis.mfu import Mfu
     from ..analysis.shares import Parts
-    from ..analysis.summary import Summary
+    from ..analysis.summary import Stats, Summary
     from ..analysis.tally import Tally
-    from ..model.catalog import Gpu
     from ..model.verdict import Diagnosis
     from ..sinks.base import Mark
+    from .flops import StepFlops
     from .request import AgentSample
 
 _MOST_NAMES = 1000  # names of short measured calls that are remembered
@@ -61,7 +59,7 @@ class Ledger:
         self.started = time.monotonic()
         self.ended: float | None = None
         self.watched = False
-        self.rhythm = Rhythm(initial_step)
+        self.rhythm = Rhythm(initial_step, self._mfu)
         self.latest: AgentSample | None = None
         whole = Tally()  # now, not at the first sample: other threads count steps in it
         self._whole = Window(self.started, lambda: whole)
@@ -69,13 +67,11 @@ class Ledger:
         self._phases: dict[str, Phase] = {}
         self._brief: set[str] = set()
         self._marks = Marks()
-        self._counters: dict[str, EnergyShares] = {}
-        self._activity = Shares()
-        self._process_shares = Shares()
+        self._sharing = Sharing()
         self._diagnosis: RunningDiagnosis | None = None
         self._judging = threading.Lock()  # judging takes milliseconds, for which no phase of the program waits
-        self._cpu = CpuMeter()
-        self._cpu_shares = {key: Shares() for key in self._cpu.keys}
+        self.at_step: Callable[[], None] | None = None  # called after each step, in the thread that made it
+        self.flops: StepFlops | None = None
         self.charge: Callable[[float], None] | None = None
         self.ordinals: dict[str, int] = {}
         self.trail = MemoryTrail()
@@ -148,17 +144,21 @@ class Ledger:
         if self.watched and not phase.brief:
             self._edge()
 
-    def step(self, count: int, items: float) -> None:
+    def step(self, count: int, items: float, tokens: float = 0.0) -> None:
         """Count steps of the program in all current phases of this thread or task."""
         self.rhythm.steps += count
         self.rhythm.items += items
+        self.rhythm.tokens += tokens
         stack = self._stack()
-        seconds = self._step_seconds(stack, time.monotonic())
+        seconds = self._step_seconds(stack, time.monotonic()) if count > 0 else None
         for tally in (self._whole.tally, *(phase.tally for phase in stack)):
             tally.steps += count
             tally.items += items
-            if seconds is not None and count > 0:
-                tally.step_times.add(seconds / count, count)
+            tally.tokens += tokens
+            if seconds is not None:
+                tally.step_times.add(seconds, count)
+        if count > 0 and self.at_step is not None:
+            self.at_step()
 
     def _step_seconds(self, stack: list[Phase], now: float) -> float | None:
         """Return the time since the last step, in a phase only that spent in it, so that no evaluation counts as part of a step."""
@@ -203,10 +203,7 @@ class Ledger:
             parts = self._parts(snap, before)
             seconds = snap.at - before
             self._covered += seconds
-            self._share_activity(snap, parts, seconds, fresh)
-            self._share_cpu(snap, parts, seconds)
-            self._share_processes(snap, parts, seconds)
-            watts = self._share_energy(snap, parts, seconds)
+            watts = self._sharing.add(snap, parts, seconds, fresh)
             finished = [window for window in self._windows if self._is_finished(window, snap.at)]
             for window in finished:
                 self._windows.remove(window)
@@ -214,15 +211,13 @@ class Ledger:
         self._diagnose(snap)
         for window in finished:
             window.finish()
-        if watts is None:
-            watts = _power(snap)
         if watts is not None and self.charge is not None:
             self.charge(watts)
 
     @property
-    def step_time(self) -> WeightedSeries:
-        """The seconds per step so far."""
-        return self._whole.tally.step_times
+    def step_time(self) -> Stats | None:
+        """The seconds per step so far; None before the second step."""
+        return self._whole.tally.step_times.stats
 
     def progress(self) -> dict[str, PhaseProgress]:
         """Return what samples have covered so far of every phase, by name, and of the run under an empty name."""
@@ -230,7 +225,7 @@ class Ledger:
             parts = [("", self._covered, 0, self._whole.tally)]
             parts += [(phase.name, phase.covered, phase.calls, phase.tally) for phase in self._phases.values()]
         return {
-            name: PhaseProgress(seconds, calls, tally.steps, tally.items, tally.waited)
+            name: PhaseProgress(seconds, calls, tally.steps, tally.items, tally.waited, tally.tokens)
             for name, seconds, calls, tally in parts
         }
 
@@ -279,8 +274,28 @@ class Ledger:
         for each in (whole, *whole.phases):
             for gpu in each.gpus:
                 gpu.ordinal = self.ordinals.get(gpu.uuid or "")
+        whole.step_blocks = self._whole.tally.step_times.blocks
+        whole.mfu = self._mfu(whole.steps_per_second or 0.0)
         whole.diagnosis = own_verdicts(self.diagnosis(), {gpu.uuid: gpu.own for gpu in whole.gpus})
         return whole
+
+    def _mfu(self, steps_per_second: float) -> Mfu | None:
+        """Return the utilization of the GPUs that the program used, or of all where that is not known; None if nobody asked."""
+        if self.flops is None:
+            return None
+        with self._lock:
+            models = [gpu.model for gpu in self._whole.tally.gpus.values() if gpu.own.used is not False]
+        return self.flops.mfu(steps_per_second, models)
+
+    def energy_rates(self) -> dict[str, float]:
+        """Return the energy for each item and token so far, by tag; without what the program does not count."""
+        whole = self._whole.tally
+        counted = {name: count for name, count in (("item", whole.items), ("token", whole.tokens)) if count}
+        if not counted:
+            return {}
+        with self._lock:
+            joules = [energy for gpu in whole.gpus.values() if (energy := gpu.charged) is not None]
+        return {f"train/energy_per_{name}": sum(joules) / count for name, count in counted.items() if joules}
 
     def _stack(self) -> list[Phase]:
         return [phase for phase in _inside.get() if phase.ledger is self]
@@ -300,10 +315,7 @@ class Ledger:
 
     def _forget(self, window: Window) -> None:
         if (tally := window.made) is not None:
-            for shares in (self._activity, self._process_shares, *self._cpu_shares.values()):
-                shares.forget(tally)
-            for counter in self._counters.values():
-                counter.forget(tally)
+            self._sharing.forget(tally)
 
     def _before(self, at: float) -> float:
         """Return when the interval of a sample began; the first sample also stands for the start of the sampling process."""
@@ -325,71 +337,13 @@ class Ledger:
                 parts.append((part.tally, seconds))
         return parts
 
-    def _share_activity(self, snap: AgentSample, parts: Parts, seconds: float, fresh: bool) -> None:
-        """Let activity values stand for the time since they were last read: each has counted for this interval already."""
-        if fresh and self._activity.total > 0:
-            for tally, unread in self._activity.take():
-                tally.add_activity(snap.snapshot, unread)
-        elif not fresh:
-            self._activity.add(parts, seconds)
-
-    def _share_processes(self, snap: AgentSample, parts: Parts, seconds: float) -> None:
-        """Let the SM shares of the processes stand for the time since they were last read."""
-        self._process_shares.add(parts, seconds)
-        if snap.slow:
-            for tally, unread in self._process_shares.take():
-                if snap.own is not None:
-                    tally.add_shares(snap.snapshot, snap.own, unread)
-
-    def _share_cpu(self, snap: AgentSample, parts: Parts, seconds: float) -> None:
-        """Share the growth of the program's CPU time among the windows."""
-        for shares in self._cpu_shares.values():
-            shares.add(parts, seconds)
-        for key, used, since in self._cpu.add(snap.program, snap.at):
-            for tally, part in self._cpu_shares[key].take():
-                tally.add_cpu(key, used * part / (snap.at - since), part)
-        for key, shares in self._cpu_shares.items():
-            if shares.total and self._cpu.read_at(key) in (None, snap.at):
-                shares.take()  # nothing to compare with before the first reading
-
-    def _share_energy(self, snap: AgentSample, parts: Parts, seconds: float) -> float | None:
-        """Share the growth of the energy counters among the windows; return the program's mean power since they were last read."""
-        watts: float | None = None
-        for gpu in snap.snapshot.gpus:
-            if gpu.uuid is None:
-                continue
-            if gpu.uuid not in self._counters:
-                self._counters[gpu.uuid] = EnergyShares(gpu.uuid)
-            share = _share(gpu, snap.own)
-            mean = self._counters[gpu.uuid].add(gpu, parts, seconds, snap.at, share)
-            if mean is not None and (own := _own(mean, share)) is not None:
-                watts = (watts or 0.0) + own
-        return watts
-
     def _is_finished(self, window: Window, at: float) -> bool:
         if window.end is None or window.end > at:
             return False
         if window.end - window.start < TELLING or at - window.end > _PATIENCE:
             return True
-        return all(read is None or read >= window.end for read in (shares.at for shares in self._counters.values()))
+        return self._sharing.energy_known_until(window.end)
 
 
 def _of_phase(phase: Phase) -> Callable[[], Tally]:
     return lambda: phase.tally
-
-
-def _power(snap: AgentSample) -> float | None:
-    """Return the program's power on all GPUs in watts where none has an energy counter; None where one has."""
-    gpus = snap.snapshot.gpus
-    known = [_own(gpu.power_draw, _share(gpu, snap.own)) for gpu in gpus if gpu.power_draw is not None]
-    watts = [power for power in known if power is not None]
-    return sum(watts) if watts and all(gpu.energy is None for gpu in gpus) else None
-
-
-def _share(gpu: Gpu, own: Collection[int] | None) -> EnergyShare | None:
-    """Return the program's share of a GPU's energy; None where processes cannot be told apart, so that all of it counts."""
-    return None if own is None or not tells_processes(gpu) else energy_share(gpu, own)
-
-
-def _own(watts: float, share: EnergyShare | None) -> float | None:
-    return watts if share is None else None if share.value is None else watts * share.value

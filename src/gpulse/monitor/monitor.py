@@ -14,7 +14,7 @@ from .forking import forget_half_imported
 from .ledger import Ledger
 from .listener import Listener
 from .phase import PhaseContext
-from .ranks import launcher, local_rank
+from .ranks import launcher, local_rank, local_size
 from .request import Request, new_run
 from .rhythm import Collector
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..analysis.summary import Summary
     from ..model.snapshot import Snapshot
     from .arguments import Given
+    from .flops import StepFlops
     from .sink_workers import Outlet
 
     T = TypeVar("T")
@@ -49,6 +50,8 @@ class Monitor:
     used is reported in one line on stderr and as an alert in the sinks that have alerts, unless `alerts=False`. Instead of a sink
     you can pass a function, a path ("gpu.csv", "gpu.jsonl", or a folder for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`.
     `run` is the id of the run (default: a new one); to continue a run, pass its id and, as `initial_step`, the steps it already has.
+    `flops_per_step` are the floating-point operations of one step of this process, or "count" to have torch count those of the
+    second step; with `dtype`, the type they are computed in, they give the model FLOPs utilization (MFU).
     """
 
     def __init__(
@@ -62,6 +65,8 @@ class Monitor:
         ranks: Literal["one", "all"] = "one",
         report: bool = False,
         alerts: bool = True,
+        flops_per_step: float | Literal["count"] | None = None,
+        dtype: object = None,
         source: str | None = None,
         run: str | None = None,
         initial_step: int = 0,
@@ -79,6 +84,8 @@ class Monitor:
         self._every_rank = ranks == "all"
         self._report = report
         self._alerts = alerts
+        self._flops = None if flops_per_step is None and dtype is None else (flops_per_step, dtype)
+        self._step_flops()  # raises for a value that cannot be used
         self._source = source or default_source()
         self._threaded = self._threaded or is_local(self._source)  # what only this process has, no other can sample
         self.run = run or new_run()
@@ -102,6 +109,8 @@ class Monitor:
         replace_earlier_cells(running, self._cell, self._print)
         self._pid = os.getpid()
         self._ledger = Ledger(self._sample_now, self._initial_step)
+        self._ledger.flops = self._step_flops()
+        self._ledger.at_step = self._at_step if self._ledger.flops is not None and self._ledger.flops.waiting else None
         running.append(self)
         if self._samples():
             if self._sinks:
@@ -121,6 +130,8 @@ class Monitor:
         if not self._is_ours() or self._ledger is None:
             return None
         deadline = time.monotonic() + _GOODBYE
+        if self._ledger.flops is not None:
+            self._ledger.flops.close()
         forget_end(self.stop)
         if self in running:
             running.remove(self)
@@ -171,15 +182,15 @@ class Monitor:
         if self._is_ours() and self._ledger is not None:
             self._ledger.mark(str(name), value)
 
-    def step(self, count: int = 1, items: float = 0) -> None:
-        """Count a step and, with `items`, what it processed (samples, tokens), for throughput and the steps of sinks.
+    def step(self, count: int = 1, items: float = 0, tokens: float = 0) -> None:
+        """Count a step and what it processed, `items` (samples) and `tokens`, for throughput and the steps of sinks.
 
         Inside a loop over `batches` it replaces the step that the loop would count for the current batch.
         """
         if count:
             counted_by_program(self)
         if self._is_ours() and self._ledger is not None:
-            self._ledger.step(count, items)
+            self._ledger.step(count, items, tokens)
 
     def resume(self, step: int) -> None:
         """Say that the run continues after this many steps, as a checkpoint tells: later ones count on from there."""
@@ -193,14 +204,19 @@ class Monitor:
             self._ledger.waited(seconds)
 
     def batches(
-        self, loader: Iterable[T], *, items: float | Callable[[T], float] = 0, steps: bool = True
+        self,
+        loader: Iterable[T],
+        *,
+        items: float | Callable[[T], float] = 0,
+        tokens: float | Callable[[T], float] = 0,
+        steps: bool = True,
     ) -> Batches[T]:
         """Iterate over the batches of a loader; measure how long each took to load, and count each as a step.
 
-        `items` is the number of items (samples, tokens) in a batch, or a function that returns it: `items=len`. With `steps=False`
-        only the waiting is measured, and the program calls `step` itself. `len()` of the result is the loader's.
+        `items` and `tokens` are the numbers of samples and of tokens in a batch, or functions that return them: `items=len`. With
+        `steps=False` only the waiting is measured, and the program calls `step` itself. `len()` of the result is the loader's.
         """
-        return Batches(self, loader, items, steps)
+        return Batches(self, loader, items, steps, tokens)
 
     # --- results
 
@@ -277,6 +293,23 @@ class Monitor:
 
     def _is_ours(self) -> bool:
         return self._pid == os.getpid()
+
+    def _step_flops(self) -> StepFlops | None:
+        if self._flops is None:
+            return None
+        from .flops import StepFlops
+
+        return StepFlops(*self._flops, processes=1 if self._every_rank else local_size(os.environ))
+
+    def _at_step(self) -> None:
+        """Count the operations of a step, once."""
+        ledger = self._ledger
+        if ledger is not None and ledger.flops is not None:
+            ledger.flops.at_step()
+            if not ledger.flops.waiting:
+                ledger.at_step = None
+                if ledger.flops.reason:
+                    self._say(f"flops_per_step: {ledger.flops.reason}; there is no MFU.")
 
     def _samples(self) -> bool:
         return self._every_rank or local_rank(os.environ) == 0

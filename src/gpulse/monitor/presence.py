@@ -87,9 +87,9 @@ class Teller:
             "phase": ledger.phase()[:_LONGEST],
             "step": ledger.rhythm.reached,
             "steps_per_second": rates.get("train/steps_per_second"),
-            "step_p50": times.percentile(50),
-            "step_p95": times.percentile(95),
-            "step_max": times.highest if times.seconds else None,
+            "step_p50": times and times.p50,
+            "step_p95": times and times.p95,
+            "step_max": times and times.max,
             "data_wait": rates.get("train/data_wait"),
         }
         return {key: round(value, 6) if isinstance(value, float) else value for key, value in told.items()}

@@ -7,6 +7,7 @@ from ..present.cells import throttle_words, value_text
 from ..present.own_use import is_shared, own_energy_text, own_lines
 from ..present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
 from ..present.text import aligned, clean
+from ..present.throughput import throughput_parts
 from ..present.verdicts import findings, time_lines, times
 from ..present.words import of, product_name, short_name
 from ..units import duration_text, size_text
@@ -41,8 +42,7 @@ def _headline(summary: Summary) -> list[str]:
     parts = [f"gpulse: {seconds_text(summary.seconds)}"]
     if summary.steps_per_second is not None:
         parts.append(f"{summary.steps} steps, {rate_text(summary.steps_per_second)}/s")
-    if summary.items_per_second is not None:
-        parts.append(f"{rate_text(summary.items_per_second)} items/s")
+    parts += throughput_parts(summary)
     if summary.waited:
         parts.append(f"waited for data {100 * summary.waited / max(summary.seconds, 1e-9):.0f} % of the time")
     if summary.energy is not None and any(gpu.own.used is not False for gpu in summary.gpus):

@@ -1,4 +1,4 @@
-"""The rhythm of a program: its steps, items and waits, counted by it and read as rates by whoever shows them."""
+"""The rhythm of a program: its steps, items, tokens and waits, counted by it and read as rates by whoever shows them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..analysis.mfu import Mfu
     from .ledger import Ledger
     from .request import AgentSample
 
@@ -15,14 +18,19 @@ _CLOSEST = 0.1  # seconds between two calls below which a rate would mostly be n
 
 
 class Rhythm:
-    """The program's progress since the start: steps, items and time spent waiting for data."""
+    """The program's progress since the start: steps, items, tokens and time spent waiting for data.
 
-    __slots__ = ("initial", "items", "steps", "waited")
+    `mfu` returns the model FLOPs utilization at a number of steps per second, None if it is not asked for.
+    """
 
-    def __init__(self, initial: int = 0) -> None:
+    __slots__ = ("initial", "items", "mfu", "steps", "tokens", "waited")
+
+    def __init__(self, initial: int = 0, mfu: Callable[[float], Mfu | None] | None = None) -> None:
+        self.mfu = mfu
         self.initial = initial  # steps before the run was continued
         self.steps = 0
         self.items = 0.0
+        self.tokens = 0.0
         self.waited = 0.0
 
     @property
@@ -36,22 +44,29 @@ class RhythmRates:
 
     def __init__(self, rhythm: Rhythm) -> None:
         self._rhythm = rhythm
-        self._before = (0, 0.0, 0.0)
+        self._before = (0, 0.0, 0.0, 0.0)
 
     def since(self, seconds: float) -> dict[str, float]:
         """Return the rates since the last call, these seconds ago, by tag; what the program does not count is left out."""
         rhythm, before = self._rhythm, self._before
-        self._before = rhythm.steps, rhythm.items, rhythm.waited
+        self._before = rhythm.steps, rhythm.items, rhythm.tokens, rhythm.waited
         if seconds <= 0:
             return {}
-        steps, items, waited = (late - early for early, late in zip(before, self._before, strict=True))
+        steps, items, tokens, waited = (
+            (late - early) / seconds for early, late in zip(before, self._before, strict=True)
+        )
         values: dict[str, float] = {}
         if rhythm.steps:
-            values["train/steps_per_second"] = steps / seconds
+            values["train/steps_per_second"] = steps
         if rhythm.items:
-            values["train/items_per_second"] = items / seconds
+            values["train/items_per_second"] = items
+        if rhythm.tokens:
+            values["train/tokens_per_second"] = tokens
         if rhythm.waited:
-            values["train/data_wait"] = min(100.0, 100.0 * waited / seconds)
+            values["train/data_wait"] = min(100.0, 100.0 * waited)
+        if rhythm.steps and rhythm.mfu is not None and (found := rhythm.mfu(steps)) is not None:
+            values |= {} if found.rate is None else {"train/flops_per_second": found.rate}
+            values |= {} if found.percent is None else {"train/mfu": found.percent}
         return values
 
 

@@ -60,6 +60,7 @@ class Samples:
         taken = taken.with_snapshot(self._activity.pass_on(taken.snapshot))
         values = self._tags.values(taken)
         values.update(self._rates.since(since))
+        values.update(ledger.energy_rates())
         values.update(
             {
                 f"mark/{mark.name}": mark.value

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 TRAINING = {
     "train/steps_per_second": "Steps of the program per second.",
     "train/items_per_second": "Items processed by the program per second.",
+    "train/tokens_per_second": "Tokens processed by the program per second.",
+    "train/flops_per_second": "Floating-point operations of the program's steps per second.",
+    "train/mfu": "Floating-point operations as a share of the GPUs' dense peak, in percent.",
+    "train/energy_per_item": "Energy for each item so far, in joules.",
+    "train/energy_per_token": "Energy for each token so far, in joules.",
     "train/data_wait": "Share of time the program waited for data, in percent.",
 }
 ENERGY = "Energy consumed since the monitor started."

@@ -40,18 +40,25 @@ class Alert:
 
 
 class PhaseProgress:
-    """What a phase, or the whole run, went through since the previous sample: seconds in it, times it began, steps, items, waits."""
+    """What a phase, or the whole run, went through since the previous sample: seconds in it, times it began, and what was counted."""
 
-    __slots__ = ("calls", "items", "seconds", "steps", "waited")
+    __slots__ = ("calls", "items", "seconds", "steps", "tokens", "waited")
 
     def __init__(
-        self, seconds: float = 0.0, calls: float = 0, steps: float = 0, items: float = 0.0, waited: float = 0.0
+        self,
+        seconds: float = 0.0,
+        calls: float = 0,
+        steps: float = 0,
+        items: float = 0.0,
+        waited: float = 0.0,
+        tokens: float = 0.0,
     ) -> None:
         self.seconds = seconds
         self.calls = calls
         self.steps = steps
         self.items = items
         self.waited = waited
+        self.tokens = tokens
 
     def since(self, before: PhaseProgress | None) -> PhaseProgress:
         """Return the difference to an earlier state."""
@@ -64,7 +71,7 @@ class PhaseProgress:
         return {name: round(value, 6) for name in PROGRESS if (value := getattr(self, name))}
 
 
-PROGRESS = ("seconds", "calls", "steps", "items", "waited")
+PROGRESS = ("seconds", "calls", "steps", "items", "waited", "tokens")
 
 
 class Sample:

@@ -16,6 +16,7 @@ from gpulse.analysis.summary import Summary
 from gpulse.analysis.tally import Tally
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
+from gpulse.monitor.flops import StepFlops
 from gpulse.monitor.request import AgentSample
 from gpulse.monitor.rhythm import RhythmRates
 from tests.unit.monitor.agent_samples import START, UUID, Diary, sample
@@ -481,3 +482,38 @@ def test_a_phase_that_only_later_samples_tell_of_has_their_peak(diary: Diary) ->
     end(0.6)
     diary.sample(1.0, memory_used=70)
     assert named(diary.ledger.summary(), "brief").gpus[0].peak_memory == 70
+
+
+# --- throughput
+
+
+def test_steps_have_times_and_tokens(diary: Diary) -> None:
+    for at in (1.0, 2.0, 3.0, 5.0):
+        diary.at(at).step(1, 2, 100)
+    summary = diary.at(10.0).summary()
+    assert (summary.steps, summary.items, summary.tokens) == (4, 8, 400)
+    assert summary.tokens_per_second == 40.0
+    assert summary.step_time is not None
+    assert (summary.step_time.p50, summary.step_time.max) == (1.0, 2.0)
+    assert summary.step_blocks == [1.0, 1.0, 2.0]
+
+
+def test_the_energy_of_each_token_is_in_the_log(diary: Diary) -> None:
+    diary.at(1.0).step(1, 0, 100)
+    diary.sample(1.0, energy=1000.0)
+    diary.sample(3.0, energy=1500.0)
+    rates = RhythmRates(diary.ledger.rhythm).since(2.0) | diary.at(4.0).energy_rates()
+    assert rates["train/tokens_per_second"] == 50.0
+    assert rates["train/energy_per_token"] == pytest.approx(5.0)
+    assert "train/energy_per_item" not in rates
+
+
+def test_a_known_step_gives_a_utilization(diary: Diary) -> None:
+    diary.ledger.flops = StepFlops(98.95e12, "bfloat16")
+    diary.sample(1.0, name="NVIDIA H100 80GB HBM3")
+    for _ in range(10):
+        diary.at(2.0).step(1, 0)
+    assert RhythmRates(diary.at(3.0).rhythm).since(2.0)["train/mfu"] == pytest.approx(50.0)
+    whole = diary.at(2.0).summary()
+    assert whole.mfu is not None
+    assert whole.mfu.percent == pytest.approx(50.0)

@@ -63,7 +63,7 @@ def test_everything_that_can_be_said() -> None:
     )
     head, line = text.splitlines()
     assert head == (
-        "gpulse: 1m30s · 900 steps, 10/s · 640 items/s · waited for data 10 % of the time · 16.2 Wh · CPU 412 %"
+        "gpulse: 1m30s · 900 steps, 10/s · 640 items/s (1.02 J each) · waited for data 10 % of the time · 16.2 Wh · CPU 412 %"
     )
     for part in (
         "util 40 % (p95 40)",

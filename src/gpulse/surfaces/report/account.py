@@ -7,6 +7,7 @@ from ...analysis.diagnosis.running import RunningDiagnosis
 from ...analysis.diagnosis.waiting import with_wait
 from ...analysis.energy import Meter
 from ...analysis.events import EventDetector
+from ...analysis.mfu import Mfu
 from ...analysis.shares import Shares
 from ...analysis.tally import Tally
 from ...errors import RecordingError
@@ -34,6 +35,7 @@ _MOST_EVENTS = 5000
 _MOST_MARKS = 2000
 _STARTING = 5.0  # seconds after the start of a run within which its first sample also stands for the time before it
 _NEAR = 60.0  # seconds from the run within which a mark belongs to it
+_NO_PEAK = "the program did not know the peak of its GPUs"
 _MOST_SERIES = 20  # that a training may add
 
 
@@ -156,7 +158,18 @@ class _Account:
             phases.append(phase.tally.summary(name, phase.seconds))
             phases[-1].calls = phase.calls
         summary.phases = tuple(phases)
+        summary.mfu = self._mfu()
         return summary
+
+    def _mfu(self) -> Mfu | None:
+        """Return the mean utilization that the program logged; None if it logged no operations."""
+        means = {}
+        for key in ("mfu", "flops_per_second"):
+            trace = self.timeline.traces.get(("training", f"train/{key}"))
+            means[key] = None if trace is None else trace.figures()[0]
+        if means["flops_per_second"] is None:
+            return None
+        return Mfu(means["mfu"], means["flops_per_second"], "" if means["mfu"] is not None else _NO_PEAK)
 
     def _label(self, at: int, gpu: Gpu) -> str:
         name = gpu.uuid or f"at {at}"
@@ -210,11 +223,12 @@ class _Account:
         if moment.progress is not None:
             found = {name: each for name, each in moment.progress.items() if name}
             whole = moment.progress[""]
-            return {"": PhaseProgress(seconds, 0, whole.steps, whole.items, whole.waited), **found}
+            return {"": PhaseProgress(seconds, 0, whole.steps, whole.items, whole.waited, whole.tokens), **found}
         steps = 0.0 if before is None or moment.step is None else max(0.0, moment.step - before)
         items = moment.values.get("train/items_per_second", 0.0) * seconds
+        tokens = moment.values.get("train/tokens_per_second", 0.0) * seconds
         waited = moment.values.get("train/data_wait", 0.0) / 100 * seconds
-        each = PhaseProgress(seconds, float(moment.phase != self._phase), steps, items, waited)
+        each = PhaseProgress(seconds, float(moment.phase != self._phase), steps, items, waited, tokens)
         return {"": each, moment.phase: each} if moment.phase else {"": each}
 
     def _count(self, progress: Mapping[str, PhaseProgress]) -> None:
@@ -225,6 +239,7 @@ class _Account:
             tally.steps += int(each.steps)
             tally.items += each.items
             tally.waited += each.waited
+            tally.tokens += each.tokens
             if name:
                 self._phases[name].seconds += each.seconds
                 self._phases[name].calls += int(each.calls)

@@ -28,6 +28,11 @@ _HOST = (
 _TRAINING = {
     "train/steps_per_second": ("Steps per second", ""),
     "train/items_per_second": ("Items per second", ""),
+    "train/tokens_per_second": ("Tokens per second", ""),
+    "train/mfu": ("Model FLOPs utilization", "%"),
+    "train/flops_per_second": ("Floating-point operations per second", ""),
+    "train/energy_per_item": ("Energy per item so far", "J"),
+    "train/energy_per_token": ("Energy per token so far", "J"),
     "train/data_wait": ("Waiting for data", "%"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...present.cost import money_text
 from ...present.differences import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, standard_error
 from ...present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
 from ...present.text import Untrusted
@@ -13,6 +14,7 @@ from .pages import idle_share, peak_of, subtitle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ...analysis.summary import Summary
     from .document import Block, Cell
     from .run import Run
 
@@ -57,22 +59,38 @@ def differences(first: Run, second: Run) -> list[Difference]:
     one, two = first.summary, second.summary
     found = [
         Difference("Duration", (one.seconds, two.seconds), seconds_text, floor=1.0),
-        Difference("Steps per second", (one.steps_per_second, two.steps_per_second), _per_second),
-        Difference("Items per second", (one.items_per_second, two.items_per_second), _per_second),
+        *(
+            Difference(
+                f"{name.capitalize()} per second",
+                (getattr(one, f"{name}_per_second"), getattr(two, f"{name}_per_second")),
+                _per_second,
+                _both(first, second, f"train/{name}_per_second"),
+            )
+            for name in ("steps", "items", "tokens")
+        ),
+        Difference("MFU", (_mfu(one), _mfu(two)), "{:.3g} %".format, _both(first, second, "train/mfu")),
         Difference("Waiting for data", (_waited(first), _waited(second)), "{:.0f} %".format, floor=1.0),
         *(
             Difference(
                 title,
                 (first.mean(key), second.mean(key)),
                 lambda value, unit=unit: quantity_text(unit, value),  # type: ignore[misc]
-                (_noise(first, key) ** 2 + _noise(second, key) ** 2) ** 0.5,
+                _both(first, second, key),
                 floor,
             )
             for title, key, unit, floor in COMPARED
         ),
         Difference("Peak memory", (_peak(first), _peak(second)), size_text, floor=256 << 20),
         Difference("Energy", (one.energy, two.energy), energy_text, floor=36.0),
-        Difference("Energy per step", (_per_step(first), _per_step(second)), energy_text),
+        *(
+            Difference(
+                f"{quantity} per {name}",
+                (of(first, getattr(one, f"{name}s")), of(second, getattr(two, f"{name}s"))),
+                text,
+            )
+            for quantity, of, text in (("Energy", _energy_per, energy_text), ("Cost", _cost_per, money_text))
+            for name in ("step", "item", "token")
+        ),
         Difference("Idle", (idle_share(one), idle_share(two)), "{:.0f} %".format, floor=1.0),
         Difference("Throttled (worst GPU)", (_held(first), _held(second)), duration_text, floor=1.0),
         Difference("Host CPU", (_host(first), _host(second)), "{:.0f} %".format, floor=1.0),
@@ -87,6 +105,11 @@ def differences(first: Run, second: Run) -> list[Difference]:
 
 def _per_second(rate: float) -> str:
     return f"{rate_text(rate)}/s"
+
+
+def _both(first: Run, second: Run, key: str) -> float:
+    """Return how far the difference of two means may be off by chance."""
+    return float((_noise(first, key) ** 2 + _noise(second, key) ** 2) ** 0.5)
 
 
 def _noise(run: Run, key: str) -> float:
@@ -162,9 +185,16 @@ def _peak(run: Run) -> float | None:
     return None if found is None else found[1].peak_memory
 
 
-def _per_step(run: Run) -> float | None:
-    summary = run.summary
-    return summary.energy / summary.steps if summary.energy is not None and summary.steps else None
+def _energy_per(run: Run, count: float) -> float | None:
+    return run.summary.energy_per(count)
+
+
+def _cost_per(run: Run, count: float) -> float | None:
+    return None if run.cost is None or run.cost.total is None or not count else run.cost.total / count
+
+
+def _mfu(summary: Summary) -> float | None:
+    return None if summary.mfu is None else summary.mfu.percent
 
 
 def _held(run: Run) -> float | None:

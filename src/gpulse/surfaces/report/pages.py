@@ -15,6 +15,7 @@ from ...present.quantities import (
     seconds_text,
 )
 from ...present.text import Untrusted
+from ...present.throughput import counted, flops_text, unit_costs
 from ...present.words import of, ranges, short_name
 from ...units import duration_text, size_text
 from .charts import run_charts, run_strips
@@ -24,6 +25,8 @@ from .wording import mark_text, throttled_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ...analysis.cost import Cost, Tariff
     from ...analysis.summary import GpuSummary, Summary
     from .document import Block, Cell
@@ -96,7 +99,20 @@ def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
     if summary.steps_per_second is not None:
         wait = f", waiting for data {100 * summary.waited / summary.seconds:.0f} %" if summary.waited else ""
         found.append(("Steps", f"{rate_text(summary.steps_per_second)}/s", f"{summary.steps:,} steps{wait}"))
+    found += _throughput(run)
     return [tile for tile in found if tile[1] != DASH]
+
+
+def _throughput(run: Run) -> Iterator[tuple[str, Cell, Cell]]:
+    """Yield what the program counted, with the energy and the cost of each, and its model FLOPs utilization."""
+    summary, costs = run.summary, {} if run.cost is None else unit_costs(run.summary, run.cost)
+    for name, rate, count in counted(summary):
+        energy = summary.energy_per(count)
+        remark = f"{count:,.0f} {name}s" + ("" if energy is None else f", {energy_text(energy)} each")
+        cost = (", ", Untrusted(costs[name])) if name in costs else ()
+        yield f"{name.capitalize()}s", f"{rate_text(rate)}/s", (remark, *cost)
+    if (mfu := summary.mfu) is not None and mfu.percent is not None:
+        yield "MFU", f"{mfu.percent:.3g} %", flops_text(mfu.rate or 0.0)
 
 
 def _cost(cost: Cost, tariff: Tariff) -> list[tuple[str, Cell, Cell]]:
