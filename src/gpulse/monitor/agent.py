@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Gpu
     from ..sources.base import Source
+    from .last_words import LastWords
     from .presence import PresenceFile
 
 _CLOSEST = 0.005  # minimum seconds between two requested samples
@@ -39,7 +40,8 @@ class Agent:
     for alerts find in them, or one Trouble.
 
     Commands are lines on the descriptor `commands`: `sample`, `pace SECONDS`, `measure SECONDS` (the same, with the process
-    lists in every sample), `status JSON` (how the program is getting on), `stop`. End of file means stop, too.
+    lists in every sample), `status JSON` and `progress JSON`
+    (how the program is getting on), `stop`. End of file means stop, too.
     """
 
     def __init__(
@@ -48,10 +50,12 @@ class Agent:
         commands: int,
         emit: Callable[[Greeting | AgentSample | AlertMessage | Trouble], None],
         outlives: bool = False,
+        last_words: LastWords | None = None,
     ) -> None:
-        """Prepare; an agent that `outlives` its program takes a last sample after the program has ended."""
+        """Prepare; an agent that `outlives` its program, or has `last_words` for it, takes a last sample after it has ended."""
         self._request = request
-        self._outlives = outlives
+        self._outlives = outlives or last_words is not None
+        self._last_words = last_words
         self._emit = emit
         self._commands = Commands(commands, request.pid)
         self._program = Program(request.pid)
@@ -87,7 +91,7 @@ class Agent:
             pass  # a recording that has ended
         except ParentGone:
             if self._outlives:
-                self._last_sample()
+                self._end_alone()
             raise
         finally:
             self._sampler.close()
@@ -121,6 +125,8 @@ class Agent:
             self._sampler.choose([*request.gpus])
         if self._uuids is not None:
             self._sampler.choose([gpu.uuid for gpu in gpus if gpu.uuid and _holds(gpu, self._uuids)])
+        if self._last_words is not None:
+            self._last_words.greet(self._uuids)
         self._emit(Greeting(self._uuids, certain))
 
     def _loop(self, pace: float) -> None:
@@ -141,19 +147,32 @@ class Agent:
                         pace = float(value)
                         self._spare(pace, word == "measure")
                         due = min(due, last + pace)
-                    elif word == "status":
-                        self._note(value)
+                    elif word in ("status", "progress"):
+                        self._note(word, value)
                     elif word == "sample":
                         self._hurry(clock.monotonic(), _SLOWEST)
                         due = min(due, last + _CLOSEST)
                 if clock.monotonic() >= due:
                     break
 
-    def _note(self, status: str) -> None:
-        """Let other programs of the user see how the program is getting on."""
+    def _end_alone(self) -> None:
+        """Take the last sample of a program that has ended, and say what it no longer can."""
         try:
-            told = json.loads(status)
+            self._last_sample()
+        except ParentGone:
+            pass  # nobody reads the pipe any more
+        if self._last_words is not None:
+            self._last_words.speak(self._commands.death)
+
+    def _note(self, word: str, plain: str) -> None:
+        """Keep how the program is getting on, and let other programs of the user see it."""
+        try:
+            told = json.loads(plain)
         except ValueError:
+            return
+        if self._last_words is not None:
+            (self._last_words.status if word == "status" else self._last_words.progress)(told)
+        if word != "status":
             return
         if self._presence is None:
             from .presence import PresenceFile
@@ -187,7 +206,10 @@ class Agent:
             snapshot = Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
         if self._rules is not None and (found := self._rules.observe(at, snapshot)):
             self._emit(AlertMessage(found))
-        self._emit(AgentSample(at, snapshot, self._program.read(slow), self._family.members(snapshot), slow))
+        sample = AgentSample(at, snapshot, self._program.read(slow), self._family.members(snapshot), slow)
+        if self._last_words is not None:
+            self._last_words.sample(sample)
+        self._emit(sample)
 
 
 class Commands:
@@ -199,29 +221,29 @@ class Commands:
         self._rest = b""
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
-        self._death = _death_of(parent)
-        if self._death >= 0:
-            self._poll.register(self._death, select.POLLIN)
+        self.death = _death_of(parent)
+        if self.death >= 0:
+            self._poll.register(self.death, select.POLLIN)
 
     def wait(self, seconds: float) -> list[str]:
         """Return the commands that arrive within this number of seconds; raise ParentGone if the program has ended."""
         # without a pidfd, check every second whether the program still exists
-        for handle, _ in self._poll.poll(max(0.0, seconds if self._death >= 0 else min(seconds, 1.0)) * 1000.0):
-            if handle == self._death:
+        for handle, _ in self._poll.poll(max(0.0, seconds if self.death >= 0 else min(seconds, 1.0)) * 1000.0):
+            if handle == self.death:
                 raise ParentGone
             chunk = os.read(self._descriptor, 4096)
             if not chunk:
                 raise ParentGone
             *lines, self._rest = (self._rest + chunk).split(b"\n")
             return [line.decode("ascii", "replace") for line in lines]
-        if self._death < 0 and not is_alive(self._parent):
+        if self.death < 0 and not is_alive(self._parent):
             raise ParentGone
         return []
 
     def gone(self) -> bool:
         """Return whether the program has ended."""
-        if self._death >= 0:
-            return bool(select.select([self._death], [], [], 0)[0])
+        if self.death >= 0:
+            return bool(select.select([self.death], [], [], 0)[0])
         return not is_alive(self._parent)
 
 

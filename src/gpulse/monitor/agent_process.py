@@ -16,11 +16,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .last_words import LastWords
+
 _ALL_CPUS = 1024
 
 
-def main(plain: str) -> None:
-    """Sample for the program named in a JSON request; return when the program stops the agent or ends."""
+def main(plain: str, stderr: int) -> None:
+    """Sample for the program named in a JSON request; return when the program stops the agent or ends.
+
+    `stderr` is the program's, for a report if the program is killed; -1 if there is none.
+    """
     if os.fork():
         os._exit(0)  # a program that waits for all its children must not see one it did not start
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
@@ -31,14 +36,24 @@ def main(plain: str) -> None:
     sys.path.extend(request.path)  # at the end: nothing there may stand in for a module of ours
     try:
         pipe.send(Birth(os.getpid()))
-        agent = Agent(request, sys.stdin.fileno(), pipe.send)
+        agent = Agent(request, sys.stdin.fileno(), pipe.send, last_words=_last_words(request, stderr))
         pipe.gone = agent.parent_is_gone
         agent.run()
-    except (ParentGone, BrokenPipeError):
+    except ParentGone:
         pass
     except Exception as error:  # noqa: BLE001  # the program is the only place to report it
         pipe.send(Trouble(f"{type(error).__name__}: {error}"))
     os._exit(0)  # a thread that hangs in the driver must not block the exit
+
+
+def _last_words(request: Request, stderr: int) -> LastWords | None:
+    if not request.report and not request.files:
+        return None
+    from .last_words import LastWords
+
+    words = LastWords(request, stderr)
+    signal.signal(signal.SIGTERM, words.terminate)  # ignored, but worth telling
+    return words
 
 
 class Pipe:
@@ -57,6 +72,8 @@ class Pipe:
         while rest:
             try:
                 rest = rest[os.write(self._descriptor, rest) :]
+            except BrokenPipeError:
+                raise ParentGone from None
             except BlockingIOError:
                 if not self._poll.poll(1000.0) and self.gone():
                     raise ParentGone from None

@@ -22,7 +22,7 @@ from .windows import Window as Window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ..analysis.diagnosis.running import RunningDiagnosis
     from ..analysis.mfu import Mfu
@@ -174,6 +174,22 @@ class Ledger:
         self.rhythm.waited += seconds
         for tally in (self._whole.tally, *(phase.tally for phase in self._stack())):
             tally.waited += seconds
+
+    def replay(self, until: float, progress: Mapping[str, PhaseProgress]) -> None:
+        """Add what a program elsewhere, under an empty name, and its phases went through up to a time."""
+        for name, each in progress.items():
+            with self._lock:
+                tally = self._whole.tally
+                if name:
+                    phase = self._phases.setdefault(name, Phase(self, name, self._new_tally()))
+                    phase.replay(until, each.seconds, int(each.calls))
+                    tally = phase.tally
+                else:
+                    self.rhythm.waited += each.waited
+            tally.steps += int(each.steps)
+            tally.items += each.items
+            tally.tokens += each.tokens
+            tally.waited += each.waited
 
     def mark(self, name: str, value: object) -> None:
         """Record a mark."""

@@ -14,8 +14,7 @@ from .request import Birth, Trouble
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterator
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator
 
     from .request import AgentSample, AlertMessage, Greeting, Request
 
@@ -31,11 +30,11 @@ class Link:
     """Yields the messages of an agent until stopped; used by one thread, `tell` and `stop` by any.
 
     `say` is called with a message for the user; `restarts` counts agents that had to be replaced. `status` is called at least once
-    per second; what it returns is sent to the agent, unless it is None.
+    per second; the commands it returns are sent to the agent.
     """
 
     def __init__(
-        self, request: Request, say: Callable[[str], None], status: Callable[[], dict[str, Any] | None] | None = None
+        self, request: Request, say: Callable[[str], None], status: Callable[[], Iterable[str]] | None = None
     ) -> None:
         self._request = request
         self._say = say
@@ -86,10 +85,9 @@ class Link:
         self._agent.disown()
 
     def _tell_status(self) -> None:
-        if self._status is not None and not self._stopping and (status := self._status()) is not None:
-            import json
-
-            self._agent.tell(f"status {json.dumps(status, default=str)}")
+        if self._status is not None and not self._stopping:
+            for command in self._status():
+                self._agent.tell(command)
 
     def _start(self, request: Request) -> ChildAgent | ThreadAgent:
         return ChildAgent(request)
@@ -132,16 +130,21 @@ class ChildAgent:
         home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         # -I -S: neither the user's folder nor site packages may provide another json or an import hook
         code = (
-            "import sys; sys.path.append(sys.argv[1]); from gpulse.monitor.agent_process import main; main(sys.argv[2])"
+            "import sys; sys.path.append(sys.argv[1]); from gpulse.monitor.agent_process import main;"
+            "main(sys.argv[2], int(sys.argv[3]))"
         )
+        stderr = _duplicate(request.stderr) if request.report else -1
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", code, home, json.dumps(request.to_plain())],
+            [sys.executable, "-I", "-S", "-c", code, home, json.dumps(request.to_plain()), str(stderr)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
             start_new_session=True,  # Ctrl-C in a terminal is meant for the program
+            pass_fds=(stderr,) if stderr >= 0 else (),
         )
+        if stderr >= 0:
+            os.close(stderr)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -210,6 +213,13 @@ class ChildAgent:
             if stream is not None:
                 stream.close()
         self._to = self._from = -1
+
+
+def _duplicate(descriptor: int) -> int:
+    try:
+        return os.dup(descriptor)
+    except OSError:
+        return -1
 
 
 class ThreadAgent:

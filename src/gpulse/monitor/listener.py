@@ -12,8 +12,7 @@ from .request import AlertMessage, Greeting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..model.event import Event
     from ..sinks.base import Alert
@@ -119,13 +118,18 @@ class Listener:
             self._hasty = False
             self.link.tell(f"pace {self._request.interval}")
 
-    def _status(self) -> dict[str, Any] | None:
-        """Return how the run is getting on; None if it was told less than a second ago."""
+    def _status(self) -> Iterator[str]:
+        """Yield the commands that tell the agent how the run is getting on; none if it was told less than a second ago."""
+        import json
+
         if self._teller is None:
             from .presence import Teller
 
             self._teller = Teller(self._ledger, self._request.run)
-        return self._teller.due()
+        if (told := self._teller.due()) is not None:
+            yield f"status {json.dumps(told, default=str)}"
+            if self._request.report:
+                yield from (f"progress {json.dumps(part)}" for part in self._teller.progress())
 
 
 class EdgeBudget:

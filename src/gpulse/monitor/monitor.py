@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ..analysis.summary import Summary
     from ..model.snapshot import Snapshot
+    from ..sinks.base import Sink
     from .arguments import Given
     from .flops import StepFlops
     from .sink_workers import Outlet
@@ -330,6 +331,10 @@ class Monitor:
             path=[] if is_built_in(self._source) else [*map(str, sys.path)],  # a plug-in is imported by the agent, too
             alerts=self._alerts,
             without_gpus=True,
+            started=0.0 if self._ledger is None else self._ledger.started,
+            report=self._report,
+            files=filter(None, (_continued(outlet.sink) for outlet in self._outlets)),
+            stderr=_descriptor(self._stderr or sys.stderr) if self._report else -1,
             processes={key for sink in self._sinks for key in getattr(sink, "processes", ())},
         )
 
@@ -357,6 +362,19 @@ class Monitor:
             stream.flush()
         except (OSError, ValueError, AttributeError):
             pass  # stderr is closed or was never opened
+
+
+def _continued(sink: Sink) -> str:
+    return (
+        sink.continued() if hasattr(sink, "continued") else ""
+    )  # a sink of another package need not inherit from ours
+
+
+def _descriptor(stream: TextIO | None) -> int:
+    try:
+        return -1 if stream is None else stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        return -1  # a notebook, or a text in memory
 
 
 _watches_forks = False

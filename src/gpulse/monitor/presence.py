@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
+    from ..sinks.base import PhaseProgress
     from .ledger import Ledger
 
 _OFTEN = 1.0  # seconds between two states
 _ENDING = ".json"
 _LARGEST = 1 << 16  # bytes of a file that are read
 _LONGEST = 200  # characters of a text
+_PHASES = 8  # phases in one message: a pipe takes 4096 bytes at once or not at all
 _LINES = 20  # lines of code
 _NUMBERS = ("time", "seconds", "step", "steps_per_second", "step_p50", "step_p95", "step_max", "data_wait")
 _TEXTS = ("run", "phase")
@@ -70,6 +72,7 @@ class Teller:
         self._run = run
         self._rates = RhythmRates(ledger.rhythm)
         self._at = ledger.started
+        self._progress: dict[str, PhaseProgress] = {}
 
     def due(self, now: bool = False) -> dict[str, Any] | None:
         """Return the present state as plain data; None if it is too early and need not be `now`."""
@@ -87,12 +90,27 @@ class Teller:
             "phase": ledger.phase()[:_LONGEST],
             "step": ledger.rhythm.reached,
             "steps_per_second": rates.get("train/steps_per_second"),
+            "step_mean": times and times.mean,
+            "step_min": times and times.min,
             "step_p50": times and times.p50,
             "step_p95": times and times.p95,
             "step_max": times and times.max,
             "data_wait": rates.get("train/data_wait"),
         }
         return {key: round(value, 6) if isinstance(value, float) else value for key, value in told.items()}
+
+    def progress(self) -> Iterator[dict[str, dict[str, float]]]:
+        """Yield what the run and its phases went through since the last call, in parts that fit into one write."""
+        before, self._progress = self._progress, self._ledger.progress()
+        part: dict[str, dict[str, float]] = {}
+        for name, each in self._progress.items():
+            if values := each.since(before.get(name)).to_plain():
+                part[name[:_LONGEST]] = values
+            if len(part) == _PHASES:
+                yield part
+                part = {}
+        if part:
+            yield part
 
 
 class PresenceFile:

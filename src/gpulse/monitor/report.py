@@ -30,6 +30,12 @@ def summary_text(summary: Summary) -> str:
     return "\n".join([*lines, *limits(summary)])
 
 
+def death_line(how: str, phase: str, step: int | None) -> str:
+    """Return the first line of the report of a program that was killed: how it ended, and what it was doing."""
+    doing = [f"in phase {clean(phase)}"] * bool(phase) + [f"at about step {step}"] * (step is not None)
+    return f"gpulse: the program did not finish ({how}){' ' if doing else ''}{', '.join(doing)}."
+
+
 def limits(summary: Summary) -> list[str]:
     """Return what limited the GPUs, one line per finding, and where their time went; nothing for a run too short to judge."""
     if summary.diagnosis is None or summary.seconds < SHORTEST:

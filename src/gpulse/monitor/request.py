@@ -35,6 +35,8 @@ class Request:
     `gpus` is "all", "visible", or a list of names; `uuids` are the GPUs by ordinal, if known. `processes` are metrics to read for
     each process on a GPU besides the usual ones. `path` is the import path for a source that is a plug-in. `alerts`: whether to
     look for them. `without_gpus`: if no GPU can be read, go on with the host and the program.
+    `started` is when the run was, on the monotonic clock. If the program is killed, the agent writes its last sample to `files`
+    (sinks by name) and, with `report`, the report to the program's descriptor `stderr`.
     """
 
     def __init__(
@@ -52,6 +54,10 @@ class Request:
         path: Iterable[str] = (),
         alerts: bool = False,
         without_gpus: bool = False,
+        started: float = 0.0,
+        report: bool = False,
+        files: Iterable[str] = (),
+        stderr: int = -1,
     ) -> None:
         self.pid = pid
         self.run = run
@@ -65,6 +71,10 @@ class Request:
         self.path = list(path)
         self.alerts = alerts
         self.without_gpus = without_gpus
+        self.started = started
+        self.report = report
+        self.files = list(files)
+        self.stderr = stderr
 
     @property
     def asked(self) -> frozenset[str]:

@@ -152,6 +152,13 @@ class Phase:
         if sampled and at > (start := max(window.start, self._taken)):
             self._spans.add(start, at)
 
+    def replay(self, until: float, seconds: float, calls: int) -> None:
+        """Add time in this phase that ended at or before `until`, and waits for the next sample."""
+        self.calls += calls
+        self.closed += seconds
+        if seconds > 0:
+            self._spans.add(until - seconds, until)
+
     def seconds(self, now: float) -> float:
         """Return the time spent in this phase so far."""
         return self.closed + sum(now - window.start for window in self.open)

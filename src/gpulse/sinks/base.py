@@ -152,6 +152,10 @@ class Sink:
         """Write one sample."""
         raise NotImplementedError
 
+    def continued(self) -> str:
+        """Return the name of a sink that continues this one in another process: csv:/path/to/gpu.csv; empty if there is none."""
+        return ""
+
     def flush(self) -> None:
         """Write buffered data, so that a killed program loses little."""
 

@@ -62,6 +62,9 @@ class CsvSink(Sink):
             cells[self._places[tag]] = cell
         self._file.write(",".join(cells))
 
+    def continued(self) -> str:
+        return f"csv:{os.path.abspath(self.path)}"
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close_or_remove()

@@ -49,6 +49,9 @@ class JsonlSink(Sink):
         assert self._file is not None
         self._file.write(checked(json.dumps(_plain(sample), allow_nan=False).encode()).decode())
 
+    def continued(self) -> str:
+        return f"jsonl:{os.path.abspath(self.path)}"
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close_or_remove()

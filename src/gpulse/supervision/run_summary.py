@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 
 from ..monitor.report import limits, summary_text
+from ..present.endings import status_text
 from ..present.quantities import seconds_text
 from ..present.text import clean
 from ..units import size_text
@@ -21,7 +21,7 @@ _BLIND = "processes on GPUs cannot be told apart here, so these are all GPUs the
 
 def headline(command: str, status: int, seconds: float) -> str:
     """Return the first line: the command, its duration, and how it ended."""
-    return f"gpulse: {_short(command)} · {seconds_text(seconds)} · {_how(status)}"
+    return f"gpulse: {_short(command)} · {seconds_text(seconds)} · {status_text(status)}"
 
 
 def ending(summary: Summary, problem: str = "") -> list[str]:
@@ -38,16 +38,6 @@ def ending(summary: Summary, problem: str = "") -> list[str]:
     lines += [line for line in summary_text(summary).splitlines()[1:] if line not in said]
     lines += [f"  {line}" for line in [_machine(summary)] if line]
     return lines + said
-
-
-def _how(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        try:
-            return f"ended by {signal.Signals(number).name}"
-        except ValueError:
-            return f"ended by signal {number}"
-    return f"exit {os.waitstatus_to_exitcode(status)}"
 
 
 def _machine(summary: Summary) -> str:
