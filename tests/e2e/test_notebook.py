@@ -208,6 +208,68 @@ def test_a_measured_cell_runs_as_a_plain_one(tmp_path: Path, monkeypatch: pytest
     assert shown_text(unloaded) == "False"
 
 
+def test_long_cells_are_reported_in_one_line_once_that_is_switched_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stranger: int
+) -> None:
+    cells = (
+        "%load_ext gpulse\n%gpulse auto",
+        "import time\ntime.sleep(1.2)",
+        "%gpulse auto 1s",
+        "time.sleep(1.2)\nget_ipython().run_cell('time.sleep(1.1)').success",
+        "'short'",
+        "%%gpulse asked\ntime.sleep(1.2)",
+        "time.sleep(1.2)\n1 / 0",
+        "%gpulse last",
+        "gpulse = __import__('gpulse')\nlist(gpulse.measurements())",
+        "%gpulse auto soon",
+        "%gpulse auto off",
+        "time.sleep(1.2)",
+    )
+    outputs = run(tmp_path, monkeypatch, on(shared_machine(stranger), tmp_path), *cells)
+    off, silent, switched, long, short, asked, failed, last, totals, wrong, off_again, silent_again = outputs
+    assert text_of(off) == "No cell is reported automatically.\n"
+    assert text_of(switched) == "Cells that take longer than 1 s are reported automatically.\n"
+    assert (silent, silent_again) == ([], [])
+    assert shown_text(short) == "'short'"
+    line = r"In \[4\] · time 2\.\S+ s · CPU time \S+ \S+ · GPU not used"
+    assert re.fullmatch(rf"True\n{line}", shown_text(long)), "the cell, and not the one inside"
+    assert shown_text(asked).count("time 1.") == 1, "the full report says it all"
+    assert re.search(r"^In \[7\] · time 1\.\S+ s .* · result failed$", shown_text(failed))
+    assert shown_text(last).startswith(shown_text(failed))
+    assert "In [" not in shown_text(totals), "only what was asked for counts"
+    assert "'soon' is not a duration" in text_of(wrong)
+    assert text_of(off_again) == text_of(off)
+
+
+def test_the_live_table_moves_until_the_next_cell_and_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stranger: int
+) -> None:
+    scenario = shared_machine(stranger).process(gpu=0, pid="OWN", memory="9 GiB", sm=20)
+    threads = """
+import threading, time
+end = time.monotonic() + 10
+names = lambda: [thread.name for thread in threading.enumerate() if thread.name in ("gpulse-feed", "gpulse-bus")]
+while names() and time.monotonic() < end:
+    time.sleep(0.01)
+names()
+"""
+    wait = "%gpulse top\nimport time\ntime.sleep(2.5)"
+    cells = (f"{OWN}%load_ext gpulse", wait, threads, "%gpulse top --demo", "%gpulse last", "%gpulse top now")
+    _, table, left, demo, _, wrong = run(tmp_path, monkeypatch, on(scenario, tmp_path), *cells)
+    [shown] = table
+    text, html = "".join(shown["data"]["text/plain"]), "".join(shown["data"]["text/html"])
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d · stopped\nGPU 0 H200 · util 97 %", text), text
+    own, other = text.splitlines()[-2:]
+    assert "(this kernel)" in own, "first, although the other holds more"
+    assert re.search(r"  0 +9\.0 GiB  20 % ", own)
+    assert re.search(rf"sleep .* {stranger} .*  0, 1 +200 GiB  60 % ", other)
+    assert html.count("<table") == 2
+    assert "<script" not in html
+    assert shown_text(left) == "[]", "no thread is left"
+    assert shown_text(demo).count("GPU ") >= 8
+    assert "'top now' is unknown" in text_of(wrong)
+
+
 def test_without_a_gpu_the_magic_says_so_without_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = on(Scenario.load("not-loaded"), tmp_path)
     _, status, cell = run(tmp_path, monkeypatch, given, "%load_ext gpulse", "%gpulse", "%%gpulse\nx = 1")
@@ -248,3 +310,34 @@ print(len(shown.start["samples"]) >= 4, threads())
     assert "True []" in text_of(shown)
     assert "gpulse.widget of utilization\nGPU 0 H100" in shown_text(shown)
     assert refused[0]["ename"] == "UsageError"
+
+
+def test_an_interrupt_between_cells_stops_the_live_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jupyter_client.manager import KernelManager
+
+    monkeypatch.setenv("GPULSE_SOURCE", "demo")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}")
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(60)
+        client.execute_interactive("%load_ext gpulse\n%gpulse top", timeout=60, output_hook=lambda message: None)
+
+        def next_picture() -> str:
+            while True:
+                message = client.get_iopub_msg(timeout=30)
+                if message["msg_type"] == "update_display_data":
+                    return str(message["content"]["data"]["text/plain"].splitlines()[0])
+
+        assert next_picture().endswith("until the next cell runs"), "it goes on after its cell"
+        manager.interrupt_kernel()
+        while not next_picture().endswith("· stopped"):
+            pass
+        reply = client.execute_interactive("1", timeout=60, output_hook=lambda message: None)
+        assert reply["content"]["status"] == "ok", "the kernel is as before"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

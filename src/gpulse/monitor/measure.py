@@ -73,14 +73,26 @@ class Measure:
 
 
 class Timing:
-    """A measurement in progress; a context manager. A generator that is closed early has not failed."""
+    """A measurement in progress; a context manager. A generator that is closed early has not failed.
 
-    def __init__(self, name: str, sync: bool, show: bool, reset_peak: bool, tally: type[CallTally] = CallTally) -> None:
+    One `in_background` changes nothing for anybody else: the monitor keeps its interval, and the totals do not count it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        sync: bool,
+        show: bool,
+        reset_peak: bool,
+        tally: type[CallTally] = CallTally,
+        in_background: bool = False,
+    ) -> None:
         self.measurement = Measurement(name)
         self._tally = tally
         self._sync = sync
         self._show = show
         self._reset = reset_peak
+        self._in_background = in_background
         self._monitor: Monitor | None = None
         self._ledger: Ledger | None = None
         self._window: Window | None = None
@@ -99,7 +111,8 @@ class Timing:
             self._memory = allocated(self._cuda)
         self._monitor, self._ledger = _ledger()
         if self._ledger is not None and self._monitor is not None:
-            self._monitor.hasten(self.measurement.name)
+            if not self._in_background:
+                self._monitor.hasten(self.measurement.name)
             self._window = self._ledger.open(self._tally, self.measurement.complete, self.measurement.name)
         self._cpu = time.process_time()
         self._start = time.perf_counter()
@@ -134,8 +147,9 @@ class Timing:
             if self._reset or after[1] > self._memory[1]:
                 measurement.torch_peak = after[1]
             measurement.torch_peak_limit = after[1]
-        _EVERY.add(measurement)
-        measurement.then(_EVERY.complete)
+        if not self._in_background:
+            _EVERY.add(measurement)
+            measurement.then(_EVERY.complete)
         if self._show:
             measurement.then(_print)
         # not after the monitor has stopped, and not in a forked child

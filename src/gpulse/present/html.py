@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
     from ..model.verdict import Verdict
 
-_COLORS = {"warn": "#b26a00", "critical": "#d0342c"}
+SEVERITY_COLORS = {"warn": "#b26a00", "critical": "#d0342c"}
 _BUSY, _MEMORY = "#12a06c44", "#2f7fe044"  # translucent, for any background
 # The colors of the parts of a time budget, by style.
 _PARTS = {
@@ -60,7 +60,7 @@ def summary_html(summary: Summary) -> str:
 def measurement_html(facts: Sequence[tuple[str, str]], gpus: Sequence[GpuSummary]) -> str:
     """Return a table of the main figures of a measurement, and with several GPUs one row per GPU."""
     heads = [title for title, _ in facts]
-    row = [_cell(escape(text)) for _, text in facts]
+    row = [cell(escape(text)) for _, text in facts]
     return table(heads, ["".join(row)]) + (gpus_html(gpus) if len(gpus) > 1 else "")
 
 
@@ -80,7 +80,7 @@ def gpus_html(gpus: Iterable[GpuSummary]) -> str:
             "" if power is None else f"{power.mean:.0f} W",
             "" if gpu.energy is None else energy_text(gpu.energy),
         ]
-        rows.append("".join(map(_cell, cells)))
+        rows.append("".join(map(cell, cells)))
     return table(("GPU", "Name", "Utilization", "SM", "Tensor", "Peak memory", "Power", "Energy"), rows)
 
 
@@ -127,36 +127,36 @@ def table(heads: Iterable[str], rows: Iterable[str]) -> str:
 def _gpu_row(gpu: Gpu) -> str:
     if gpu.state != "ok":
         return (
-            _cell(escape(label(gpu)))
-            + _cell(escape(short_name(gpu)))
-            + _cell(escape(gpu.state), color=_COLORS["critical"])
+            cell(escape(label(gpu)))
+            + cell(escape(short_name(gpu)))
+            + cell(escape(gpu.state), color=SEVERITY_COLORS["critical"])
         )
     memory = None if not gpu.memory_total or gpu.memory_used is None else 100 * gpu.memory_used / gpu.memory_total
     heat = severity(Gpu.temperature, gpu)
     users = ", ".join(f"{user} {name}".strip() for user, name, _, _ in owners(gpu.all_processes()))
     return "".join(
         (
-            _cell(escape(label(gpu))),
-            _cell(escape(short_name(gpu))),
-            _cell(_share(gpu.utilization), gpu.utilization, _BUSY),
-            _cell(_share(gpu.sm_active), gpu.sm_active, _BUSY),
-            _cell(_share(gpu.tensor_active), gpu.tensor_active, _BUSY),
-            _cell(escape(of(gpu.memory_used, gpu.memory_total)), memory, _MEMORY),
-            _cell(escape(value_text(Gpu.power_draw, gpu.power_draw))),
-            _cell(escape(value_text(Gpu.temperature, gpu.temperature)), color=_COLORS.get(heat, "")),
-            _cell(escape(users)),
+            cell(escape(label(gpu))),
+            cell(escape(short_name(gpu))),
+            cell(_share(gpu.utilization), gpu.utilization, _BUSY),
+            cell(_share(gpu.sm_active), gpu.sm_active, _BUSY),
+            cell(_share(gpu.tensor_active), gpu.tensor_active, _BUSY),
+            cell(escape(of(gpu.memory_used, gpu.memory_total)), memory, _MEMORY),
+            cell(escape(value_text(Gpu.power_draw, gpu.power_draw))),
+            cell(escape(value_text(Gpu.temperature, gpu.temperature)), color=SEVERITY_COLORS.get(heat, "")),
+            cell(escape(users)),
         )
     )
 
 
-def _cell(text: str, share: float | None = None, fill: str = "", color: str = "") -> str:
-    """Return a cell; `share` in per cent is a bar behind its text."""
+def cell(text: str, share: float | None = None, fill: str = "", color: str = "", *, bold: bool = False) -> str:
+    """Return a cell of finished HTML; `share` in per cent is a bar behind it."""
     style = _CELL
     if share is not None:
         end = max(0.0, min(100.0, share))
         style += f";background:linear-gradient(90deg,{fill} {end:.0f}%,transparent {end:.0f}%)"
-    if color:
-        style += f";color:{color};font-weight:600"
+    if color or bold:
+        style += f"{f';color:{color}' if color else ''};font-weight:600"
     return f'<td style="{style}">{text}</td>'
 
 

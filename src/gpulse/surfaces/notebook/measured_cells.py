@@ -21,11 +21,15 @@ RESULT = "_gpulse"  # the variable of the notebook that holds the last measureme
 
 
 class OpenCell:
-    """A measurement in progress of a cell, which is the text `source`; with `repeat` one of each run."""
+    """A measurement in progress of a cell, which is the text `source`; with `repeat` one of each run.
 
-    def __init__(self, name: str, repeat: int, source: str | None) -> None:
+    One that is measured only to be told if it takes long (`automatic`) neither waits for the GPU nor resets torch's peak.
+    """
+
+    def __init__(self, name: str, repeat: int, source: str | None, automatic: bool = False) -> None:
         self.source = source
         self.left = repeat
+        self.automatic = automatic
         self._name = name
         self._runs: list[Timing] = []
         self.begin()
@@ -35,13 +39,15 @@ class OpenCell:
         if self._runs:
             self._runs[-1].__exit__(None, None, None)
         self.left -= 1
-        self._runs.append(Timing(self._name, sync=True, show=False, reset_peak=True, tally=CellTally).__enter__())
+        asked = not self.automatic
+        run = Timing(
+            self._name, sync=asked, show=False, reset_peak=asked, tally=CellTally, in_background=self.automatic
+        )
+        self._runs.append(run.__enter__())
 
     def end(self, error: BaseException | None) -> list[Measurement]:
-        """End the last run and return all with their values."""
+        """End the last run and return all; their values may still be on the way."""
         self._runs[-1].__exit__(None if error is None else type(error), error, None)
-        for run in self._runs:
-            run.measurement.wait()
         return [run.measurement for run in self._runs]
 
 
@@ -52,7 +58,10 @@ class MeasuredCells:
         self._shell = shell
         self._running: list[str] = []  # the cells that run now by their text: one may run others
         self._open: list[OpenCell] = []
-        self._shown: list[Output] = []
+        self._last: list[Measurement] = []
+        self.longer_than: float | None = (
+            None  # seconds from which a cell without the magic is reported in one line; None: never
+        )
         self.transform = CellTransform()
 
     def magic(self, line: str, cell: str) -> None:
@@ -75,6 +84,8 @@ class MeasuredCells:
     def started(self, info: Any) -> None:
         """Note that a cell begins."""
         self._running.append(info.raw_cell)
+        if self.longer_than is not None and len(self._running) == 1:
+            self._open.append(OpenCell("cell", 1, info.raw_cell, automatic=True))
 
     def ended(self, result: Any) -> None:
         """Show what a cell used, if it was measured; `result` is None for one that was interrupted."""
@@ -88,17 +99,27 @@ class MeasuredCells:
         error = KeyboardInterrupt() if result is None else result.error_before_exec or result.error_in_exec
         done = [cell for cell in self._open if cell.source is None or cell.source not in self._running]
         self._open = [cell for cell in self._open if cell not in done]
+        asked = any(not cell.automatic for cell in done)
         for cell in reversed(done):
             runs = cell.end(error)
+            if cell.automatic and (asked or self.longer_than is None or runs[0].seconds < self.longer_than):
+                continue
+            for run in runs:
+                run.wait()
+            self._last = runs
             self._shell.user_ns[RESULT] = runs[0] if len(runs) == 1 else runs
-            self._shown = outputs(runs)
-            self.show()
+            if cell.automatic:
+                number = getattr(result, "execution_count", None)
+                runs[0].name = "cell" if number is None else f"In [{number}]"
+                display({"text/plain": cell_text(runs)})
+            else:
+                self.show()
 
     def show(self) -> bool:
         """Show the report of the last cell again; return False if there is none."""
-        for bundle, metadata in self._shown:
+        for bundle, metadata in outputs(self._last) if self._last else ():
             display(bundle, metadata)
-        return bool(self._shown)
+        return bool(self._last)
 
 
 class CellTransform:

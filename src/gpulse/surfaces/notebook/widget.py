@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 
 from ...errors import GpulseError, UsageError
+from ...live import wire
+from ...live.hub import wanted
+from ...model.codec import to_plain
 from ...model.select import metric_named
 from ...monitor.report import gpu_line
+from .feed import KernelFeed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ...sampling.bus import Bus, Subscription
-    from ...sampling.sampler import Sampler
+    from ...model.snapshot import Snapshot
 
 _STATIC = os.path.join(os.path.dirname(__file__), "static")
 _SHORTEST = 0.1  # seconds
@@ -45,63 +46,6 @@ def widget(
     return _widget_class()(keys, interval, seconds, None if gpus is None else [str(gpu) for gpu in gpus], source)
 
 
-class WidgetFeed:
-    """Samples in a thread and passes each sample on as plain data until it is closed."""
-
-    def __init__(self, interval: float, gpus: Sequence[str] | None, source: str | None) -> None:
-        from ...live import wire
-        from ...live.hub import wanted
-        from ...model.codec import to_plain
-        from ...sampling.bus import Bus
-        from ...sampling.sampler import Sampler
-        from ...sources.registry import make_source
-
-        name = source or os.environ.get("GPULSE_SOURCE") or "auto"
-        self._sample = wire.sample
-        self._sampler: Sampler = Sampler(make_source(name), wanted(commands=False)).open()
-        if gpus is not None:
-            self._sampler.choose(gpus)
-        self._sampler.settle()
-        self.latest = snapshot = self._sampler.read()
-        self.start: dict[str, Any] = {
-            "catalog": wire.catalog(),
-            "snapshot": {
-                **to_plain(snapshot),
-                "time": round(snapshot.time, 3),
-                "server": {"interval": interval, "history": False},
-            },
-            "samples": [wire.sample(snapshot)],
-        }
-        self.began = time.monotonic()
-        self._bus: Bus = Bus(self._sampler, interval)
-        self._subscription: Subscription = self._bus.subscribe()
-        self._thread: threading.Thread | None = None
-
-    def run(self, send: Any) -> None:
-        """Start calling `send` with each sample."""
-
-        def pump() -> None:
-            samples: list[Any] = self.start["samples"]
-            for snapshot in self._subscription:
-                self.latest = snapshot
-                plain = self._sample(snapshot)
-                samples.append(plain)  # in place: a page that is reloaded gets it, and nothing is sent now
-                del samples[:-_KEPT]
-                send({"sample": plain})
-
-        self._thread = threading.Thread(target=pump, name="gpulse-widget", daemon=True)
-        self._thread.start()
-        self._bus.start()
-
-    def close(self) -> float:
-        """Stop; return how many seconds it ran."""
-        self._bus.close()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(2.0)
-        self._sampler.close()
-        return time.monotonic() - self.began
-
-
 def _widget_class() -> Any:
     """Return the widget class, created on first use because its base class is in an extra."""
     if not _CLASSES:
@@ -126,22 +70,29 @@ def _made(base: Any, traitlets: Any) -> Any:
         def __init__(
             self, metrics: list[str], interval: float, seconds: float, gpus: Sequence[str] | None, source: str | None
         ) -> None:
-            self._feed: WidgetFeed | None = WidgetFeed(interval, gpus, source)
-            self._last = self._feed
-            super().__init__(start=self._feed.start, metrics=metrics, seconds=seconds)
-            self._feed.start = self.start
-            self._feed.run(self.send)
+            feed = KernelFeed(wanted(commands=False), interval, source, gpus)
+            self._feed: KernelFeed | None = feed
+            self._last = feed
+            super().__init__(start=_start(feed.latest, interval), metrics=metrics, seconds=seconds)
+            feed.run(self._take)
 
         def __repr__(self) -> str:
             """Return the last values of each GPU: what is left of the widget in a saved notebook."""
             lines = [gpu_line(gpu, int(gpu.index or 0)) for gpu in self._last.latest.gpus]
             return "\n".join([f"gpulse.widget of {', '.join(self.metrics)}", *lines])
 
+        def _take(self, snapshot: Snapshot) -> None:
+            samples: list[Any] = self.start["samples"]
+            samples.append(wire.sample(snapshot))  # in place: a page that is reloaded gets it, and nothing is sent now
+            del samples[:-_KEPT]
+            self.send({"sample": samples[-1]})
+
         def stop(self) -> None:
             """Stop sampling; the chart stays."""
             feed, self._feed = self._feed, None
             if feed is not None:
-                self.send({"ended": feed.close()})
+                feed.close()
+                self.send({"ended": feed.seconds})
 
         def close(self) -> None:
             """Stop sampling and remove the widget."""
@@ -160,6 +111,13 @@ def _made(base: Any, traitlets: Any) -> Any:
             self.stop()
 
     return GpuWidget
+
+
+def _start(snapshot: Snapshot, interval: float) -> dict[str, Any]:
+    """Return what a page needs to begin with."""
+    server = {"interval": interval, "history": False}
+    first = {**to_plain(snapshot), "time": round(snapshot.time, 3), "server": server}
+    return {"catalog": wire.catalog(), "snapshot": first, "samples": [wire.sample(snapshot)]}
 
 
 def _text(name: str) -> str:
