@@ -13,6 +13,7 @@ _HOMES = {
     "visible_gpus": "api",
     "pick": "api",
     "diagnose": "api",
+    "fleet": "remote.once",
     "open_recording": "recordings.recording",
     "Recording": "recordings.recording",
     "Monitor": "monitor.monitor",

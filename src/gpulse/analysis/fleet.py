@@ -1,12 +1,17 @@
-"""Sums over many machines: how many GPUs there are, are held, are active and do useful work."""
+"""Sums over many machines, what is wrong on each, and where GPUs are free."""
 
 from __future__ import annotations
 
+from .concerns import concerns
+from .diagnosis.live import LiveDiagnosis
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ..model.catalog import Gpu
+    from ..model.concern import Concern
+    from ..model.fleet import FleetSnapshot, HostReport
 
 _CONTEXT = 256 << 20  # bytes; less is the driver's own and not a program's
 _DOWN = ("lost", "timeout")
@@ -45,3 +50,35 @@ def is_allocated(gpu: Gpu) -> bool:
     if any(True for _ in gpu.all_processes()):
         return True
     return "processes" in gpu.gaps and (gpu.memory_used or 0.0) > _CONTEXT
+
+
+def free_gpus(host: HostReport, memory: float = 0.0) -> list[Gpu]:
+    """Return the GPUs of a machine that nobody holds, with at least this much memory in bytes; whole GPUs only."""
+    return [
+        gpu
+        for gpu in host.gpus
+        if gpu.state == "ok" and not is_allocated(gpu) and not gpu.instances and (gpu.memory_total or 0.0) >= memory
+    ]
+
+
+class FleetWatch:
+    """Judges every machine as it would judge itself, from the samples of the last minute. For one thread."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, tuple[float, LiveDiagnosis]] = {}
+
+    def add(self, snapshot: FleetSnapshot) -> Mapping[str, tuple[Concern, ...]]:
+        """Take a snapshot; return what is wrong on each machine that has been judged, the worst first."""
+        found: dict[str, tuple[Concern, ...]] = {}
+        for host in snapshot.hosts:
+            if host.snapshot is None:
+                self._live.pop(host.name, None)
+                continue
+            time, live = self._live.get(host.name, (0.0, None))
+            live = live or LiveDiagnosis()
+            if time != host.snapshot.time:
+                live.add(host.snapshot)
+                self._live[host.name] = (host.snapshot.time, live)
+            if len(live.latest):
+                found[host.name] = concerns(live.latest)
+        return found

@@ -87,6 +87,14 @@ def concern_lines(found: Iterable[Concern], theme: Theme, columns: int) -> list[
     return lines
 
 
+def concern_line(concern: Concern, theme: Theme, columns: int, host: str = "") -> Line:
+    """Return one concern as a line of at most `columns`: mark, machine, place, title, facts."""
+    line = Line().add(f"{theme.glyph(*_MARKS.get(concern.severity, ('·', '-')))} ", concern.severity)
+    line.add(f"{host} {place(concern)}".strip(), "title").add("  ").add(_title(concern))
+    told = " · ".join(facts(concern))
+    return line.add(fit(f"  {told}", max(0, columns - line.width)), "label") if told else line
+
+
 def headline(found: Sequence[Concern], columns: int, hint: str = "") -> Line:
     """Return everything that is wrong in one line of at most `columns`: how much, then the worst; empty when nothing is.
 

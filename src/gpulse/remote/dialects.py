@@ -51,7 +51,7 @@ INDEX_LABELS = ("gpu", "gpu_id", "index")
 NAME_LABELS = ("name", "modelName", "card_model")
 
 
-def selector(*keys: str) -> str:
-    """Return the selector for all series of these keys, whoever exported them."""
+def matcher(*keys: str) -> str:
+    """Return what selects all series of these keys, whoever exported them."""
     names = [name for name, (key, _) in SERIES.items() if key in keys]
-    return f'{{__name__=~"{"|".join(names)}"}}'
+    return f'__name__=~"{"|".join(names)}"'

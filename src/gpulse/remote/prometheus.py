@@ -10,8 +10,8 @@ import time
 from ..model.catalog import Gpu, Host, Process
 from ..model.derive import memory_percent
 from ..model.snapshot import Snapshot
-from .dialects import HOST_LABELS, INDEX_LABELS, INFO, KEYS, NAME_LABELS, OWNER, SERIES, UUID_LABELS, selector
-from .urls import Refused, Url, answer
+from .dialects import HOST_LABELS, INDEX_LABELS, INFO, KEYS, NAME_LABELS, OWNER, SERIES, UUID_LABELS, matcher
+from .urls import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ..model.metric import Value
     from .fleet import Fleet
+    from .urls import Url
 
 _IDENTITIES_EVERY = 10  # refreshes between two queries for names of GPUs, which hardly ever change
 # One query each, so that the answers of 8,000 GPUs are never all in memory: 3 MB for each key.
@@ -103,11 +104,8 @@ class PrometheusFeed:
     def _refresh(self, fleet: Fleet) -> None:
         """Ask for everything and hand each machine its sample; a machine that is no longer scraped is stale."""
         ages = self._ages()
-        if self._rounds % _IDENTITIES_EVERY == 0:
-            self._identify()
-        self._rounds += 1
-        cards = self._cards()
-        self._own(cards)
+        owners = self._describe()
+        cards = self._cards(owners)
         if self._server and not ages:
             fleet.fail(self._server, "no_gpu", "Prometheus holds no series of GPUs")
             return
@@ -133,28 +131,38 @@ class PrometheusFeed:
         labels = ", ".join((*HOST_LABELS, "job"))
         found: dict[str, float | None] = {}
         jobs: set[str] = set()
-        for labelled, at, now in self._ask(f"max by ({labels}) (timestamp({self._selected('utilization')}))"):
+        for labelled, at, now in self._ask(f"max by ({labels}) (timestamp({self._selected(matcher('utilization'))}))"):
             jobs.add(labelled.get("job", ""))
             host = _host(labelled)
             age = max(0.0, now - at)
             known = found.get(host)
             found[host] = age if known is None else min(known, age)
-        names = "|".join(sorted(re.escape(job) for job in jobs if job))
+        names = "|".join(sorted(_escaped(job) for job in jobs if job))
         for labelled, _, _ in self._ask(f'up{{job=~"{names}"}} == 0') if names else ():
             found.setdefault(_host(labelled), None)
         return found
 
-    def _identify(self) -> None:
-        for labelled, _, _ in self._ask(f'{{__name__=~"{"|".join(INFO)}"}}'):
-            if "mig" not in labelled:
-                self._identities[_host(labelled), _first(labelled, UUID_LABELS)] = (
-                    _first(labelled, NAME_LABELS), _index(labelled),
-                )  # fmt: skip
+    def _describe(self) -> dict[tuple[str, str], dict[str, str]]:
+        """Return the owner of each GPU, by machine and UUID, where an exporter tells; now and then also read their names."""
+        names = (OWNER, *INFO) if self._rounds % _IDENTITIES_EVERY == 0 else (OWNER,)
+        self._rounds += 1
+        owners = {}
+        for labelled, _, _ in self._ask(self._selected(f'__name__=~"{"|".join(names)}"')):
+            if "mig" in labelled:
+                continue
+            where = _host(labelled), _first(labelled, UUID_LABELS)
+            if labelled["__name__"] != OWNER:
+                self._identities[where] = (_first(labelled, NAME_LABELS), _index(labelled))
+                continue
+            owners[where] = {key: labelled[key] for key in ("user", "container", "pod") if labelled.get(key)}
+            if labelled.get("job_id"):
+                owners[where]["job"] = f"{labelled.get('scheduler', '')}:{labelled['job_id']}"
+        return owners
 
-    def _cards(self) -> dict[str, dict[str, _Card]]:
+    def _cards(self, owners: Mapping[tuple[str, str], dict[str, str]]) -> dict[str, dict[str, _Card]]:
         cards: dict[str, dict[str, _Card]] = {}
         for keys in _QUERIES:
-            for labelled, value, _ in self._ask(self._selected(*keys)):
+            for labelled, value, _ in self._ask(self._selected(matcher(*keys))):
                 if "mig" in labelled or labelled.get("GPU_I_ID"):
                     continue  # of an instance; the whole GPU has series of its own
                 key, scale = SERIES[labelled["__name__"]]
@@ -164,24 +172,13 @@ class PrometheusFeed:
                     name, index = self._identities.get((host, uuid), ("", None))
                     card.uuid, card.name = uuid, name or _first(labelled, NAME_LABELS)
                     card.index = _index(labelled) if index is None else index
+                    card.owner = owners.get((host, uuid), {})
                 card.values[key] = value * scale
         return cards
 
-    def _own(self, cards: Mapping[str, Mapping[str, _Card]]) -> None:
-        """Name the owner of each GPU, where an exporter tells."""
-        for labelled, _, _ in self._ask(OWNER + self._matchers()):
-            card = cards.get(_host(labelled), {}).get(_first(labelled, UUID_LABELS))
-            if card is not None and "mig" not in labelled:
-                card.owner = {key: labelled[key] for key in ("user", "container", "pod") if labelled.get(key)}
-                if labelled.get("job_id"):
-                    card.owner["job"] = f"{labelled.get('scheduler', '')}:{labelled['job_id']}"
-
-    def _selected(self, *keys: str) -> str:
-        chosen = selector(*keys)
-        return f"{chosen[:-1]}, {self._matcher}}}" if self._matcher else chosen
-
-    def _matchers(self) -> str:
-        return f"{{{self._matcher}}}" if self._matcher else ""
+    def _selected(self, *matchers: str) -> str:
+        """Return a selector of these matchers and the one that limits the fleet."""
+        return f"{{{', '.join(one for one in (*matchers, self._matcher) if one)}}}"
 
     def _ask(self, query: str) -> Iterable[tuple[Mapping[str, str], float, float]]:
         """Yield the labels, the value and the time of each series of a query; raises Refused or OSError."""
@@ -190,7 +187,7 @@ class PrometheusFeed:
         self.queries += 1
         connection = self._url.connect()
         try:
-            body = answer(connection, f"{self._url.base}/api/v1/query?{urlencode({'query': query})}", self._url.token)
+            body = self._url.answer(connection, f"/api/v1/query?{urlencode({'query': query})}")
         finally:
             connection.close()
         try:
@@ -215,3 +212,8 @@ def _host(labelled: Mapping[str, str]) -> str:
 def _index(labelled: Mapping[str, str]) -> float | None:
     text = _first(labelled, INDEX_LABELS)
     return float(text) if text.isascii() and text.isdecimal() else None
+
+
+def _escaped(text: str) -> str:
+    """Return a text as a part of a regular expression in a quoted string of PromQL, where a backslash stands for itself only if doubled."""
+    return re.escape(text).replace("\\", "\\\\").replace('"', '\\"')

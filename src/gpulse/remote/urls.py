@@ -11,7 +11,7 @@ from ..model.codec import from_plain, time_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from http.client import HTTPConnection
 
     from ..model.fleet import HostState
@@ -23,11 +23,16 @@ MOST = 1 << 25  # bytes of one answer
 
 
 class Url:
-    """The address of a gpulse server, with the token for it; raises UsageError if it is no http or https address."""
+    """The address of a server, and what it is asked with; raises UsageError if it is no http or https address.
 
-    __slots__ = ("base", "host", "port", "secure", "token")
+    `token` is sent as a bearer token, `headers` as they are. `ca_file` names the certificates to trust instead of the system's.
+    """
 
-    def __init__(self, text: str, token: str = "") -> None:
+    __slots__ = ("base", "ca_file", "headers", "host", "port", "secure")
+
+    def __init__(
+        self, text: str, token: str = "", headers: Mapping[str, str] | None = None, ca_file: str | None = None
+    ) -> None:
         from urllib.parse import urlsplit
 
         try:
@@ -36,10 +41,18 @@ class Url:
         except ValueError:
             parts, self.host = urlsplit(""), ""
         if parts.scheme not in ("http", "https") or not self.host:
-            raise UsageError(f"{text!r} is not the address of a gpulse server;", "write it as http://gpu-box:9440.")
+            raise UsageError(f"{text!r} is not the address of a server;", "write it as http://gpu-box:9440.")
+        if parts.username or parts.password:
+            raise UsageError(
+                f"{self.host}: a password in an address can be seen by everybody;",
+                "put it into fleet.toml: user and password_file.",
+            )
         self.secure = parts.scheme == "https"
         self.base = parts.path.rstrip("/")
-        self.token = token
+        self.headers = {"Accept": "application/json", **(headers or {})}
+        if token:
+            self.headers["Authorization"] = f"Bearer {token}"
+        self.ca_file = ca_file
 
     @property
     def name(self) -> str:
@@ -47,11 +60,37 @@ class Url:
         return self.host if self.port is None else f"{self.host}:{self.port}"
 
     def connect(self) -> HTTPConnection:
-        """Return a connection, which is made with the first request."""
+        """Return a connection, which is made with the first request; raises OSError if `ca_file` cannot be read."""
         from http.client import HTTPConnection, HTTPSConnection
 
-        kind = HTTPSConnection if self.secure else HTTPConnection
-        return kind(self.host, self.port, timeout=_PATIENCE)
+        if not self.secure:
+            return HTTPConnection(self.host, self.port, timeout=_PATIENCE)
+        import ssl
+
+        return HTTPSConnection(
+            self.host, self.port, timeout=_PATIENCE, context=ssl.create_default_context(cafile=self.ca_file)
+        )
+
+    def answer(self, connection: HTTPConnection, path: str) -> bytes:
+        """Return the body of an answer with status 200; raises Refused or OSError.
+
+        Redirects are not followed, so that no other server gets the token.
+        """
+        from http.client import HTTPException
+
+        try:
+            connection.request("GET", self.base + path, headers=self.headers)
+            response = connection.getresponse()
+            body = response.read(MOST + 1)
+        except (HTTPException, ValueError) as error:
+            raise Refused("failed", f"it does not speak HTTP ({type(error).__name__})") from None
+        if response.status in (401, 403):
+            raise Refused("denied", "the token is wrong or missing")
+        if response.status != 200:
+            raise Refused("failed", f"it answers with status {response.status}")
+        if len(body) > MOST:
+            raise Refused("failed", "its answer is too long")
+        return body
 
 
 class Refused(Exception):
@@ -61,27 +100,6 @@ class Refused(Exception):
         super().__init__(reason)
         self.state = state
         self.reason = reason
-
-
-def answer(connection: HTTPConnection, path: str, token: str) -> bytes:
-    """Return the body of an answer with status 200; raises Refused or OSError. Redirects are not followed, so that no
-    other server gets the token."""
-    from http.client import HTTPException
-
-    headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
-    try:
-        connection.request("GET", path, headers=headers)
-        response = connection.getresponse()
-        body = response.read(MOST + 1)
-    except HTTPException as error:
-        raise Refused("failed", f"it does not speak HTTP ({type(error).__name__})") from None
-    if response.status in (401, 403):
-        raise Refused("denied", "the token is wrong or missing")
-    if response.status != 200:
-        raise Refused("failed", f"it answers with status {response.status}")
-    if len(body) > MOST:
-        raise Refused("failed", "its answer is too long")
-    return body
 
 
 class UrlFeed:
@@ -102,11 +120,15 @@ class UrlFeed:
         self._stop.set()
 
     def _ask(self, fleet: Fleet, name: str, url: Url) -> None:
-        connection = url.connect()
         due = time.monotonic()
+        try:
+            connection = url.connect()
+        except OSError as error:
+            fleet.fail(name, "failed", f"{url.ca_file} cannot be read ({error.strerror or error})")
+            return
         while not self._stop.is_set():
             try:
-                fleet.put(name, snapshot_of(answer(connection, f"{url.base}/api/snapshot", url.token)))
+                fleet.put(name, snapshot_of(url.answer(connection, "/api/snapshot")))
             except Refused as refused:
                 connection.close()
                 fleet.fail(name, refused.state, refused.reason)

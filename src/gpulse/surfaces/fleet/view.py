@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from ...analysis.fleet import Funnel
+from types import MappingProxyType
+
+from ...analysis.fleet import Funnel, free_gpus
 from ...present.cells import MISSING
-from ...present.line import Line
+from ...present.concerns import concern_line
+from ...present.line import Line, table_lines
 from ...present.quantities import clock_text, quantity_text
 from ...present.text import clean, fit, width
 from ...present.words import gpus_text, label, of, owners, remarks, share_style, short_name, silence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ...model.catalog import Gpu
+    from ...model.catalog import Gpu, Process
+    from ...model.concern import Concern
     from ...model.fleet import FleetSnapshot, HostReport
     from ...present.theme import Theme
 
@@ -31,15 +35,24 @@ _MOST_PROBLEMS = 10
 _WIDEST_NAME, _WIDEST_PRODUCT = 28, 22
 
 
-def fleet_view(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
-    """Return all lines: the header, the sums, the problems, and the table of machines."""
+def fleet_view(
+    snapshot: FleetSnapshot,
+    theme: Theme,
+    columns: int,
+    found: Mapping[str, Sequence[Concern]] = MappingProxyType({}),
+    by: str = "host",
+) -> list[Line]:
+    """Return all lines: the header, the sums, the problems, and the table by host, gpu, user or job.
+
+    `found` is what is wrong on each machine; of one that has not been judged yet, its values tell.
+    """
     lines = [_header(snapshot, theme, columns), _sums(snapshot, theme)]
-    if problems := _problems(snapshot, theme):
+    if problems := _problems(snapshot, theme, columns, found):
         shown = problems if len(problems) <= _MOST_PROBLEMS else problems[: _MOST_PROBLEMS - 1]
         lines += [Line(), *shown]
         if len(shown) < len(problems):
             lines.append(Line().add(f"  +{len(problems) - len(shown)} more problems", "label"))
-    return [*lines, Line(), *_table(snapshot, theme, columns)]
+    return [*lines, Line(), *TABLES[by](snapshot, theme, columns)]
 
 
 def _header(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Line:
@@ -70,25 +83,29 @@ def _sums(snapshot: FleetSnapshot, theme: Theme) -> Line:
     return line
 
 
-def _problems(snapshot: FleetSnapshot, theme: Theme) -> list[Line]:
-    """Return one line per machine or GPU that is in trouble, the worst first."""
-    found: list[tuple[int, Line]] = []
+def _problems(
+    snapshot: FleetSnapshot, theme: Theme, columns: int, found: Mapping[str, Sequence[Concern]]
+) -> list[Line]:
+    """Return one line per machine, GPU or job that is in trouble, the worst first."""
+    lines: list[tuple[bool, Line]] = []
     for host in snapshot.hosts:
         name = clean(host.name)
         if host.state not in ("ok", "connecting", "no_gpu"):
-            found.append(_problem(theme, _STATES[host.state][1], name, _said(host)))
+            lines.append(_problem(theme, _STATES[host.state][1], name, _said(host)))
+        if host.name in found:
+            lines += [(one.severity != "critical", concern_line(one, theme, columns, name)) for one in found[host.name]]
+            continue
         for gpu in host.gpus:
             words, style = silence(gpu, host.snapshot.time if host.snapshot else snapshot.time)
-            alarms = [(words, style)] if words else [(text, kind) for text, kind, _ in remarks(gpu)]
-            for text, kind in alarms:
+            for text, kind in [(words, style)] if words else [(text, kind) for text, kind, _ in remarks(gpu)]:
                 if kind in ("critical", "warn"):
-                    found.append(_problem(theme, kind, f"{name} {gpus_text([label(gpu)])}", text))
-    return [line for _, line in sorted(found, key=lambda entry: entry[0])]
+                    lines.append(_problem(theme, kind, f"{name} {gpus_text([label(gpu)])}", text))
+    return [line for _, line in sorted(lines, key=lambda entry: entry[0])]
 
 
-def _problem(theme: Theme, style: str, where: str, text: str) -> tuple[int, Line]:
+def _problem(theme: Theme, style: str, where: str, text: str) -> tuple[bool, Line]:
     mark = theme.glyph("■", "X") if style == "critical" else theme.glyph("▲", "!")
-    return int(style != "critical"), Line().add(f"{mark} ", style).add(where, "title").add(f"  {text}", style)
+    return style != "critical", Line().add(f"{mark} ", style).add(where, "title").add(f"  {text}", style)
 
 
 def _said(host: HostReport) -> str:
@@ -96,7 +113,7 @@ def _said(host: HostReport) -> str:
     return f"{state}: {clean(host.reason)}" if host.reason else state
 
 
-def _table(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
+def _by_host(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
     names = min(_WIDEST_NAME, max((width(clean(host.name)) for host in snapshot.hosts), default=4))
     products = {host.name: _product(host.gpus, theme) for host in snapshot.hosts}
     product = min(_WIDEST_PRODUCT, max((width(text) for text in products.values()), default=0)) if columns >= 80 else 0
@@ -168,3 +185,81 @@ def _users(gpus: Iterable[Gpu]) -> list[tuple[str, int]]:
         for user, *_ in owners(gpu.all_processes()):
             held[user] = held.get(user, 0) + 1
     return sorted(held.items(), key=lambda entry: (-entry[1], entry[0]))
+
+
+def _by_gpu(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
+    """Return one row per GPU, the busiest first."""
+    rows = []
+    found = sorted(snapshot.gpus(), key=lambda entry: -(entry[1].sm_active or entry[1].utilization or 0.0))
+    for host, gpu in found:
+        people = owners(gpu.all_processes())
+        words, style = silence(gpu, host.snapshot.time if host.snapshot else snapshot.time)
+        rows.append(
+            [
+                (clean(host.name), "accent"),
+                (label(gpu), ""),
+                (short_name(gpu), "calm"),
+                _share(gpu.sm_active),
+                _share(gpu.utilization),
+                (of(gpu.memory_used, gpu.memory_total), "calm"),
+                (MISSING if gpu.power_draw is None else quantity_text("W", gpu.power_draw), "calm"),
+                (words, style) if words else (", ".join(user for user, *_ in people), "user"),
+            ]
+        )
+    heads = ["HOST", "GPU", "NAME", "SM", "UTIL", "MEMORY", "POWER", "USERS"]
+    return table_lines(heads, rows, [False, True, False, True, True, True, True, False])
+
+
+def _by_user(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
+    return _holders(snapshot, "USER", lambda process: process.user)
+
+
+def _by_job(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
+    return _holders(snapshot, "JOB", lambda process: process.job or process.pod or process.container)
+
+
+def _holders(snapshot: FleetSnapshot, title: str, name: Callable[[Process], str | None]) -> list[Line]:
+    """Return one row per holder: its GPUs, how much of them works, memory, power and machines. A shared GPU counts for each."""
+    held: dict[str, dict[tuple[str, str | None], tuple[HostReport, Gpu]]] = {}
+    for host, gpu in snapshot.gpus():
+        for process in gpu.all_processes():
+            if who := name(process):
+                held.setdefault(who, {})[host.name, gpu.uuid] = (host, gpu)
+    rows = []
+    for who, theirs in sorted(held.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+        sums = Funnel(gpu for _, gpu in theirs.values())
+        machines = list(dict.fromkeys(clean(host.name) for host, _ in theirs.values()))
+        rows.append(
+            [
+                (clean(who), "user"),
+                (str(sums.total), ""),
+                _share(None if sums.effective is None else 100 * sums.effective / sums.judged),
+                _share(100 * sums.active / sums.total),
+                (MISSING if sums.power is None else quantity_text("W", sums.power), "calm"),
+                (", ".join(machines), "label"),
+            ]
+        )
+    if not rows:
+        return [Line().add(f"no {title.lower()} holds a GPU", "label")]
+    return table_lines([title, "GPUS", "SM", "UTIL", "POWER", "HOSTS"], rows, [False, True, True, True, True, False])
+
+
+def _share(share: float | None) -> tuple[str, str]:
+    return (MISSING if share is None else f"{share:.0f}%", share_style(share))
+
+
+TABLES = {"host": _by_host, "gpu": _by_gpu, "user": _by_user, "job": _by_job}
+
+
+def free_lines(snapshot: FleetSnapshot, count: int, memory: float, theme: Theme) -> list[Line]:
+    """Return the machines that have this many free GPUs with this much memory, most free ones first."""
+    rows = []
+    for host in snapshot.hosts:
+        free = free_gpus(host, memory)
+        if len(free) >= count:
+            product = _product(free, theme)
+            rows.append(
+                [(clean(host.name), "accent"), (gpus_text([label(gpu) for gpu in free]), ""), (product, "calm")]
+            )
+    rows.sort(key=lambda row: -int(row[2][0].partition(" ")[0]))
+    return table_lines(["HOST", "FREE", "GPUS"], rows, [False, False, False]) if rows else []

@@ -1,0 +1,106 @@
+"""fleet.toml: the machines of a fleet, so that `gpulse fleet` needs no options."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import ConfigError
+from ..store.config import read_config
+from .hosts import parse_hosts
+from .urls import Url
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .fleet import Feed
+
+EXAMPLE = """\
+# The machines of `gpulse fleet`. All tables are optional; token and password files should be readable by you only.
+ssh = ["gpu[01-16]", "box"]
+
+[[url]]
+address = "http://gpu1:9440"
+token_file = "~/.config/gpulse/gpu1.token"
+
+[[prometheus]]
+address = "https://prometheus.example.org"
+user = "ada"                     # or token_file
+password_file = "~/.config/gpulse/prometheus.password"
+ca_file = "/etc/ssl/our-ca.pem"
+match = 'cluster="main"'         # only series with these labels
+headers = { "X-Scope-OrgID" = "lab" }
+"""
+_TEXTS = ("address", "token_file", "user", "password_file", "ca_file")
+_KEYS = {"url": (*_TEXTS, "headers"), "prometheus": (*_TEXTS, "match", "headers")}
+
+
+def fleet_path(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the file that is read if none is named: fleet.toml beside the settings."""
+    from ..store.config_path import config_path
+
+    return os.path.join(os.path.dirname(config_path(environ)), "fleet.toml")
+
+
+def read_feeds(path: str, interval: float) -> list[Feed]:
+    """Return the feeds of a file, none if it does not exist; raises ConfigError, naming the file and the key."""
+    from .prometheus import PrometheusFeed
+    from .ssh import SshFeed
+    from .urls import UrlFeed
+
+    tables = read_config(path)
+    for key in tables:
+        if key not in ("ssh", *_KEYS):
+            raise ConfigError(f"{path}: unknown key {key!r};", "choose from ssh, url and prometheus.")
+    feeds: list[Feed] = []
+    names = tables.get("ssh", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"{path}: ssh is not a list of texts;", 'write it as ssh = ["gpu[01-16]"].')
+    if hosts := parse_hosts(",".join(names)):
+        feeds.append(SshFeed(hosts, interval))
+    if urls := [_url(entry, path, "url") for entry in _entries(tables, "url", path)]:
+        feeds.append(UrlFeed(urls, interval))
+    entries = _entries(tables, "prometheus", path)
+    feeds += [PrometheusFeed(_url(entry, path, "prometheus"), interval, entry.get("match", "")) for entry in entries]
+    return feeds
+
+
+def read_secret(path: str, what: str) -> str:
+    """Return the first line of a file with a token or password; raises ConfigError."""
+    try:
+        with open(os.path.expanduser(path), encoding="utf-8", errors="replace") as file:
+            return file.read(4096).strip().partition("\n")[0]
+    except OSError as error:
+        raise ConfigError(f"{what} {path} cannot be read ({error.strerror});", "name another file.") from None
+
+
+def _entries(tables: Mapping[str, Any], table: str, path: str) -> list[Mapping[str, Any]]:
+    found = tables.get(table, [])
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise ConfigError(f"{path}: {table} is not a list of tables;", f"write each as lines below [[{table}]].")
+    for entry in found:
+        for key, value in entry.items():
+            if key not in _KEYS[table]:
+                raise ConfigError(f"{path}: [[{table}]] has no key {key!r};", f"choose from {', '.join(_KEYS[table])}.")
+            fits = isinstance(value, dict) if key == "headers" else isinstance(value, str)
+            if not fits:
+                raise ConfigError(f"{path}: {key} of [[{table}]] has the wrong type;", "see docs/fleet.md.")
+        if "address" not in entry:
+            raise ConfigError(f"{path}: a [[{table}]] has no address;", 'write it as address = "http://gpu1:9440".')
+    return found
+
+
+def _url(entry: Mapping[str, Any], path: str, table: str) -> Url:
+    token = read_secret(entry["token_file"], f"{path}: token_file") if "token_file" in entry else ""
+    headers = {str(key): str(value) for key, value in entry.get("headers", {}).items()}
+    if any(not (key + value).isprintable() for key, value in headers.items()):
+        raise ConfigError(f"{path}: headers of [[{table}]] have characters that no header may have.")
+    if "user" in entry:
+        from base64 import b64encode
+
+        password = read_secret(entry["password_file"], f"{path}: password_file") if "password_file" in entry else ""
+        pair = f"{entry['user']}:{password}"  # quotes of one kind inside each other need Python 3.12
+        headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+    ca_file = os.path.expanduser(entry["ca_file"]) if "ca_file" in entry else None
+    return Url(entry["address"], token, headers, ca_file)
