@@ -227,9 +227,32 @@ PARTS_TABLE
 
 Estimated parts are marked with `~`.
 
+## Lines of code
+
+`gpulse why PID` and `gpulse run -- COMMAND` name the lines of a Python program at which its GPUs waited, with the seconds and what to
+change. The program needs to know nothing of gpulse (for one that does, see `Monitor` in training.md): py-spy reads its stacks 20 times per
+second without pausing it, and each is weighed by what the GPU did at that moment. That costs 1.4 % of a core for each process on a GPU, for
+at most eight of them, and for two of its data loader workers while it waits for them. `pip install 'gpulse[stacks]'` installs py-spy;
+`--no-stacks` turns it off.
+
+`gpulse stacks PID` prints what the threads of a process execute now, with `--children` also of its ranks and workers: the first thing to
+look at when a job hangs. `--native` adds C and C++ functions, for which the process is paused.
+
+Only your own processes are read; root reads those of others only with `gpulse stacks --any-user`, and with sudo those of the user who
+called it. The kernel may refuse more:
+
+| `kernel.yama.ptrace_scope` | who may read a process | what to do |
+| --- | --- | --- |
+| 0, or no Yama | its user | in a container, the capability SYS_PTRACE may be needed: `--cap-add SYS_PTRACE` |
+| 1 (Ubuntu) | its ancestors, and whom it allows | start it with `gpulse run`, or use sudo |
+| 2 | root | use sudo |
+| 3 | no process | change it and reboot |
+
+A command that `gpulse run` starts allows py-spy to read it; under 1, its own children (ranks, loader workers) cannot be read without sudo.
+
 ## JSON
 
-`gpulse why --json` prints one object; in Python, `gpulse.diagnose()` returns the same data without `problems`.
+`gpulse why --json` prints one object; in Python, `gpulse.diagnose()` returns the same data without `problems` and `code`.
 
 ```
 {"window": {"from", "to", "samples"},
@@ -239,8 +262,12 @@ Estimated parts are marked with `~`.
            "values": {...}, "window": {"from", "to"}, "since", "budget": {"seconds", "shares": {part: 0-1}, "estimated": [part]},
            "also": [the same, for other findings]}],
  "problems": [{"key", "severity", "gpus": ["0", "0:1"], "uuids", "owner", "pid", "since", "lost", "expected", "confidence",
-               "title", "text", "remedy"}]}
+               "title", "text", "remedy"}],
+ "code": [{"file", "line", "function", "waited", "computed"}], "code_problem": text}
 ```
+
+`code`, with a process id only, are the lines of code at which its GPUs waited and computed, in seconds of GPU time, the longest wait first;
+`code_problem` says why they are not known.
 
 `problems` is what is wrong, the worst and costliest first; each entry is `critical` or `warn`. `gpus` are indices, `0:1` is a MIG instance;
 several GPUs of one process with the same problem share one entry. `since` (when it began) and `expected` (when a leak fills the memory)

@@ -22,6 +22,7 @@ VERBS = {
     "top": "Monitor GPUs and processes on a live screen",
     "query": "Query metrics with nvidia-smi's fields and formats",
     "why": "Explain what limits each GPU, with evidence and advice",
+    "stacks": "Show what a Python process is executing now, without pausing it",
     "smi": "Run as nvidia-smi: its options, its output, its exit codes",
     "run": "Run a command and report its GPU usage and bottleneck",
     "pick": "Select free GPUs for CUDA_VISIBLE_DEVICES, waiting for them if asked",

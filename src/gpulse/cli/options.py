@@ -165,6 +165,9 @@ THEME = Option("--theme", value="THEME", complete=("auto", "dark", "light", "neu
                     "safe), mono, or auto by the terminal's background (default: $GPULSE_THEME, the saved setting, else "
                     "auto)")  # fmt: skip
 HELP = Option("--help", "-h", default=False, help="Show this help and exit")
+STACKS = Option("--no-stacks", default=False,
+                help="Do not read the stacks of the program (with py-spy, without pausing it) to name the lines of code that "
+                     "keep the GPU waiting")  # fmt: skip
 COMMON = (GPU, SOURCE, DEMO, COLOR, THEME, HELP)
 
 

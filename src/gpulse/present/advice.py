@@ -24,7 +24,7 @@ ADVICE: dict[str, str] = {
     "larger_batch": "Use a larger batch (or less gradient accumulation): there is room on the chip.",
     "pack_sequences": "Pack short sequences together instead of padding them.",
     "several_processes": "Run several such jobs on this GPU with MPS, or use a MIG slice.",
-    "profile_host": "See what the thread does: py-spy top --pid PID, or torch.profiler.",
+    "profile_host": "See which lines keep the GPU waiting: gpulse why PID, or gpulse.Monitor in the program.",
     "async_checkpoint": "Write checkpoints in the background: torch.distributed.checkpoint.async_save, or a thread that saves a CPU copy.",
     "local_checkpoint": "Save to a local disk first and copy to shared storage afterwards.",
     "checkpoint_less": "Save less often, and only what is needed to resume.",
@@ -82,7 +82,7 @@ ADVICE: dict[str, str] = {
     "fix_slow_gpu": "Find out what slows this GPU: temperature, power limit, locked clocks, PCIe link.",
     "balance_data": "Give every rank the same amount of data; check its loader and CPU affinity.",
     "drop_node": "Take the slow GPU out of the job until it is repaired.",
-    "py_spy": "See where each rank is: py-spy dump --pid PID.",
+    "rank_stacks": "See where each rank is: gpulse stacks PID --children, with the PID of the launcher.",
     "nccl_debug": "Set TORCH_NCCL_TRACE_BUFFER_SIZE and a timeout: the NCCL flight recorder names the collective.",
     "check_peers": "Look for a rank that died or an XID on any GPU of the job.",
     # faults

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..analysis.concerns import concerns
 from ..units import duration_text
 from .budget import budget_bar, budget_legend
+from .code import advised, code_sentence
 from .concerns import concern_lines, headline, summary
 from .figures import figure_name, figure_text, limit_text
 from .line import Line
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..model.concern import Concern
+    from ..model.stacks import CodeLine
     from ..model.verdict import Diagnosis, Evidence, Verdict
     from .theme import Theme
 
@@ -52,6 +54,15 @@ def explained(diagnosis: Diagnosis, names: Mapping[int | None, str], theme: Them
 def explained_verdict(verdict: Verdict, theme: Theme, columns: int) -> list[Line]:
     """Return the lines for one verdict, without the name of its GPU."""
     return _block([verdict], "", theme, max(40, min(columns, 120)))[1:]
+
+
+def code_block(lines: Sequence[CodeLine], problem: str, columns: int) -> list[Line]:
+    """Return the lines of code at which GPUs waited, each with what to change; `problem` is why they are not known."""
+    room = max(40, min(columns, 120)) - _LABEL - _INDENT
+    sentence = code_sentence(lines)
+    told = [sentence, *advised(lines)] if sentence else ["The GPU hardly waited for the program."] if lines else []
+    rows = [part for text in [*told, clean(problem)] if text for part in wrapped(text, room)]
+    return [_labelled("" if at else "Code").add(row) for at, row in enumerate(rows)]
 
 
 def so_far(diagnosis: Diagnosis, columns: int) -> str:

@@ -135,6 +135,10 @@ class LinuxMachine(Machine):
         stat = self._stat(pid)
         return None if stat is None else stat.parent
 
+    def family(self, pid: int) -> list[int]:
+        """Return a process and its running descendants, nearest first, without this process."""
+        return self._trees([pid], False)[pid].pids
+
     def about(self, pid: int) -> dict[str, str]:
         folder = f"{self._proc}/{pid}"
         facts = {"cgroup": read_text(f"{folder}/cgroup") or "", "directory": link(f"{folder}/cwd")}

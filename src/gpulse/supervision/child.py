@@ -13,8 +13,10 @@ from ..sampling.clock import SystemClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import NoReturn
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import NoReturn, TypeAlias
+
+    Mask: TypeAlias = set[int | signal.Signals]
 
 # Signals to us that are meant for the command. Those that stop and continue reach both anyway.
 _FORWARDED = {
@@ -31,6 +33,7 @@ _TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
 _BY_KERNEL = 0x80  # si_code of a signal from a terminal, which the command also receives
 _POLL = 1.0  # seconds after which to check without a signal: another thread may have taken it
 _JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+_PR_SET_PTRACER = 0x59616D61
 _PYTHONS = {signal.SIGPIPE, signal.SIGXFSZ}  # Python ignores these; a command expects their default
 
 
@@ -64,13 +67,15 @@ class Child:
     Afterwards `seconds` is its duration, and `cpu` the CPU time of the command and of all descendants that were waited for.
     """
 
-    def __init__(self, command: Sequence[str], environ: Mapping[str, str], held: SignalsHeld) -> None:
-        """Start it; raise NotStarted with a shell's exit code if that fails."""
+    def __init__(
+        self, command: Sequence[str], environ: Mapping[str, str], held: SignalsHeld, readable: bool = False
+    ) -> None:
+        """Start it; raise NotStarted with a shell's exit code if that fails. `readable`: it allows us and our children to read it."""
         self.seconds = 0.0
         self.cpu = 0.0
         self._started = time.monotonic()
         try:
-            self.pid = _spawned(command, environ, held.before)
+            self.pid = _spawned(command, environ, held.before, _started_readable if readable else _started)
         except OSError as error:
             raise _not_started(command[0], error) from None
 
@@ -138,19 +143,41 @@ def end_like(status: int) -> NoReturn:
     os._exit(128 + number)
 
 
-def _spawned(command: Sequence[str], environ: Mapping[str, str], mask: set[int | signal.Signals]) -> int:
+def _spawned(command: Sequence[str], environ: Mapping[str, str], mask: Mask, start: Callable[..., int]) -> int:
     if not command[0]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     try:
-        return os.posix_spawnp(command[0], [*command], environ, setsigmask=mask, setsigdef=_PYTHONS)
+        return start([*command], environ, mask)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
     import shutil
 
     # a script without #!, which shells and execvp run with sh
-    script = ["/bin/sh", shutil.which(command[0]) or command[0], *command[1:]]
-    return os.posix_spawn(script[0], script, environ, setsigmask=mask, setsigdef=_PYTHONS)
+    return start(["/bin/sh", shutil.which(command[0]) or command[0], *command[1:]], environ, mask)
+
+
+def _started(command: list[str], environ: Mapping[str, str], mask: Mask) -> int:
+    return os.posix_spawnp(command[0], command, environ, setsigmask=mask, setsigdef=_PYTHONS)
+
+
+def _started_readable(command: list[str], environ: Mapping[str, str], mask: Mask) -> int:
+    """Start a command that allows this process and its children to read it, where Yama allows that only to ancestors.
+
+    It has to say so itself, between fork and exec, which posix_spawn has no place for. Its own children have to say it again.
+    """
+    import ctypes
+    import subprocess
+
+    prctl, us = ctypes.CDLL(None).prctl, os.getpid()
+
+    def allow() -> None:
+        prctl(_PR_SET_PTRACER, ctypes.c_ulong(us), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    started = subprocess.Popen(command, env=environ, preexec_fn=allow, close_fds=False, restore_signals=True)
+    started.returncode = 0  # `wait` asks the kernel itself
+    return started.pid
 
 
 def _not_started(program: str, error: OSError) -> NotStarted:

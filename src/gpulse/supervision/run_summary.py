@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..monitor.report import limits, summary_text
+from ..present.code import advised, code_sentence
 from ..present.endings import status_text
 from ..present.quantities import seconds_text
 from ..present.text import clean
@@ -12,9 +13,12 @@ from ..units import size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..analysis.summary import Summary
+    from collections.abc import Sequence
 
-_LONG_ENOUGH = 2.0  # seconds after which a working driver has responded
+    from ..analysis.summary import Summary
+    from ..model.stacks import CodeLine
+
+LONG_ENOUGH = 2.0  # seconds after which a working driver has responded, and there is something to tell
 _UNSEEN = "none of its processes used a GPU"
 _BLIND = "processes on GPUs cannot be told apart here, so these are all GPUs the command could see:"
 
@@ -26,7 +30,7 @@ def headline(command: str, status: int, seconds: float) -> str:
 
 def ending(summary: Summary, problem: str = "") -> list[str]:
     """Return the other lines: each of its GPUs, its CPU and memory, and what limited it; `problem` is why sampling failed."""
-    if not summary.samples and not problem and summary.seconds >= _LONG_ENOUGH:
+    if not summary.samples and not problem and summary.seconds >= LONG_ENOUGH:
         problem = "the driver did not respond."
     if not summary.samples:
         return [f"  GPUs were not sampled: {clean(problem)}"] if problem else []
@@ -38,6 +42,13 @@ def ending(summary: Summary, problem: str = "") -> list[str]:
     lines += [line for line in summary_text(summary).splitlines()[1:] if line not in said]
     lines += [f"  {line}" for line in [_machine(summary)] if line]
     return lines + said
+
+
+def code_ending(lines: Sequence[CodeLine], problem: str) -> list[str]:
+    """Return the lines of code at which GPUs waited, with what to change; `problem` is why they are not known."""
+    sentence = code_sentence(lines)
+    told = [f"  → {sentence}", *(f"    {text}" for text in advised(lines))] if sentence else []
+    return [*told, f"  {clean(problem)}"] if problem else told
 
 
 def _machine(summary: Summary) -> str:

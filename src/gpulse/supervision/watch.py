@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..analysis.summary import Summary
+    from ..model.stacks import CodeLine
+    from .code_watch import CodeWatch
 
 _MUTE = ("lost", "timeout")  # the processes on such a GPU are unknown; one may be the command
 _LAST_SAMPLE = 0.2  # seconds to wait for it
@@ -21,15 +23,23 @@ _LAST_SAMPLE = 0.2  # seconds to wait for it
 class CommandWatch:
     """Samples a command until stopped, in its own threads. `record` is called with every sample, in one of them.
 
-    `problem`: why sampling failed.
+    `problem`: why sampling failed. `code`: the lines of code at which its GPUs waited, once stopped, and why they are not known.
     """
 
-    def __init__(self, request: Request, record: Callable[[AgentSample], None] | None = None) -> None:
+    def __init__(
+        self,
+        request: Request,
+        record: Callable[[AgentSample], None] | None = None,
+        code: CodeWatch | None = None,
+    ) -> None:
         self._answered = False
         self.problem = ""
+        self.code: tuple[CodeLine, ...] = ()
+        self.code_problem = ""
         self._seen_cpu = 0.0
         self._ledger = Ledger(_nothing)
         self._record = record
+        self._code = code
         self._over = threading.Event()
         try:
             self._link = InnerLink(request, self._note)
@@ -47,6 +57,8 @@ class CommandWatch:
             self._over.wait(_LAST_SAMPLE)
         self._ledger.end()
         summary = self._ledger.summary()
+        if self._code is not None:
+            self.code, self.code_problem = self._code.stop(), self._code.problem
         if seconds > 0 and (known := summary.program.get("tree_cpu_percent")) is not None:
             # the kernel leaves out descendants that nobody waited for, samples what happened before the first and after the last
             mean = 100.0 * max(cpu, self._seen_cpu) / seconds
@@ -64,6 +76,8 @@ class CommandWatch:
                         self._seen_cpu = max(self._seen_cpu, message.program.tree_cpu_time or 0.0)
                     self._answered |= any(gpu.state not in _MUTE for gpu in message.snapshot.gpus)
                     self._ledger.add(message)
+                    if self._code is not None:
+                        self._code.add(message.snapshot.time, message.snapshot.gpus, message.own)
                     if self._record is not None:
                         self._record(message)
         except Exception as error:  # noqa: BLE001  # the command continues, whatever happens here

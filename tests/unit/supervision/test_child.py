@@ -24,8 +24,14 @@ def held() -> Iterator[SignalsHeld]:
     signal.pthread_sigmask(signal.SIG_SETMASK, held.before)
 
 
-def test_the_status_and_the_time_are_the_commands(held: SignalsHeld) -> None:
-    child = Child(["sh", "-c", "kill -STOP $$; exit 7"], {"PATH": os.environ["PATH"]}, held)
+@pytest.fixture(params=[False, True], ids=["", "readable"])
+def readable(request: pytest.FixtureRequest) -> bool:
+    """Whether the command allows us to read it, for which it is started in another way."""
+    return bool(request.param)
+
+
+def test_the_status_and_the_time_are_the_commands(held: SignalsHeld, readable: bool) -> None:
+    child = Child(["sh", "-c", "kill -STOP $$; exit 7"], {"PATH": os.environ["PATH"]}, held, readable)
     os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)  # stopped by hand: no reason for us to stop as well
     os.kill(child.pid, signal.SIGCONT)
     assert child.wait() == 7 << 8
@@ -61,11 +67,38 @@ def test_signals_wait_for_the_command(code: str) -> None:
 
 
 @pytest.mark.parametrize(("program", "code"), [("", 127), ("/no/such", 127), ("/", 126), ("/etc/passwd", 126)])
-def test_a_command_that_cannot_be_started(held: SignalsHeld, program: str, code: int) -> None:
+def test_a_command_that_cannot_be_started(held: SignalsHeld, program: str, code: int, readable: bool) -> None:
     with pytest.raises(NotStarted) as caught:
-        Child([program, "x"], {}, held)
+        Child([program, "x"], {}, held, readable)
     assert caught.value.exit_code == code
     assert caught.value.message.startswith(f"'{program}' cannot be started: ")
+
+
+SURROUNDINGS = """
+import os, signal
+print(sorted(os.listdir("/proc/self/fd"))[:4], os.environ.get("GPULSE_TEST"), os.getcwd())
+print(signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getsignal(signal.SIGPIPE), os.getpgid(0) == os.getpgid(os.getppid()))
+"""
+
+
+def test_a_readable_command_sees_no_difference(held: SignalsHeld, tmp_path: Path) -> None:
+    seen = set()
+    for readable in (False, True):
+        output = tmp_path / "output"
+        script = f"exec {sys.executable} -S -c '{SURROUNDINGS}' > {output}"
+        child = Child(["sh", "-c", script], {**os.environ, "GPULSE_TEST": "x"}, held, readable)
+        assert child.wait() == 0
+        seen.add(output.read_text())
+    assert len(seen) == 1
+    assert "x" in seen.pop()
+
+
+@pytest.mark.parametrize("readable", [False, True])
+def test_a_script_without_an_interpreter_runs_in_a_shell(held: SignalsHeld, tmp_path: Path, readable: bool) -> None:
+    script = tmp_path / "script"
+    script.write_text("exit $1\n")
+    script.chmod(0o755)
+    assert Child([str(script), "5"], {**os.environ}, held, readable).wait() == 5 << 8
 
 
 def test_the_environment_is_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

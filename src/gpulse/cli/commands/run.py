@@ -8,7 +8,7 @@ from ...errors import GpulseError, RecordingError, UsageError
 from ..cost import COST, tariff_of
 from ..free import FREE, number_of_gpus, say, wait_for
 from ..main import VERBS
-from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds
+from ..options import DEMO, GPU, HELP, SOURCE, STACKS, Option, Verb, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def run(arguments: Arguments) -> int:
         from ...surfaces.report.writing import form_of
 
         form_of(arguments.report)  # fail now rather than after the command has run
+    from ...sources.py_spy import only_ancestors
     from ...supervision.child import Child, SignalsHeld, end_like, started_with
 
     held = SignalsHeld()
@@ -44,10 +45,12 @@ def run(arguments: Arguments) -> int:
     recording = _recording(arguments)
     for claim in claims:
         claim.pass_on()  # the command keeps the claims even if gpulse dies
-    child = Child(arguments.command, environ, held)  # start it before anything that takes time
+    stacks = not (arguments.quiet or arguments.no_stacks)
+    # start it before anything that takes time
+    child = Child(arguments.command, environ, held, readable=stacks and only_ancestors())
     watch = None
     if recording is not None or not arguments.quiet:
-        watch = _watch(arguments, child.pid, [str(gpu.uuid) for gpu in gpus] or None, recording)
+        watch = _watch(arguments, child.pid, [str(gpu.uuid) for gpu in gpus] or None, recording, stacks)
     status = child.wait()
     for claim in claims:
         claim.close()
@@ -56,8 +59,11 @@ def run(arguments: Arguments) -> int:
     end_like(status)
 
 
-def _watch(arguments: Arguments, pid: int, uuids: list[str] | None, recording: RecordingFile | None) -> CommandWatch:
+def _watch(
+    arguments: Arguments, pid: int, uuids: list[str] | None, recording: RecordingFile | None, stacks: bool
+) -> CommandWatch:
     from ...monitor.request import Request
+    from ...supervision.code_watch import CodeWatch
     from ...supervision.watch import CommandWatch
     from ..session import source_name
 
@@ -74,7 +80,7 @@ def _watch(arguments: Arguments, pid: int, uuids: list[str] | None, recording: R
         if recording is not None:
             recording.write(sample.snapshot)
 
-    return CommandWatch(request, record)
+    return CommandWatch(request, record, CodeWatch(pid) if stacks else None)
 
 
 def _recording(arguments: Arguments) -> RecordingFile | None:
@@ -103,13 +109,15 @@ def _tell(
     from ...analysis.cost import cost_of
     from ...present.cost import cost_text
     from ...sources.secrets import mask
-    from ...supervision.run_summary import ending, headline
+    from ...supervision.run_summary import LONG_ENOUGH, code_ending, ending, headline
 
     summary = watch.stop(child.cpu, child.seconds)
     if recording is not None:
         recording.close()
     lines = [headline(mask(arguments.command), status, child.seconds)]
     lines += ending(summary, watch.problem)
+    if summary.seconds >= LONG_ENOUGH and any(gpu.own.used for gpu in summary.gpus):
+        lines += code_ending(watch.code, watch.code_problem)
     tariff = None
     try:
         tariff = tariff_of(arguments)
@@ -162,6 +170,7 @@ VERB = Verb(
         Option("--force", default=False, help="Overwrite an existing recording"),
         Option("--report", value="FILE", complete="files", help="Write a report to FILE.html or FILE.md at the end"),
         Option("--quiet", "-q", default=False, help="Do not print a summary"),
+        STACKS,
         *COST,
         *(GPU, SOURCE, DEMO, HELP),
     ),

@@ -8,7 +8,7 @@ import sys
 from ...errors import UsageError
 from ...units import parse_duration
 from ..main import VERBS
-from ..options import COMMON, Option, Verb, seconds
+from ..options import COMMON, STACKS, Option, Verb, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
+    from ...supervision.code_watch import CodeWatch
     from ..options import Arguments
 
 _WATCHED = 30.0  # seconds
@@ -32,6 +33,7 @@ def run(arguments: Arguments) -> int:
     """Collect samples, diagnose them and print the result."""
     from ...analysis.concerns import concerns
     from ...analysis.diagnosis.running import RunningDiagnosis
+    from ...sampling.program import ProcessFamily
 
     pid = _pid(arguments.pid)
     if arguments.since is not None and (arguments.source or arguments.demo or getattr(arguments, "for") is not None):
@@ -39,22 +41,42 @@ def run(arguments: Arguments) -> int:
     running = RunningDiagnosis()
     names: dict[int | None, str] = {}
     users: dict[str | None, set[int]] = {}
-    for snapshot in _samples(arguments, running):
+    code = _code(arguments, pid)
+    family = None if pid is None else ProcessFamily(pid)
+    for snapshot in _samples(arguments, running, code is not None):
         running.add(snapshot)
         names.update({_index(gpu.index): gpu.name or "" for gpu in snapshot.gpus})
         for gpu in snapshot.gpus if pid is not None else ():
             users.setdefault(gpu.uuid, set()).update(int(one.pid) for one in gpu.all_processes() if one.pid is not None)
+        if code is not None and family is not None:
+            code.add(snapshot.time, snapshot.gpus, family.members(snapshot))
     if arguments.since is not None:
         running.note(_events(arguments, names))
     diagnosis = running.diagnosis()
     if pid is not None:
         diagnosis = _about(diagnosis, pid, users)
     found = concerns(diagnosis)
-    _print(arguments, diagnosis, found, names)
+    _print(arguments, diagnosis, found, names, code)
     return 1 if arguments.check and found else 0
 
 
-def _samples(arguments: Arguments, running: RunningDiagnosis) -> Iterable[Snapshot]:
+def _code(arguments: Arguments, pid: int | None) -> CodeWatch | None:
+    """Return what names the lines of code of a process that is watched now; None where nobody asked for that."""
+    from ..session import source_name
+
+    if (
+        pid is None
+        or arguments.no_stacks
+        or arguments.since is not None
+        or source_name(arguments).startswith("replay:")
+    ):
+        return None
+    from ...supervision.code_watch import CodeWatch
+
+    return CodeWatch(pid)
+
+
+def _samples(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> Iterable[Snapshot]:
     from ..session import source_name
 
     name = source_name(arguments)
@@ -62,12 +84,16 @@ def _samples(arguments: Arguments, running: RunningDiagnosis) -> Iterable[Snapsh
         return _chosen(arguments, _remembered(arguments.since))
     if name.startswith("replay:"):
         return _chosen(arguments, _recorded(name.removeprefix("replay:"), getattr(arguments, "for")))
-    return _watched(arguments, running)
+    return _watched(arguments, running, traced)
 
 
-def _watched(arguments: Arguments, running: RunningDiagnosis) -> Iterator[Snapshot]:
-    """Yield samples for the requested time, with a progress bar and what `running` has found so far; Ctrl-C ends it early."""
+def _watched(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> Iterator[Snapshot]:
+    """Yield samples for the requested time, with a progress bar and what `running` has found so far; Ctrl-C ends it early.
+
+    `traced`: with the driver's own samples of power, which tell when in a second the GPU waited.
+    """
     from ...analysis.diagnosis.wanted import WANTED
+    from ...model.select import Wanted
     from ...present.explanation import so_far
     from ...present.terminal import capable, size_of
     from ...surfaces.why.progress import Progress
@@ -78,7 +104,8 @@ def _watched(arguments: Arguments, running: RunningDiagnosis) -> Iterator[Snapsh
     long = getattr(arguments, "for") or _WATCHED
     theme = theme_of(arguments, sys.stderr)
     progress = Progress(sys.stderr, theme, long, capable(sys.stderr, os.environ) and not arguments.json)
-    sampler = open_sampler(arguments, WANTED, slow_every=1.0)
+    wanted = WANTED | Wanted(gpu=("power_trace",)) if traced else WANTED
+    sampler = open_sampler(arguments, wanted, slow_every=1.0)
     try:
         sampler.settle()
         first: float | None = None
@@ -176,27 +203,23 @@ def _pid(text: str | None) -> int | None:
 def _about(diagnosis: Diagnosis, pid: int, users: dict[str | None, set[int]]) -> Diagnosis:
     """Return the verdicts of the GPUs used by a process or one of its children."""
     from ...model.verdict import Diagnosis
+    from ...sources.processes import LinuxMachine
 
-    family = _family(pid)
+    family = {*LinuxMachine(os.environ.get("GPULSE_ROOT", "")).family(pid)}
     found = [one for one in diagnosis if users.get(one.uuid, set()) & family]
     if not found:
         raise UsageError(f"why: process {pid} does not use a GPU;", "see `gpulse status --processes`.")
     return Diagnosis(found, diagnosis.start, diagnosis.end, diagnosis.samples)
 
 
-def _family(pid: int) -> set[int]:
-    """Return a process and its running descendants."""
-    from ...sources.processes import LinuxMachine
-
-    machine = LinuxMachine(os.environ.get("GPULSE_ROOT", ""))
-    family = {pid}
-    pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()] if os.path.isdir("/proc") else []
-    for _ in range(4):  # deep enough for torchrun, a shell and a wrapper
-        family |= {other for other in pids if machine.parent(other) in family}
-    return family
-
-
-def _print(arguments: Arguments, diagnosis: Diagnosis, found: Sequence[Concern], names: dict[int | None, str]) -> None:
+def _print(
+    arguments: Arguments,
+    diagnosis: Diagnosis,
+    found: Sequence[Concern],
+    names: dict[int | None, str],
+    code: CodeWatch | None,
+) -> None:
+    lines = () if code is None else code.stop()
     if arguments.json:
         import json
 
@@ -204,15 +227,21 @@ def _print(arguments: Arguments, diagnosis: Diagnosis, found: Sequence[Concern],
         from ...present.verdicts import worded
 
         problems = [one.to_plain() for one in concerns.worded(found)]
-        sys.stdout.write(json.dumps(worded(diagnosis).to_plain() | {"problems": problems}, indent=2) + "\n")
+        plain = worded(diagnosis).to_plain() | {"problems": problems}
+        if code is not None:
+            plain |= {"code": [line.to_plain() for line in lines], "code_problem": code.problem or None}
+        sys.stdout.write(json.dumps(plain, indent=2) + "\n")
         return
-    from ...present.explanation import answer
+    from ...present.explanation import answer, code_block
     from ...present.terminal import size_of
     from ..theme import theme_of
 
     theme = theme_of(arguments, sys.stdout)
-    lines: Sequence[str] = answer(diagnosis, names, theme, size_of(sys.stdout, os.environ)[0])
-    sys.stdout.write("\n".join(lines) + "\n")
+    columns = size_of(sys.stdout, os.environ)[0]
+    told = answer(diagnosis, names, theme, columns)
+    if code is not None:
+        told += [line.render(theme, columns) for line in code_block(lines, code.problem, columns)]
+    sys.stdout.write("\n".join(told) + "\n")
 
 
 def _index(index: float | None) -> int | None:
@@ -223,7 +252,8 @@ VERB = Verb(
     "why",
     VERBS["why"],
     (
-        Option("pid", value="[PID]", help="Only explain the GPUs used by this process or its children"),
+        Option("pid", value="[PID]",
+               help="Only explain the GPUs used by this process or its children, and name the lines of code that keep them waiting"),
         Option("--for", value="TIME", parse=seconds("--for", 2, 86400),
                help="How long to sample; with replay:FILE, how much of the recording to read (default: 30s; replay: all)"),
         Option("--since", value="TIME", parse=parse_duration,
@@ -232,12 +262,13 @@ VERB = Verb(
                help="Time between samples, in seconds (default: 0.25)"),
         Option("--check", default=False, help="Exit with 1 if anything critical or worth a warning was found, else with 0"),
         Option("--json", default=False, help="Print the diagnosis as one JSON object"),
+        STACKS,
         *COMMON,
     ),
     run,
     (
         ("gpulse why", "sample all GPUs for 30 s, then explain"),
-        ("gpulse why 4242", "explain the GPUs of one process"),
+        ("gpulse why 4242", "explain the GPUs of one process, with its lines of code that keep them waiting"),
         ("gpulse why --gpu 0 --for 1m --json", "print JSON for scripts"),
         ("gpulse why --since 2h", "explain the last two hours"),
         ("gpulse why --for 5s --check > /dev/null || echo trouble", "test for problems in a script"),

@@ -75,5 +75,5 @@ RULE = DiagnosisRule(
         "does a job that waits for another node."
     ),
     sources=("stas00/ml-engineering: debugging multi-GPU hangs", "simulated: a stuck rank cannot be had on one GPU"),
-    advice=("py_spy", "nccl_debug", "check_peers"),
+    advice=("rank_stacks", "nccl_debug", "check_peers"),
 )

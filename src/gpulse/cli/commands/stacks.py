@@ -1,0 +1,99 @@
+"""`gpulse stacks`: print what a Python process executes now."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ...errors import UsageError
+from ..main import VERBS
+from ..options import COLOR, HELP, THEME, Option, Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...model.stacks import Stack
+    from ...sources.processes import LinuxMachine
+    from ..options import Arguments
+
+
+def run(arguments: Arguments) -> int:
+    """Print the stacks of the process and, with --children, of its descendants."""
+    from ...sources.processes import LinuxMachine
+    from ...sources.py_spy import StacksUnavailable, check_own, read_stacks
+
+    pid = _pid(arguments.pid)
+    machine = LinuxMachine()
+    found: dict[int, list[Stack]] = {}
+    problems: dict[int, StacksUnavailable] = {}
+    for one in machine.family(pid) if arguments.children else [pid]:
+        try:
+            if not arguments.any_user:
+                check_own(one)
+            found[one] = read_stacks(one, native=arguments.native)
+        except StacksUnavailable as error:
+            problems[one] = error
+            if error.lasting:
+                break
+    if not found:
+        raise problems[pid]
+    _print(arguments, found, {one: str(problem) for one, problem in problems.items()}, machine)
+    return 0
+
+
+def _pid(text: str) -> int:
+    if not text or not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"stacks: {text or ''!r} is not a process id;", "write it as gpulse stacks 4242.")
+    return int(text)
+
+
+def _print(
+    arguments: Arguments, found: dict[int, list[Stack]], problems: dict[int, str], machine: LinuxMachine
+) -> None:
+    from ...present.stacks import plain_stacks, stack_lines
+    from ...present.text import clean
+
+    commands = {pid: facts.values.get("command", "") for pid, facts in machine.processes([*found], frozenset()).items()}
+    if arguments.json:
+        import json
+        import time
+
+        processes = [
+            {"pid": pid, "command": commands.get(pid, ""), "threads": plain_stacks(stacks)}
+            for pid, stacks in found.items()
+        ]
+        plain = {
+            "schema": 1,
+            "time": time.time(),
+            "processes": processes,
+            "problems": {str(pid): why for pid, why in problems.items()},
+        }
+        sys.stdout.write(json.dumps(plain, indent=2) + "\n")
+        return
+    from ...present.terminal import size_of
+    from ..theme import theme_of
+
+    theme = theme_of(arguments, sys.stdout)
+    columns = max(40, size_of(sys.stdout, os.environ)[0]) if sys.stdout.isatty() else 10_000
+    for at, (pid, stacks) in enumerate(found.items()):
+        heading = f"{pid}  {clean(str(commands.get(pid, '')))}"
+        lines = [line.render(theme, columns) for line in stack_lines(stacks)]
+        sys.stdout.write("\n" * bool(at) + "\n".join([theme.paint(heading, "label"), *lines]) + "\n")
+
+
+VERB = Verb(
+    "stacks",
+    VERBS["stacks"],
+    (
+        Option("pid", value="PID", help="Process to read; it is not paused"),
+        Option("--children", "-c", default=False, help="Also read its descendants: ranks, data loader workers"),
+        Option("--native", default=False, help="Also show C and C++ functions; pauses the process while it is read"),
+        Option("--any-user", default=False, help="As root, also read processes of other users"),
+        Option("--json", default=False, help="Print JSON"),
+        *(COLOR, THEME, HELP),
+    ),
+    run,
+    (
+        ("gpulse stacks 4242", "see where a program that seems to hang is"),
+        ("gpulse stacks 4242 --children", "the same for torchrun and all its ranks"),
+    ),
+)  # fmt: skip
