@@ -16,7 +16,7 @@ from gpulse.cli.completion import script
 from gpulse.cli.help import example_lines, usage
 from gpulse.cli.main import VERBS, load
 from gpulse.cli.options import Verb
-from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
 from gpulse.model.condition import CONDITIONS
 from gpulse.model.metric import Metric
 from gpulse.model.peaks import DTYPES, peak_rows
@@ -86,14 +86,20 @@ def metrics_page() -> str:
         "All metrics of gpulse. A missing value is null and has a reason in `gaps`:",
     ]
     out += ["`unsupported`, `denied`, `failed`, `lost`, `timeout`, `asleep`, `skipped` or `pending`.", ""]
-    for title, metrics in (("GPU", GPU_METRICS), ("Process", PROCESS_METRICS), ("Host", HOST_METRICS)):
+    tables = (
+        ("GPU", GPU_METRICS, ""),
+        ("Process", PROCESS_METRICS, "linux"),
+        ("Host", HOST_METRICS, "linux"),
+        ("Model server", SERVER_METRICS, "server"),
+    )
+    for title, metrics, home in tables:
         out += [
             f"## {title}",
             "",
             "| key | unit | read | covers | sources | meaning | nvidia-smi | DCGM |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |",
         ]
-        out += [_metric_row(metric, _sources(metric) if title == "GPU" else "linux") for metric in metrics.values()]
+        out += [_metric_row(metric, home or _sources(metric)) for metric in metrics.values()]
         out.append("")
     out.append(
         "`covers` is the time that one value of a rate, share or mean stands for; other values are those of one moment. "

@@ -41,7 +41,7 @@ def read_once(sampler: Sampler) -> Snapshot:
     try:
         sampler.begin_rates()
         sampler.settle()
-        return sampler.read()
+        return sampler.settle_serving(sampler.read())
     finally:
         sampler.close()
 

@@ -1,4 +1,4 @@
-"""Plug-ins: sources and sinks that other installed packages offer through entry points.
+"""Plug-ins: sources, sinks and kinds of model servers that other installed packages offer through entry points.
 
 Finding them reads the metadata of every installed package (10 to 100 ms), so it is done only for a name that gpulse does not
 know itself, and by `gpulse doctor`.
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SOURCES = "gpulse.sources"
 SINKS = "gpulse.sinks"
+SERVING = "gpulse.serving"
 
 
 class BrokenPlugin(GpulseError):

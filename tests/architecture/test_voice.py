@@ -9,7 +9,7 @@ import pytest
 
 from gpulse.cli.main import VERBS, load
 from gpulse.cli.options import Option
-from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
 from gpulse.model.metric import Metric
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ DOCUMENTS = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "deploy").rglob("*.*")),
 ]
-METRICS = [*GPU_METRICS.values(), *PROCESS_METRICS.values(), *HOST_METRICS.values()]
+METRICS = [*GPU_METRICS.values(), *PROCESS_METRICS.values(), *HOST_METRICS.values(), *SERVER_METRICS.values()]
 OPTIONS = [
     pytest.param(option, id=f"{name} {option.flags[0]}") for name in VERBS for option in load(name).options
 ]  # fmt: skip

@@ -35,11 +35,10 @@ _PROCESSES_EVERY = 5.0  # seconds between two lists of processes
 
 def wanted(commands: bool = True, more: Wanted | None = None) -> Wanted:
     """Return what is sampled for everybody: all but the details, processes too; command lines only where they may be shown."""
-    process = EVERYTHING.process or frozenset()
-    asked = Wanted(EVERYTHING.gpu.union(EVIDENCE), process if commands else process - {"command"}, EVERYTHING.host)
+    asked = EVERYTHING | Wanted(EVIDENCE)
     if more is not None:
         asked |= more
-    return asked if commands else Wanted(asked.gpu, (asked.process or frozenset()) - {"command"}, asked.host)
+    return asked if commands else asked.without_commands()
 
 
 class StreamEntry:

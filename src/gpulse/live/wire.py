@@ -129,7 +129,7 @@ def without_commands(snapshot: Snapshot, of: str | None = None) -> Snapshot:
 
     if not any(hidden(process) for gpu in snapshot.gpus for process in gpu.all_processes()):
         return snapshot
-    return Snapshot(snapshot.time, tuple(map(bare, snapshot.gpus)), snapshot.host, snapshot.driver, snapshot.problems)
+    return snapshot.replace(gpus=tuple(map(bare, snapshot.gpus)))
 
 
 def _gpu(gpu: Gpu) -> dict[str, Any]:

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from ..units import BYTES, BYTES_PER_SECOND, CELSIUS, COUNT, JOULE, MEGAHERTZ, PER_SECOND, PERCENT, RPM, SECOND, WATT
+from ..units import (
+    BYTES,
+    BYTES_PER_SECOND,
+    CELSIUS,
+    COUNT,
+    JOULE,
+    MEGAHERTZ,
+    PER_SECOND,
+    PERCENT,
+    RPM,
+    SECOND,
+    TOKENS_PER_JOULE,
+    TOKENS_PER_SECOND,
+    WATT,
+)
 from .metric import Flag, Number, Numbers, Reading, Text, Words
 
 TYPE_CHECKING = False
@@ -22,6 +36,8 @@ READ = "since it was last read, about every 5 s"
 GPM = "since the previous sample, at least 0.1 s"
 DRIVER = "the driver's last period: 1/6 s to 1 s"
 SECOND_MEAN = "the last second"
+MINUTE = "the last minute"
+HALF_MINUTE = "the last 30 s"
 LINK = "since the previous sample; without GPM about 1 ms"
 
 
@@ -64,6 +80,46 @@ class Process(Reading):
         from .brief import process_brief
 
         return process_brief(self)
+
+
+class Server(Reading):
+    """A model server, or one of several models of a server, with what it says of itself and what its GPUs add to that."""
+
+    __slots__ = ()
+
+    server = Text("Server", "Kind of server: vllm, sglang, tgi, llama.cpp, ollama, triton, nim, or the name of a plug-in.", kind="identity", group="identity")
+    model = Text("Model", "Name under which the model is served.", kind="identity", group="identity")
+    endpoint = Text("Endpoint", "Address that was asked for the figures.", kind="identity", group="identity")
+    pid = Number("PID", "Process that listens there; missing for an endpoint on another machine.", kind="identity", group="identity")
+    gpus = Words("GPUs", "UUIDs of the GPUs that the processes of the server hold.", kind="identity", group="identity")
+    running = Number("Running requests", "Requests that are being computed.", unit=COUNT, group="queue", short="RUN", high=1e9)
+    waiting = Number("Waiting requests", "Requests that wait for a place in the batch.", unit=COUNT, group="queue", short="WAIT", high=1e9)
+    request_rate = Number("Request rate", "Finished requests per second.", unit=PER_SECOND, group="queue", short="REQ/s", high=1e9, window=PREVIOUS)
+    error_rate = Number("Error rate", "Failed requests per second.", unit=PER_SECOND, group="queue", short="ERR/s", high=1e9, window=PREVIOUS)
+    idle_time = Number("Time without progress", "Time since a token or a request was last counted: idle if no request is running or waiting, stuck if one is.", unit=SECOND, group="queue", short="IDLE")
+    prompt_rate = Number("Prompt tokens", "Prompt tokens processed per second.", unit=TOKENS_PER_SECOND, group="tokens", short="PROMPT", high=1e12, window=PREVIOUS)
+    generation_rate = Number("Generated tokens", "Tokens generated per second.", unit=TOKENS_PER_SECOND, group="tokens", short="TOK/s", high=1e12, window=PREVIOUS)
+    gpu_generation_rate = Number("Generated tokens per GPU", "Tokens generated per second, divided by the number of GPUs of the server.", unit=TOKENS_PER_SECOND, group="tokens", short="TOK/s/GPU", high=1e12, window=PREVIOUS)
+    tokens_per_joule = Number("Tokens per joule", "Generated tokens divided by the energy of all GPUs of the server in the same time, whoever else used them.", unit=TOKENS_PER_JOULE, group="tokens", short="TOK/J", high=1e9, window=HALF_MINUTE)
+    prompt_tokens = Number("Prompt tokens in total", "Prompt tokens processed since the server started.", unit=COUNT, kind="counter", group="tokens", short="PROMPT TOTAL", high=1e18)
+    generation_tokens = Number("Generated tokens in total", "Tokens generated since the server started.", unit=COUNT, kind="counter", group="tokens", short="TOKENS TOTAL", high=1e18)
+    kv_cache = Number("KV cache", "Share of the key-value cache in use.", unit=PERCENT, group="cache", short="KV", high=100, warn=90, critical=98)
+    prefix_hits = Number("Prefix cache hits", "Share of prompt tokens that were found in the prefix cache.", unit=PERCENT, group="cache", short="PREFIX", high=100, window=MINUTE)
+    preemption_rate = Number("Preemptions", "Requests per second whose cache was taken away, so that they are computed again.", unit=PER_SECOND, group="cache", short="PREEMPT", high=1e9, window=PREVIOUS)
+    first_token_p50 = Number("First token, median", "Time from a request to its first token: half of all requests were faster.", unit=SECOND, group="latency", short="TTFT p50", high=1e6, window=MINUTE)
+    first_token_p95 = Number("First token, p95", "Time from a request to its first token: 95 % of all requests were faster.", unit=SECOND, group="latency", short="TTFT p95", high=1e6, window=MINUTE)
+    inter_token_p50 = Number("Between tokens, median", "Time between two tokens of a request: half of them were shorter.", unit=SECOND, group="latency", short="ITL p50", high=1e6, window=MINUTE)
+    inter_token_p95 = Number("Between tokens, p95", "Time between two tokens of a request: 95 % of them were shorter.", unit=SECOND, group="latency", short="ITL p95", high=1e6, window=MINUTE)
+    request_p50 = Number("Request, median", "Time from a request to the end of its answer: half of all requests were faster.", unit=SECOND, group="latency", short="REQ p50", high=1e6, window=MINUTE)
+    request_p95 = Number("Request, p95", "Time from a request to the end of its answer: 95 % of all requests were faster.", unit=SECOND, group="latency", short="REQ p95", high=1e6, window=MINUTE)
+    memory_weights = Number("Memory for weights", "Estimate: the size of the files of the model.", unit=BYTES, cost="slow", group="memory", short="WEIGHTS", high=2**60)
+    memory_cache = Number("Memory for the cache", "Estimate: the tokens that the key-value cache has room for, times the size of one by the shape of the model.", unit=BYTES, cost="slow", group="memory", short="CACHE", high=2**60)
+    memory_other = Number("Other memory", "Estimate: what the processes of the server hold besides weights and cache.", unit=BYTES, cost="slow", group="memory", short="OTHER", high=2**60)
+
+    @property
+    def key(self) -> str:
+        """What tells it from every other server of a machine, as `vllm 127.0.0.1:8000 Qwen/Qwen3-32B`."""
+        return f"{self.server} {self.endpoint} {self.model}"
 
 
 class Host(Reading):
@@ -482,3 +538,4 @@ def metrics_of(reading: type[Reading]) -> dict[str, Metric]:
 GPU_METRICS = metrics_of(Gpu)
 PROCESS_METRICS = metrics_of(Process)
 HOST_METRICS = metrics_of(Host)
+SERVER_METRICS = metrics_of(Server)

@@ -9,7 +9,7 @@ import json
 import time as clock
 
 from ..errors import RecordingError
-from .catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu, Host, Process
+from .catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, Gpu, Host, Process, Server
 from .metric import GAPS, Flag, Number, Numbers, Reading, Text, Words
 from .snapshot import Problem, Snapshot
 
@@ -47,6 +47,7 @@ def to_plain(snapshot: Snapshot) -> dict[str, Any]:
         "host": _with_gaps(snapshot.host),
         "driver": dict(snapshot.driver),
         "gpus": [_gpu_to_plain(gpu) for gpu in snapshot.gpus],
+        "serving": [_with_gaps(server) for server in snapshot.serving],
         "errors": [
             {"source": problem.source, "message": problem.message, "remedy": problem.remedy}
             for problem in snapshot.problems
@@ -69,6 +70,7 @@ def from_plain(plain: Any) -> Snapshot:
         driver={str(key): str(value) for key, value in _mapping(plain.get("driver")).items() if value is not None},
         gpus=tuple(_gpu_from_plain(gpu) for gpu in _objects(plain.get("gpus"))),
         problems=tuple(_problem(entry) for entry in _objects(plain.get("errors"))),
+        serving=tuple(Server(*_values(server, SERVER_METRICS)) for server in _objects(plain.get("serving"))),
     )
 
 

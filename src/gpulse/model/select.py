@@ -17,29 +17,41 @@ if TYPE_CHECKING:
 
 
 class Wanted:
-    """The metrics a consumer wants of GPUs, processes and the host; a source reads nothing else. None skips processes or host."""
+    """The metrics a consumer wants of GPUs, processes and the host; a source reads nothing else. None skips processes or host.
 
-    __slots__ = ("gpu", "host", "process")
+    `serving`: whether model servers are asked how they are doing.
+    """
+
+    __slots__ = ("gpu", "host", "process", "serving")
 
     def __init__(
-        self, gpu: Iterable[str] = (), process: Iterable[str] | None = None, host: Iterable[str] | None = None
+        self,
+        gpu: Iterable[str] = (),
+        process: Iterable[str] | None = None,
+        host: Iterable[str] | None = None,
+        serving: bool = False,
     ) -> None:
+        self.serving = serving
         self.gpu = frozenset(gpu)
         self.process = None if process is None else frozenset(process)
         self.host = None if host is None else frozenset(host)
 
     def __or__(self, other: Wanted) -> Wanted:
-        return Wanted(self.gpu | other.gpu, _union(self.process, other.process), _union(self.host, other.host))
+        process, host = _union(self.process, other.process), _union(self.host, other.host)
+        return Wanted(self.gpu | other.gpu, process, host, self.serving or other.serving)
+
+    def without_commands(self) -> Wanted:
+        """Return the same without the command lines of processes."""
+        return Wanted(self.gpu, (self.process or frozenset()) - {"command"}, self.host, self.serving)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Wanted) and (self.gpu, self.process, self.host) == (
-            other.gpu,
-            other.process,
-            other.host,
-        )
+        return isinstance(other, Wanted) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
-        return hash((self.gpu, self.process, self.host))
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[object, ...]:
+        return self.gpu, self.process, self.host, self.serving
 
 
 def _union(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
@@ -53,6 +65,7 @@ EVERYTHING = Wanted(
     (key for key, metric in GPU_METRICS.items() if metric.group != "details"),
     PROCESS_METRICS,
     (key for key, metric in HOST_METRICS.items() if metric.group != "details"),
+    serving=True,
 )
 
 

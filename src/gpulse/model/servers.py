@@ -8,24 +8,33 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .catalog import Process
 
+# Words of command lines. Where a server says of itself how it is doing, its kind: the name of a module of `serving.kinds`.
 # True for servers that reserve nearly all of the memory at their start, or step by step, whatever they need of it.
 _SERVERS = {
-    "vllm": True,
-    "sglang": True,
-    "tritonserver": True,
-    "tensorflow_model_server": True,
-    "trtllm": True,
-    "text-generation": True,
-    "lmdeploy": True,
-    "ollama": False,
-    "llama-server": False,
-    "uvicorn": False,
-    "gunicorn": False,
-    "api_server": False,
-    "serve": False,
-    "servereplica": False,  # of Ray Serve
+    "vllm": (True, "vllm"),
+    "sglang": (True, "sglang"),
+    "tritonserver": (True, "triton"),
+    "triton_python_backend_stub": (True, "triton"),
+    "tensorflow_model_server": (True, ""),
+    "trtllm": (True, ""),
+    "text-generation": (True, "tgi"),
+    "lmdeploy": (True, ""),
+    "nim_llm": (True, "nim"),
+    "ollama": (False, "ollama"),
+    "llama-server": (False, "llama.cpp"),
+    "uvicorn": (False, ""),
+    "gunicorn": (False, ""),
+    "api_server": (False, ""),
+    "serve": (False, ""),
+    "servereplica": (False, "vllm"),  # of Ray Serve
+    "raylet": (False, "vllm"),
 }
 _FRAMEWORKS = ("tensorflow", "jax")  # reserve memory at the start of any program
+
+
+def server_kind(words: str) -> str:
+    """Return the kind of the server that a name or command line is of; empty if it is of none that tells how it is doing."""
+    return next((kind for word in _KIND.findall(words.lower()) if (kind := _SERVERS[word][1])), "")
 
 
 def serves(process: Process | None) -> bool:
@@ -54,4 +63,5 @@ def _any_of(names: list[str]) -> re.Pattern[str]:
 
 _SERVES = _any_of([*_SERVERS])
 _KNOWN = _any_of([*_SERVERS, *_FRAMEWORKS])
-_PREALLOCATES = _any_of([*(name for name, reserves in _SERVERS.items() if reserves), *_FRAMEWORKS])
+_KIND = _any_of([name for name, (_, kind) in _SERVERS.items() if kind])
+_PREALLOCATES = _any_of([*(name for name, (reserves, _) in _SERVERS.items() if reserves), *_FRAMEWORKS])

@@ -9,8 +9,9 @@ from .catalog import Host
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
-    from .catalog import Gpu
+    from .catalog import Gpu, Server
 
 
 class Problem:
@@ -40,14 +41,18 @@ class Problem:
 
 
 class Snapshot:
-    """One machine at one point in time, immutable. `time` is in seconds since 1970, `driver` has the keys version and cuda."""
+    """One machine at one point in time, immutable. `time` is in seconds since 1970, `driver` has the keys version and cuda.
 
-    __slots__ = ("driver", "gpus", "host", "problems", "time")
+    `serving` are the model servers on its GPUs and those that the settings name.
+    """
+
+    __slots__ = ("driver", "gpus", "host", "problems", "serving", "time")
     time: float
     host: Host
     driver: Mapping[str, str]
     gpus: tuple[Gpu, ...]
     problems: tuple[Problem, ...]
+    serving: tuple[Server, ...]
 
     def __init__(
         self,
@@ -56,13 +61,19 @@ class Snapshot:
         host: Host | None = None,
         driver: Mapping[str, str] = MappingProxyType({}),
         problems: tuple[Problem, ...] = (),
+        serving: tuple[Server, ...] = (),
     ) -> None:
         assign = object.__setattr__
         assign(self, "time", time)
+        assign(self, "serving", serving)
         assign(self, "gpus", gpus)
         assign(self, "host", host or Host({}))
         assign(self, "driver", driver)
         assign(self, "problems", problems)
+
+    def replace(self, **parts: Any) -> Snapshot:
+        """Return a copy with some of its parts changed."""
+        return Snapshot(**{name: getattr(self, name) for name in self.__slots__} | parts)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Snapshot is a value and cannot be changed")

@@ -44,7 +44,7 @@ class ActivityMeans:
         self._sums, self._reads, self._lists = {}, {}, {}
         if all(new is old for new, old in zip(gpus, snapshot.gpus, strict=True)):
             return snapshot
-        return Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+        return snapshot.replace(gpus=gpus)
 
     def _complete(self, gpu: Gpu) -> Gpu:
         uuid = gpu.uuid or ""

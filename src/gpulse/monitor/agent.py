@@ -11,7 +11,6 @@ import select
 
 from ..errors import GpulseError
 from ..model.select import Wanted
-from ..model.snapshot import Snapshot
 from ..model.visible import by_uuid, order_is_certain, visible
 from ..sampling.program import ProcessFamily, Program
 from ..sampling.sampler import Sampler
@@ -203,7 +202,7 @@ class Agent:
         snapshot = self._sampler.read()
         if self._uuids is not None:
             gpus = tuple(by_uuid(snapshot.gpus, self._uuids))
-            snapshot = Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+            snapshot = snapshot.replace(gpus=gpus)
         if self._rules is not None and (found := self._rules.observe(at, snapshot)):
             self._emit(AlertMessage(found))
         sample = AgentSample(at, snapshot, self._program.read(slow), self._family.members(snapshot), slow)

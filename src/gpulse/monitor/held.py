@@ -28,7 +28,7 @@ class HeldValues:
         if all("processes" not in gpu.gaps for gpu in snapshot.gpus):
             return snapshot  # everything was read
         gpus = tuple(self._fill(gpu) for gpu in snapshot.gpus)
-        return Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+        return snapshot.replace(gpus=gpus)
 
     def _keep(self, gpu: Gpu) -> bool:
         uuid = gpu.uuid or ""

@@ -32,8 +32,7 @@ class TrainingRules:
     @property
     def wanted(self) -> Wanted:
         """What has to be read for the rules; not the command lines of processes, which only tell servers apart."""
-        wanted = self._book.wanted
-        return Wanted(wanted.gpu, (wanted.process or frozenset()) - {"command"}, wanted.host)
+        return self._book.wanted.without_commands()
 
     def observe(self, at: float, snapshot: Snapshot) -> list[Event]:
         """Return the alerts that fired or cleared, one for all GPUs that the same happened to; `at` is a monotonic time."""

@@ -40,8 +40,9 @@ class Plan:
         self.static = _of_cost(needed, GPU_METRICS, "static")
         self.lasting = self.slow | self.static
         self.host = wanted.host
+        self.serving = wanted.serving
         self.describes = wanted.process is not None
-        self.lists = self.describes or "memory_unattributed" in wanted.gpu
+        self.lists = self.describes or wanted.serving or "memory_unattributed" in wanted.gpu
         self.process_slow = _of_cost(wanted.process or (), PROCESS_METRICS, "slow")
         self._process = wanted.process or frozenset()
         self.tells = None if wanted.process is None else wanted.process | {"pid"}

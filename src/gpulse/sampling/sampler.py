@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from ..model.catalog import Server
     from ..model.select import Wanted
+    from ..serving.machine import MachineServing
     from ..sources.base import Device, DeviceSample, Facts, Source
     from .lanes import Job
 
@@ -83,6 +85,7 @@ class Sampler:
         self._chosen: list[tuple[int, str]] | None = None  # positions, and UUIDs of MIG instances
         self._asleep = self.clock.asleep()
         self._versions: list[str] = []
+        self._serving: MachineServing | None = None
 
     def open(self) -> Sampler:
         """Open the source; raise SourceUnavailable, or DriverTimeout if the driver does not respond."""
@@ -204,7 +207,26 @@ class Sampler:
                 gpus[position] = track.gpu(device, answer, now, known, lists)
         host = self._host(facts)
         self._rates.next_sample()
-        return Snapshot(now, self._parts(gpus), host, self.source.driver, tuple(problems))
+        parts = self._parts(gpus)
+        servers, said = self._servers(parts)
+        return Snapshot(now, parts, host, self.source.driver, (*problems, *said), servers)
+
+    def _servers(self, gpus: tuple[Gpu, ...]) -> tuple[tuple[Server, ...], tuple[Problem, ...]]:
+        """Return what model servers last said; they are asked in a thread of their own."""
+        if not self._plan.serving:
+            return (), ()
+        if self._serving is None:
+            from ..serving.machine import MachineServing
+
+            self._serving = MachineServing(self.source.machine)
+        return self._serving.read(gpus, self.clock.monotonic())
+
+    def settle_serving(self, snapshot: Snapshot, most: float = 0.8) -> Snapshot:
+        """Return a single sample with the figures of model servers; waits only if there are some, and at most `most` seconds."""
+        if self._serving is None:
+            return snapshot
+        servers, said = self._serving.settle(snapshot.gpus, self.clock.monotonic(), most)
+        return snapshot.replace(serving=servers, problems=tuple(dict.fromkeys((*snapshot.problems, *said))))
 
     def _results(self, jobs: list[Job], ask: Callable[[], SourceAnswer]) -> dict[Hashable, Any]:
         """Run the jobs of one sample: the source first, the machine last, because it needs the processes that GPUs listed."""
@@ -250,6 +272,8 @@ class Sampler:
 
     def close(self) -> None:
         """Close the source, unless one of its calls hangs: then the driver must not be touched."""
+        if self._serving is not None:
+            self._serving.close()
         if not self._lanes.hanging:
             self._lanes.run([("source", self.source.close)])
         self._lanes.close()
@@ -323,7 +347,9 @@ class Sampler:
         if self._chosen is None:
             return snapshot
         gpus = self._parts(dict(enumerate(snapshot.gpus)))
-        return Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+        uuids = {gpu.uuid for gpu in gpus}
+        servers = tuple(one for one in snapshot.serving if not one.gpus or not uuids.isdisjoint(one.gpus))
+        return snapshot.replace(gpus=gpus, serving=servers)
 
     def _parts(self, gpus: dict[int, Gpu]) -> tuple[Gpu, ...]:
         """Return the chosen GPUs, in the order chosen, and for a chosen MIG instance the instance instead of its GPU."""

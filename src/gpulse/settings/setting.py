@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any, Literal, TypeAlias
 
     Kind: TypeAlias = Literal["text", "flag", "integer", "number", "words", "file or flag"]
@@ -18,11 +18,12 @@ class Setting:
 
     `choices` are the words it takes, `what` is what one of them is called. A list may be `empty` or not. `default` is what it is
     when nobody sets it; where that depends on the machine it is None, and `otherwise` says in words what happens then.
-    `example` is what the template of the file shows for a setting without a default.
+    `example` is what the template of the file shows for a setting without a default. `form` raises for a word that is wrong.
     """
 
     __slots__ = (
-        "choices", "default", "empty", "environ", "example", "flag", "help", "high", "key", "kind", "low", "otherwise", "table", "what",
+        "choices", "default", "empty", "environ", "example", "flag", "form", "help", "high", "key", "kind", "low", "otherwise",
+        "table", "what",
     )  # fmt: skip
 
     def __init__(
@@ -42,7 +43,9 @@ class Setting:
         empty: bool = False,
         example: Any = None,
         otherwise: str = "",
+        form: Callable[[str], object] | None = None,
     ) -> None:
+        self.form = form
         self.table = table
         self.key = key
         self.kind = kind
@@ -118,10 +121,23 @@ class Setting:
         if not isinstance(value, list) or not (self.choices or all(isinstance(word, str) for word in value)):
             return None, [f"{shown(value)} is not a list of {self.what}s."]
         wrong = [self._no_such(word) for word in value if self.choices and word not in self.choices]
-        taken = list(dict.fromkeys(word for word in value if not self.choices or word in self.choices))
+        wrong += [sentence for word in value if (sentence := self._malformed(word))]
+        right = [word for word in value if (not self.choices or word in self.choices) and not self._malformed(word)]
+        taken = list(dict.fromkeys(right))
         if not taken and not value and not self.empty:
             wrong.append(f"there must be at least one {self.what}.")
         return (taken if taken or (self.empty and not wrong) else None), wrong
+
+    def _malformed(self, word: str) -> str:
+        """Return what is wrong with a word that has to have a form, or an empty text."""
+        from ..errors import GpulseError
+
+        try:
+            if self.form is not None:
+                self.form(word)
+        except GpulseError as error:
+            return str(error)
+        return ""
 
     def _no_such(self, value: Any) -> str:
         from ..model.select import did_you_mean

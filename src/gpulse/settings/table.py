@@ -1,10 +1,11 @@
-"""Every setting: the tables [serve], [top], [terminal] and [cost] of the file, and what only the environment sets."""
+"""Every setting: the tables [serve], [top], [terminal], [cost] and [serving] of the file, and what only the environment sets."""
 
 from __future__ import annotations
 
 from ..model.catalog import GPU_METRICS, PROCESS_METRICS
 from ..model.metric import Number
 from ..present.theme import THEMES
+from ..serving.address import parse_address, parse_token_file
 from .setting import Setting
 
 COLUMNS = ("gpu", *PROCESS_METRICS)
@@ -58,6 +59,11 @@ _COST = (
     Setting("cost", "carbon", "number", None, "Grams of CO2e per kWh, to show emissions", flag="--carbon", high=MOST_PRICE, example=380),
     Setting("cost", "currency", "text", "", "Currency of the prices, shown as it is", flag="-", example="EUR"),
 )
+_SERVING = (
+    Setting("serving", "discover", "flag", True, "Look for model servers among this user's processes on the GPUs and ask them how they are doing", flag="-"),
+    Setting("serving", "endpoints", "words", None, "More model servers to ask, also on other machines", flag="-", what="address", form=parse_address, example=["http://gpu2:8000"]),
+    Setting("serving", "token_files", "words", None, "Files with the tokens of servers that ask for one, as HOST:PORT=FILE", flag="-", what="token file", form=parse_token_file, example=["gpu2:8000=/etc/gpulse/gpu2.token"]),
+)
 # Not in the file: a command that shows one line must not have to read it.
 ENVIRONMENT = (
     Setting("", "source", "text", "auto", "Where samples come from", environ="GPULSE_SOURCE"),
@@ -69,4 +75,5 @@ SERVE = {setting.key: setting for setting in _SERVE}
 TOP = {setting.key: setting for setting in _TOP}
 TERMINAL = {setting.key: setting for setting in _TERMINAL}
 COST = {setting.key: setting for setting in _COST}
-TABLES = {"serve": SERVE, "top": TOP, "terminal": TERMINAL, "cost": COST}
+SERVING = {setting.key: setting for setting in _SERVING}
+TABLES = {"serve": SERVE, "top": TOP, "terminal": TERMINAL, "cost": COST, "serving": SERVING}

@@ -22,6 +22,7 @@ _TITLES = {
     "top": "gpulse top; it saves its own settings here",
     "terminal": "output of all commands on a terminal",
     "cost": "prices for gpulse run, report and history --usage",
+    "serving": "model servers, asked how many tokens they make",
 }
 
 

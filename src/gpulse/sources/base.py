@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..model.catalog import State
     from ..model.check import Check
     from ..model.metric import Gap, Value
+    from ..model.serving import ServerSample
     from ..model.snapshot import Problem, Snapshot
 
     Key: TypeAlias = frozenset[str]
@@ -136,6 +137,11 @@ class Machine:
     """
 
     real = False
+    root = ""  # prefixed to /proc and /sys
+
+    def servers(self, at: float) -> Sequence[ServerSample]:
+        """Return what model servers of a machine that is not real say at a monotonic time; those of a real one are asked."""
+        return ()
 
     def host(self, keys: Key) -> Facts:
         """Read these host metrics."""

@@ -88,7 +88,7 @@ class LinuxMachine(Machine):
     real = True
 
     def __init__(self, root: str = "") -> None:
-        self._root = root
+        self.root = root
         self._proc = f"{root}/proc"
         self._ticks = os.sysconf("SC_CLK_TCK")
         self._page = os.sysconf("SC_PAGE_SIZE")
@@ -99,7 +99,7 @@ class LinuxMachine(Machine):
         self._top = TopProcesses(self._ticks, self._page)
 
     def host(self, keys: Key) -> Facts:
-        facts = read_host(keys, self._root)
+        facts = read_host(keys, self.root)
         if keys & TOP_KEYS:
             if self._top.is_due():
                 self._top.count(self._stats(), self._gpu_pids)

@@ -7,4 +7,4 @@ from .window import HOST_KEYS, KEYS, PROCESS_KEYS
 
 _IDENTITY = ("index", "uuid", "name", "throttle_reasons", "memory_percent", "utilization_trace")
 _PROCESS = ("pid", "name", "command", "user", "parent", "type", "container", "pod", "job", "thread_state")
-WANTED = Wanted((*KEYS, *_IDENTITY), (*PROCESS_KEYS, *_PROCESS), (*HOST_KEYS, "name", "cpu_per_core"))
+WANTED = Wanted((*KEYS, *_IDENTITY), (*PROCESS_KEYS, *_PROCESS), (*HOST_KEYS, "name", "cpu_per_core"), serving=True)

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments) -> int:
     """List all metrics, or those whose key, title or help contains the word."""
-    from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+    from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
     from ...model.select import metric_named
     from ...sources.registry import metric_sources
 
-    tables = {"gpu": GPU_METRICS, "process": PROCESS_METRICS, "host": HOST_METRICS}
+    tables = {"gpu": GPU_METRICS, "process": PROCESS_METRICS, "host": HOST_METRICS, "serving": SERVER_METRICS}
     word = (arguments.word or "").lower()
     found = {
         kind: [m for m in metrics.values() if not word or word in _all_words(m)] for kind, metrics in tables.items()
@@ -54,7 +54,7 @@ def _line(metric: Metric, widest: int, kind: str, sources: dict[str, frozenset[s
 def _homes(metric: Metric, kind: str, sources: dict[str, frozenset[str]]) -> list[str]:
     """Return the vendors whose source reads this metric, or "derived" if gpulse computes it."""
     if kind != "gpu":
-        return ["linux"]
+        return ["server"] if kind == "serving" else ["linux"]
     return [vendor for vendor, keys in sources.items() if metric.key in keys] or ["derived"]
 
 

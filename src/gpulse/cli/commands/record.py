@@ -89,7 +89,8 @@ def _wanted(arguments: Arguments) -> Wanted:
         keys = [metric_named(name).key for name in arguments.metrics]
         return Wanted(keys, EVERYTHING.process if everything else None, ("name",))
     process = EVERYTHING.process if everything else PROCESS_EVIDENCE
-    return Wanted(EVERYTHING.gpu.union(EVIDENCE, CONDITIONS["fabric_not_ready"].needs), process, EVERYTHING.host)
+    gpu = EVERYTHING.gpu.union(EVIDENCE, CONDITIONS["fabric_not_ready"].needs)
+    return Wanted(gpu, process, EVERYTHING.host, serving=True)
 
 
 def _samples(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:
@@ -112,7 +113,6 @@ def _samples(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:
 def _without_processes(snapshot: Snapshot) -> Snapshot:
     """Mark processes as skipped, which differs from an empty list."""
     from ...model.catalog import Gpu
-    from ...model.snapshot import Snapshot
 
     def bare(gpu: Gpu) -> Gpu:
         gaps: dict[str, Gap] = {**gpu.gaps, "processes": "skipped"}
@@ -120,7 +120,7 @@ def _without_processes(snapshot: Snapshot) -> Snapshot:
         return Gpu(dict(gpu.items()), gaps, state=gpu.state, since=gpu.since, instances=parts)
 
     gpus = tuple(bare(gpu) for gpu in snapshot.gpus)
-    return Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+    return snapshot.replace(gpus=gpus)
 
 
 def _to_history(sampler: Sampler, arguments: Arguments) -> None:

@@ -139,13 +139,21 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
         lines = draw(first)
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
-        if not any(gpu.gaps.get("sm_active") == "pending" for gpu in first.gpus) or len(lines) >= rows:
+        if len(lines) >= rows:
             return
+        if any(gpu.gaps.get("sm_active") == "pending" for gpu in first.gpus):
+            sampler.settle()
+            second = sampler.settle_serving(sampler.read())
+        else:
+            second = sampler.settle_serving(first)
+            if not second.serving:
+                return
         sys.stdout.write(f"\x1b[{len(lines)}A")
     else:
         sampler.read_ahead()
-    sampler.settle()
-    sys.stdout.write("".join(f"{line}\x1b[K\n" if live else f"{line}\n" for line in draw(sampler.read())))
+        sampler.settle()
+        second = sampler.settle_serving(sampler.read())
+    sys.stdout.write("".join(f"{line}\x1b[K\n" if live else f"{line}\n" for line in draw(second)))
 
 
 def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
@@ -173,7 +181,8 @@ def _json(arguments: Arguments, sampler: Sampler) -> int:
         sampler.begin_rates()
         sampler.read_ahead()
     sampler.settle()
-    for snapshot in [sampler.read()] if arguments.watch is None else sampler.stream(arguments.watch):
+    once = arguments.watch is None
+    for snapshot in [sampler.settle_serving(sampler.read())] if once else sampler.stream(arguments.watch):
         sys.stdout.write(write(snapshot) + "\n")
         sys.stdout.flush()
     return 0

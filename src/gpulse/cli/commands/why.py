@@ -177,7 +177,6 @@ def _events(arguments: Arguments, names: dict[int | None, str]) -> Iterator[Even
 def _chosen(arguments: Arguments, samples: Iterator[Snapshot]) -> Iterator[Snapshot]:
     """Yield samples with only the selected GPUs."""
     from ...model.select import choose_gpus
-    from ...model.snapshot import Snapshot
 
     kept: list[object] | None = None
     for one in samples:
@@ -187,7 +186,7 @@ def _chosen(arguments: Arguments, samples: Iterator[Snapshot]) -> Iterator[Snaps
             yield one
         else:
             gpus = tuple(gpu for gpu in one.gpus if (gpu.uuid or gpu.index) in kept)
-            yield Snapshot(one.time, gpus, one.host, one.driver, one.problems)
+            yield one.replace(gpus=gpus)
 
 
 def _pid(text: str | None) -> int | None:

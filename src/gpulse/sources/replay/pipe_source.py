@@ -53,7 +53,7 @@ class PipeSource(Source):
         if not late:
             return newest
         said = Problem("replay", f"no new sample has come through {title_of(self.path)} for more than {limit:.0f} s.")
-        return Snapshot(newest.time, newest.gpus, newest.host, newest.driver, (*newest.problems, said))
+        return newest.replace(problems=(*newest.problems, said))
 
     def _read(self) -> None:
         try:

@@ -77,7 +77,7 @@ def replay_source(spec: str) -> Source:
 
 def completed(frame: Snapshot) -> Snapshot:
     """Add derived values to recordings that lack them."""
-    return Snapshot(frame.time, tuple(_complete(gpu) for gpu in frame.gpus), frame.host, frame.driver, frame.problems)
+    return frame.replace(gpus=tuple(_complete(gpu) for gpu in frame.gpus))
 
 
 def _complete(gpu: Gpu) -> Gpu:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from ...model.metric import Value
+    from ...model.serving import ServerSample
     from ..base import Key
     from .scene import LoadPattern, Worker
     from .stage import Stage
@@ -142,6 +143,15 @@ class SimulatedMachine(Machine):
             "top_memory": tuple(map(float, columns[4])),
             "top_roles": columns[5],
         }
+
+    def servers(self, at: float) -> list[ServerSample]:
+        elapsed = self._stage.elapsed()
+        return [
+            scene.service.sample(elapsed + scene.start, at, worker)
+            for scene in self._stage.scenes
+            for worker in scene.workers(elapsed + scene.start)
+            if scene.service is not None
+        ]
 
     def processes(self, pids: Collection[int], keys: Key) -> dict[int, Facts]:
         elapsed = self._stage.elapsed()

@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .model_service import ModelService
+
 GIB = 1 << 30
 TOP_CLOCK = 1980
 _INERTIA = 12.0  # seconds for the heat sink; the chip itself follows within one second
@@ -130,6 +132,7 @@ class Scene:
     hum = 5.0
     profile: Profile
     rhythm: LoadPattern
+    service: ModelService | None = None  # what the model server among its processes says of itself
 
     def __init__(self, seed: int, index: int) -> None:
         self.index = index

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import floor
 
+from .model_service import ModelService
 from .noise import scatter
 from .scene import GIB, Beat, Profile, Scene, Worker
 
@@ -107,6 +108,11 @@ class Overheating(Scene):
     spread = 0.2
     resistance = 0.1084
     profile = Profile(sm=71.0, occupancy=24.0, tensor=17.0, dram=58.0, fp32=3.4, integer=11.0)
+    service = ModelService(
+        *("vllm", "Qwen/Qwen3-32B", "127.0.0.1:8000"),
+        ((10.0, 2140.0, 31.0, 4.0), (14.0, 1790.0, 31.0, 7.0)),  # slower, as the clock
+        prompt_share=3.1, answer=190.0, weights=65.5e9, cache=8.9e9, cache_used=87.0, age=151.0 * _HOUR,
+    )  # fmt: skip
 
     def beats(self, seed: int) -> Sequence[Beat]:
         forced = ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown")

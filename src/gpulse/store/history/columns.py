@@ -12,21 +12,44 @@ from array import array
 from itertools import accumulate
 from operator import add, sub
 
-from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
 from ...model.metric import Number
-from ...units import BYTES, BYTES_PER_SECOND, CELSIUS, COUNT, JOULE, MEGAHERTZ, SECOND, WATT
+from ...units import (
+    BYTES,
+    BYTES_PER_SECOND,
+    CELSIUS,
+    COUNT,
+    JOULE,
+    MEGAHERTZ,
+    SECOND,
+    TOKENS_PER_JOULE,
+    TOKENS_PER_SECOND,
+    WATT,
+)
 from .failure import DamagedBlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from ...model.metric import Metric
+
 NAN = float("nan")
+SERVING = "serving:"  # begins the name under which a model server is kept beside the GPUs
 PROCESSES = "processes"  # processes:0:cpu_percent is the CPU of the process that holds most memory of a GPU
 AS_IS, RATE = 0, 1  # codings that are not a number of steps per unit
 _PER = {2: 1 / 65536, 3: 1, 4: 10, 5: 100, 6: 1000}  # on disk: a coding never changes its meaning
-_CODINGS = {BYTES: 2, COUNT: 3, MEGAHERTZ: 3, CELSIUS: 4, WATT: 4, JOULE: 4, SECOND: 6, BYTES_PER_SECOND: RATE}
+_CODINGS = {
+    BYTES: 2,
+    COUNT: 3,
+    MEGAHERTZ: 3,
+    CELSIUS: 4,
+    WATT: 4,
+    JOULE: 4,
+    SECOND: 6,
+    **dict.fromkeys((BYTES_PER_SECOND, TOKENS_PER_SECOND, TOKENS_PER_JOULE), RATE),
+}
 _ANY = 5
 _RATE_BITS = 11  # of float32's 23 bits of fraction, those that are dropped
 _WIDTHS = (("b", 1 << 7), ("h", 1 << 15), ("i", 1 << 31), ("q", 1 << 63))
@@ -37,9 +60,14 @@ _SHARES = (0.0, 1.0, *((step + 0.5) / 254 for step in range(254)))  # by the byt
 _COUNT = struct.Struct("<H")
 
 
-def coding_of(key: str, host: bool) -> int:
+def metrics_of(owner: str) -> Mapping[str, Metric]:
+    """Return the metrics that an owner of values has: a GPU by its UUID, a model server, or with an empty text the host."""
+    return (SERVER_METRICS if owner.startswith(SERVING) else GPU_METRICS) if owner else HOST_METRICS
+
+
+def coding_of(key: str, owner: str) -> int:
     """Return how values of a metric are kept; flags, words and units of no known step to 0.01."""
-    metric = (HOST_METRICS if host else GPU_METRICS).get(key)
+    metric = metrics_of(owner).get(key)
     if key.startswith(f"{PROCESSES}:"):
         metric = PROCESS_METRICS.get(key.rpartition(":")[2])
     return _CODINGS.get(metric.unit, _ANY) if isinstance(metric, Number) else _ANY

@@ -19,6 +19,7 @@ from .answers import (
     labels_of,
     latest_facts,
 )
+from .columns import SERVING
 from .damage import KIND, damaged_rows, damaged_uses, events_of, without_repeats
 from .database import BROKEN, is_damage, open_to_read
 from .event_rows import read_events
@@ -106,7 +107,7 @@ class HistoryReader:
                 for uuid, key, gpu, slot in connection.execute(
                     "SELECT uuid, key, gpu.id, slot.id FROM slot JOIN gpu ON gpu.id = slot.gpu"
                 )
-                if key in keys and (uuid != HOST if uuids is None else uuid in uuids)
+                if key in keys and (_is_gpu(uuid) if uuids is None else uuid in uuids)
             }
             slots: dict[int, set[int]] = {}
             for gpu, slot in named.values():
@@ -127,6 +128,16 @@ class HistoryReader:
     def host_series(self, keys: Sequence[str], start: float, end: float, points: int = 600) -> list[HistorySeries]:
         """Return metrics of the machine, as `series` does."""
         return self.series(keys, [HOST], start, end, points)
+
+    def servers(self, start: float, end: float) -> dict[str, dict[str, Any]]:
+        """Return the model servers that answered in a stretch of time: what does not change of each, by the name for `series`."""
+        there, known = self._ask(
+            lambda connection: (
+                _recorded(connection, start, end, self._damages, "running"),
+                latest_facts(connection, end),
+            )
+        )
+        return {name: facts for owner, name, facts in known if owner in there and name.startswith(SERVING)}
 
     def gpus(self, start: float, end: float) -> list[GpuIdentity]:
         """Return the GPUs and MIG instances with records in a stretch of time, as they were known at its end, by index."""
@@ -305,9 +316,15 @@ class HistoryReader:
         return copy
 
 
-def _recorded(connection: sqlite3.Connection, start: float, end: float, damages: list[Damage]) -> set[int]:
-    """Return the GPUs that were there in a stretch of time, lost ones among them."""
-    slots = dict(connection.execute("SELECT gpu, id FROM slot WHERE key = 'state'"))
+def _is_gpu(uuid: str) -> bool:
+    return uuid != HOST and not uuid.startswith(SERVING)
+
+
+def _recorded(
+    connection: sqlite3.Connection, start: float, end: float, damages: list[Damage], key: str = "state"
+) -> set[int]:
+    """Return the GPUs that were there in a stretch of time, lost ones among them; with another key what has values of it."""
+    slots = dict(connection.execute("SELECT gpu, id FROM slot WHERE key = ?", (key,)))
     wanted = {gpu: frozenset({slot}) for gpu, slot in slots.items()}
     fetched = fetch(connection, wanted, start, end, (end - start) / 600, damages)
     parts = {} if fetched is None else fetched.rows.parts

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu, Host, Process
+from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, Gpu, Host, Process, Server
 from ...model.codec import STATES
 from ...model.metric import Flag, Number, Numbers, Words
 from ...model.snapshot import Snapshot
 from .answers import TEXTS, latest_facts
-from .columns import PROCESSES
+from .columns import PROCESSES, SERVING
 from .fetching import fetch
 from .slots import MOST_PROCESSES
 
@@ -67,7 +67,12 @@ def _snapshot(
     gpus: dict[str, Gpu] = {}
     instances: dict[str, list[Gpu]] = {}
     host = Host(_values(parts.get(0, {}), HOST_METRICS) | _known(facts.get(0, ("", {}))[1], HOST_METRICS))
+    servers: list[Server] = []
     for number, numbers in parts.items():
+        if facts.get(number, ("",))[0].startswith(SERVING):
+            if numbers:
+                servers.append(Server(_known(facts[number][1], SERVER_METRICS) | _values(numbers, SERVER_METRICS)))
+            continue
         if number == 0 or "state" not in numbers:  # no state: it was not there
             continue
         uuid, known = facts.get(number, ("", {}))
@@ -90,7 +95,7 @@ def _snapshot(
         for uuid, gpu in gpus.items()
     ]
     whole.sort(key=lambda gpu: (gpu.index is None, gpu.index or 0))
-    return Snapshot(time, tuple(whole), host)
+    return Snapshot(time, tuple(whole), host, serving=tuple(servers))
 
 
 def _values(numbers: dict[str, float], metrics: Mapping[str, Metric]) -> dict[str, Value]:

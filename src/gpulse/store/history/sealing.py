@@ -46,8 +46,8 @@ TIERS = (
 
 def owners_of(connection: sqlite3.Connection) -> dict[int, tuple[int, int]]:
     """Return each slot's GPU and coding."""
-    rows = connection.execute("SELECT id, gpu, key FROM slot")
-    return {slot: (gpu, coding_of(key, host=gpu == 0)) for slot, gpu, key in rows}
+    rows = connection.execute("SELECT slot.id, gpu, key, uuid FROM slot LEFT JOIN gpu ON gpu.id = slot.gpu")
+    return {slot: (gpu, coding_of(key, (uuid or "?") if gpu else "")) for slot, gpu, key, uuid in rows}
 
 
 def layouts_of(connection: sqlite3.Connection) -> dict[int, Sequence[int]]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from array import array
 
-from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.codec import STATES
 from ...model.metric import Flag, Number, Numbers, Words
 from ...model.presets import TRACES
 from .checks import insertion
-from .columns import NAN, PROCESSES
+from .columns import NAN, PROCESSES, SERVING, metrics_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,11 +53,11 @@ def parts_of(snapshot: Snapshot) -> Iterator[tuple[str, Gpu, str]]:
             yield uuid_of(instance), instance, uuid
 
 
-def _place_kind(key: str, host: bool) -> int:
+def _place_kind(key: str, owner: str) -> int:
     """Return 0 for what changes and is a number, else where it goes instead."""
-    if key in ("state", PROCESSES) and not host:
+    if key in ("state", PROCESSES) and owner:
         return 0
-    metric = (HOST_METRICS if host else GPU_METRICS).get(key)
+    metric = metrics_of(owner).get(key)
     if metric is None or key in _NOT_KEPT:
         return _NOTHING
     if metric.cost == "static" or key == "memory_total" or not isinstance(metric, (Number, Flag, Words, Numbers)):
@@ -106,6 +105,8 @@ class Slots:
         """Return a snapshot's layout and its values in that order, NaN where one is missing."""
         row = array("d", [NAN]) * len(self._active)
         self._fill(row, HOST, snapshot.host, snapshot.time, "")
+        for server in snapshot.serving:
+            self._fill(row, sound(f"{SERVING}{server.key}"), server, snapshot.time, "")
         for uuid, gpu, parent in parts_of(snapshot):
             self._fill(row, uuid, gpu, snapshot.time, parent)
             row[self._place(row, uuid, "state")] = STATES.index(gpu.state)
@@ -167,7 +168,7 @@ class Slots:
         """Return where a key stands; one seen for the first time makes the row longer."""
         places = self._places.setdefault(uuid, {})
         if (place := places.get(key)) is None:
-            place = places[key] = _place_kind(key.partition(":")[0], uuid == HOST)
+            place = places[key] = _place_kind(key.partition(":")[0], uuid)
             if place == 0:
                 place = self._add(uuid, key)
                 row.append(NAN)

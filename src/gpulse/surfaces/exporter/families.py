@@ -58,6 +58,7 @@ WANTED = Wanted(
     ),
     process=("pid", *_OWNER, "memory_used"),
     host=("name", "load", *PORTS, *(metric.key for metric in (*HOST_SERIES, *HOST_RATES))),
+    serving=True,
 )
 PROCESS_WANTED = Wanted(process=("pid", "name", *(metric.key for metric in PROCESS_SERIES.values())))
 

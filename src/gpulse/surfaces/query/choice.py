@@ -34,7 +34,7 @@ class Choice:
         if not self._filter and not self._key:
             return snapshot
         gpus = tuple(map(self._processes, snapshot.gpus)) if self._apps else tuple(self._chosen(snapshot.gpus))
-        return Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+        return snapshot.replace(gpus=gpus)
 
     def _chosen(self, readings: Iterable[Kind]) -> list[Kind]:
         kept = [reading for reading in readings if self._filter is None or self._filter(reading)]

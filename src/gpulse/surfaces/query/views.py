@@ -96,7 +96,7 @@ class Json(View):
     def _only_asked(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot without what came along unasked: a call may answer more, a filter may need more."""
         gpus = tuple(self._gpu(gpu) for gpu in snapshot.gpus)
-        return Snapshot(snapshot.time, gpus, snapshot.host, snapshot.driver, snapshot.problems)
+        return snapshot.replace(gpus=gpus)
 
     def _gpu(self, gpu: Gpu) -> Gpu:
         return Gpu(

@@ -22,7 +22,7 @@ def believed(snapshot: Snapshot) -> Snapshot:
     gpus = tuple(_gpu(gpu) for gpu in snapshot.gpus)
     if host is snapshot.host and all(new is old for new, old in zip(gpus, snapshot.gpus, strict=True)):
         return snapshot
-    return Snapshot(snapshot.time, gpus, host, snapshot.driver, snapshot.problems)
+    return snapshot.replace(gpus=gpus, host=host)
 
 
 def _gpu(gpu: Gpu) -> Gpu:

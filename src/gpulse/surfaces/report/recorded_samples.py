@@ -119,7 +119,7 @@ def of_gpus(
             kept = [gpus[at].uuid or gpus[at].index for at in choose_gpus(gpus, words, environ)]
         old = moment.snapshot
         chosen = tuple(gpu for gpu in gpus if (gpu.uuid or gpu.index) in kept)
-        moment.snapshot = Snapshot(old.time, chosen, old.host, old.driver, old.problems)
+        moment.snapshot = old.replace(gpus=chosen)
         if moment.events is not None:
             moment.events = [
                 event for event in moment.events if not event.uuids or not set(kept).isdisjoint(event.uuids)
@@ -132,7 +132,7 @@ def shareable(moments: Iterable[RecordedSample]) -> Iterator[RecordedSample]:
     for moment in moments:
         old = moment.snapshot
         host = old.host.replace(top_users=None, top_commands=None)
-        moment.snapshot = Snapshot(old.time, tuple(map(_shareable_gpu, old.gpus)), host, old.driver, old.problems)
+        moment.snapshot = old.replace(gpus=tuple(map(_shareable_gpu, old.gpus)), host=host)
         if moment.program is not None:
             moment.program = _shareable_process(moment.program)
         if moment.events is not None:

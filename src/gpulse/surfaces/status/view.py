@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...present.theme import Theme
 
-GLANCE = Wanted(SCREEN, USERS, ("name", "load", "memory_used", "memory_total"))
+GLANCE = Wanted(SCREEN, USERS, ("name", "load", "memory_used", "memory_total"), serving=True)
 STAYING = Wanted(gpu=("xid_last", "xids"))
 PROCESSES = Wanted(process=PROCESS_METRICS)
 _MOST_CARDS = 2

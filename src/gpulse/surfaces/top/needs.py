@@ -52,4 +52,4 @@ def wanted(state: State) -> Wanted:
         gpu |= view_keys()
     elif state.dialog == "host":
         host |= {*_HOST, *HOST_VIEW}
-    return Wanted(gpu, process, host)
+    return Wanted(gpu, process, host, serving=True)

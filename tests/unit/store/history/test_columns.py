@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.model.catalog import GPU_METRICS, HOST_METRICS
+from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, SERVER_METRICS
 from gpulse.model.metric import Number
 from gpulse.store.history.columns import NAN, RATE, Column, coding_of, pack, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpulse.model.metric import Metric
 
 _STEPS = {2: 65536.0, 3: 1.0, 4: 0.1, 5: 0.01, 6: 0.001}
 _NUMBERS = st.one_of(
@@ -71,18 +77,21 @@ def test_one_of_many_columns_is_found() -> None:
     assert got[13].gaps
 
 
-@pytest.mark.parametrize("host", [False, True])
-def test_every_number_of_the_catalog_has_a_coding(host: bool) -> None:
-    for key, metric in (HOST_METRICS if host else GPU_METRICS).items():
+@pytest.mark.parametrize(
+    ("owner", "metrics"),
+    [("GPU-1", GPU_METRICS), ("", HOST_METRICS), ("serving:vllm 127.0.0.1:8000 m", SERVER_METRICS)],
+)
+def test_every_number_of_the_catalog_has_a_coding(owner: str, metrics: Mapping[str, Metric]) -> None:
+    for key, metric in metrics.items():
         if isinstance(metric, Number):
-            coding = coding_of(key, host)
+            coding = coding_of(key, owner)
             value = float(min(metric.high, 2**44))
             assert close(unpack(pack({0: Column.of(coding, [value, 0.0])}), 2)[0].mean[0], value, coding)
 
 
 def test_memory_and_energy_are_near_enough() -> None:
     used, energy = 79_000_000_123.0, 123_456_789_012.3
-    memory = unpack(pack({0: Column.of(coding_of("memory_used", False), [used])}), 1)[0].mean[0]
+    memory = unpack(pack({0: Column.of(coding_of("memory_used", "GPU-1"), [used])}), 1)[0].mean[0]
     assert abs(memory - used) < 2**20
-    joules = unpack(pack({0: Column.of(coding_of("energy", False), [energy])}), 1)[0].mean[0]
+    joules = unpack(pack({0: Column.of(coding_of("energy", "GPU-1"), [energy])}), 1)[0].mean[0]
     assert abs(joules - energy) <= 0.05

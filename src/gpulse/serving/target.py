@@ -1,0 +1,201 @@
+"""One server that is asked again and again: at which of its addresses, how often, and what its last answer was."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from ..model.serving import ServerSample
+from ..model.snapshot import Problem
+from .http import Refusal, Request
+from .kinds import plugin_kinds
+from .text_format import TextFormat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from .address import Address
+    from .discovery import FoundServer
+    from .kind import Figures, Kind
+    from .model_files import ModelFiles
+
+DEADLINE = 1.5  # seconds for a whole answer, however slowly it comes
+_RESTS = 300.0  # seconds until a server that does not say anything is asked again
+_RETRY, _LONGEST = 5.0, 60.0  # seconds until one that has answered before is, doubled each time
+_WHOLE_EVERY = 5.0  # seconds between two looks at the histograms, which are most of an answer
+_TOKEN = 'Put its token into a file and name it in the settings: [serving] token_files = ["{}=FILE"].'
+
+
+class Target:
+    """A server, found or configured. Used by the thread that asks.
+
+    Before it has answered, each refusal leads to its next address; after the last one it rests for minutes.
+    """
+
+    def __init__(self, addresses: Sequence[Address], kinds: Sequence[Kind], found: FoundServer | None = None) -> None:
+        self.addresses = list(addresses)
+        self.found = found
+        self.samples: tuple[ServerSample, ...] = ()
+        self.problem: Problem | None = None
+        self.request: Request | None = None
+        self.deadline = 0.0
+        self.due = float("-inf")  # not asked before
+        self.immediate = False  # ask again at once, not only when all are asked
+        self.files: ModelFiles | None = None
+        self._kinds = kinds
+        self._kind: Kind | None = None
+        self._prefix = ""
+        self._formats: tuple[TextFormat, TextFormat] | None = None  # of all, and of gauges and counts
+        self._whole_at = float("-inf")
+        self._at = 0
+        self._delay = _RETRY
+        self._connection: Any = None
+        self._refusals: list[Refusal] = []
+
+    @property
+    def address(self) -> Address:
+        """The address that is asked now."""
+        return self.addresses[self._at]
+
+    @property
+    def settled(self) -> bool:
+        """Whether it has answered, or refused at each of its addresses."""
+        return bool(self.samples) or self.problem is not None
+
+    def begin(self, now: float, token: str) -> None:
+        """Send the next request."""
+        connection, self._connection = self._connection, None
+        self.deadline = now + DEADLINE
+        self.due, self.immediate = float("-inf"), False
+        self.request = Request(self.address, self._path(), token, connection)
+
+    def answered(self, now: float) -> None:
+        """Take the answer of a request that is complete; raises Refusal if it is not one of a server."""
+        request = self.request
+        assert request is not None
+        assert request.body is not None
+        figures = self._figures(request.body, now)
+        self._end(keep=request.reusable)
+        self.problem, self._delay, self._refusals = None, _RETRY, []
+        self.samples = tuple(self._sample(one, now) for one in figures)
+
+    def refused(self, now: float, refusal: Refusal) -> None:
+        """Note why there was no answer, and when to ask again."""
+        stale = self.request is not None and self.request.reused and refusal.gap == "failed" and not refusal.status
+        self._end(keep=False)
+        if stale:  # the server has closed a connection that nobody used for a while, as it may
+            self.immediate = True
+            return
+        if self.samples or self._kind is not None:
+            self.due, self._delay = now + self._delay, min(_LONGEST, 2 * self._delay)
+            self.samples = tuple(_silent(sample, now, refusal) for sample in self.samples)
+            self.problem = self._problem(refusal)
+            return
+        self._refusals.append(refusal)
+        if self._at + 1 < len(self.addresses):
+            self._at += 1
+            self.immediate = True
+            return
+        self.problem = self._problem(self._refusals[0], self.addresses[0])
+        self._at, self._refusals = 0, []
+        self.due = now + _RESTS
+
+    def close(self) -> None:
+        """Give up the connection."""
+        self._end(keep=False)
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _end(self, keep: bool) -> None:
+        if self.request is not None:
+            if keep:
+                self._connection = self.request.socket
+            else:
+                self.request.close()
+        self.request = None
+
+    def _path(self) -> str:
+        if self.address.path:
+            return self.address.path
+        if self._kind is not None:
+            return self._kind.path
+        hinted = self.found.kind if self.found is not None else ""
+        usual = [
+            kind for kind in self._kinds if kind.name == hinted or (not hinted and self.address.port in kind.ports)
+        ]
+        return usual[0].path if usual else "/metrics"
+
+    def _figures(self, body: bytes, now: float) -> list[Figures]:
+        if self._kind is None:
+            self._recognize(body)
+        assert self._kind is not None
+        if self._kind.read is not None:
+            return self._kind.read(body)
+        assert self._formats is not None
+        whole = now - self._whole_at >= _WHOLE_EVERY
+        if whole:
+            self._whole_at = now
+        figures = self._kind.figures(self._formats[0 if whole else 1].parse(body), self._prefix)
+        if not figures:
+            raise Refusal("failed", "its answer has none of the figures that it had before")
+        return figures
+
+    def _recognize(self, body: bytes) -> None:
+        path = self._path()
+        for kind in chain(self._kinds, plugin_kinds()):  # finding plug-ins costs 10 to 100 ms, and is done last
+            if kind.read is not None:
+                if kind.path == path and (kind.read(body) or body.lstrip()[:1] == b"{"):
+                    self._kind = kind
+                    return
+            elif (prefix := kind.prefix_in(body)) is not None:
+                self._kind, self._prefix = kind, prefix
+                self._formats = TextFormat(kind.names(prefix)), TextFormat(kind.names(prefix, whole=False))
+                return
+        raise Refusal("unsupported", "its answer has no figures of a known kind of server")
+
+    def _sample(self, figures: Figures, now: float) -> ServerSample:
+        assert self._kind is not None
+        found = self.found
+        gauges = figures.gauges
+        if self.files is not None:
+            self.files.add_to(gauges)
+        gauges.pop("capacity", None)
+        return ServerSample(
+            self._kind.name,
+            figures.model or (found.model if found is not None else ""),
+            self.address.name,
+            now,
+            gauges=gauges,
+            counts=figures.counts,
+            latencies=figures.latencies,
+            pid=found.pid if found is not None else None,
+            pids=found.pids if found is not None else (),
+        )
+
+    def _problem(self, refusal: Refusal, address: Address | None = None) -> Problem:
+        where = (address or self.address).name
+        kind = next(
+            (kind for kind in self._kinds if self.found is not None and kind.name == self.found.kind), self._kind
+        )
+        who = f"{kind.name if kind is not None else 'a model server'} at {where}"
+        remedy = _TOKEN.format(where) if refusal.gap == "denied" else ""
+        if not remedy and kind is not None and refusal.status in (404, 501):
+            remedy = kind.remedy
+        return Problem("serving", f"{who}: {refusal.sentence}.", remedy)
+
+
+def _silent(sample: ServerSample, now: float, refusal: Refusal) -> ServerSample:
+    return ServerSample(
+        sample.server, sample.model, sample.endpoint, now, pid=sample.pid, pids=sample.pids, gap=refusal.gap
+    )
+
+
+def unreachable(found: FoundServer) -> Problem | None:
+    """Return what to say of a server that listens only where it is not asked; None while it listens nowhere."""
+    if not found.outward:
+        return None
+    where = found.outward[0].name
+    remedy = f'Name it in the settings to have it asked: [serving] endpoints = ["http://{where}"].'
+    return Problem("serving", f"{found.kind} (process {found.pid}) listens only at {where}, not on loopback.", remedy)

@@ -1,0 +1,216 @@
+"""The thread that asks model servers: found on the GPUs or configured, all at once, none of them able to delay anybody.
+
+The sampler only hands in the processes on its GPUs and takes the newest answers; it never waits. Servers are asked shortly
+before the next sample is expected, at most once a second.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from .settings import read_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeAlias
+
+    from ..model.serving import ServerSample
+    from ..model.snapshot import Problem
+    from .asking import Asking
+    from .discovery import FoundServer
+    from .settings import ServingSettings
+    from .target import Target
+
+    Answer: TypeAlias = "tuple[tuple[ServerSample, ...], tuple[Problem, ...]]"
+
+_LEAST = 0.9  # seconds between two requests to a server: once a second, and a little early is fine
+_LEAD = 0.15  # seconds before the next sample at which servers are asked
+_LONGEST = 60.0  # seconds between samples that are still expected to come at that pace
+_APART = 0.25  # seconds between two requests for a single sample, so that it has rates
+_SOON, _SELDOM = 10.0, 60.0  # seconds between two looks for servers: while one does not listen yet, and otherwise
+_MOST = 32  # servers
+
+
+class ServingWatch:
+    """Asks the servers of one machine. `observe`, `wait` and `close` are for one thread, the sampler's.
+
+    `root` is prefixed to /proc, for tests; without `settings`, those of the user are read.
+    """
+
+    def __init__(self, settings: ServingSettings | None = None, root: str = "") -> None:
+        self._settings = settings or read_settings(os.environ)
+        self._root = root
+        self._changed = threading.Condition()
+        self._pids: frozenset[int] = frozenset()
+        self._looked_for: frozenset[int] | None = None  # pids
+        self._look_at = float("-inf")
+        self._asked = self._observed = float("-inf")
+        self._due: float | None = None  # when all are asked next; None until somebody wants to know
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self._targets: list[Target] = []
+        self._unreachable: list[Problem] = []
+        self._answer: Answer = ((), ())
+        self._waker = -1
+        self._process = os.getpid()
+
+    def observe(self, pids: Iterable[int]) -> Answer:
+        """Return the newest answers and what is wrong, and have the servers of these processes asked before the next call."""
+        if self._process != os.getpid():  # threads and connections stay behind in a fork
+            self.__init__(self._settings, self._root)  # type: ignore[misc]
+        now = time.monotonic()
+        pace = now - self._observed
+        with self._changed:
+            self._observed, self._pids = now, frozenset(pids)
+            expected = now + pace - _LEAD if _LEAST <= pace <= _LONGEST else now
+            self._due = max(self._asked + _LEAST, expected)
+            if self._thread is None and not self._closed and (self._pids or self._settings.endpoints):
+                self._start()
+            answer = self._answer
+        self._wake()
+        return answer
+
+    def wait(self, seconds: float) -> list[Answer]:
+        """Return two answers, so that there are rates, within at most these seconds; one, at once, without servers."""
+        if self._thread is None:
+            return [self._answer]
+        end = time.monotonic() + seconds
+
+        def until(done: Callable[[], bool]) -> bool:
+            return self._changed.wait_for(done, max(0.0, end - time.monotonic()))
+
+        with self._changed:
+            until(lambda: self._looked_for is not None and all(target.settled for target in self._targets))
+            first = self._answer
+            if not first[0]:
+                return [first]
+            moments = {sample.key: sample.at for sample in first[0]}
+            self._due = self._asked + _APART
+            self._wake()
+            until(lambda: all(sample.at > moments.get(sample.key, 0.0) for sample in self._answer[0]))
+            return [first, self._answer]
+
+    def close(self) -> None:
+        """Stop asking; returns at once."""
+        with self._changed:
+            self._closed = True
+        self._wake()
+
+    def _start(self) -> None:
+        reads, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._thread = threading.Thread(target=self._run, args=(reads, self._waker), name="gpulse-serving", daemon=True)
+        self._thread.start()
+
+    def _wake(self) -> None:
+        if self._waker >= 0:
+            try:
+                os.write(self._waker, b".")
+            except OSError:
+                pass  # it is full or closed, and either way the thread wakes up
+
+    def _run(self, reads: int, writes: int) -> None:
+        from .asking import Asking
+
+        asking = Asking(self._settings, reads)
+        while not self._closed:
+            now = time.monotonic()
+            if self._due is not None and (self._pids != self._looked_for or now >= self._look_at):
+                self._look(asking, now)
+            self._begin(asking, now)
+            if asking.turn(self._targets, self._pause(time.monotonic())):
+                self._publish()
+        for target in self._targets:
+            asking.drop(target)
+        asking.close()
+        self._waker = -1
+        os.close(reads)
+        os.close(writes)
+
+    def _begin(self, asking: Asking, now: float) -> None:
+        """Send requests to the servers whose turn it is."""
+        everybody = self._due is not None and now >= self._due
+        idle = [target for target in self._targets if target.request is None]
+        turns = [target for target in idle if target.immediate or (everybody and target.due <= now)]
+        if everybody:
+            with self._changed:
+                self._due, self._asked = None, now
+        for target in turns:
+            asking.begin(target, now)
+        if any(target.request is None for target in turns):
+            self._publish()
+
+    def _pause(self, now: float) -> float | None:
+        """Return for how long there is nothing to do; None until somebody calls."""
+        moments = [target.deadline for target in self._targets if target.request is not None]
+        idle = [target for target in self._targets if target.request is None]
+        if any(target.immediate for target in idle):
+            return 0.0
+        if self._due is not None:
+            moments += [max(self._due, target.due) for target in idle]
+        return max(0.0, min(moments) - now) if moments else None
+
+    def _look(self, asking: Asking, now: float) -> None:
+        """Find the servers of the processes on the GPUs; those that are known and still there are kept."""
+        pids = self._pids
+        found = {(one.pid, one.pids): one for one in self._find(pids)}
+        kept: list[Target] = []
+        for target in self._targets:
+            if target.found is None:
+                kept.append(target)
+            elif (same := found.get((target.found.pid, target.found.pids))) and target.address in same.addresses:
+                kept.append(target)
+                del found[same.pid, same.pids]
+            else:
+                asking.drop(target)
+        if self._looked_for is None:
+            kept += self._configured()
+        kept += [self._target(one) for one in found.values() if one.addresses]
+        unsettled = any(not one.addresses for one in found.values())
+        with self._changed:
+            self._targets = kept[:_MOST]
+            self._unreachable = _said_of(one for one in found.values() if not one.addresses)
+            self._looked_for = pids
+            self._look_at = now + (_SOON if unsettled else _SELDOM)
+        self._publish()
+
+    def _find(self, pids: frozenset[int]) -> list[FoundServer]:
+        """Return the servers of these processes that are not configured anyway."""
+        if not pids or not self._settings.discover:
+            return []
+        from .discovery import Discovery
+        from .kinds import kinds
+
+        configured = {address.name for address in self._settings.endpoints}
+        found = Discovery(self._root, {kind.name: kind.ports for kind in kinds()}).find(pids)
+        return [one for one in found if not any(address.name in configured for address in one.addresses)]
+
+    def _configured(self) -> list[Target]:
+        from .kinds import kinds
+        from .target import Target
+
+        return [Target([address], kinds()) for address in self._settings.endpoints]
+
+    def _target(self, found: FoundServer) -> Target:
+        from .kinds import kinds
+        from .model_files import model_files
+        from .target import Target
+
+        target = Target(found.addresses, kinds(), found)
+        target.files = model_files(found, self._root)
+        return target
+
+    def _publish(self) -> None:
+        with self._changed:
+            samples = tuple(sample for target in self._targets for sample in target.samples)
+            problems = [target.problem for target in self._targets if target.problem is not None]
+            self._answer = samples, (*problems, *self._unreachable)
+            self._changed.notify_all()
+
+
+def _said_of(found: Iterable[FoundServer]) -> list[Problem]:
+    from .target import unreachable
+
+    return [said for one in found if (said := unreachable(one)) is not None]

@@ -1,0 +1,100 @@
+"""Each kind of server is recognized by its answer, and its figures are those of the answer, added up over ranks and engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpulse.serving.kind import Figures, Kind
+from gpulse.serving.kinds import kinds
+from gpulse.serving.kinds.ollama import read
+from gpulse.serving.text_format import TextFormat
+
+from . import answers
+
+
+def figures(text: str) -> tuple[str, list[Figures]]:
+    body = text.encode()
+    found: list[tuple[Kind, str]] = [
+        (kind, prefix) for kind in kinds() if kind.mark and (prefix := kind.prefix_in(body)) is not None
+    ]
+    kind, prefix = found[0]
+    return kind.name, kind.figures(TextFormat(kind.names(prefix)).parse(body), prefix)
+
+
+@pytest.mark.parametrize("prefix", ["vllm:", "ray_vllm:", "ray_vllm_", ""])
+def test_vllm_under_all_its_prefixes(prefix: str) -> None:
+    kind, [one] = figures(answers.vllm(prefix=prefix))
+    assert kind == ("vllm" if prefix else "nim")
+    assert one.model == "acme/tiny-7b"
+    assert one.gauges == {"running": 31, "waiting": 4, "kv_cache": 87, "capacity": 32000}
+    assert one.counts == {
+        "prompt_tokens": 9000,
+        "generation_tokens": 5000,
+        "requests": 50,
+        "errors": 3,
+        "preemptions": 2,
+        "prefix_queries": 1000,
+        "prefix_found": 250,
+    }
+    assert one.latencies["first_token"].quantile(0.5) == pytest.approx(0.25)
+
+
+def test_an_old_name_is_taken_where_the_new_one_is_missing() -> None:
+    _, [one] = figures(answers.vllm(cache="gpu_cache_usage_perc"))
+    assert one.gauges["kv_cache"] == 87
+
+
+def test_engines_add_up_and_shares_are_averaged() -> None:
+    _, [one] = figures(answers.vllm(engines=2))
+    assert one.gauges["running"] == 62
+    assert one.gauges["kv_cache"] == pytest.approx(68.5)
+    assert one.counts["generation_tokens"] == 10_000
+    assert one.latencies["first_token"].counts[-1] == 80
+
+
+def test_ranks_of_one_engine_count_once() -> None:
+    kind, [one] = figures(answers.sglang())
+    assert kind == "sglang"
+    assert one.gauges == {"running": 14, "waiting": 4, "kv_cache": pytest.approx(50.0), "capacity": 50_000}
+    assert one.counts["generation_tokens"] == 600
+    assert one.counts["prefix_found"] == 800
+
+
+def test_tgi() -> None:
+    kind, [one] = figures(answers.tgi())
+    assert kind == "tgi"
+    assert one.gauges == {"running": 12, "waiting": 6}
+    assert one.counts == {"prompt_tokens": 800, "generation_tokens": 4100, "requests": 90, "errors": 3}
+    assert set(one.latencies) == {"inter_token", "request"}
+
+
+def test_llama_cpp_before_its_first_request() -> None:
+    kind, [one] = figures(answers.llama_cpp())
+    assert kind == "llama.cpp"
+    assert one.gauges == {"running": 2, "waiting": 1}
+    assert one.counts == {"prompt_tokens": 120, "generation_tokens": 640}
+
+
+def test_triton_tells_only_of_models_that_are_used() -> None:
+    kind, [one] = figures(answers.triton())
+    assert kind == "triton"
+    assert one.model == "tensorrt_llm"
+    assert one.gauges == {"running": 16, "waiting": 3, "kv_cache": pytest.approx(31.0)}
+    assert one.counts == {"requests": 70, "errors": 2}
+
+
+def test_ollama_names_its_models() -> None:
+    assert [one.model for one in read(answers.OLLAMA.encode())] == ["tiny:7b", "small:1b"]
+    assert read(b"<html>") == read(b"[]") == read(b'{"models": 3}') == []
+
+
+def test_numbers_that_cannot_be_are_nothing() -> None:
+    text = answers.vllm().replace(" 31.0", " -5").replace(" 5000.0", " NaN")
+    _, [one] = figures(text)
+    assert "running" not in one.gauges
+    assert "generation_tokens" not in one.counts
+
+
+def test_an_answer_of_very_many_models_is_cut() -> None:
+    text = "".join(answers.vllm(model=f"m{number}") for number in range(40))
+    assert len(figures(text)[1]) == 16

@@ -1,0 +1,232 @@
+"""Servers behind real sockets are asked in a thread: whatever they do, nobody waits, and it is said once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gpulse.serving.discovery import Discovery
+from gpulse.serving.settings import ServingSettings, read_settings
+from gpulse.serving.target import DEADLINE
+from gpulse.serving.watch import ServingWatch
+
+from . import answers
+from .scripted_server import FAULTS, ScriptedServer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpulse.model.serving import ServerSample
+    from gpulse.model.snapshot import Problem
+
+_SAID = {
+    "hang": "does not answer within",
+    "loris": "does not answer within",
+    "large": "longer than 2 MiB",
+    "large_chunked": "longer than 2 MiB",
+    "html": "web page",
+    "denied": "asks for a token",
+    "redirect": "redirects",
+    "missing": "HTTP 404",
+    "broken": "HTTP 500",
+    "garbage": "not HTTP",
+    "nothing": "ended before",
+    "other": "no figures of a known kind",
+}
+
+
+@pytest.fixture
+def watching() -> Iterator[Callable[[ServingSettings], ServingWatch]]:
+    made: list[ServingWatch] = []
+
+    def watch(settings: ServingSettings) -> ServingWatch:
+        made.append(ServingWatch(settings))
+        return made[-1]
+
+    yield watch
+    for one in made:
+        one.close()
+        if one._thread is not None:
+            one._thread.join(10)
+            assert not one._thread.is_alive()
+
+
+@contextmanager
+def serving(body: Callable[[], bytes], fault: str = "none") -> Iterator[ScriptedServer]:
+    server = ScriptedServer(body, fault)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def until(
+    watch: ServingWatch,
+    done: Callable[[tuple[ServerSample, ...], tuple[Problem, ...]], object],
+    pids: frozenset[int] = frozenset(),
+) -> tuple[tuple[ServerSample, ...], tuple[Problem, ...]]:
+    """Observe until something is there."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        answer = watch.observe(pids)
+        if done(*answer):
+            return answer
+        with watch._changed:
+            watch._changed.wait(0.1)
+    raise AssertionError(f"not within 20 s: {answer}")
+
+
+@pytest.mark.parametrize("fault", ["none", "chunked", "closing"])
+def test_a_configured_server_is_asked(fault: str, watching: Callable[[ServingSettings], ServingWatch]) -> None:
+    with serving(answers.vllm().encode, fault) as server:
+        watch = watching(ServingSettings({"endpoints": [f"http://127.0.0.1:{server.port}"]}))
+        [one], problems = until(watch, lambda samples, problems: samples)
+        assert (one.server, one.model, one.endpoint) == ("vllm", "acme/tiny-7b", f"127.0.0.1:{server.port}")
+        assert one.counts["generation_tokens"] == 5000
+        assert not problems
+        until(watch, lambda samples, problems: samples[0].at > one.at)
+        assert (server.connections == 1) == (fault != "closing")  # a connection that may stay is used again
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in ("none", "chunked", "closing")])
+def test_a_fault_is_said_once_and_delays_nobody(
+    fault: str, watching: Callable[[ServingSettings], ServingWatch]
+) -> None:
+    with serving(answers.vllm().encode) as good, serving(answers.vllm().encode, fault) as bad:
+        endpoints = [f"http://127.0.0.1:{one.port}" for one in (bad, good)]
+        watch = watching(ServingSettings({"endpoints": endpoints}))
+        samples, _ = until(watch, lambda samples, problems: samples)
+        assert samples[0].endpoint == f"127.0.0.1:{good.port}"
+        _, problems = until(watch, lambda samples, problems: problems)
+        assert [_SAID[fault] in one.message for one in problems] == [True], problems
+        asked = len(bad.requests)
+        until(watch, lambda now, problems: now[0].at > samples[0].at)
+        assert len(bad.requests) == asked == 1
+
+
+def test_a_refused_token_says_what_to_do_and_a_given_one_is_sent(
+    tmp_path: Path, watching: Callable[[ServingSettings], ServingWatch]
+) -> None:
+    secret = tmp_path / "token"
+    secret.write_text("s3cret\n")
+    with serving(answers.vllm().encode, "denied") as server, serving(answers.vllm().encode) as other:
+        names = [f"127.0.0.1:{one.port}" for one in (server, other)]
+        watch = watching(
+            ServingSettings(
+                {"endpoints": [f"http://{name}" for name in names], "token_files": [f"{names[0]}={secret}"]}
+            )
+        )
+        _, [problem] = until(watch, lambda samples, problems: problems and samples)
+        assert "token_files" in problem.remedy
+        assert "s3cret" not in repr(problem)
+        assert b"Authorization: Bearer s3cret\r\n" in server.requests[0]
+        assert b"Authorization" not in other.requests[0]  # a token goes nowhere else
+
+
+def test_a_server_that_falls_silent_has_a_reason(watching: Callable[[ServingSettings], ServingWatch]) -> None:
+    with serving(answers.vllm().encode) as server:
+        watch = watching(ServingSettings({"endpoints": [f"127.0.0.1:{server.port}"]}))
+        until(watch, lambda samples, problems: samples)
+        server.fault = "hang"
+        [one], [problem] = until(watch, lambda samples, problems: problems)
+        assert one.gap == "timeout"
+        assert one.counts == {}
+        assert "does not answer" in problem.message
+
+
+def test_observing_never_waits(watching: Callable[[ServingSettings], ServingWatch]) -> None:
+    with serving(answers.vllm().encode, "hang") as server:
+        watch = watching(ServingSettings({"endpoints": [f"127.0.0.1:{server.port}"]}))
+        began = time.thread_time()
+        for _ in range(20):
+            watch.observe(())
+        assert time.thread_time() - began < DEADLINE  # of its own CPU time, not of the clock: the machine may be busy
+
+
+@contextmanager
+def process(name: str, *arguments: str) -> Iterator[tuple[int, int]]:
+    """Run the scripted server under the name of a real one; yield its PID and port."""
+    program = str(Path(__file__).with_name("scripted_server.py"))
+    child = subprocess.Popen(
+        [name, program, *arguments],
+        executable=sys.executable,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path("src").absolute()), str(Path.cwd())])},
+    )
+    try:
+        assert child.stdout is not None
+        yield child.pid, int(child.stdout.readline())
+    finally:
+        child.kill()
+        child.communicate()
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "model"),
+    [
+        ("vllm", "vllm", "acme/tiny-7b"),
+        ("sglang", "sglang", "acme/tiny-7b"),
+        ("text-generation-router", "tgi", ""),
+        ("llama-server", "llama.cpp", ""),
+        ("tritonserver", "triton", "tensorrt_llm"),
+        ("ollama", "ollama", "tiny:7b"),
+    ],
+)
+def test_a_process_on_a_gpu_leads_to_its_server(
+    program: str, kind: str, model: str, watching: Callable[[ServingSettings], ServingWatch]
+) -> None:
+    with process(program, kind, "none") as (pid, port):
+        watch = watching(ServingSettings())
+        samples, problems = until(watch, lambda samples, problems: samples, frozenset({pid}))
+        assert (samples[0].server, samples[0].model) == (kind, model)
+        assert (samples[0].endpoint, samples[0].pid) == (f"127.0.0.1:{port}", pid)
+        assert not problems
+        until(watch, lambda samples, problems: not samples)  # it leaves the GPU
+
+
+def test_a_training_that_listens_is_not_asked() -> None:
+    with process("python", "vllm", "none") as (pid, _):
+        assert Discovery().find([pid]) == []
+
+
+def test_nobody_elses_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with process("vllm", "vllm", "none") as (pid, _):
+        assert Discovery().find([pid])
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+        assert Discovery().find([pid]) == []
+
+
+def test_discovery_can_be_switched_off(watching: Callable[[ServingSettings], ServingWatch]) -> None:
+    with process("vllm", "vllm", "none") as (pid, port), serving(answers.vllm().encode) as server:
+        watch = watching(ServingSettings({"discover": False, "endpoints": [f"127.0.0.1:{server.port}"]}))
+        [one], _ = until(watch, lambda samples, problems: samples, frozenset({pid}))
+        assert one.endpoint != f"127.0.0.1:{port}"
+
+
+def test_a_single_sample_has_rates(watching: Callable[[ServingSettings], ServingWatch]) -> None:
+    with process("vllm", "vllm", "none") as (pid, _):
+        watch = watching(ServingSettings())
+        watch.observe([pid])
+        first, second = watch.wait(20)
+        assert second[0][0].counts["generation_tokens"] > first[0][0].counts["generation_tokens"]
+
+
+def test_settings_of_file_and_environment(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[serving]\nendpoints = ["http://gpu2:8000", "nonsense:99999"]\ndiscover = false\n')
+    settings = read_settings({"GPULSE_CONFIG": str(path)})
+    assert [one.name for one in settings.endpoints] == ["gpu2:8000"]
+    assert not settings.discover
+    settings = read_settings(
+        {"GPULSE_CONFIG": str(path), "GPULSE_SERVING_ENDPOINTS": "https://llm.example.org/metrics"}
+    )
+    [one] = settings.endpoints
+    assert (one.name, one.path, one.tls) == ("llm.example.org:443", "/metrics", True)
