@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import history, live, loop, oneshot, sample, wrapper
+from bench import history, live, loop, oneshot, sample, serving, wrapper
 from bench.machine import install
 
 
@@ -16,6 +16,7 @@ def main() -> int:
     print("\n## A loop of CSV lines\n\n" + "\n".join(loop.table()), flush=True)
     print("\n## Live screens\n\n" + "\n".join(live.table()), flush=True)
     print("\n## Looking back\n\n" + "\n".join(history.table()), flush=True)
+    print("\n## Model servers\n\n" + "\n".join(serving.table()), flush=True)
     print("\n" + "\n".join(wrapper.table()), flush=True)
     return 0
 

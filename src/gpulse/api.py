@@ -41,7 +41,7 @@ def read_once(sampler: Sampler) -> Snapshot:
     try:
         sampler.begin_rates()
         sampler.settle()
-        return sampler.settle_serving(sampler.read())
+        return sampler.with_servers(sampler.read())
     finally:
         sampler.close()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu, Host, Process
+from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, Gpu, Host, Process, Server
 from gpulse.model.metric import GAPS, Flag, Metric, Number, Numbers, Text
 from gpulse.model.snapshot import Problem, Snapshot
 
@@ -72,4 +72,5 @@ def snapshots(believable: bool = False) -> st.SearchStrategy[Snapshot]:
         host=_parts(HOST_METRICS, believable).map(lambda parts: Host(*parts)),
         driver=st.dictionaries(st.sampled_from(("version", "cuda", "nvml")) | _ANY_TEXT, _ANY_TEXT, max_size=3),
         problems=st.lists(st.builds(Problem, _ANY_TEXT, _ANY_TEXT, _ANY_TEXT), max_size=2).map(tuple),
+        serving=st.lists(_parts(SERVER_METRICS, believable).map(lambda parts: Server(*parts)), max_size=2).map(tuple),
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
+
     from .catalog import Process
 
 # Words of command lines. Where a server says of itself how it is doing, its kind: the name of a module of `serving.kinds`.
@@ -32,36 +32,50 @@ _SERVERS = {
 _FRAMEWORKS = ("tensorflow", "jax")  # reserve memory at the start of any program
 
 
+def mentions_server(text: str) -> bool:
+    """Return whether a text may be the command line of a server that tells how it is doing; costs less than to know."""
+    lowered = text.lower()
+    return any(name in lowered for name in _GROUPS["tell"])
+
+
 def server_kind(words: str) -> str:
     """Return the kind of the server that a name or command line is of; empty if it is of none that tells how it is doing."""
-    return next((kind for word in _KIND.findall(words.lower()) if (kind := _SERVERS[word][1])), "")
+    return next((kind for word in _whole("tell").findall(words.lower()) if (kind := _SERVERS[word][1])), "")
 
 
 def serves(process: Process | None) -> bool:
     """Return whether a process looks like a server of models, which waits for requests."""
-    return _SERVES.search(_words(process)) is not None
+    return _whole("serve").search(_words(process)) is not None
 
 
 def preallocates(process: Process | None) -> bool:
     """Return whether a process looks like one that reserves memory ahead of need, so that a full GPU says nothing."""
-    return _PREALLOCATES.search(_words(process)) is not None
+    return _whole("reserve").search(_words(process)) is not None
 
 
 def shareable_words(process: Process) -> str:
     """Return what a command line says about its kind of program, and nothing else of it."""
-    return " ".join(dict.fromkeys(_KNOWN.findall(_words(process))))
+    return " ".join(dict.fromkeys(_whole("known").findall(_words(process))))
 
 
 def _words(process: Process | None) -> str:
     return "" if process is None else f"{process.name or ''} {process.command or ''}".lower()
 
 
-def _any_of(names: list[str]) -> re.Pattern[str]:
-    """Return a pattern for whole words: observe.py does not serve, and train_triton.py is no tritonserver."""
-    return re.compile(rf"(?<![a-z0-9])(?:{'|'.join(map(re.escape, names))})(?![a-z0-9])")
+def _whole(group: str) -> re.Pattern[str]:
+    """Return a pattern for the words of a group: observe.py does not serve, and train_triton.py is no tritonserver."""
+    if group not in _patterns:
+        import re  # a glance at the GPUs does without
+
+        names = "|".join(map(re.escape, _GROUPS[group]))
+        _patterns[group] = re.compile(rf"(?<![a-z0-9])(?:{names})(?![a-z0-9])")
+    return _patterns[group]
 
 
-_SERVES = _any_of([*_SERVERS])
-_KNOWN = _any_of([*_SERVERS, *_FRAMEWORKS])
-_KIND = _any_of([name for name, (_, kind) in _SERVERS.items() if kind])
-_PREALLOCATES = _any_of([*(name for name, (reserves, _) in _SERVERS.items() if reserves), *_FRAMEWORKS])
+_patterns: dict[str, re.Pattern[str]] = {}
+_GROUPS = {
+    "serve": [*_SERVERS],
+    "known": [*_SERVERS, *_FRAMEWORKS],
+    "tell": [name for name, (_, kind) in _SERVERS.items() if kind],
+    "reserve": [*(name for name, (reserves, _) in _SERVERS.items() if reserves), *_FRAMEWORKS],
+}

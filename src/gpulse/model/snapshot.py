@@ -75,6 +75,12 @@ class Snapshot:
         """Return a copy with some of its parts changed."""
         return Snapshot(**{name: getattr(self, name) for name in self.__slots__} | parts)
 
+    def with_gpus(self, gpus: tuple[Gpu, ...]) -> Snapshot:
+        """Return a copy with only these GPUs, and the servers on them."""
+        uuids = {part.uuid for gpu in gpus for part in (gpu, *gpu.instances)}
+        serving = tuple(one for one in self.serving if not one.gpus or not uuids.isdisjoint(one.gpus))
+        return self.replace(gpus=gpus, serving=serving)
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Snapshot is a value and cannot be changed")
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from ..model.catalog import Server
     from ..model.select import Wanted
     from ..serving.machine import MachineServing
     from ..sources.base import Device, DeviceSample, Facts, Source
@@ -115,8 +114,8 @@ class Sampler:
         devices = list(enumerate(self.source.devices))
         parts = self._lanes.run([(position, device.parts) for position, device in devices])
         return [
-            Gpu(device.identity, instances=tuple(Gpu(part) for part in _listed(parts.get(position))))
-            for position, device in devices
+            Gpu(device.identity, instances=tuple(map(Gpu, found if isinstance(found := parts.get(at), list) else ())))
+            for at, device in devices
         ]
 
     def hurry(self, slow: bool = True) -> None:
@@ -207,26 +206,17 @@ class Sampler:
                 gpus[position] = track.gpu(device, answer, now, known, lists)
         host = self._host(facts)
         self._rates.next_sample()
-        parts = self._parts(gpus)
-        servers, said = self._servers(parts)
-        return Snapshot(now, parts, host, self.source.driver, (*problems, *said), servers)
+        return self.with_servers(Snapshot(now, self._parts(gpus), host, self.source.driver, tuple(problems)), 0.0)
 
-    def _servers(self, gpus: tuple[Gpu, ...]) -> tuple[tuple[Server, ...], tuple[Problem, ...]]:
-        """Return what model servers last said; they are asked in a thread of their own."""
+    def with_servers(self, snapshot: Snapshot, most: float = 0.8) -> Snapshot:
+        """Return a single sample with the figures of model servers; waits only if there are some, and at most `most` seconds."""
         if not self._plan.serving:
-            return (), ()
+            return snapshot
         if self._serving is None:
             from ..serving.machine import MachineServing
 
             self._serving = MachineServing(self.source.machine)
-        return self._serving.read(gpus, self.clock.monotonic())
-
-    def settle_serving(self, snapshot: Snapshot, most: float = 0.8) -> Snapshot:
-        """Return a single sample with the figures of model servers; waits only if there are some, and at most `most` seconds."""
-        if self._serving is None:
-            return snapshot
-        servers, said = self._serving.settle(snapshot.gpus, self.clock.monotonic(), most)
-        return snapshot.replace(serving=servers, problems=tuple(dict.fromkeys((*snapshot.problems, *said))))
+        return self._serving.added_to(snapshot, self.clock.monotonic(), most)
 
     def _results(self, jobs: list[Job], ask: Callable[[], SourceAnswer]) -> dict[Hashable, Any]:
         """Run the jobs of one sample: the source first, the machine last, because it needs the processes that GPUs listed."""
@@ -346,10 +336,7 @@ class Sampler:
     def _only_chosen(self, snapshot: Snapshot) -> Snapshot:
         if self._chosen is None:
             return snapshot
-        gpus = self._parts(dict(enumerate(snapshot.gpus)))
-        uuids = {gpu.uuid for gpu in gpus}
-        servers = tuple(one for one in snapshot.serving if not one.gpus or not uuids.isdisjoint(one.gpus))
-        return snapshot.replace(gpus=gpus, serving=servers)
+        return snapshot.with_gpus(self._parts(dict(enumerate(snapshot.gpus))))
 
     def _parts(self, gpus: dict[int, Gpu]) -> tuple[Gpu, ...]:
         """Return the chosen GPUs, in the order chosen, and for a chosen MIG instance the instance instead of its GPU."""
@@ -404,10 +391,6 @@ def _part(gpu: Gpu, uuid: str) -> Gpu:
             return instance
     gaps = {key: gap for key, gap in gpu.gaps.items() if key != "uuid"}
     return Gpu({"uuid": uuid, "vendor": "nvidia"}, gaps, state=gpu.state, since=gpu.since)
-
-
-def _listed(answer: Any) -> list[Any]:
-    return answer if isinstance(answer, list) else []
 
 
 def _raised(answers: Iterable[object]) -> list[Problem]:

@@ -18,7 +18,7 @@ _MOST_HEAD = 16 << 10
 _PIECE = 1 << 16
 
 
-class Refusal(Exception):
+class NoAnswer(Exception):
     """Why there is no answer: `gap` for the values, and a sentence about the server."""
 
     def __init__(self, gap: Gap, sentence: str, status: int = 0) -> None:
@@ -28,7 +28,7 @@ class Refusal(Exception):
         self.status = status
 
 
-class Request:
+class HttpRequest:
     """One request on a connection, which may be reused for the next if `reusable`. Call `step` whenever the socket is ready."""
 
     def __init__(self, address: Address, path: str, token: str = "", connection: Any = None) -> None:
@@ -55,7 +55,7 @@ class Request:
         return bool(self._unsent) and self._secured
 
     def step(self) -> bool:
-        """Go on as far as possible without waiting; return whether the answer is complete. Raises Refusal."""
+        """Go on as far as possible without waiting; return whether the answer is complete. Raises NoAnswer."""
         try:
             if not self._secured:
                 self.socket.do_handshake()
@@ -96,15 +96,15 @@ class Request:
             plain.close()
             raise
 
-    def _failure(self, error: OSError) -> Refusal:
+    def _failure(self, error: OSError) -> NoAnswer:
         why = error.strerror or str(error)
-        return Refusal("failed", f"the connection fails ({why[:80]})")
+        return NoAnswer("failed", f"the connection fails ({why[:80]})")
 
     def _complete(self) -> bool:
         if self._head is None and not self._take_head():
             return False
         if len(self._received) > MOST_BODY:
-            raise Refusal("failed", f"the answer is longer than {MOST_BODY >> 20} MiB")
+            raise NoAnswer("failed", f"the answer is longer than {MOST_BODY >> 20} MiB")
         if self._chunked:
             if self._received.endswith(b"0\r\n\r\n"):  # or each byte of a slow answer would cost a look at all of it
                 self.body = _unchunked(self._received)
@@ -115,7 +115,7 @@ class Request:
     def _ended(self) -> bool:
         """Take what there is as the answer if the end of the connection is the end of it."""
         if self._head is None or self._chunked or self._length is not None:
-            raise Refusal("failed", "the connection ended before the answer did")
+            raise NoAnswer("failed", "the connection ended before the answer did")
         self.reusable = False
         self.body = bytes(self._received)
         return True
@@ -124,14 +124,14 @@ class Request:
         end = self._received.find(b"\r\n\r\n")
         if end < 0:
             if len(self._received) > _MOST_HEAD:
-                raise Refusal("failed", "what it answers is not HTTP")
+                raise NoAnswer("failed", "what it answers is not HTTP")
             return False
         lines = bytes(self._received[:end]).split(b"\r\n")
         del self._received[: end + 4]
         self._head = lines[0]
         words = lines[0].split(None, 2)
         if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
-            raise Refusal("failed", "what it answers is not HTTP")
+            raise NoAnswer("failed", "what it answers is not HTTP")
         headers = {
             name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines[1:])
         }
@@ -141,20 +141,20 @@ class Request:
         if length.isdigit() and not self._chunked:
             self._length = int(length)
             if self._length > MOST_BODY:
-                raise Refusal("failed", f"the answer is longer than {MOST_BODY >> 20} MiB")
+                raise NoAnswer("failed", f"the answer is longer than {MOST_BODY >> 20} MiB")
         self.reusable = words[0] != b"HTTP/1.0" and headers.get(b"connection", b"").lower() != b"close"
         return True
 
     def _check(self, status: int, headers: dict[bytes, bytes]) -> None:
         if status in (401, 403):
-            raise Refusal("denied", f"it asks for a token (HTTP {status})", status)
+            raise NoAnswer("denied", f"it asks for a token (HTTP {status})", status)
         if 300 <= status < 400:
-            raise Refusal("unsupported", f"it redirects elsewhere (HTTP {status}), which is not followed", status)
+            raise NoAnswer("unsupported", f"it redirects elsewhere (HTTP {status}), which is not followed", status)
         if status != 200:
             gap: Gap = "unsupported" if status in (404, 405, 501) else "failed"
-            raise Refusal(gap, f"it answers HTTP {status}", status)
+            raise NoAnswer(gap, f"it answers HTTP {status}", status)
         if headers.get(b"content-type", b"").lower().startswith(b"text/html"):
-            raise Refusal("unsupported", "it answers with a web page instead of figures", status)
+            raise NoAnswer("unsupported", "it answers with a web page instead of figures", status)
 
 
 def _unchunked(received: bytearray) -> bytes | None:
@@ -167,7 +167,7 @@ def _unchunked(received: bytearray) -> bytes | None:
         except ValueError:
             size = -1
         if not 0 <= size <= MOST_BODY:
-            raise Refusal("failed", "what it answers is not HTTP")
+            raise NoAnswer("failed", "what it answers is not HTTP")
         if size == 0:
             return b"".join(parts)
         at = line + 2 + size + 2
@@ -181,7 +181,7 @@ def _resolved(address: Address) -> Any:
     try:
         return socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise Refusal("failed", f"its name is not known ({error.strerror})") from None
+        raise NoAnswer("failed", f"its name is not known ({error.strerror})") from None
 
 
 def _wants_more(error: OSError) -> bool:

@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..model.catalog import Gpu, Server
-    from ..model.snapshot import Problem
+    from ..model.snapshot import Snapshot
     from ..sources.base import Machine
+    from .watch import Answer
 
 
 class MachineServing:
-    """Used by the sampler's thread. Nothing here waits, but for `settle`."""
+    """Used by the sampler's thread."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -23,23 +24,25 @@ class MachineServing:
         self._tracker = ServingTracker()
         self._pids: set[int] = set()
 
-    def read(self, gpus: Sequence[Gpu], now: float) -> tuple[tuple[Server, ...], tuple[Problem, ...]]:
-        """Return the servers of these GPUs as they last answered, and what is wrong; `now` is a monotonic time."""
+    def added_to(self, snapshot: Snapshot, now: float, most: float = 0.0) -> Snapshot:
+        """Return a snapshot with the servers of its GPUs as they last answered; `now` is a monotonic time.
+
+        For a single sample, wait `most` seconds for answers, and only if there are servers to wait for.
+        """
+        answers = self._watch.wait(most) if most and self._watch else [self._answer(snapshot.gpus, now)]
+        servers: tuple[Server, ...] = ()
+        for samples, _ in answers:
+            servers = self._tracker.readings(samples, snapshot.gpus, now)
+        problems = tuple(dict.fromkeys((*snapshot.problems, *answers[-1][1])))
+        return snapshot.replace(serving=servers, problems=problems) if servers or problems else snapshot
+
+    def _answer(self, gpus: Sequence[Gpu], now: float) -> Answer:
         if self._watch is None:
-            return self._tracker.readings(self._machine.servers(now), gpus, now), ()
+            return tuple(self._machine.servers(now)), ()
         listed = {int(process.pid) for gpu in gpus for process in gpu.all_processes() if process.pid is not None}
         if listed or not any("processes" in gpu.gaps for gpu in gpus):  # else the lists were not read this time
             self._pids = listed
-        samples, problems = self._watch.observe(self._pids)
-        return self._tracker.readings(samples, gpus, now), problems
-
-    def settle(self, gpus: Sequence[Gpu], now: float, seconds: float) -> tuple[tuple[Server, ...], tuple[Problem, ...]]:
-        """Return the same for a single sample: wait for at most these seconds, and only if there are servers to wait for."""
-        if self._watch is None:
-            return self._tracker.readings(self._machine.servers(now), gpus, now), ()
-        answers = self._watch.wait(seconds)
-        servers = [self._tracker.readings(samples, gpus, now) for samples, _ in answers]
-        return servers[-1], answers[-1][1]
+        return self._watch.observe(self._pids)
 
     def close(self) -> None:
         """Stop asking."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from ..sources.files import names, read_bytes
@@ -60,6 +59,8 @@ def _folders(model: str, environ: dict[str, str], working: str) -> list[str]:
 
 def _token_bytes(path: str, command: str) -> float | None:
     """Return the bytes that one token takes in the cache: keys and values of all layers."""
+    import json
+
     try:
         config: Any = json.loads(read_bytes(path, 1 << 20) or b"")
         config = config.get("text_config", config)

@@ -22,14 +22,18 @@ class TextFormat:
     """Parses the answers of one server. The labels of a series are parsed once and then known by their text."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._names = [(name, b"\n" + name.encode()) for name in names]
+        self._starts = {name: b"\n" + name.encode() for name in names}
         self._labels: dict[bytes, Labels] = {}
 
-    def parse(self, body: bytes) -> Samples:
-        """Return the samples of the names by name, each with its labels, in order; lines that make no sense are left out."""
+    def parse(self, body: bytes, names: Iterable[str] | None = None) -> Samples:
+        """Return the samples of the names, or of some of them, each with its labels, in order.
+
+        Lines that make no sense are left out.
+        """
         text = b"\n" + body + b"\n"
         found: Samples = {}
-        for name, start in self._names:
+        for name in self._starts if names is None else names:
+            start = self._starts[name]
             at = text.find(start)
             while at >= 0:
                 begin, end = at + len(start), text.find(b"\n", at + 1)

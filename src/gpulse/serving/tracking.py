@@ -33,19 +33,22 @@ _ESTIMATES = ("memory_weights", "memory_cache")
 class EnergyTrail:
     """The joules of one GPU over time: of its counter, which most samples repeat, or from its power where it has none."""
 
-    __slots__ = ("_counted", "_drawn", "_power_at")
+    __slots__ = ("_counted", "_drawn", "_last", "_power_at")
 
     def __init__(self) -> None:
         self._counted: deque[tuple[float, float]] = deque()
         self._drawn: deque[tuple[float, float]] = deque()
+        self._last: float | None = None
         self._power_at: tuple[float, float] | None = None
 
     def add(self, gpu: Gpu, at: float) -> None:
         """Note what a sample says."""
-        if gpu.energy is not None and (not self._counted or gpu.energy != self._counted[-1][1]):
-            if self._counted and gpu.energy < self._counted[-1][1]:
+        if gpu.energy is not None and gpu.energy != self._last:
+            if self._last is not None and gpu.energy < self._last:
                 self._counted.clear()  # the driver was loaded again
-            self._counted.append((at, gpu.energy))
+            elif self._last is not None:  # nobody knows when the first value was read
+                self._counted.append((at, gpu.energy))
+            self._last = gpu.energy
         if gpu.power_draw is not None:
             before = self._drawn[-1][1] if self._drawn else 0.0
             if self._power_at is not None:

@@ -10,6 +10,9 @@ import os
 import threading
 import time
 
+from ..model.servers import mentions_server
+from ..sources.files import read_bytes
+from ..sources.processes import parse_stat
 from .settings import read_settings
 
 TYPE_CHECKING = False
@@ -19,10 +22,10 @@ if TYPE_CHECKING:
 
     from ..model.serving import ServerSample
     from ..model.snapshot import Problem
+    from .asked_server import AskedServer
     from .asking import Asking
     from .discovery import FoundServer
     from .settings import ServingSettings
-    from .target import Target
 
     Answer: TypeAlias = "tuple[tuple[ServerSample, ...], tuple[Problem, ...]]"
 
@@ -32,6 +35,7 @@ _LONGEST = 60.0  # seconds between samples that are still expected to come at th
 _APART = 0.25  # seconds between two requests for a single sample, so that it has rates
 _SOON, _SELDOM = 10.0, 60.0  # seconds between two looks for servers: while one does not listen yet, and otherwise
 _MOST = 32  # servers
+_ANCESTORS = 4
 
 
 class ServingWatch:
@@ -51,7 +55,7 @@ class ServingWatch:
         self._due: float | None = None  # when all are asked next; None until somebody wants to know
         self._closed = False
         self._thread: threading.Thread | None = None
-        self._targets: list[Target] = []
+        self._targets: list[AskedServer] = []
         self._unreachable: list[Problem] = []
         self._answer: Answer = ((), ())
         self._waker = -1
@@ -156,7 +160,7 @@ class ServingWatch:
         """Find the servers of the processes on the GPUs; those that are known and still there are kept."""
         pids = self._pids
         found = {(one.pid, one.pids): one for one in self._find(pids)}
-        kept: list[Target] = []
+        kept: list[AskedServer] = []
         for target in self._targets:
             if target.found is None:
                 kept.append(target)
@@ -178,7 +182,7 @@ class ServingWatch:
 
     def _find(self, pids: frozenset[int]) -> list[FoundServer]:
         """Return the servers of these processes that are not configured anyway."""
-        if not pids or not self._settings.discover:
+        if not self._settings.discover or not any(may_serve(pid, f"{self._root}/proc") for pid in pids):
             return []
         from .discovery import Discovery
         from .kinds import kinds
@@ -187,18 +191,18 @@ class ServingWatch:
         found = Discovery(self._root, {kind.name: kind.ports for kind in kinds()}).find(pids)
         return [one for one in found if not any(address.name in configured for address in one.addresses)]
 
-    def _configured(self) -> list[Target]:
+    def _configured(self) -> list[AskedServer]:
+        from .asked_server import AskedServer
         from .kinds import kinds
-        from .target import Target
 
-        return [Target([address], kinds()) for address in self._settings.endpoints]
+        return [AskedServer([address], kinds()) for address in self._settings.endpoints]
 
-    def _target(self, found: FoundServer) -> Target:
+    def _target(self, found: FoundServer) -> AskedServer:
+        from .asked_server import AskedServer
         from .kinds import kinds
         from .model_files import model_files
-        from .target import Target
 
-        target = Target(found.addresses, kinds(), found)
+        target = AskedServer(found.addresses, kinds(), found)
         target.files = model_files(found, self._root)
         return target
 
@@ -210,7 +214,20 @@ class ServingWatch:
             self._changed.notify_all()
 
 
+def may_serve(pid: int, proc: str) -> bool:
+    """Return whether a process or one above it may be a server; a glance at a machine without one then loads nothing more."""
+    for _ in range(_ANCESTORS):
+        stat = parse_stat(read_bytes(f"{proc}/{pid}/stat", 4096) or b"")
+        if stat is None:
+            return False
+        command = (read_bytes(f"{proc}/{pid}/cmdline", 4096) or b"").decode("utf-8", "replace")
+        if mentions_server(f"{stat.name} {command}"):
+            return True
+        pid = stat.parent
+    return False
+
+
 def _said_of(found: Iterable[FoundServer]) -> list[Problem]:
-    from .target import unreachable
+    from .asked_server import unreachable
 
     return [said for one in found if (said := unreachable(one)) is not None]

@@ -198,6 +198,7 @@ def test_the_shape_is_the_contract() -> None:
                 "processes": [],
             }
         ],
+        "serving": [],
         "errors": [],
     }
 

@@ -12,7 +12,9 @@ from tests.unit.snapshots import snapshots
 
 @given(snapshot=snapshots())
 def test_a_snapshot_equals_one_made_of_the_same_parts(snapshot: Snapshot) -> None:
-    same = Snapshot(snapshot.time, snapshot.gpus, snapshot.host, dict(snapshot.driver), snapshot.problems)
+    same = Snapshot(
+        snapshot.time, snapshot.gpus, snapshot.host, dict(snapshot.driver), snapshot.problems, snapshot.serving
+    )
     assert same == snapshot
     assert hash(same) == hash(snapshot)
 

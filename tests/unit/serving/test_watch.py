@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from gpulse.serving.asked_server import DEADLINE
 from gpulse.serving.discovery import Discovery
 from gpulse.serving.settings import ServingSettings, read_settings
-from gpulse.serving.target import DEADLINE
 from gpulse.serving.watch import ServingWatch
 
 from . import answers

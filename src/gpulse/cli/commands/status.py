@@ -143,16 +143,16 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
             return
         if any(gpu.gaps.get("sm_active") == "pending" for gpu in first.gpus):
             sampler.settle()
-            second = sampler.settle_serving(sampler.read())
+            second = sampler.with_servers(sampler.read())
         else:
-            second = sampler.settle_serving(first)
+            second = sampler.with_servers(first)
             if not second.serving:
                 return
         sys.stdout.write(f"\x1b[{len(lines)}A")
     else:
         sampler.read_ahead()
         sampler.settle()
-        second = sampler.settle_serving(sampler.read())
+        second = sampler.with_servers(sampler.read())
     sys.stdout.write("".join(f"{line}\x1b[K\n" if live else f"{line}\n" for line in draw(second)))
 
 
@@ -182,7 +182,7 @@ def _json(arguments: Arguments, sampler: Sampler) -> int:
         sampler.read_ahead()
     sampler.settle()
     once = arguments.watch is None
-    for snapshot in [sampler.settle_serving(sampler.read())] if once else sampler.stream(arguments.watch):
+    for snapshot in [sampler.with_servers(sampler.read())] if once else sampler.stream(arguments.watch):
         sys.stdout.write(write(snapshot) + "\n")
         sys.stdout.flush()
     return 0

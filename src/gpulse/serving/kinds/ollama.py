@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 from ..kind import MOST_MODELS, Figures, Kind
 
 
 def read(body: bytes) -> list[Figures]:
     """Return the loaded models of an answer of /api/ps; nothing of one that is something else."""
+    import json
+
     try:
         plain = json.loads(body)
     except (ValueError, RecursionError):

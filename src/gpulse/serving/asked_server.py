@@ -6,7 +6,7 @@ from itertools import chain
 
 from ..model.serving import ServerSample
 from ..model.snapshot import Problem
-from .http import Refusal, Request
+from .http import HttpRequest, NoAnswer
 from .kinds import plugin_kinds
 from .text_format import TextFormat
 
@@ -27,7 +27,7 @@ _WHOLE_EVERY = 5.0  # seconds between two looks at the histograms, which are mos
 _TOKEN = 'Put its token into a file and name it in the settings: [serving] token_files = ["{}=FILE"].'
 
 
-class Target:
+class AskedServer:
     """A server, found or configured. Used by the thread that asks.
 
     Before it has answered, each refusal leads to its next address; after the last one it rests for minutes.
@@ -38,7 +38,7 @@ class Target:
         self.found = found
         self.samples: tuple[ServerSample, ...] = ()
         self.problem: Problem | None = None
-        self.request: Request | None = None
+        self.request: HttpRequest | None = None
         self.deadline = 0.0
         self.due = float("-inf")  # not asked before
         self.immediate = False  # ask again at once, not only when all are asked
@@ -46,12 +46,13 @@ class Target:
         self._kinds = kinds
         self._kind: Kind | None = None
         self._prefix = ""
-        self._formats: tuple[TextFormat, TextFormat] | None = None  # of all, and of gauges and counts
+        self._format: TextFormat | None = None
+        self._brief: list[str] = []  # gauges and counts that the last whole answer had
         self._whole_at = float("-inf")
         self._at = 0
         self._delay = _RETRY
         self._connection: Any = None
-        self._refusals: list[Refusal] = []
+        self._refusals: list[NoAnswer] = []
 
     @property
     def address(self) -> Address:
@@ -68,10 +69,10 @@ class Target:
         connection, self._connection = self._connection, None
         self.deadline = now + DEADLINE
         self.due, self.immediate = float("-inf"), False
-        self.request = Request(self.address, self._path(), token, connection)
+        self.request = HttpRequest(self.address, self._path(), token, connection)
 
     def answered(self, now: float) -> None:
-        """Take the answer of a request that is complete; raises Refusal if it is not one of a server."""
+        """Take the answer of a request that is complete; raises NoAnswer if it is not one of a server."""
         request = self.request
         assert request is not None
         assert request.body is not None
@@ -80,7 +81,7 @@ class Target:
         self.problem, self._delay, self._refusals = None, _RETRY, []
         self.samples = tuple(self._sample(one, now) for one in figures)
 
-    def refused(self, now: float, refusal: Refusal) -> None:
+    def refused(self, now: float, refusal: NoAnswer) -> None:
         """Note why there was no answer, and when to ask again."""
         stale = self.request is not None and self.request.reused and refusal.gap == "failed" and not refusal.status
         self._end(keep=False)
@@ -133,13 +134,17 @@ class Target:
         assert self._kind is not None
         if self._kind.read is not None:
             return self._kind.read(body)
-        assert self._formats is not None
-        whole = now - self._whole_at >= _WHOLE_EVERY
-        if whole:
+        assert self._format is not None
+        if now - self._whole_at >= _WHOLE_EVERY:
             self._whole_at = now
-        figures = self._kind.figures(self._formats[0 if whole else 1].parse(body), self._prefix)
+            samples = self._format.parse(body)
+            brief = self._kind.names(self._prefix, whole=False)
+            self._brief = [name for name in brief if name in samples]  # looking for others in vain costs most
+        else:
+            samples = self._format.parse(body, self._brief)
+        figures = self._kind.figures(samples, self._prefix)
         if not figures:
-            raise Refusal("failed", "its answer has none of the figures that it had before")
+            raise NoAnswer("failed", "its answer has none of the figures that it had before")
         return figures
 
     def _recognize(self, body: bytes) -> None:
@@ -151,9 +156,9 @@ class Target:
                     return
             elif (prefix := kind.prefix_in(body)) is not None:
                 self._kind, self._prefix = kind, prefix
-                self._formats = TextFormat(kind.names(prefix)), TextFormat(kind.names(prefix, whole=False))
+                self._format = TextFormat(kind.names(prefix))
                 return
-        raise Refusal("unsupported", "its answer has no figures of a known kind of server")
+        raise NoAnswer("unsupported", "its answer has no figures of a known kind of server")
 
     def _sample(self, figures: Figures, now: float) -> ServerSample:
         assert self._kind is not None
@@ -174,7 +179,7 @@ class Target:
             pids=found.pids if found is not None else (),
         )
 
-    def _problem(self, refusal: Refusal, address: Address | None = None) -> Problem:
+    def _problem(self, refusal: NoAnswer, address: Address | None = None) -> Problem:
         where = (address or self.address).name
         kind = next(
             (kind for kind in self._kinds if self.found is not None and kind.name == self.found.kind), self._kind
@@ -186,7 +191,7 @@ class Target:
         return Problem("serving", f"{who}: {refusal.sentence}.", remedy)
 
 
-def _silent(sample: ServerSample, now: float, refusal: Refusal) -> ServerSample:
+def _silent(sample: ServerSample, now: float, refusal: NoAnswer) -> ServerSample:
     return ServerSample(
         sample.server, sample.model, sample.endpoint, now, pid=sample.pid, pids=sample.pids, gap=refusal.gap
     )
