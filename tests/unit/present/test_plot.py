@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.present.plot import SHADE, ascii_plot, braille, mini
-from gpulse.surfaces.top.grid import Grid, draw
+from gpulse.screen.grid import Grid, draw
 
 _VALUES = st.lists(st.floats(), max_size=300)
 _NAN = float("nan")

@@ -12,12 +12,13 @@ from ...analysis.diagnosis.live import LiveDiagnosis
 from ...analysis.events import EventDetector
 from ...model.process_filter import ProcessFilter
 from ...present.background import QUERY
+from ...screen.diff import difference
+from ...screen.keys import Keyboard, KeyEvent
+from ...screen.tty import Tty
 from . import gpu_plan
 from .actions import action_for
 from .area import Area
-from .diff import difference
 from .feed import LiveFeed
-from .keys import Keyboard, KeyEvent
 from .layout import arrange
 from .mouse import key_for
 from .needs import wanted as wanted
@@ -27,7 +28,6 @@ from .past import ProcessPast
 from .processes import all_rows, pids, rows
 from .recall import Recall
 from .settings import PANELS
-from .tty import Tty
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
-    from .grid import Grid
+    from ...screen.grid import Grid
     from .replay import ReplayFeed
     from .signals import Target
     from .state import State

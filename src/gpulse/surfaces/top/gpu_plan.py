@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...model.catalog import Gpu
-    from .keys import KeyEvent
+    from ...screen.keys import KeyEvent
     from .state import State
 
 _WHEEL = 3  # entries that one step of the wheel scrolls

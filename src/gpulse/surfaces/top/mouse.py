@@ -9,7 +9,7 @@ from .panels import footer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .keys import KeyEvent
+    from ...screen.keys import KeyEvent
     from .panels.menu import Menu
     from .state import State
 

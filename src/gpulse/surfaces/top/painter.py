@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...present.concerns import headline
 from ...present.events import event_style, event_text
 from ...present.text import ascii_text, fit, width
+from ...screen.grid import WIDE_REST, Grid, mend
 from ...units import duration_text
 from .actions import help_lines, hints
 from .area import Area
-from .grid import WIDE_REST, Grid, mend
 from .layout import arrange
 from .panels import charts, footer, gpus, header, host, processes
 

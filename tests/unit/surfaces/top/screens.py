@@ -10,8 +10,8 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.present.theme import Theme
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
+from gpulse.screen.grid import Grid
 from gpulse.sources.simulated.source import SimulatedSource
-from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.layout import arrange
 from gpulse.surfaces.top.panels import charts, footer, gpus, header, host

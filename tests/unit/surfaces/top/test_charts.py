@@ -10,8 +10,8 @@ import pytest
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.theme import Theme
+from gpulse.screen.grid import Grid
 from gpulse.surfaces.top.area import Area
-from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.panels.charts import paint, value_at
 from gpulse.surfaces.top.settings import ScreenSettings

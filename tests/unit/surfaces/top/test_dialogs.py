@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import GPU_METRICS
 from gpulse.present.theme import THEMES, Theme
+from gpulse.screen.grid import Grid
 from gpulse.surfaces.top.area import Area
-from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.panels import help as help_panel
 from gpulse.surfaces.top.panels import settings, sort_menu

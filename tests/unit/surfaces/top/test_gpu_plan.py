@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpulse.screen.keys import KeyEvent
 from gpulse.surfaces.top.actions import action_for
 from gpulse.surfaces.top.area import Area
 from gpulse.surfaces.top.gpu_plan import GpuPlan, move, next_gpu, plan, pointed, scroll
-from gpulse.surfaces.top.keys import KeyEvent
 from gpulse.surfaces.top.layout import arrange
 from gpulse.surfaces.top.painter import paint
 from gpulse.surfaces.top.state import State

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
+from gpulse.screen.grid import Grid
 from gpulse.surfaces.top.area import Area
-from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.panels.gpu_parts import stale
 from gpulse.surfaces.top.panels.gpus import paint
 from gpulse.surfaces.top.state import State

@@ -9,8 +9,8 @@ import pytest
 
 from gpulse.model.catalog import Host
 from gpulse.model.snapshot import Snapshot
+from gpulse.screen.grid import Grid
 from gpulse.surfaces.top.area import Area
-from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.panels import footer, header, host
 from gpulse.surfaces.top.state import State
 from tests.unit.surfaces.top.screens import HINTS, screen

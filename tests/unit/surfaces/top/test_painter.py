@@ -12,8 +12,8 @@ from gpulse.model.catalog import Gpu, Process
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.text import width
+from gpulse.screen.grid import Grid
 from gpulse.surfaces.top import painter
-from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.painter import paint
 from gpulse.surfaces.top.panels import processes as process_panel
 from gpulse.surfaces.top.state import State

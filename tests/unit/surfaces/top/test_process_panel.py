@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gpulse.model.catalog import PROCESS_METRICS, Gpu, Process
 from gpulse.model.snapshot import Problem, Snapshot
 from gpulse.present.theme import Theme
+from gpulse.screen.grid import Grid
 from gpulse.surfaces.top.area import Area
-from gpulse.surfaces.top.grid import Grid
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.panels import processes as panel
 from gpulse.surfaces.top.panels import signal_menu

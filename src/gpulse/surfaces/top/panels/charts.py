@@ -8,11 +8,11 @@ from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans
 from ....present.quantities import clock_text
 from ....present.text import fit, width
 from ....present.words import degrees
+from ....screen.grid import draw
 from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT, size_text
 from ..area import Area
 from ..chart_choice import chosen, metric_style
 from ..chart_trace import mean, traces
-from ..grid import draw
 from ..layout import split
 from ..state import SPANS
 from .gpu_parts import stale
@@ -21,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.metric import Metric
     from ....present.plot import Span
+    from ....screen.grid import Grid
     from ..chart_choice import ChartChoice
-    from ..grid import Grid
     from ..state import State
 
 _NARROWEST, _LOWEST = 24, 5  # columns and rows of a chart

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..processes import ProcessRow
     from ..state import State
 

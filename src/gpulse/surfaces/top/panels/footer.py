@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....present.quantities import clock_text
 from ....present.text import clean, fit, width
-from ..grid import Grid, draw
+from ....screen.grid import Grid, draw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from ..area import Area
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....present.theme import Theme
-    from ..grid import Grid
+    from ....screen.grid import Grid
 
 _GLYPHS = ("╭╮╰╯─│", "++++-|")
 

@@ -16,8 +16,8 @@ from ....present.words import (
     short_name,
     silence,
 )
+from ....screen.grid import draw
 from ..area import Area
-from ..grid import draw
 from ..layout import CARD, GAP
 from . import charts
 from .gpu_parts import ACTIVITY, fade, fraction, gauge, limit, mark, notes, percent, who
@@ -26,8 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.metric import Number
     from ....present.words import Note
+    from ....screen.grid import Grid
     from ..gpu_plan import GpuPlan
-    from ..grid import Grid
     from ..state import State
 
 _LONGEST_BAR = 24

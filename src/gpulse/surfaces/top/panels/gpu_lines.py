@@ -21,15 +21,15 @@ from ....present.words import (
     silence,
     worst,
 )
+from ....screen.grid import draw
 from ..area import Area
-from ..grid import draw
 from .gpu_parts import ACTIVITY, corner, fade, fraction, gauge, mark, notes, percent, who
 from .sections import hidden_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ....screen.grid import Grid
     from ..gpu_plan import GpuPlan
-    from ..grid import Grid
     from ..state import State
 
 _LONGEST_BAR = 24

@@ -7,16 +7,16 @@ from ....present.cells import MISSING
 from ....present.verdicts import QUIET, short
 from ....present.verdicts import style as verdict_style
 from ....present.words import narrow, notes_and_owners, remarks
+from ....screen.grid import draw
 from ....units import duration_text
-from ..grid import draw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ....present.words import Note
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..state import State
 
 ACTIVITY = (("SM", Gpu.sm_active), ("tensor", Gpu.tensor_active), ("DRAM", Gpu.dram_active))

@@ -22,7 +22,7 @@ from .sections import heading, laid, paint_columns
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.metric import Metric
-    from ..grid import Grid
+    from ....screen.grid import Grid
     from ..state import State
     from .sections import Section
 

@@ -8,8 +8,8 @@ from .gpu_parts import stale
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..state import State
 
 

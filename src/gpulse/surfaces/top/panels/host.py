@@ -5,14 +5,14 @@ from __future__ import annotations
 from ....present.cells import MISSING
 from ....present.plot import mini
 from ....present.words import of, share_style
+from ....screen.grid import draw
 from ....units import size_text
-from ..grid import draw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.catalog import Host
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..state import State
 
     Piece = tuple[str, str]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from ....model.metric import Metric
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..state import State
 
     T = TypeVar("T")

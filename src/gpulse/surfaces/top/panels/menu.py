@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ....present.theme import Theme
-    from ..grid import Grid
+    from ....screen.grid import Grid
 
 _NARROW = 24  # columns below which labels need the place of the mark
 _HINT, _HINTED = 2, 64  # rows and columns of a hint: the longest help of a metric fits

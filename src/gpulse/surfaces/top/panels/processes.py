@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.snapshot import Snapshot
     from ....present.line import Line
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..processes import ProcessRow
     from ..state import State
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ....present.theme import Theme
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..state import State
 
     Section: TypeAlias = "Callable[[int], list[Line]]"  # the lines for a width; none if there is nothing to show

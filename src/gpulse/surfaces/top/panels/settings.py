@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..settings import ScreenSettings
     from ..state import State
 

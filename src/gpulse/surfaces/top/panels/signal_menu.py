@@ -9,8 +9,8 @@ from .menu import Menu
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.snapshot import Snapshot
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..processes import ProcessRow
     from ..state import State
 

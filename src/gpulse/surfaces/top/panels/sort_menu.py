@@ -8,8 +8,8 @@ from .menu import Menu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..state import State
 
 _TITLE = "Sort by"

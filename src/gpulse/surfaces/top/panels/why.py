@@ -8,8 +8,8 @@ from .frame import box
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..state import State
 
 

@@ -6,7 +6,7 @@ from .grid import WIDE_REST, Grid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...present.theme import Theme
+    from ..present.theme import Theme
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # drawn atomically if the terminal supports synchronized updates
 _NEAR = 4  # unchanged cells between two changes that are cheaper to rewrite than to skip

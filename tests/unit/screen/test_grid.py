@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpulse.present.line import Line
 from gpulse.present.text import width
-from gpulse.surfaces.top.grid import WIDE_REST, Grid, mend
+from gpulse.screen.grid import WIDE_REST, Grid, mend
 
 TEXTS = st.text(max_size=16) | st.text(st.sampled_from("ab漢한🚀e\u0301\x1b\n\u202e"), max_size=16)
 PLACES = st.integers(-20, 30)

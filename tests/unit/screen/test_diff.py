@@ -15,13 +15,13 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.present.theme import THEMES, TRUE_COLOR, Theme
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
+from gpulse.screen.diff import difference
+from gpulse.screen.grid import WIDE_REST, Grid, mend
+from gpulse.screen.keys import KeyEvent
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.top.actions import BY_KEY
 from gpulse.surfaces.top.app import App
-from gpulse.surfaces.top.diff import difference
-from gpulse.surfaces.top.grid import WIDE_REST, Grid, mend
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.keys import KeyEvent
 from gpulse.surfaces.top.painter import paint
 from gpulse.surfaces.top.settings import ScreenSettings
 from gpulse.surfaces.top.state import State

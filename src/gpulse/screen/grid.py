@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...present.text import clean, width
+from ..present.text import clean, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...present.line import Line
+    from ..present.line import Line
 
 WIDE_REST = ""  # content of the second cell of a wide character
 
