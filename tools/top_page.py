@@ -52,6 +52,11 @@ the charts contain what the history has recorded. Going back in time shows the e
 that use most CPU and memory. Their role is `GPU` (uses a GPU), `worker` (descends from one that does) or `no GPU`: a data loader is often
 starved by a process that uses no GPU. These values are read only while the view is open.
 
+## Details of a process
+
+`Enter` on a process shows its command, GPUs, verdict, environment and, for your own Python processes, what each thread is executing now,
+read once per second with py-spy (`pip install 'gpulse[stacks]'`) without pausing the process.
+
 ## Tree
 
 `t` or `--tree` shows each process below the process that started it. A launcher that uses no GPU itself, for example `torchrun` or a batch

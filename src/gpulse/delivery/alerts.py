@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..analysis.alerts import Transition
+    from ..analysis.alerts.book import Explain
     from ..model.select import Wanted
     from ..model.snapshot import Snapshot
     from .delivery import Delivery
@@ -30,7 +31,8 @@ class Alerts:
 
     `add` is for one thread; `active`, `recent` and `wanted` may be read by any. `say` is given lines for people: each transition,
     unless `log` is false, and the first failure of each delivery; it is called in threads of deliveries. `page` is called with
-    each transition in a thread of its own. Nothing waits for any of them. Close it when done.
+    each transition in a thread of its own. Nothing waits for any of them. `explain` tells more of a
+    program that hangs. Close it when done.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class Alerts:
         *,
         page: Callable[[Transition], None] | None = None,
         host: str | None = None,
+        explain: Explain | None = None,
     ) -> None:
         if not isinstance(table, dict):
             raise ConfigError("alerts is not a table;", "put its keys under [alerts].")
@@ -47,7 +50,7 @@ class Alerts:
         rules = rules_from(table)
         self._say = say
         self._told: set[str] = set()
-        self._book = RuleBook(rules, self._rule_failed)
+        self._book = RuleBook(rules, self._rule_failed, explain)
         self._recent: deque[Transition] = deque(maxlen=_RECENT)
         names = [rule.name for rule in rules]
         host = os.uname().nodename if host is None else host

@@ -61,12 +61,14 @@ class Agent:
         self._family = ProcessFamily(request.root)
         self._wanted = Wanted(request.asked, request.processes, HOST)
         self._rules = None
+        source = make_source(request.source)
         if request.alerts:
+            from .stuck import where_stuck
             from .training_rules import TrainingRules
 
-            self._rules = TrainingRules()
+            self._rules = TrainingRules(explain=where_stuck if source.machine.real else None)
             self._wanted |= self._rules.wanted
-        self._sampler = self._sampler_of(make_source(request.source))
+        self._sampler = self._sampler_of(source)
         self._uuids: list[str] | None = None
         self._presence: PresenceFile | None = None
         self._slow_at = float("-inf")

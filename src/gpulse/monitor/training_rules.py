@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from ..analysis.alerts.book import Explain
     from ..model.event import Event
     from ..model.snapshot import Snapshot
 
@@ -25,8 +26,9 @@ _FULL = 98.0  # percent: frameworks keep freed memory, and a healthy training is
 class TrainingRules:
     """The rules for a training, with the thresholds of the settings file; for the agent, so that the program pays nothing."""
 
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
-        self._book = RuleBook(rules_from(_table(os.environ if environ is None else environ)), lambda name, error: None)
+    def __init__(self, environ: Mapping[str, str] | None = None, explain: Explain | None = None) -> None:
+        rules = rules_from(_table(os.environ if environ is None else environ))
+        self._book = RuleBook(rules, lambda name, error: None, explain)
         self._at = float("-inf")
 
     @property

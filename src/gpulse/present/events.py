@@ -8,7 +8,7 @@ from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.condition import LASTING, of_event, of_verdict
 from ..units import duration_text, size_text
 from .cells import severity_style, throttle_words, value_text
-from .text import Untrusted, clean
+from .text import Untrusted, clean, fit
 from .words import gpus_text, link_text
 from .xid import xid_remedy, xid_text
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..model.metric import Metric
 
     Parts: TypeAlias = "tuple[str, ...]"
+
+_STUCK = 300  # characters of a sentence about where a program is stuck; `values` have all of it
 
 
 def event_text(event: Event) -> str:
@@ -178,7 +180,7 @@ def _no_longer_idle(event: Event) -> Parts:
 
 def _stalled(event: Event) -> Parts:
     idle = duration_text(_number(event, "idle"))
-    return (*process_parts(event.process), f" has not used {gpus_text(event.gpus)} for {idle}")
+    return (*process_parts(event.process), f" has not used {gpus_text(event.gpus)} for {idle}", *_stuck(event))
 
 
 def _no_longer_stalled(event: Event) -> Parts:
@@ -233,7 +235,13 @@ def _verdict(event: Event) -> Parts:
         return (f"{gpus_text(event.gpus)}: ", Untrusted(event.note))
     key = str(event.values.get("verdict", ""))
     found = of_verdict(key)
-    return (f"{gpus_text(event.gpus)}: ", Untrusted(key) if found is None else found.title)
+    return (f"{gpus_text(event.gpus)}: ", Untrusted(key) if found is None else found.title, *_stuck(event))
+
+
+def _stuck(event: Event) -> Parts:
+    """Return where a program that hangs is, and which rank others wait for, as far as that was read."""
+    texts = [str(event.values.get(key, "")) for key in ("behind", "stacks")]
+    return tuple(part for text in texts if text for part in ("; ", Untrusted(fit(text, _STUCK))))
 
 
 def _dropped(event: Event) -> Parts:

@@ -98,6 +98,19 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         "ada's python (pid 42) has not used GPU 3 for 3m00s",
     ),
     (
+        "stalled",
+        {
+            "process": ADA,
+            "values": {
+                "idle": 180.0,
+                "stacks": "42: wait threading.py:9 < step train.py:8",
+                "behind": "rank 7 is at AllReduce 60, others at 64",
+            },
+        },
+        "ada's python (pid 42) has not used GPU 3 for 3m00s; rank 7 is at AllReduce 60, others at 64; "
+        "42: wait threading.py:9 < step train.py:8",
+    ),
+    (
         "threshold",
         {"value": 91.0, "values": {"metric": "temperature", "above": 85.0}},
         "GPU 3: Temperature is 91 °C, above 85 °C",

@@ -10,23 +10,34 @@ from .rule import RuleInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
 
+    from ...model.event import Event
     from ...model.snapshot import Snapshot
     from .rule import AlertRule
     from .transition import Transition
+
+    Explain: TypeAlias = Callable[[Event, Snapshot], Mapping[str, float | str]]
 
 
 class RuleBook:
     """Rules over snapshots in the order of their times. `observe` is for one thread; `active` may be read by any.
 
     `active` are the alerts that last, oldest first, each with the time at which it fired and how it stands now. `wanted` is what the
-    rules have to be shown. A rule that raises an error is told to `failed`, and the others go on.
+    rules have to be shown. A rule that raises an error is told to `failed`, and the others go on. `explain` is asked for more values
+    of an alert about a program that hangs, when it fires.
     """
 
-    def __init__(self, rules: Sequence[AlertRule], failed: Callable[[str, Exception], None] | None = None) -> None:
+    def __init__(
+        self,
+        rules: Sequence[AlertRule],
+        failed: Callable[[str, Exception], None] | None = None,
+        explain: Explain | None = None,
+    ) -> None:
         self._rules = tuple(rules)
         self._failed = failed
+        self._explain = explain
         self._time = WatchedTime()
         self._holders = Holders()
         self._detector = EventDetector()
@@ -51,6 +62,8 @@ class RuleBook:
                     raise
                 self._failed(rule.name, error)
         for transition in turned:
+            if transition.state == "fire" and self._explain is not None and _hangs(transition.event):
+                self._add_explanation(transition, snapshot)
             if transition.state == "clear":
                 self._active.pop(transition.key, None)
             elif not transition.once:
@@ -59,8 +72,22 @@ class RuleBook:
             self.active = tuple(self._renewed(fired) for fired in self._active.values())
         return turned
 
+    def _add_explanation(self, transition: Transition, snapshot: Snapshot) -> None:
+        assert self._explain is not None
+        try:
+            values = {**transition.event.values, **self._explain(transition.event, snapshot)}
+            transition.event = transition.event.replace(values=values)
+        except Exception as error:  # the alert is told without it
+            if self._failed is None:
+                raise
+            self._failed(transition.rule, error)
+
     def _renewed(self, fired: Transition) -> Transition:
         """Return an active alert with what its rule saw last."""
         rule = next((rule for rule in self._rules if rule.name == fired.rule), None)
         standing = None if rule is None else rule.standing(fired.uuid, fired.what)
         return fired if standing is None else fired.renewed(standing)
+
+
+def _hangs(event: Event) -> bool:
+    return event.kind == "stalled" or event.values.get("verdict") == "hang"

@@ -52,7 +52,7 @@ class Transition:
         """Return the same alert, fired at the same time, with its condition as it was when it last held, and as it is now."""
         fired = self.event
         changes = {"time": fired.time, "rule": fired.rule, "alert": fired.alert, "severity": fired.severity}
-        event = standing.last.replace(**changes)
+        event = standing.last.replace(**changes, values={**fired.values, **standing.last.values})
         return Transition(
             event, self.what, self.once, last_true=standing.last.time, repeats=standing.repeats, standing=standing
         )

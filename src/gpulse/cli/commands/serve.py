@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...live.past import Past
+    from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...store.history import Recorder
     from ..options import Arguments
@@ -142,6 +143,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
     from ...delivery.alerts import Alerts
     from ...live.hub import Hub, wanted
     from ...model.select import Wanted
+    from ...monitor.stuck import where_stuck
     from ...surfaces.exporter.exporter import Exporter
     from ...surfaces.exporter.exporter import wanted as exported
     from ...surfaces.exporter.tenants import Tenants
@@ -154,7 +156,12 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
     details = _details(arguments.metrics or ())
     exporter = Exporter(lambda: hub.verdicts.latest, Tenants() if arguments.dcgm_names else None, details, _say)
     with ExitStack() as ends:
-        alerts = Alerts(rules, _say)
+
+        def explain(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
+            return where_stuck(event, snapshot) if sampler.source.machine.real else {}
+
+        # who hides command lines does not show the names of files and functions either
+        alerts = Alerts(rules, _say, explain=None if arguments.no_commands else explain)
         ends.callback(alerts.close, 1.0)
         asked = wanted(
             not arguments.no_commands,

@@ -20,6 +20,7 @@ from .actions import action_for
 from .area import Area
 from .feed import LiveFeed
 from .layout import arrange
+from .live_stack import LiveStack
 from .mouse import key_for
 from .needs import wanted as wanted
 from .painter import paint
@@ -68,6 +69,7 @@ class App:
         self._typed = 0.0
         self._targets: list[Target] = []
         self._about: tuple[int, dict[str, str]] = (0, {})
+        self._stack: LiveStack | None = None
 
     def run(self) -> None:
         """Show the screen until the user leaves it or a signal ends it; the terminal is left as it was."""
@@ -111,6 +113,7 @@ class App:
             if self._sampler.source.machine.real:
                 self._detector = EventDetector(ClockWatch())
                 self._past = Recall(self._state.history.keys, tty.wake)
+                self._stack = LiveStack(tty.wake)
             return LiveFeed(self._sampler, self._state, tty.wake)
         from .replay import ReplayFeed
 
@@ -190,10 +193,21 @@ class App:
         self._show()
         if self._state.dialog != "details":
             self._about = (0, {})
+        self._look_at_stack()
         grid = paint(self._state, self._facts)
         if text := difference(self._drawn, grid, self._state.theme):
             tty.write(text)
         self._drawn = grid
+
+    def _look_at_stack(self) -> None:
+        """Have the stack of a process read while its details are open and show the present."""
+        state, stack = self._state, self._stack
+        if stack is None:
+            return
+        open_now = state.dialog == "details" and not state.paused and not state.back
+        foreign = state.selected is None or self._sampler.source.machine.foreign([state.selected])
+        stack.watch(state.selected if open_now and not foreign else None)
+        state.stacks, state.stack_problem = stack.stacks, stack.problem
 
     def _facts(self, pid: int) -> dict[str, str]:
         """Return what else is known of a process, read once while its details are open."""

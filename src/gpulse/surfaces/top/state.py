@@ -8,11 +8,12 @@ from .past import ProcessPast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ...model.concern import Concern
     from ...model.event import Event
     from ...model.snapshot import Snapshot
+    from ...model.stacks import Stack
     from ...sources.base import Relative
     from ...sources.replay.player import Player, Position
     from .history import History
@@ -61,6 +62,8 @@ class State:
         self.selected: int | None = None  # pid under the cursor
         self.scrolled = 0  # first process row on screen
         self.tagged: set[int] = set()
+        self.stacks: Sequence[Stack] = ()  # what the selected process executes now, while its details are open
+        self.stack_problem = ""  # why that is not known
         self.digits = ""  # the number being typed in the signal menu
         self.choice = 0  # the line under the cursor in a dialog
         # the GPUs and charts

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from gpulse.analysis.alerts import RuleBook, rules_from
 from gpulse.model.catalog import Gpu
+from gpulse.model.event import Event
+from gpulse.model.snapshot import Snapshot
 from gpulse.present.alerts import alert_text
-from tests.unit.analysis.alerts.machines import GIB, book, gpu, process, turns, watch
+from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, process, turns, watch
 
 
 def training(utilization: float | None, **values: Any) -> Gpu:
@@ -53,3 +56,44 @@ def test_it_is_only_on_if_asked_for() -> None:
     make = lambda at: training(90 if at < 60 else 0, cpu_percent=100)  # noqa: E731
     assert watch(book(), make, 600) == []
     assert turns(watch(book(stalled={"for": "1m"}), make, 600)) == [("stalled", "fire", 120.0)]
+
+
+def test_where_it_hangs_is_asked_once_and_stays_with_the_alert() -> None:
+    asked: list[tuple[tuple[str, ...], float]] = []
+
+    def explain(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
+        asked.append((event.uuids, snapshot.time - START))
+        return {"stacks": "42: wait threading.py:9 < step train.py:8"}
+
+    rules = RuleBook(rules_from({"enable": ["stalled"]}), None, explain)
+    make = lambda at: training(0 if 60 <= at < 500 else 90)  # noqa: E731
+    (fired,) = watch(rules, make, 300)
+    assert asked == [(("GPU-0",), 240.0)]
+    assert (
+        alert_text(fired)
+        == "ada's python (pid 42) has not used GPU 0 for 3m00s; 42: wait threading.py:9 < step train.py:8"
+    )
+    assert rules.active[0].values["stacks"] == fired.values["stacks"]
+    (cleared,) = watch(rules, make, 300, start=300)
+    assert (cleared.state, len(asked)) == ("clear", 1)
+
+
+def test_the_alert_is_told_when_its_explanation_fails() -> None:
+    failed: list[str] = []
+
+    def explain(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
+        raise OSError("no more processes")
+
+    rules = RuleBook(
+        rules_from({"enable": ["stalled"]}), lambda name, error: failed.append(f"{name}: {error}"), explain
+    )
+    assert turns(watch(rules, lambda at: training(90 if at < 60 else 0), 300)) == [("stalled", "fire", 240.0)]
+    assert failed == ["stalled: no more processes"]
+
+
+def test_other_alerts_are_not_explained() -> None:
+    def explain(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
+        raise AssertionError
+
+    rules = RuleBook(rules_from({"enable": ["lost"]}), None, explain)
+    assert turns(watch(rules, lambda at: gpu(state="lost" if at else "ok"), 30))

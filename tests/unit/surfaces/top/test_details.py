@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
+from gpulse.model.stacks import Frame, Stack
 from gpulse.present.theme import Theme
 from gpulse.screen.grid import Grid
 from gpulse.surfaces.top.area import Area
@@ -138,3 +139,21 @@ def test_any_command_is_drawn_in_any_area(command: str, columns: int, rows: int,
     text = drawn(state(command, unicode), columns, rows)
     assert all(line.isprintable() for line in text.split("\n"))
     assert unicode or text.isascii()
+
+
+def test_the_present_stack_is_shown() -> None:
+    made = state()
+    made.stacks = [
+        Stack(0.0, (Frame("/home/ada/train.py", 84, "step"), Frame("/x/\x1b[2J.py", 1, "evil")), thread="MainThread")
+    ]
+    text = drawn(made, rows=60)
+    assert "Stack, read now" in text
+    assert text.index("evil /x/\\x1b[2J.py:1") < text.index("step /home/ada/train.py:84")
+
+
+def test_why_there_is_no_stack_is_said() -> None:
+    made = state()
+    made.stack_problem = "process 42 is not a Python program."
+    assert "process 42 is not a Python program." in drawn(made, rows=60)
+    made.stack_problem = ""
+    assert "Stack" not in drawn(made, rows=60)

@@ -6,6 +6,7 @@ from ....model.catalog import PROCESS_METRICS, Process
 from ....present.cells import MISSING, value_text
 from ....present.line import Line
 from ....present.plot import mini
+from ....present.stacks import stack_lines
 from ....present.text import clean, fit, width
 from ....present.verdicts import QUIET, advice, evidence, gpu_name, title
 from ....present.verdicts import style as verdict_style
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     Facts: TypeAlias = Callable[[int], dict[str, str]]
 
 _LABEL = 16
+_FRAMES = 12  # of each thread
 _FEWEST = 3  # looks below which a chart says nothing
 _HOST = (Process.cpu_percent, Process.tree_cpu_percent, Process.children, Process.host_memory, Process.running_time)
 _OWNER = (Process.container, Process.pod, Process.job)
@@ -94,11 +96,24 @@ def lines(state: State, facts: Facts, columns: int) -> list[Line]:
             fit(name, min(_LABEL, columns // 3), state.theme.more), state.theme.spelled(clean(text)), style, columns
         )
     laid += _charts(state, columns)
+    laid += _stacks(state, columns)
     variables = sorted(name for name in more if name.startswith("$"))
     laid += [Line(), Line().add("Environment" if variables else "Environment: cannot be read", "title")]
     for name in variables:
         laid += _wrapped("", state.theme.spelled(clean(f"{name[1:]}={hidden(name[1:], more[name])}")), "", columns, 2)
     return laid
+
+
+def _stacks(state: State, columns: int) -> Iterator[Line]:
+    """Return what the threads of the process execute now, the main thread first, or why that is not known."""
+    if state.stack_problem:
+        yield Line()
+        yield from _wrapped("Stack", state.theme.spelled(clean(state.stack_problem)), "label", columns)
+    elif state.stacks:
+        yield Line()
+        yield Line().add("Stack, read now without pausing the process", "title")
+        for line in stack_lines(state.stacks, _FRAMES):
+            yield Line().add("  ").extend(line)
 
 
 def _charts(state: State, columns: int) -> Iterator[Line]:
