@@ -38,6 +38,18 @@ def ordinals() -> list[str] | None:
         return None
 
 
+def busiest_device() -> tuple[int, int] | None:
+    """Return the device of which this process holds most memory, and the peak bytes of its tensors there; None if it uses none."""
+    held = [reserved for _, reserved in memory_by_device()]
+    if not any(held):
+        return None
+    device = held.index(max(held))
+    try:
+        return device, int(sys.modules["torch"]._C._cuda_memoryStats(device)["allocated_bytes"]["all"]["peak"])
+    except Exception:  # noqa: BLE001  # an error in torch must not affect the monitoring
+        return None
+
+
 def is_data_worker() -> bool:
     """Return whether this process is a worker of torch's DataLoader."""
     data = sys.modules.get("torch.utils.data")

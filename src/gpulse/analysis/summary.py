@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from ..model.verdict import Diagnosis
     from .mfu import Mfu
+    from .ranks import RankSummary, Straggler
     from .series import WeightedSeries
 
 
@@ -131,7 +132,8 @@ class Summary:
     `waited` is the time in seconds the program said it waited for data, `steps`, `items` and `tokens` what it counted. `host` and
     `program` have figures by catalog key. `phases` are the windows within, in the order they first began. Known of a whole run
     only: `diagnosis` says what limited each GPU; `step_time` is how long a step took, in seconds, and `step_blocks` the means of
-    consecutive steps, whose spread tells how far the run varied; `mfu` is the share of the dense peak, None if not asked for.
+    consecutive steps, whose spread tells how far the run varied; `mfu` is the share of the dense peak, None if not asked for;
+    `ranks` are the processes of the job, of `world` in all, and `straggler` the one that the others wait for.
     """
 
     def __init__(
@@ -168,6 +170,9 @@ class Summary:
         self.step_time = step_time
         self.step_blocks: Sequence[float] = ()
         self.mfu: Mfu | None = None
+        self.ranks: Sequence[RankSummary] = ()
+        self.straggler: Straggler | None = None
+        self.world = 1
 
     @property
     def steps_per_second(self) -> float | None:
@@ -231,4 +236,9 @@ class Summary:
             "process": {key: stats.to_plain() for key, stats in self.program.items()},
             "phases": [phase.to_plain() for phase in self.phases],
             **({} if self.diagnosis is None else {"diagnosis": self.diagnosis.to_plain()}),
+            **(self._ranks_to_plain() if self.ranks else {}),
         }
+
+    def _ranks_to_plain(self) -> dict[str, Any]:
+        ranks = [rank.to_plain() for rank in self.ranks]
+        return {"ranks": ranks, "straggler": None if self.straggler is None else self.straggler.to_plain()}

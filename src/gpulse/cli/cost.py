@@ -42,13 +42,7 @@ COST = (
 
 def tariff_of(arguments: Arguments) -> Tariff:
     """Return the prices in force; raise ConfigError if the settings are wrong."""
-    from ..analysis.cost import Tariff
-    from ..settings.effective import chosen
-    from ..store.config import config_path, read_config
+    from ..settings.effective import tariff_in_force
 
-    path = config_path(os.environ)
-    given = chosen("cost", read_config(path), os.environ, path)
-    for key in ("price", "gpu_price", "carbon"):
-        if (value := getattr(arguments, key)) is not None:
-            given[key] = value
-    return Tariff(given.get("price"), given.get("gpu_price"), given.get("carbon"), given.get("currency", "")[:8])
+    options = ((key, getattr(arguments, key)) for key in ("price", "gpu_price", "carbon"))
+    return tariff_in_force(os.environ, {key: value for key, value in options if value is not None})

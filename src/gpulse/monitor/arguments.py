@@ -90,8 +90,10 @@ def check_values(interval: object, mode: object, ranks: object, source: object, 
             raise UsageError(f"{name}={value!r} is neither True nor False;", f"write {name}=True or {name}=False.")
 
 
-def check_run(run: object, initial_step: object) -> None:
-    """Raise UsageError for an id or a first step that a run cannot have."""
+def check_run(run: object, initial_step: object, shared: object) -> None:
+    """Raise UsageError for an id, a first step or a folder that a run cannot have."""
+    if shared is not None and not isinstance(shared, (str, os.PathLike)):
+        raise UsageError(f"shared={shared!r} is not a folder;", 'write it as shared="/shared/run".')
     if run is not None and (not isinstance(run, str) or not 0 < len(run) <= _LONGEST_RUN or not run.isprintable()):
         raise UsageError(f"run={run!r} is not an id;", f"use up to {_LONGEST_RUN} printable characters.")
     if isinstance(initial_step, bool) or not isinstance(initial_step, int) or initial_step < 0:

@@ -1,10 +1,13 @@
-"""How a process ends, and when a notebook runs a cell again: what a monitor must know to stop in time."""
+"""How a process begins and ends, and when a notebook runs a cell again: what a monitor must know to start and stop in time."""
 
 from __future__ import annotations
 
 import atexit
 import os
 import sys
+import threading
+
+from ..torch import is_data_worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +19,40 @@ _REPLACED = (
     "gpulse: this monitor replaces one that an earlier cell left running; call stop() or use `with` to end a monitor."
 )
 _said = False
+_released: list[Callable[[], None]] = []
 _FIRST = 100  # priority among multiprocessing's finalizers: before those that end the children
+
+
+def is_helper() -> bool:
+    """Return whether this process only helps a program: a worker of a data loader, or one that multiprocessing is still preparing.
+
+    The latter imports the program's main module again, and all that it pickles: a Monitor made there was not meant for it.
+    """
+    module = sys.modules.get("multiprocessing.process")
+    preparing = module is not None and getattr(module.current_process(), "_inheriting", False)
+    return preparing or is_data_worker()
+
+
+def forget_half_imported() -> None:
+    """Remove modules that a thread of the parent was importing, so that the child can import them itself.
+
+    That thread does not exist in the child: without this, the child would wait forever for its lock, or get half a module.
+    gpulse imports in a thread, so that a program does not wait for it, and thus owes its children this.
+    """
+    locks = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})
+    for name, reference in [*locks.items()]:
+        owner = getattr(reference(), "owner", None)
+        if owner is not None and owner != threading.get_ident():
+            del locks[name]
+            if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+                del sys.modules[name]
+
+
+def at_fork(release: Callable[[], None]) -> None:
+    """Call a function in forked children; registers it once per process."""
+    if release not in _released:
+        _released.append(release)
+        os.register_at_fork(after_in_child=release)
 
 
 def at_end(stop: Callable[[], object]) -> None:

@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import struct
+import time
 
 from ..sinks.base import Mark, PhaseProgress, Sample
 from ..sources.files import read_text
@@ -88,7 +89,7 @@ class LastWords:
 
         how = death_text(None if isinstance(status, str) else status, self._oom.kind(), self._terminated)
         self._finish_files(how)
-        if self._ledger is not None:
+        if self._ledger is not None and self._status.get("leads", True):
             self._write(self._report(self._ledger, how))
 
     def _finish_files(self, how: str) -> None:
@@ -128,7 +129,7 @@ class LastWords:
 
     def _report(self, ledger: Ledger, how: str) -> str:
         from ..analysis.summary import Stats
-        from .report import death_line, summary_text
+        from .report import death_line, report_text
 
         if self._last is not None:
             ledger.add(self._last)
@@ -137,7 +138,14 @@ class LastWords:
         figures = [told.get(f"step_{name}") for name in ("mean", "p50", "p95", "max", "min")]
         if all(isinstance(figure, (int, float)) for figure in figures):
             summary.step_time = Stats(*figures)  # type: ignore[arg-type]
-        return f"{death_line(how, told.get('phase') or '', told.get('step'))}\n{summary_text(summary)}\n"
+        if folder := told.get("job"):
+            import shutil
+
+            from .job import gather
+
+            gather(summary, folder, time.time() - summary.seconds, ledger.places)
+            shutil.rmtree(folder, ignore_errors=True)
+        return f"{death_line(how, told.get('phase') or '', told.get('step'))}\n{report_text(summary, os.environ)}\n"
 
     def _write(self, text: str) -> None:
         if self._descriptor >= 0:

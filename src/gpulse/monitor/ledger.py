@@ -22,7 +22,7 @@ from .windows import Window as Window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ..analysis.diagnosis.running import RunningDiagnosis
     from ..analysis.mfu import Mfu
@@ -74,6 +74,7 @@ class Ledger:
         self.flops: StepFlops | None = None
         self.charge: Callable[[float], None] | None = None
         self.ordinals: dict[str, int] = {}
+        self.places: dict[int, str] = {}  # UUIDs by PID of the program, as the driver has listed them
         self.trail = MemoryTrail()
         self.held = HeldValues()
         self._stepped: float | None = None
@@ -216,6 +217,7 @@ class Ledger:
         with self._lock:
             before, self.latest = self._before(snap.at), snap
             self.trail.add(snap.snapshot)
+            self.places.update(_places(snap))
             parts = self._parts(snap, before)
             seconds = snap.at - before
             self._covered += seconds
@@ -359,6 +361,13 @@ class Ledger:
         if window.end - window.start < TELLING or at - window.end > _PATIENCE:
             return True
         return self._sharing.energy_known_until(window.end)
+
+
+def _places(snap: AgentSample) -> Iterator[tuple[int, str]]:
+    for gpu in snap.snapshot.gpus if snap.own else ():
+        for process in gpu.all_processes():
+            if process.pid in (snap.own or ()):
+                yield int(process.pid or 0), gpu.uuid or ""
 
 
 def _of_phase(phase: Phase) -> Callable[[], Tally]:

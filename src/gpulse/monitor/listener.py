@@ -7,7 +7,7 @@ import threading
 import time
 
 from .link import InnerLink, Link
-from .ranks import doubts
+from .ranks import doubts, world_size
 from .request import AlertMessage, Greeting
 
 TYPE_CHECKING = False
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..model.event import Event
     from ..sinks.base import Alert
+    from .job import JobFile
     from .ledger import Ledger
     from .presence import Teller
     from .request import Request
@@ -52,6 +53,7 @@ class Listener:
         self._hasty_until = 0.0
         self._edges = EdgeBudget()
         self._teller: Teller | None = None
+        self.job: JobFile | None = None
         self.link = (InnerLink if threaded else Link)(request, say, self._status)
         threading.Thread(target=self._listen, name="gpulse-monitor", daemon=True).start()
 
@@ -127,6 +129,12 @@ class Listener:
 
             self._teller = Teller(self._ledger, self._request.run)
         if (told := self._teller.due()) is not None:
+            if self.job is None and world_size(os.environ) > 1:  # a program may join its job long after it started
+                from .job import JobFile
+
+                self.job = JobFile(self._ledger, self._request.shared)
+            if self.job is not None:
+                told |= {"job": self.job.folder, "leads": self.job.leads}
             yield f"status {json.dumps(told, default=str)}"
             if self._request.report:
                 yield from (f"progress {json.dumps(part)}" for part in self._teller.progress())

@@ -9,13 +9,12 @@ import time
 from ..sources.registry import default_source, is_built_in, is_local
 from .arguments import check_run, check_values, checked_keys, listed, sinks_of
 from .batches import Batches, counted_by_program
-from .ending import at_end, cell_number, forget_end, replace_earlier_cells
-from .forking import forget_half_imported
+from .ending import at_end, at_fork, cell_number, forget_end, forget_half_imported, is_helper, replace_earlier_cells
 from .ledger import Ledger
 from .listener import Listener
 from .phase import PhaseContext
 from .ranks import launcher, local_rank, local_size
-from .request import Request, new_run
+from .request import Request, descriptor_of, new_run
 from .rhythm import Collector
 
 TYPE_CHECKING = False
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
 
     from ..analysis.summary import Summary
     from ..model.snapshot import Snapshot
-    from ..sinks.base import Sink
     from .arguments import Given
     from .flops import StepFlops
+    from .job import JobFile
     from .sink_workers import Outlet
 
     T = TypeVar("T")
@@ -44,15 +43,16 @@ class Monitor:
     """Samples the GPUs this program can see in the background and passes every sample to its sinks.
 
     Use it in a `with`, or call `start()` and `stop()`; it also stops when the program ends. Once created, it never raises into the
-    program and never waits for a GPU: an error is printed once to stderr and counted. In a forked child it does nothing. Under
-    torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the others only count their
-    steps. `gpus` is "visible", "all", or a list of indices and UUIDs. `mode="thread"` samples in a thread of the program instead of a
-    separate process. `report=True` prints the summary at the end. A GPU that is lost, throttled, running out of memory or no longer
-    used is reported in one line on stderr and as an alert in the sinks that have alerts, unless `alerts=False`. Instead of a sink
-    you can pass a function, a path ("gpu.csv", "gpu.jsonl", or a folder for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`.
-    `run` is the id of the run (default: a new one); to continue a run, pass its id and, as `initial_step`, the steps it already has.
-    `flops_per_step` are the floating-point operations of one step of this process, or "count" to have torch count those of the
-    second step; with `dtype`, the type they are computed in, they give the model FLOPs utilization (MFU).
+    program and never waits for a GPU: an error is printed once to stderr and counted. In a forked child and in the workers of a data
+    loader it does nothing. Under torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the
+    others only count their steps. `shared` is a folder of all machines of a job, for one report. `gpus` is "visible", "all", or a list
+    of indices and UUIDs. `mode="thread"` samples in a thread of the program instead of a separate process. `report=True` prints the
+    summary at the end. A GPU that is lost, throttled, running out of memory or no longer used is reported in one line on stderr and as
+    an alert in the sinks that have alerts, unless `alerts=False`. Instead of a sink you can pass a function, a path ("gpu.csv",
+    "gpu.jsonl", or a folder for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`. `run` is the id of the run (default: a new one);
+    to continue a run, pass its id and, as `initial_step`, the steps it already has. `flops_per_step` are the floating-point operations
+    of one step of this process, or "count" to have torch count those of the second step; with `dtype`, the type they are computed in,
+    they give the model FLOPs utilization (MFU).
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class Monitor:
         gpus: str | int | Sequence[str | int] = "visible",
         mode: Literal["process", "thread"] = "process",
         ranks: Literal["one", "all"] = "one",
+        shared: str | os.PathLike[str] | None = None,
         report: bool = False,
         alerts: bool = True,
         flops_per_step: float | Literal["count"] | None = None,
@@ -74,7 +75,7 @@ class Monitor:
         stderr: TextIO | None = None,
     ) -> None:
         check_values(interval, mode, ranks, source, report=report, alerts=alerts)
-        check_run(run, initial_step)
+        check_run(run, initial_step, shared)
         self.interval = interval
         self.errors = 0
         self._sinks = sinks_of(sinks)
@@ -83,6 +84,8 @@ class Monitor:
         # a frozen program is its own interpreter: starting it again would run the user's code twice
         self._threaded = mode == "thread" or bool(getattr(sys, "frozen", False)) or not sys.executable
         self._every_rank = ranks == "all"
+        self._shared = None if shared is None else os.path.abspath(shared)
+        self._job: JobFile | None = None
         self._report = report
         self._alerts = alerts
         self._flops = None if flops_per_step is None and dtype is None else (flops_per_step, dtype)
@@ -104,7 +107,7 @@ class Monitor:
 
     def start(self) -> Self:
         """Start sampling and return immediately. Does nothing if it is already running."""
-        if self._is_ours():
+        if self._is_ours() or is_helper():
             return self
         self._cell = cell_number()
         replace_earlier_cells(running, self._cell, self._print)
@@ -119,7 +122,11 @@ class Monitor:
 
                 self._outlets = opened(self._sinks, self._say)
             self._begin()
-        _at_fork()
+        else:
+            from .job import JobFile
+
+            self._job = JobFile(self._ledger, self._shared, presence=self.run)
+        at_fork(_disown_all)
         at_end(self.stop)
         return self
 
@@ -144,13 +151,16 @@ class Monitor:
         late = [outlet.sink.name for outlet in self._outlets if not outlet.join(deadline - time.monotonic())]
         if late:
             self._say(f"{', '.join(late)} did not finish in time; its last samples may be missing.")
-        summary = self._ledger.summary()
+        summary, report = self._ledger.summary(), self._report
+        job = self._job if self._listener is None else self._listener.job
+        if job is not None:
+            report = job.finish(summary, deadline, report) and report
         self._pid = 0
-        self._listener, self._outlets = None, []
-        if self._report:
-            from .report import summary_text
+        self._listener, self._job, self._outlets = None, None, []
+        if report:
+            from .report import report_text
 
-            self._print(summary_text(summary))
+            self._print(report_text(summary, os.environ))
         return summary
 
     def __enter__(self) -> Self:
@@ -322,6 +332,7 @@ class Monitor:
         return Request(
             pid=os.getpid(),
             run=self.run,
+            shared=self._shared,
             root=None if self._every_rank else launcher(os.environ),
             interval=self.interval,
             metrics=self._metrics,
@@ -333,8 +344,8 @@ class Monitor:
             without_gpus=True,
             started=0.0 if self._ledger is None else self._ledger.started,
             report=self._report,
-            files=filter(None, (_continued(outlet.sink) for outlet in self._outlets)),
-            stderr=_descriptor(self._stderr or sys.stderr) if self._report else -1,
+            files=filter(None, (outlet.continued for outlet in self._outlets)),
+            stderr=descriptor_of(self._stderr or sys.stderr) if self._report else -1,
             processes={key for sink in self._sinks for key in getattr(sink, "processes", ())},
         )
 
@@ -346,7 +357,7 @@ class Monitor:
         """In a forked child: release everything that belongs to the parent."""
         if self._listener is not None:
             self._listener.link.disown()
-        self._listener, self._outlets, self._ledger, self._pid = None, [], None, 0
+        self._listener, self._job, self._outlets, self._ledger, self._pid = None, None, [], None, 0
 
     def _say(self, sentence: str) -> None:
         """Print a message once, and count it as an error."""
@@ -362,30 +373,6 @@ class Monitor:
             stream.flush()
         except (OSError, ValueError, AttributeError):
             pass  # stderr is closed or was never opened
-
-
-def _continued(sink: Sink) -> str:
-    return (
-        sink.continued() if hasattr(sink, "continued") else ""
-    )  # a sink of another package need not inherit from ours
-
-
-def _descriptor(stream: TextIO | None) -> int:
-    try:
-        return -1 if stream is None else stream.fileno()
-    except (OSError, ValueError, AttributeError):
-        return -1  # a notebook, or a text in memory
-
-
-_watches_forks = False
-
-
-def _at_fork() -> None:
-    """Register the release of all monitors in forked children, once per process."""
-    global _watches_forks
-    if not _watches_forks:
-        _watches_forks = True
-        os.register_at_fork(after_in_child=_disown_all)
 
 
 def _disown_all() -> None:

@@ -121,7 +121,7 @@ class PresenceFile:
         self._proof = {"schema": 1, "pid": pid, "started": _started(pid), "namespace": _namespace()}
         self.path: str | None = None
         try:
-            self.path = os.path.join(_own_folder(environ), f"{pid}{_ENDING}")
+            self.path = os.path.join(private_folder(environ), f"{pid}{_ENDING}")
         except OSError:
             pass
 
@@ -167,7 +167,7 @@ def presence_folders(environ: Mapping[str, str] = os.environ) -> tuple[str, str]
     return os.path.join(runtime, "gpulse"), f"/tmp/gpulse-{user}"
 
 
-def _own_folder(environ: Mapping[str, str]) -> str:
+def private_folder(environ: Mapping[str, str]) -> str:
     """Return the first place that is, or can be made, a folder of this user alone; raise OSError if there is none."""
     for folder in presence_folders(environ):
         try:

@@ -30,7 +30,7 @@ def local_rank(environ: Mapping[str, str]) -> int:
         return rank
     rank = _first(("RANK", "PMI_RANK"), environ)
     if rank is None:
-        rank = _rank_in_torch() or 0  # spawned by the program itself: only the framework knows the rank
+        rank = _of_torch("get_rank") or 0  # spawned by the program itself: only the framework knows the rank
     size = _first(_SIZE, environ)
     if size:
         return rank % size
@@ -43,7 +43,26 @@ def global_rank(environ: Mapping[str, str]) -> int | None:
     rank = _first(
         ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "FLUX_TASK_RANK"), environ
     )
-    return _rank_in_torch() if rank is None else rank
+    return _of_torch("get_rank") if rank is None else rank
+
+
+def world_size(environ: Mapping[str, str]) -> int:
+    """Return the number of processes of the job on all machines; 1 if unknown."""
+    size = _first(("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLUX_JOB_SIZE"), environ)
+    if size is None:
+        size = _of_torch("get_world_size")
+    return 1 if size is None or global_rank(environ) is None else size
+
+
+def job_id(environ: Mapping[str, str], shared: bool) -> str:
+    """Return an id that all processes of a job have, on one machine or, `shared`, on all of them."""
+    from hashlib import blake2s
+
+    names = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
+    parts = [environ.get(name, "") for name in names]
+    if not shared and not any(parts[1:3]):  # of what started them; under srun that may be a shell for each
+        parts.append(str(os.getppid()))
+    return blake2s("/".join(parts).encode(), digest_size=6).hexdigest()
 
 
 def launcher(environ: Mapping[str, str]) -> int | None:
@@ -80,11 +99,11 @@ def doubts(greeting: Greeting, every_rank: bool, environ: Mapping[str, str]) -> 
         )
 
 
-def _rank_in_torch() -> int | None:
+def _of_torch(figure: str) -> int | None:
     distributed = sys.modules.get("torch.distributed")
     try:
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            return int(distributed.get_rank())
+            return int(getattr(distributed, figure)())
     except Exception:  # noqa: BLE001, S110  # a partially initialized framework has no rank
         pass
     return None

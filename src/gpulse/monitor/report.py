@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from copy import copy
+
+from ..analysis.cost import cost_of
+from ..errors import GpulseError
 from ..model.catalog import Gpu
 from ..present.cells import throttle_words, value_text
+from ..present.cost import cost_text
 from ..present.own_use import is_shared, own_energy_text, own_lines
 from ..present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
-from ..present.text import aligned, clean
-from ..present.throughput import throughput_parts
+from ..present.ranks import rank_lines
+from ..present.text import aligned, clean, without_empty
+from ..present.throughput import throughput_parts, unit_costs
 from ..present.verdicts import findings, time_lines, times
 from ..present.words import of, product_name, short_name
+from ..settings.effective import tariff_in_force
 from ..units import duration_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..analysis.summary import GpuSummary, Stats, Summary
 
 _ACTIVITY = (("util", "utilization"), ("SM", "sm_active"), ("tensor", "tensor_active"), ("DRAM", "dram_active"))
@@ -27,7 +36,21 @@ def summary_text(summary: Summary) -> str:
     lines += [f"  {line}" for line in own_lines(summary.gpus)]
     if summary.phases:
         lines += _phases(summary)
+    if summary.ranks:
+        lines += rank_lines(summary.ranks, summary.straggler, summary.world)
     return "\n".join([*lines, *limits(summary)])
+
+
+def report_text(summary: Summary, environ: Mapping[str, str]) -> str:
+    """Return the summary as text, with what the run cost on the GPUs that it used, at the prices of the settings."""
+    text = summary_text(summary)
+    used = copy(summary)
+    used.gpus = tuple(gpu for gpu in summary.gpus if gpu.own.used is not False)
+    try:
+        cost = cost_of(used, tariff_in_force(environ))
+    except (GpulseError, ImportError) as error:  # Python 3.10 without its TOML reader
+        return f"{text}\n  no cost: {error}" if isinstance(error, GpulseError) else text
+    return text if cost is None else f"{text}\n  {' · '.join([cost_text(cost), *unit_costs(used, cost).values()])}"
 
 
 def death_line(how: str, phase: str, step: int | None) -> str:
@@ -48,6 +71,8 @@ def _headline(summary: Summary) -> list[str]:
     parts = [f"gpulse: {seconds_text(summary.seconds)}"]
     if summary.steps_per_second is not None:
         parts.append(f"{summary.steps} steps, {rate_text(summary.steps_per_second)}/s")
+    if (step := summary.step_time) is not None:
+        parts.append(f"step {seconds_text(step.p50)} (p95 {seconds_text(step.p95)}, max {seconds_text(step.max)})")
     parts += throughput_parts(summary)
     if summary.waited:
         parts.append(f"waited for data {100 * summary.waited / max(summary.seconds, 1e-9):.0f} % of the time")
@@ -114,7 +139,7 @@ def _phases(summary: Summary) -> list[str]:
                 energy_text(phase.energy if any(gpu.own.used is not False for gpu in phase.gpus) else None),
             )
         )
-    return aligned(rows, lead="  ")
+    return aligned(without_empty(rows), lead="  ")
 
 
 def _busiest(phase: Summary, key: str) -> Stats | None:

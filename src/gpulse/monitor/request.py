@@ -10,7 +10,7 @@ from ..model.presets import COSTLY, EVIDENCE, HOST_CURVES, LOGGED, PROCESS_EVIDE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from typing import Any, TextIO
 
     from ..model.catalog import Process
     from ..model.event import Event
@@ -28,6 +28,14 @@ def new_run() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
 
 
+def descriptor_of(stream: TextIO | None) -> int:
+    """Return the descriptor of a stream; -1 for one that has none, as in a notebook."""
+    try:
+        return -1 if stream is None else stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        return -1
+
+
 class Request:
     """What to read, how often, from which GPUs, and for which process.
 
@@ -36,7 +44,8 @@ class Request:
     each process on a GPU besides the usual ones. `path` is the import path for a source that is a plug-in. `alerts`: whether to
     look for them. `without_gpus`: if no GPU can be read, go on with the host and the program.
     `started` is when the run was, on the monotonic clock. If the program is killed, the agent writes its last sample to `files`
-    (sinks by name) and, with `report`, the report to the program's descriptor `stderr`.
+    (sinks by name) and, with `report`, the report to the program's descriptor `stderr`. `shared` is a folder that
+    all machines of the job can write to.
     """
 
     def __init__(
@@ -58,6 +67,7 @@ class Request:
         report: bool = False,
         files: Iterable[str] = (),
         stderr: int = -1,
+        shared: str | None = None,
     ) -> None:
         self.pid = pid
         self.run = run
@@ -75,6 +85,7 @@ class Request:
         self.report = report
         self.files = list(files)
         self.stderr = stderr
+        self.shared = shared
 
     @property
     def asked(self) -> frozenset[str]:

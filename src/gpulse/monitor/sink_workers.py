@@ -38,6 +38,11 @@ class Outlet(QueueWorker):
         self.sink = sink
         self._flushed = time.monotonic()
 
+    @property
+    def continued(self) -> str:
+        """The name of a sink that continues this one in another process; a sink of another package need not have one."""
+        return self.sink.continued() if hasattr(self.sink, "continued") else ""
+
     def handle(self, sample: Sample) -> None:
         self.sink.write(sample)
         if time.monotonic() - self._flushed > _FLUSH:

@@ -92,6 +92,12 @@ def column_widths(rows: Sequence[Sequence[str]], least: int = 0) -> list[int]:
     return [max(least, *(width(row[at]) for row in rows)) for at in range(len(rows[0]))]
 
 
+def without_empty(rows: Sequence[Sequence[str]], empty: str = "–") -> list[tuple[str, ...]]:
+    """Return a table, whose first row has the titles, without the columns in which no row has anything."""
+    columns = [column for column in zip(*rows, strict=True) if any(cell != empty for cell in column[1:])]
+    return [*zip(*columns, strict=True)]
+
+
 def aligned(
     rows: Sequence[Sequence[str]], left: int = 1, right: Sequence[bool] | None = None, lead: str = ""
 ) -> list[str]:

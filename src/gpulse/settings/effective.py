@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from ..analysis.cost import Tariff
     from .setting import Setting
 
 
@@ -39,6 +40,16 @@ def effective(table: str, file: Mapping[str, Any], environ: Mapping[str, str]) -
         if (text := environ.get(setting.environ, "")) and (taken := setting.parse(text)[0]) is not None:
             value, origin = taken, "environment"
         yield Effective(setting, value, origin)
+
+
+def tariff_in_force(environ: Mapping[str, str], given: Mapping[str, Any] | None = None) -> Tariff:
+    """Return the prices in force, those `given` before all others; raise ConfigError if the settings are wrong."""
+    from ..analysis.cost import Tariff
+    from ..store.config import config_path, read_config
+
+    path = config_path(environ)
+    prices = {**chosen("cost", read_config(path), environ, path), **(given or {})}
+    return Tariff(prices.get("price"), prices.get("gpu_price"), prices.get("carbon"), prices.get("currency", "")[:8])
 
 
 def effective_environment(environ: Mapping[str, str]) -> Iterator[Effective]:

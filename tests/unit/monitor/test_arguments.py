@@ -69,3 +69,21 @@ def test_what_verdicts_need_is_read_whatever_is_logged(tmp_path: Path) -> None:
     assert set(bare.processes) == set(logged.processes) >= {"memory_used", "sm_utilization", "user", "name"}
     assert WANTED.gpu <= bare.asked
     assert WANTED.gpu <= logged.asked
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"run": ""},
+        {"run": 7},
+        {"run": "a\n"},
+        {"run": "x" * 101},
+        {"initial_step": -1},
+        {"initial_step": True},
+        {"shared": 3},
+    ],
+)
+def test_what_a_run_cannot_have_is_told_at_once(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(UsageError, match=f"^{name}="):
+        Monitor(**wrong)

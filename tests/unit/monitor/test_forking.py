@@ -17,7 +17,7 @@ warnings.simplefilter("ignore")
 import gpulse
 gpulse.Monitor, gpulse.measure
 import gpulse.monitor.monitor as monitors
-monitors._at_fork()
+monitors.at_fork(monitors._disown_all)
 halfway, on = threading.Event(), threading.Event()
 real = builtins.__import__
 def slow(name, *rest):

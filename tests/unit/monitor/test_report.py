@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from gpulse.analysis.summary import GpuSummary, Stats, Summary
 from gpulse.model.catalog import Gpu
-from gpulse.monitor.report import gpu_line, summary_text
+from gpulse.monitor.report import gpu_line, report_text, summary_text
 
 GIB = 1 << 30
 
@@ -93,9 +94,19 @@ def test_phases_are_a_table() -> None:
     )
     lines = summary_text(summary(gpus=[gpu()], phases=phases)).splitlines()[2:]
     assert len({len(line) for line in lines}) == 1
-    assert lines[0].split() == ["phase", "times", "time", "share", "steps/s", "wait", "util", "SM", "peak", "energy"]
-    assert " ".join(lines[1].split()) == "train 3 1m00s 67 % 10 10 % 93 % – 71.0 GiB 10.8 Wh"
-    assert " ".join(lines[2].split()) == "train/eval 1 15.0 s 17 % – – 93 % – 71.0 GiB –"
+    assert lines[0].split() == [
+        "phase",
+        "times",
+        "time",
+        "share",
+        "steps/s",
+        "wait",
+        "util",
+        "peak",
+        "energy",
+    ]  # nobody knows SM
+    assert " ".join(lines[1].split()) == "train 3 1m00s 67 % 10 10 % 93 % 71.0 GiB 10.8 Wh"
+    assert " ".join(lines[2].split()) == "train/eval 1 15.0 s 17 % – – 93 % 71.0 GiB –"
 
 
 def test_a_lost_gpu_says_so_and_unknown_figures_are_left_out() -> None:
@@ -129,3 +140,23 @@ def test_a_gpu_on_one_line() -> None:
     assert gpu_line(full, 1) == "GPU 1 H100 · util 98 % · 71.0/80.0 GiB · 62 °C · 650 W"
     assert gpu_line(Gpu({"name": "NVIDIA H100"}, state="lost"), 0) == "GPU 0 H100: lost"
     assert gpu_line(Gpu({"utilization": 0}), 0) == "GPU 0 unknown GPU · util 0 %"
+
+
+def test_the_report_has_what_the_used_gpus_cost(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[cost]\nprice = 0.30\ngpu_price = 2.0\ncarbon = 400\ncurrency = "EUR"\n')
+    unused = gpu(index=1)
+    unused.own.used = False
+    run = summary(seconds=3600.0, gpus=[gpu(energy=3.6e6), unused])
+    last = report_text(run, {"GPULSE_CONFIG": str(config)}).splitlines()[-1]
+    assert last.startswith("  cost 2.30 EUR (GPU time 2.00, energy 0.30)")
+    assert "400 g CO2e" in last
+    config.write_text("[cost]\nprice = 'x'\n")
+    assert report_text(run, {"GPULSE_CONFIG": str(config)}).splitlines()[-1].startswith("  no cost: ")
+    assert report_text(run, {"GPULSE_CONFIG": str(tmp_path / "none")}) == summary_text(run)
+
+
+def test_step_times_are_in_the_first_line() -> None:
+    run = summary(steps=10)
+    run.step_time = Stats(0.2, 0.1, 0.5, 1.0, 0.05)
+    assert "step 100 ms (p95 500 ms, max 1.00 s)" in summary_text(run).splitlines()[0]

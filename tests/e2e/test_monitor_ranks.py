@@ -1,0 +1,160 @@
+"""One report for all ranks of a job, and none from processes that only help a program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.programs import PATIENCE, agent, machine, on, outlived, run, until
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
+
+# rank 2 waits longer for its data; all meet in a collective after each step
+TRAINING = """
+import os, sys, time, warnings
+warnings.simplefilter("ignore")
+import gpulse, torch, torch.distributed as dist
+
+def loader(rank, count):
+    for at in range(count):
+        time.sleep(0.05 if rank == 2 else 0.005)
+        yield at
+
+def train(monitor, count=30):
+    rank = dist.get_rank()
+    with monitor.phase("train"):
+        for at in monitor.batches(loader(rank, count)):
+            dist.all_reduce(torch.ones(1))
+            if at == 20 and rank == 0:
+                print("under way", os.getpid(), flush=True)
+"""
+ALONE = (
+    TRAINING
+    + """
+monitor = gpulse.Monitor(interval=0.2, report=True, ranks=os.environ.get("RANKS", "one")).start()
+dist.init_process_group("gloo")
+train(monitor, int(sys.argv[1]))
+dist.barrier()
+monitor.stop()
+dist.destroy_process_group()
+"""
+)
+SPAWNED = (
+    TRAINING
+    + """
+import torch.multiprocessing as mp
+
+def work(rank):
+    monitor = gpulse.Monitor(interval=0.2, report=True).start()  # before anybody knows the rank
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[1])
+    dist.init_process_group("gloo", rank=rank, world_size=3)
+    train(monitor)
+    dist.barrier()
+    monitor.stop()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(work, nprocs=3)
+"""
+)
+
+
+def launched(code: str, folder: Path, *words: str, **more: str) -> subprocess.Popen[str]:
+    """Start a program, through torchrun if it is for several ranks."""
+    file = folder / "train.py"
+    file.write_text(code)
+    environ = on(machine(4), folder, XDG_RUNTIME_DIR=str(folder), OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore", **more)
+    return subprocess.Popen(
+        [sys.executable, *(str(file) if word == "FILE" else word for word in words)],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+    )
+
+
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4", "FILE")
+
+
+def table(err: str) -> dict[str, list[str]]:
+    """Return the rows of the ranks by their first word."""
+    lines = err.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.split()[:2] == ["rank", "steps/s"])
+    return {line.split()[0]: line.split() for line in lines[start + 1 :] if line.split()[0].isdecimal()}
+
+
+@pytest.mark.parametrize("ranks", ["one", "all"])
+def test_torchrun_has_one_report_that_names_the_slow_rank(tmp_path: Path, ranks: str) -> None:
+    with launched(ALONE, tmp_path, *TORCHRUN, "30", RANKS=ranks) as program:
+        _, err = program.communicate(timeout=PATIENCE)
+    assert program.returncode == 0, err
+    assert sum(line.startswith("gpulse: ") and "steps" in line for line in err.splitlines()) == 1, err
+    assert table(err).keys() == {"0", "1", "2", "3"}
+    (found,) = [line for line in err.splitlines() if "slower" in line]
+    assert "Rank 2 is" in found
+    assert "per step for data" in found
+    assert os.listdir(tmp_path / "gpulse") == []  # neither files of ranks nor of running monitors
+
+
+def test_a_job_that_is_killed_has_one_report_with_all_ranks(tmp_path: Path) -> None:
+    with launched(ALONE, tmp_path, *TORCHRUN, "100000") as program:
+        assert program.stdout is not None
+        first = int(program.stdout.readline().split()[-1])
+        until(lambda: len([*tmp_path.glob("gpulse/job-*/rank-*.json")]) == 4)
+        with outlived(agent(first)) as wait:
+            program.send_signal(signal.SIGTERM)
+            wait()
+        _, err = program.communicate(timeout=PATIENCE)
+    assert err.count("gpulse: the program did not finish (ended by SIG") == 1, err
+    assert table(err).keys() == {"0", "1", "2", "3"}
+
+
+def test_spawned_ranks_have_one_report(tmp_path: Path, unused_port: int) -> None:
+    with launched(SPAWNED, tmp_path, "FILE", str(unused_port)) as program:
+        _, err = program.communicate(timeout=PATIENCE)
+    assert program.returncode == 0, err
+    assert sum(line.startswith("gpulse: ") and "steps" in line for line in err.splitlines()) == 1, err
+    assert table(err).keys() == {"0", "1", "2"}
+
+
+@pytest.fixture
+def unused_port() -> int:
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_that_import_a_running_monitor_start_none(tmp_path: Path, method: str) -> None:
+    code = f"""
+import warnings
+warnings.simplefilter("ignore")
+import gpulse.monitor.monitor as monitors
+from torch.utils.data import DataLoader, Dataset
+m = gpulse.Monitor("gpu.csv", interval=0.1, report=True).start()  # at the level of the module, as many programs do
+
+class Data(Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, at):
+        extra = gpulse.Monitor().start()
+        return len(monitors.running), extra.samples, m.samples
+
+if __name__ == "__main__":
+    until(lambda: m.latest)
+    for batch in DataLoader(Data(), num_workers=2, multiprocessing_context={method!r}):
+        assert [int(one) for one in batch] == [0, 0, 0], batch
+    print(m.samples, flush=True)
+"""
+    ended = run(code, tmp_path, on(machine(1), tmp_path))
+    assert (ended.code, ended.out) == (0, "True\n"), ended
+    assert sum(line.startswith("gpulse: ") for line in ended.err.splitlines()) == 1, ended
