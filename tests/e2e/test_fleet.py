@@ -19,6 +19,7 @@ import pytest
 
 from tests.e2e.serving import PATIENCE, Serving, plain_environment
 from tests.e2e.sshd import Sshd, free_port, gpulse
+from tests.e2e.terminal import CommandTerminal
 
 _LOG = """<?xml version="1.0" ?><nvidia_smi_log><driver_version>550.54</driver_version><attached_gpus>1</attached_gpus>
 <gpu id="00000000:01:00.0"><product_name>NVIDIA A10</product_name><uuid>GPU-1</uuid>
@@ -115,6 +116,33 @@ def test_a_host_that_hangs_does_not_hold_the_others(sshd: Sshd, tmp_path: Path) 
                 break
         process.terminate()
     assert states[-1] == {"training": "ok", "hangs": "connecting"}
+
+
+def test_the_screen_shows_tables_filters_opens_a_machine_and_leaves_the_terminal_as_it_was(
+    sshd: Sshd, tmp_path: Path
+) -> None:
+    environ = plain_environment(tmp_path, PATH=f"{sshd.folder}:{os.environ['PATH']}", TERM="xterm")
+    command = [sys.executable, "-m", "gpulse", "fleet", "--ssh", "training,dead", "--interval", "1"]
+    with CommandTerminal(environ, *command, columns=120, rows=30) as terminal:
+        terminal.until(b"H100 80GB HBM3")
+        terminal.until(b"unreachable")
+        terminal.press(b"3")
+        terminal.until(b"USER")
+        terminal.press(b"/")
+        terminal.until(b"filter:")
+        terminal.press(b"user:ada\r")
+        terminal.until(b"(Esc clears)")
+        terminal.press(b"1")
+        terminal.until(b"4 \xc3\x97 H100")
+        terminal.press(b"\r")
+        terminal.until(b"read only")  # top
+        terminal.press(b"q")
+        terminal.until(b"(Esc clears)", 2)
+        terminal.press(b"\x1b")
+        terminal.until(b"Enter open", 2)
+        terminal.press(b"q")
+        assert terminal.wait() == 0
+    assert terminal.raw.count(b"\x1b[?1049h") == terminal.raw.count(b"\x1b[?1049l") == 3
 
 
 def test_ctrl_c_ends_a_watch_and_its_connections(sshd: Sshd, tmp_path: Path) -> None:

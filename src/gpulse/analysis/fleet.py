@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..model.fleet import FleetSnapshot, HostReport
+from ..model.process_filter import ProcessFilter
 from .concerns import concerns
 from .diagnosis.live import LiveDiagnosis
 
@@ -11,7 +13,6 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Gpu
     from ..model.concern import Concern
-    from ..model.fleet import FleetSnapshot, HostReport
 
 _CONTEXT = 256 << 20  # bytes; less is the driver's own and not a program's
 _DOWN = ("lost", "timeout")
@@ -59,6 +60,27 @@ def free_gpus(host: HostReport, memory: float = 0.0) -> list[Gpu]:
         for gpu in host.gpus
         if gpu.state == "ok" and not is_allocated(gpu) and not gpu.instances and (gpu.memory_total or 0.0) >= memory
     ]
+
+
+def filtered(snapshot: FleetSnapshot, text: str) -> FleetSnapshot:
+    """Return only the machines whose name has the text, and of the others the GPUs with a process that fits the filter."""
+    if not text.strip():
+        return snapshot
+    wanted = ProcessFilter(text)
+    hosts = []
+    for host in snapshot.hosts:
+        if text.strip().lower() in host.name.lower():
+            hosts.append(host)
+            continue
+        gpus = tuple(gpu for gpu in host.gpus if _has(gpu, wanted))
+        if gpus and host.snapshot is not None:
+            hosts.append(HostReport(host.name, host.source, host.state, host.snapshot.replace(gpus=gpus), host.age))
+    return FleetSnapshot(snapshot.time, tuple(hosts))
+
+
+def _has(gpu: Gpu, wanted: ProcessFilter) -> bool:
+    index = -1 if gpu.index is None else int(gpu.index)
+    return any(wanted.fits(process, (index, -1)) for process in gpu.all_processes())
 
 
 class FleetWatch:

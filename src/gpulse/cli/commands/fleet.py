@@ -5,33 +5,40 @@ from __future__ import annotations
 import os
 import sys
 
-from ...errors import UsageError
+from ...errors import SourceUnavailable, UsageError
 from ...units import parse_size
-from ..main import VERBS
-from ..options import COLOR, HELP, THEME, Option, Verb, seconds, some_words
+from ..main import VERBS, load
+from ..options import COLOR, HELP, THEME, Option, Verb, parse, seconds, some_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...model.fleet import FleetSnapshot
+    from ...model.select import Wanted
     from ...remote.fleet import Feed, Fleet
+    from ...sampling.sampler import Sampler
     from ..options import Arguments
 
 _FIRST = 2.0  # seconds until a screen is drawn; who answers later comes later
 
 
 def run(arguments: Arguments) -> int:
-    """Show the fleet once, or repeatedly."""
+    """Show the fleet on a live screen; once, if stdout is not a terminal."""
     from ...remote.fleet import Fleet
 
-    if arguments.free is not None and arguments.watch:
-        raise UsageError("fleet: --free and --watch cannot be combined;", "choose one.")
+    for other in ("free", "once"):
+        if arguments.watch and getattr(arguments, other):
+            raise UsageError(f"fleet: --{other} and --watch cannot be combined;", "choose one.")
     feeds = feeds_of(arguments)
+    show = _json if arguments.json else _free if arguments.free is not None else _view
     with Fleet(feeds, arguments.interval) as fleet:
-        if arguments.json:
-            return _json(fleet, arguments)
-        return _free(fleet, arguments) if arguments.free is not None else _view(fleet, arguments)
+        try:
+            return show(fleet, arguments)
+        except KeyboardInterrupt:
+            if not arguments.watch:
+                raise
+            return 0  # the usual end
 
 
 def feeds_of(arguments: Arguments) -> list[Feed]:
@@ -88,26 +95,45 @@ def _free(fleet: Fleet, arguments: Arguments) -> int:
 
 
 def _view(fleet: Fleet, arguments: Arguments) -> int:
-    from ...analysis.fleet import FleetWatch
     from ...present.terminal import capable, size_of
     from ...surfaces.fleet.view import fleet_view
-    from ...surfaces.status.watch import watch
     from ..theme import theme_of
 
+    if not arguments.once and capable(sys.stdout, os.environ) and sys.stdin.isatty():
+        return _screen(fleet, arguments)
+    from ...analysis.fleet import FleetWatch
+
     theme, judged = theme_of(arguments, sys.stdout), FleetWatch()
-
-    def draw(snapshot: FleetSnapshot) -> list[str]:
+    for snapshot in _snapshots(fleet, arguments):
         room = size_of(sys.stdout, os.environ)[0]
-        found = judged.add(snapshot)
-        return [line.render(theme, room) for line in fleet_view(snapshot, theme, room, found, arguments.by)]
-
-    if not arguments.watch:
-        for snapshot in _snapshots(fleet, arguments):
-            sys.stdout.write("\n".join(draw(snapshot)) + "\n")
-        return 0
-    rows = None if not capable(sys.stdout, os.environ) else lambda: size_of(sys.stdout, os.environ)[1]
-    watch(_snapshots(fleet, arguments), draw, rows, sys.stdout)
+        lines = fleet_view(snapshot, theme, room, judged.add(snapshot), arguments.by)
+        sys.stdout.write("\n".join(line.render(theme, room) for line in lines) + ("\n\n" if arguments.watch else "\n"))
+        sys.stdout.flush()
     return 0
+
+
+def _screen(fleet: Fleet, arguments: Arguments) -> int:
+    """Show the live screen; a machine that is opened is shown as `top` shows this one, until it is left."""
+    from ...surfaces.fleet.screen import FleetScreen
+    from ..screen import show_screen
+    from ..theme import theme_of
+
+    screen = FleetScreen(fleet.read, theme_of(arguments, sys.stdout), arguments.interval, arguments.by)
+    while (name := screen.run()) is not None:
+        top = parse(load("top"), ["--readonly", "--color", arguments.color])
+        top.theme = arguments.theme
+        try:
+            show_screen(top, lambda wanted, host=name: _opened(fleet, host, wanted), arguments.interval)  # type: ignore[misc]
+        except SourceUnavailable as error:
+            screen.tell(str(error))
+    return 0
+
+
+def _opened(fleet: Fleet, name: str, wanted: Wanted) -> Sampler:
+    from ...remote.host_source import HostSource
+    from ...sampling.sampler import Sampler
+
+    return Sampler(HostSource(fleet, name), wanted).open()
 
 
 def _count(text: str) -> int:
@@ -135,18 +161,19 @@ VERB = Verb(
                help="Rows of the table: host, gpu, user or job (default: host)"),
         Option("--free", value="N", parse=_count, optional=1, help="List only the machines with N free GPUs (default: 1)"),
         Option("--free-memory", value="SIZE", parse=parse_size, help="Memory that each GPU of --free must have, for example 70GiB"),
-        Option("--watch", "-w", default=False, help="Refresh every interval until Ctrl-C"),
+        Option("--once", "-1", default=False, help="Show the fleet once instead of a live screen (default when not on a terminal)"),
+        Option("--watch", "-w", default=False, help="In a pipe or with --json: repeat every interval until Ctrl-C"),
         Option("--interval", value="SECONDS", parse=seconds("--interval", 1, 3600), default=5.0,
                help="Time between samples, in seconds (default: 5)"),
         Option("--timeout", value="SECONDS", parse=seconds("--timeout", 0.1, 3600), default=5.0,
-               help="How long to wait for machines that do not answer, without --watch (default: 5)"),
+               help="How long to wait for machines that do not answer, if shown once (default: 5)"),
         Option("--json", default=False, help="Print all machines as one JSON object per refresh"),
         COLOR, THEME, HELP,
     ),
     run,
     (
-        ("gpulse fleet --ssh gpu[01-16]", "show sixteen machines once"),
-        ("gpulse fleet --ssh @hosts.txt --watch", "refresh every 5 seconds"),
+        ("gpulse fleet --ssh gpu[01-16]", "show sixteen machines on a live screen; press ? for the keys"),
+        ("gpulse fleet --ssh @hosts.txt --once", "show them once"),
         ("gpulse fleet --free 4 --free-memory 70GiB", "find a machine with four free GPUs"),
         ("gpulse fleet --by user", "show who holds how many GPUs"),
         ("gpulse fleet --prometheus http://prometheus:9090", "read from Prometheus"),

@@ -15,11 +15,14 @@ from ...present.words import gpus_text, label, of, owners, remarks, share_style,
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
     from ...model.catalog import Gpu, Process
     from ...model.concern import Concern
     from ...model.fleet import FleetSnapshot, HostReport
     from ...present.theme import Theme
+
+    Table: TypeAlias = tuple[Line, list[tuple[Line, str | None]]]  # the titles, and rows with the machine of each
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _ASCII = "_.-:=+*#"
@@ -46,13 +49,25 @@ def fleet_view(
 
     `found` is what is wrong on each machine; of one that has not been judged yet, its values tell.
     """
+    head, rows = TABLES[by](snapshot, theme, columns)
+    return [*top_lines(snapshot, theme, columns, found), Line(), head, *(line for line, _ in rows)]
+
+
+def top_lines(
+    snapshot: FleetSnapshot,
+    theme: Theme,
+    columns: int,
+    found: Mapping[str, Sequence[Concern]] = MappingProxyType({}),
+    most: int = _MOST_PROBLEMS,
+) -> list[Line]:
+    """Return what stands above the table: the header, the sums and at most this many lines of problems."""
     lines = [_header(snapshot, theme, columns), _sums(snapshot, theme)]
-    if problems := _problems(snapshot, theme, columns, found):
-        shown = problems if len(problems) <= _MOST_PROBLEMS else problems[: _MOST_PROBLEMS - 1]
+    if (problems := _problems(snapshot, theme, columns, found)) and most > 0:
+        shown = problems if len(problems) <= most else problems[: most - 1]
         lines += [Line(), *shown]
         if len(shown) < len(problems):
             lines.append(Line().add(f"  +{len(problems) - len(shown)} more problems", "label"))
-    return [*lines, Line(), *TABLES[by](snapshot, theme, columns)]
+    return lines
 
 
 def _header(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Line:
@@ -113,7 +128,7 @@ def _said(host: HostReport) -> str:
     return f"{state}: {clean(host.reason)}" if host.reason else state
 
 
-def _by_host(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
+def _by_host(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
     names = min(_WIDEST_NAME, max((width(clean(host.name)) for host in snapshot.hosts), default=4))
     products = {host.name: _product(host.gpus, theme) for host in snapshot.hosts}
     product = min(_WIDEST_PRODUCT, max((width(text) for text in products.values()), default=0)) if columns >= 80 else 0
@@ -123,18 +138,21 @@ def _by_host(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
         head.add("GPUS", "label", product).add("  ")
     head.add("NOW", "label", max(3, strip)).add("   SM  UTIL  ", "label").add("MEMORY", "label", 14, True)
     head.add("POWER", "label", 9, True).add("  USERS", "label")
-    lines = [head]
+    rows: list[tuple[Line, str | None]] = []
     for host in snapshot.hosts:
         line = Line().add(clean(host.name), "accent", names).add("  ")
         if host.state != "ok":
             text, style = _STATES[host.state]
-            lines.append(line.add(text, style).add(f": {clean(host.reason)}" if host.reason else "", "label"))
+            rows.append(
+                (line.add(text, style).add(f": {clean(host.reason)}" if host.reason else "", "label"), host.name)
+            )
             continue
         if product:
             line.add(products[host.name], "calm", product).add("  ")
         _strip(line, host.gpus, theme)
-        lines.append(_numbers(line.to(names + 2 + (product + 2 if product else 0) + max(3, strip)), host, columns))
-    return lines
+        numbers = _numbers(line.to(names + 2 + (product + 2 if product else 0) + max(3, strip)), host, columns)
+        rows.append((numbers, host.name))
+    return head, rows
 
 
 def _product(gpus: Sequence[Gpu], theme: Theme) -> str:
@@ -187,7 +205,7 @@ def _users(gpus: Iterable[Gpu]) -> list[tuple[str, int]]:
     return sorted(held.items(), key=lambda entry: (-entry[1], entry[0]))
 
 
-def _by_gpu(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
+def _by_gpu(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
     """Return one row per GPU, the busiest first."""
     rows = []
     found = sorted(snapshot.gpus(), key=lambda entry: -(entry[1].sm_active or entry[1].utilization or 0.0))
@@ -207,18 +225,19 @@ def _by_gpu(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
             ]
         )
     heads = ["HOST", "GPU", "NAME", "SM", "UTIL", "MEMORY", "POWER", "USERS"]
-    return table_lines(heads, rows, [False, True, False, True, True, True, True, False])
+    head, *lines = table_lines(heads, rows, [False, True, False, True, True, True, True, False])
+    return head, [(line, host.name) for line, (host, _) in zip(lines, found, strict=True)]
 
 
-def _by_user(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
+def _by_user(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
     return _holders(snapshot, "USER", lambda process: process.user)
 
 
-def _by_job(snapshot: FleetSnapshot, theme: Theme, columns: int) -> list[Line]:
+def _by_job(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
     return _holders(snapshot, "JOB", lambda process: process.job or process.pod or process.container)
 
 
-def _holders(snapshot: FleetSnapshot, title: str, name: Callable[[Process], str | None]) -> list[Line]:
+def _holders(snapshot: FleetSnapshot, title: str, name: Callable[[Process], str | None]) -> Table:
     """Return one row per holder: its GPUs, how much of them works, memory, power and machines. A shared GPU counts for each."""
     held: dict[str, dict[tuple[str, str | None], tuple[HostReport, Gpu]]] = {}
     for host, gpu in snapshot.gpus():
@@ -240,15 +259,22 @@ def _holders(snapshot: FleetSnapshot, title: str, name: Callable[[Process], str 
             ]
         )
     if not rows:
-        return [Line().add(f"no {title.lower()} holds a GPU", "label")]
-    return table_lines([title, "GPUS", "SM", "UTIL", "POWER", "HOSTS"], rows, [False, True, True, True, True, False])
+        return Line().add(f"no {title.lower()} holds a GPU", "label"), []
+    heads = [title, "GPUS", "SM", "UTIL", "POWER", "HOSTS"]
+    head, *lines = table_lines(heads, rows, [False, True, True, True, True, False])
+    return head, [(line, None) for line in lines]
 
 
 def _share(share: float | None) -> tuple[str, str]:
     return (MISSING if share is None else f"{share:.0f}%", share_style(share))
 
 
-TABLES = {"host": _by_host, "gpu": _by_gpu, "user": _by_user, "job": _by_job}
+TABLES: dict[str, Callable[[FleetSnapshot, Theme, int], Table]] = {
+    "host": _by_host,
+    "gpu": _by_gpu,
+    "user": _by_user,
+    "job": _by_job,
+}
 
 
 def free_lines(snapshot: FleetSnapshot, count: int, memory: float, theme: Theme) -> list[Line]:
