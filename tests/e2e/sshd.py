@@ -35,36 +35,49 @@ class Sshd:
         for key in ("host", "user", "stranger"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True)
         (folder / "authorized").write_text((folder / "user.pub").read_text())
-        ports = {name: free_port() for name in machines}
-        lines = [
-            *(f"ListenAddress 127.0.0.1:{port}" for port in ports.values()),
-            *(f"HostKey {folder}/host", f"AuthorizedKeysFile {folder}/authorized", f"PidFile {folder}/pid"),
-            *("PasswordAuthentication no", "KbdInteractiveAuthentication no", "UsePAM no", "StrictModes no"),
-            *("PermitRootLogin yes", "MaxStartups 400:30:600"),
-        ]
         for name, programs in machines.items():
             home = folder / f"bin-{name}"
             home.mkdir()
             for program, text in programs.items():
                 (home / program).write_text(f"#!/bin/sh\n{text}\n")
                 (home / program).chmod(0o755)
-            lines += [f"Match LocalPort {ports[name]}", f"  SetEnv PATH={home}:/usr/bin:/bin HOME={home}"]
-        (folder / "sshd_config").write_text("\n".join(lines) + "\n")
         self.config = folder / "config"
         self.config.write_text("")
         self.ssh = folder / "ssh"
         self.ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {self.config} "$@"\n')
         self.ssh.chmod(0o755)
+        Path("/run/sshd").mkdir(exist_ok=True)  # sshd does not start without it
+        for _ in range(5):
+            ports = {name: free_port() for name in machines}  # another program may take one before sshd does
+            if (said := self._start(ports)) == "":
+                break
+        else:
+            raise RuntimeError(f"sshd does not start: {said}")
         for name, port in ports.items():
             self.add(name, port)
-        Path("/run/sshd").mkdir(exist_ok=True)  # sshd does not start without it
+
+    def _start(self, ports: Mapping[str, int]) -> str:
+        """Start the server; return what it complains about, empty if it listens."""
+        folder = self.folder
+        lines = [
+            *(f"ListenAddress 127.0.0.1:{port}" for port in ports.values()),
+            *(f"HostKey {folder}/host", f"AuthorizedKeysFile {folder}/authorized", f"PidFile {folder}/pid"),
+            *("PasswordAuthentication no", "KbdInteractiveAuthentication no", "UsePAM no", "StrictModes no"),
+            *("PermitRootLogin yes", "MaxStartups 400:30:600"),
+        ]
+        for name, port in ports.items():
+            home = folder / f"bin-{name}"
+            lines += [f"Match LocalPort {port}", f"  SetEnv PATH={home}:/usr/bin:/bin HOME={home}"]
+        (folder / "sshd_config").write_text("\n".join(lines) + "\n")
         command = [SSHD, "-D", "-e", "-f", str(folder / "sshd_config")]
         self._server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self._server.stderr is not None
         for _ in ports:
             said = self._server.stderr.readline()
             if "listening" not in said:
-                raise RuntimeError(f"sshd does not start: {said}")
+                self.close()
+                return said or "it ended"
+        return ""
 
     def add(self, name: str, port: int, key: str = "user") -> None:
         """Name a machine that is reached by a port, with a key."""
