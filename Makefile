@@ -104,7 +104,7 @@ $(VENV)/.frameworks: $(STAMP)
 
 # JupyterLab, the newest and the oldest that the extension supports; hatchling builds the wheel that they are tested with.
 $(VENV)/.jupyter: $(STAMP)
-	$(BIN)/pip install --quiet --editable '.[jupyter,notebook]' 'notebook>=7' nbclient ipykernel hatchling
+	$(BIN)/pip install --quiet --editable '.[jupyter,notebook]' 'notebook>=7' nbclient papermill ipykernel hatchling
 	$(PYTHON) -m venv $(VENV)/jupyterlab-oldest
 	$(VENV)/jupyterlab-oldest/bin/pip install --quiet 'jupyterlab==4.0.*' ipykernel
 	@touch $@

@@ -333,4 +333,55 @@ def test_the_widget_moves_while_its_cell_runs(browser: Browser, prefix: Path, tm
             "[...document.querySelectorAll('.jp-OutputArea-output pre')].some(e => e.innerText.includes('has ended'))"
         )
         assert not browser.evaluate(ended), "it must move while the cell runs"
+        still = "document.querySelector('[data-gpulse-still]:has(img)')"
+        assert browser.until(f"{still} && getComputedStyle({still}).display") == "none", "only for the saved notebook"
         browser.open("about:blank")
+
+
+HOSTS = [
+    pytest.param('<body data-vscode-theme-kind="vscode-dark" style="background:#1e1e1e">', "dark", id="VS Code"),
+    pytest.param('<html theme="light"><body>', "light", id="Colab"),
+]
+
+
+@pytest.mark.parametrize(("opening", "theme"), HOSTS)
+def test_the_widget_needs_nothing_but_the_protocol_of_anywidget(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opening: str, theme: str
+) -> None:
+    pytest.importorskip("anywidget")
+    import gpulse
+
+    monkeypatch.setenv("GPULSE_SOURCE", "demo")
+    shown = gpulse.widget(["utilization", "power_draw"], interval=0.2)
+    traits = ("start", "metrics", "seconds", "still")
+    given = {"module": shown._esm, "state": {key: value for key, value in shown.get_state().items() if key in traits}}
+    shown.close()
+    plain = json.dumps(given).replace("<", "\\u003c")
+    (tmp_path / "host.html").write_text(
+        f'''<!doctype html><meta charset="utf-8">{opening}<div data-gpulse-still="{shown.still}">still</div><div id="output"></div>
+        <script type="application/json" id="given">{plain}</script>
+        <script>
+        const {{module, state}} = JSON.parse(document.getElementById("given").textContent), heard = [];
+        window.model = {{
+            get: name => state[name], set() {{}}, save_changes() {{}}, send() {{}},
+            on: (event, call) => void (event === "msg:custom" && heard.push(call)), off() {{}},
+        }};
+        window.send = message => heard.forEach(call => call(message, []));
+        import(URL.createObjectURL(new Blob([module], {{type: "text/javascript"}}))).then(
+            found => {{ window.end = found.default.render({{model, el: document.getElementById("output")}}); }});
+        </script>'''
+    )
+    browser.open(tmp_path / "host.html", 900, 700)
+    browser.until("document.querySelectorAll('.gpulse.widget canvas').length === 2")
+    assert browser.evaluate("document.querySelector('.gpulse.widget').dataset.theme") == theme
+    assert browser.evaluate("getComputedStyle(document.querySelector('[data-gpulse-still]')).display") == "none"
+    ticks = "Number(document.querySelector('.gpulse.widget').dataset.ticks)"
+    before = browser.evaluate(ticks)
+    browser.evaluate("(s => send({sample: {...s, time: s.time + 1}}))(model.get('start').samples.at(-1))")
+    browser.until(f"{ticks} > {before}")
+    browser.evaluate("send({ended: 7})")
+    browser.until("document.querySelector('.gpulse.widget').innerText.includes('Stopped after 7s')")
+    browser.evaluate("end()")
+    assert not browser.evaluate("document.querySelector('.gpulse.widget')")
+    assert browser.evaluate("getComputedStyle(document.querySelector('[data-gpulse-still]')).display") != "none"
+    assert browser.complaints == []

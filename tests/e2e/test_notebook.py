@@ -180,6 +180,33 @@ def test_a_failing_cell_fails_the_notebook_as_without_the_magic(tmp_path: Path) 
     assert text_of(after["outputs"]) == "after\n"
 
 
+@pytest.mark.parametrize(("last", "code"), [("print('after')", 0), ("%%gpulse doomed\n1 / 0", 1)])
+def test_papermill_ends_as_without_the_magic(tmp_path: Path, stranger: int, last: str, code: int) -> None:
+    pytest.importorskip("papermill")
+    cells = [
+        "%load_ext gpulse\n%gpulse auto 1",
+        "%%gpulse on the CPU\nimport torch\n(torch.ones(64, 64) @ torch.ones(64, 64)).sum().item()",
+        "%%gpulse waits\nimport asyncio\nawait asyncio.sleep(1.5)",
+        "await asyncio.sleep(1.2)",
+        last,
+        "print('end')",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, tmp_path / "given.ipynb")
+    environ = environment(shared_machine(stranger), tmp_path / "driver", HOME=str(tmp_path))
+    command = [sys.executable, "-m", "papermill", "given.ipynb", "saved.ipynb", "--no-progress-bar"]
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    saved = json.loads((tmp_path / "saved.ipynb").read_text())["cells"]
+    outputs = {"".join(cell["source"]): cell["outputs"] for cell in saved if cell["cell_type"] == "code"}
+    _, torch, waits, automatic, _, end = [outputs[cell] for cell in cells]
+    assert re.search(r"262144\.0.*on the CPU · time .* · GPU not used$", shown_text(torch), re.DOTALL | re.MULTILINE)
+    assert re.match(r"waits · time 1\.5\S+ s · CPU time \S+ \S+ · GPU not used\n", shown_text(waits))
+    assert re.fullmatch(r"In \[4\] · time 1\.2\S+ s · CPU time \S+ \S+ · GPU not used", shown_text(automatic))
+    assert text_of(end) == ("" if code else "end\n")
+
+
 def test_a_measured_cell_runs_as_a_plain_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = (
         "%load_ext gpulse",
@@ -308,36 +335,66 @@ print(len(shown.start["samples"]) >= 4, threads())
     shown, refused = run(tmp_path, monkeypatch, {"GPULSE_SOURCE": "demo"}, code, wrong)
     assert any("application/vnd.jupyter.widget-view+json" in output.get("data", {}) for output in shown)
     assert "True []" in text_of(shown)
-    assert "gpulse.widget of utilization\nGPU 0 H100" in shown_text(shown)
+    [still] = [
+        output["data"]
+        for output in shown
+        if "data-gpulse-still" in "".join(output.get("data", {}).get("text/html", ""))
+    ]
+    assert re.match(r"gpulse\.widget of utilization at \S+ \S+\nGPU 0 H100", "".join(still["text/plain"]))
+    assert "data:image/png;base64," in "".join(still["text/html"]), "what is left of it in a saved notebook"
     assert refused[0]["ename"] == "UsageError"
 
 
-def test_an_interrupt_between_cells_stops_the_live_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A kernel that watches the simulated machine, with the magics loaded: its manager, and a client."""
     from jupyter_client.manager import KernelManager
 
-    monkeypatch.setenv("GPULSE_SOURCE", "demo")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}")
+    for key, value in {"GPULSE_SOURCE": "demo", "HOME": str(tmp_path), "PYTHONPATH": f"{ROOT / 'src'}"}.items():
+        monkeypatch.setenv(key, value)
     manager = KernelManager(kernel_name="python3")
     manager.start_kernel()
     client = manager.client()
     client.start_channels()
-    try:
-        client.wait_for_ready(60)
-        client.execute_interactive("%load_ext gpulse\n%gpulse top", timeout=60, output_hook=lambda message: None)
+    client.wait_for_ready(60)
+    client.execute_interactive("%load_ext gpulse", timeout=60)
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
 
-        def next_picture() -> str:
-            while True:
-                message = client.get_iopub_msg(timeout=30)
-                if message["msg_type"] == "update_display_data":
-                    return str(message["content"]["data"]["text/plain"].splitlines()[0])
 
-        assert next_picture().endswith("until the next cell runs"), "it goes on after its cell"
-        manager.interrupt_kernel()
-        while not next_picture().endswith("· stopped"):
-            pass
-        reply = client.execute_interactive("1", timeout=60, output_hook=lambda message: None)
-        assert reply["content"]["status"] == "ok", "the kernel is as before"
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
+def next_text(client: Any, kind: str) -> str:
+    """Return the next text that a kernel sends in messages of one kind."""
+    while True:
+        message = client.get_iopub_msg(timeout=30)
+        if message["msg_type"] == kind:
+            content = message["content"]
+            return str(content.get("text") or content.get("ename") or content["data"]["text/plain"])
+
+
+def test_an_interrupt_between_cells_stops_the_live_table(kernel: Any) -> None:
+    manager, client = kernel
+    client.execute_interactive("%gpulse top", timeout=60, output_hook=lambda message: None)
+    assert "until the next cell runs\n" in next_text(client, "update_display_data"), "it goes on after its cell"
+    manager.interrupt_kernel()
+    while " · stopped\n" not in next_text(client, "update_display_data"):
+        pass
+    reply = client.execute_interactive("1", timeout=60, output_hook=lambda message: None)
+    assert reply["content"]["status"] == "ok", "the kernel is as before"
+
+
+def test_an_interrupted_cell_is_interrupted_and_reported(kernel: Any) -> None:
+    manager, client = kernel
+    sleep = "import time; time.sleep(60)"
+    client.execute(f"%%gpulse long\nprint('begun')\n{sleep}")
+    assert next_text(client, "stream") == "begun\n"
+    manager.interrupt_kernel()
+    assert next_text(client, "error") == "KeyboardInterrupt"
+    assert re.match(r"long · time .* · result failed", next_text(client, "display_data"))
+    client.get_shell_msg(timeout=30)  # what is sent before the cell has ended is dropped, since it failed
+    client.execute("%gpulse auto 0")
+    assert "longer than 0 s" in next_text(client, "stream")
+    client.execute(f"print('begun')\n{sleep}")
+    assert next_text(client, "stream") == "begun\n"
+    manager.interrupt_kernel()
+    assert re.match(r"(In \[\d+\]|cell) · time .* · result failed", next_text(client, "display_data"))

@@ -126,6 +126,9 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     el.append(h("p", {}, String(model.get("problem") || "No GPU was found.")));
     return () => {};
   }
+  // The picture that a saved notebook shows in place of the widget is not needed beside it.
+  const hidden = h("style", {}, `[data-gpulse-still="${CSS.escape(String(model.get("still")))}"] { display: none }`);
+  document.head.append(hidden);
   let page: WidgetPage | undefined;
   const early: unknown[] = []; // what came before there was a page
   const heard = (message: unknown) => {
@@ -150,6 +153,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     clearInterval(timer);
     model.off("msg:custom", heard);
     page?.destroy();
+    hidden.remove();
   };
 }
 

@@ -88,6 +88,11 @@ class ChartImage:
         """Return the image in both formats for an output of a notebook, which shows SVG only where it is trusted."""
         return {"image/svg+xml": self.svg(), "image/png": b64encode(self.png()).decode()}
 
+    def html(self, alternative: str) -> str:
+        """Return the image inside an HTML element, with a text for readers that show none."""
+        source = f"data:image/png;base64,{b64encode(self.png()).decode()}"
+        return f'<img width="{self.width}" alt="{escape(alternative)}" src="{source}">'
+
     def metadata(self) -> dict[str, Any]:
         """Return the metadata of that output: the width of the PNG, which has more pixels."""
         return {"image/png": {"width": self.width}}

@@ -9,8 +9,8 @@ from ...live import wire
 from ...live.hub import wanted
 from ...model.codec import to_plain
 from ...model.select import metric_named
-from ...monitor.report import gpu_line
 from .feed import KernelFeed
+from .still import StillPicture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,26 +66,32 @@ def _made(base: Any, traitlets: Any) -> Any:
         start = traitlets.Dict().tag(sync=True)
         metrics = traitlets.List().tag(sync=True)
         seconds = traitlets.Float().tag(sync=True)
+        still = traitlets.Unicode().tag(sync=True)
 
         def __init__(
             self, metrics: list[str], interval: float, seconds: float, gpus: Sequence[str] | None, source: str | None
         ) -> None:
-            feed = KernelFeed(wanted(commands=False), interval, source, gpus)
+            self._last = feed = KernelFeed(wanted(commands=False), interval, source, gpus)
             self._feed: KernelFeed | None = feed
-            self._last = feed
-            super().__init__(start=_start(feed.latest, interval), metrics=metrics, seconds=seconds)
+            self._still = StillPicture()
+            start = _start(feed.latest, interval)
+            super().__init__(start=start, metrics=metrics, seconds=seconds, still=self._still.name)
             feed.run(self._take)
 
         def __repr__(self) -> str:
-            """Return the last values of each GPU: what is left of the widget in a saved notebook."""
-            lines = [gpu_line(gpu, int(gpu.index or 0)) for gpu in self._last.latest.gpus]
-            return "\n".join([f"gpulse.widget of {', '.join(self.metrics)}", *lines])
+            return f"gpulse.widget of {', '.join(self.metrics)}"
 
         def _take(self, snapshot: Snapshot) -> None:
             samples: list[Any] = self.start["samples"]
             samples.append(wire.sample(snapshot))  # in place: a page that is reloaded gets it, and nothing is sent now
             del samples[:-_KEPT]
             self.send({"sample": samples[-1]})
+            if self._still.is_due(self._last.seconds):
+                self._still.draw(self, snapshot)
+
+        def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+            self._still.show()
+            return super()._repr_mimebundle_(**kwargs)
 
         def stop(self) -> None:
             """Stop sampling; the chart stays."""
@@ -93,11 +99,12 @@ def _made(base: Any, traitlets: Any) -> Any:
             if feed is not None:
                 feed.close()
                 self.send({"ended": feed.seconds})
+                self.send_state("start")  # a notebook that is saved with the state of its widgets has all samples
+                self._still.draw(self, feed.latest)
 
         def close(self) -> None:
             """Stop sampling and remove the widget."""
-            feed, self._feed = getattr(self, "_feed", None), None
-            if feed is not None:
+            if (feed := getattr(self, "_feed", None)) is not None:
                 feed.close()
             super().close()
 
