@@ -7,6 +7,6 @@ one and returns the environment in which any NVML client sees it;
 """
 
 from .build import BuildError, library
-from .scenario import Clock, Scenario, calls
+from .scenario import Clock, Scenario, Work, calls
 
-__all__ = ["BuildError", "Clock", "Scenario", "calls", "library"]
+__all__ = ["BuildError", "Clock", "Scenario", "Work", "calls", "library"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -162,6 +164,47 @@ class Clock:
     def set(self, seconds: float) -> None:
         with self._path.open("r+b") as file:  # in place: the child has the file mapped
             file.write(struct.pack("d", seconds))
+
+
+class Work:
+    """What a program gives a scripted GPU to do, by the monotonic clock: values that are ``follows(low, high)`` are high meanwhile.
+
+    ``environment | work.environment`` gives it to a child. Work is given in the order of time; what overlaps is one stretch.
+    """
+
+    MOST = 100_000  # stretches
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "work"
+        with path.open("wb") as file:
+            file.truncate(8 * (1 + 4 * self.MOST))
+        with path.open("r+b") as file:
+            self._points = memoryview(mmap.mmap(file.fileno(), 0)).cast("d")
+        self._points[0] = 0.0
+        self.environment = {"FAKE_NVML_WORK": str(path)}
+
+    @property
+    def until(self) -> float:
+        """When the last work ends."""
+        count = int(self._points[0])
+        return self._points[2 * count - 1] if count else 0.0
+
+    def add(self, start: float, seconds: float) -> float:
+        """Work from `start`, or from the end of what is still to do, for so many seconds; returns when it ends."""
+        count, begin = int(self._points[0]), max(start, self.until)
+        if not count or begin > self.until:
+            self._points[1 + 2 * count], self._points[2 + 2 * count] = begin, 1.0
+            self._points[3 + 2 * count], self._points[4 + 2 * count] = begin + seconds, 0.0
+            self._points[0] = count + 2
+        else:
+            self._points[2 * count - 1] = begin + seconds
+        return begin + seconds
+
+    def seconds(self, stretches: Iterable[tuple[float, float]]) -> float:
+        """How long the GPU worked in all of some stretches of time."""
+        points = self._points[1 : 1 + 2 * int(self._points[0])].tolist()
+        worked = [*zip(points[0::4], points[2::4], strict=True)]
+        return sum(max(0.0, min(end, until) - max(start, begin)) for start, end in stretches for begin, until in worked)
 
 
 def calls(folder: Path) -> Counter[str]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
-    from .lost_time import TimedStack
+    from ..model.stacks import TimedStack
 
     Function: TypeAlias = tuple[str, str]
 

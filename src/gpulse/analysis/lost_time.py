@@ -7,34 +7,27 @@ has no such samples, its utilization per 0.2 s does the same, else every moment 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from functools import lru_cache
 
-from .diagnosis.workload import BUSY_SM, BUSY_UTILIZATION
+from .gpu_moments import LAGS, GpuTime, Stretch
 from .own_lines import LOADS, feeds_gpu, library_of, own_line, waits_for_gpu, worker_frames
-from .own_use import tells_processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from typing import TypeAlias
 
     from ..model.catalog import Gpu
-    from ..model.stacks import Frame, Stack
+    from ..model.stacks import Frames, Stack, TimedStack
+    from .gpu_moments import Moment, Times
 
-    Frames: TypeAlias = tuple[Frame, ...]
-    Times: TypeAlias = dict[Frames, list[float]]  # seconds waited and computed
-    Moment: TypeAlias = tuple[float, float, float, Frames]  # time, share of waiting, seconds, stack
-    TimedStack: TypeAlias = tuple[Frames, float, float]
 
-# The driver's own samples: seconds between two, for how long one that was there is waited for, and by how much it follows the work.
-_TRACES = (("power_trace", 0.02, 3.0, 0.02), ("utilization_trace", 0.2, 16.0, 0.0))
+_USUAL = 3  # of the lags, until more is known
+_TOLD_LAG, _LEARNED_LAG = 60, 3000  # stacks from which the lag is known, and after which it is no longer learned
 _KEPT = 20.0  # seconds for which stacks wait for the activity of their moment
-_LEVEL = 0.04  # of the range of power within which two moments are alike
-_LONG = 0.25  # seconds from which a stack stands for the time since the one before rather than for its moment
 _MOST = 20_000  # different stacks that are kept whole
 _TOGETHER = 0.25  # seconds within which stacks of workers belong to that of the thread that waits for them
+_UNSURE = 0.02  # the least share that a moment may have waited, whatever its value says
 _LEARNED = 3.0  # seconds at a line from which what was seen of it counts more than what kind of line it is
 _EXTRAPOLATED = 1.25  # by how much the seconds of stacks may be stretched to those that the counters tell
 
@@ -49,9 +42,11 @@ class CodeTally:
         self._stacks: deque[Stack] = deque()
         self._workers: deque[Stack] = deque()
         self._feeder = _Feeder()
-        self._gpus: dict[str, _GpuTime] = {}
+        self._gpus: dict[str, GpuTime] = {}
         self._times: Times = {}
         self._lines = _LineShares()
+        self._lag = _Lag()
+        self._open: list[tuple[GpuTime, Stretch, list[tuple[Stack, list[tuple[Frames, float]]]]]] = []
 
     def add_stacks(self, stacks: Iterable[Stack]) -> None:
         """Take the stacks of all threads, and of workers, at one moment; the one that feeds the GPU counts."""
@@ -71,41 +66,68 @@ class CodeTally:
     def add_sample(self, time: float, gpus: Iterable[Gpu], own: Collection[int] | None = None) -> None:
         """Take a sample of GPUs at `time` of the stacks' clock; where `own` tells the program's processes, only its GPUs count."""
         for gpu in gpus:
-            known = self._gpus.setdefault(gpu.uuid or f"{gpu.index}", _GpuTime())
+            known = self._gpus.setdefault(gpu.uuid or f"{gpu.index}", GpuTime())
             known.add(time, gpu, own)
             while (stretch := known.next()) is not None:
-                known.count(stretch, self._moments(stretch))
-                for frames, times in known.take().items():
-                    self._put(frames, times)
+                inside = [
+                    (stack, self._blamed(stack)) for stack in self._stacks if stretch.start < stack.time <= stretch.end
+                ]
+                if stretch.fine:
+                    self._lag.learn(stretch, [stack for stack, _ in inside])
+                self._open.append((known, stretch, inside))
+        if self.is_settled:
+            self._count()
 
-    def _moments(self, stretch: _Stretch) -> list[Moment]:
-        """Return the moments of a stretch: time, share of waiting, seconds and stack."""
-        slots: dict[int, list[Moment]] = {}
-        for stack in self._stacks:
-            if stretch.start < stack.time <= stretch.end:
-                wait = stretch.wait_at(stack.time, stack.seconds)
+    def _count(self) -> None:
+        """Add up the stretches that are known, with the lag as far as that is known."""
+        for gpu, stretch, inside in self._open:
+            slots: dict[int, list[Moment]] = {}
+            lag = self._lag_of(stretch, [stack for stack, _ in inside]) if stretch.fine else 0.0
+            for stack, blamed in inside:
+                wait = stretch.wait_at(stack.time + lag, stack.seconds)
                 slots.setdefault(stretch.slot(stack.time), []).extend(
-                    (stack.time, wait, stack.seconds * part, frames) for frames, part in self._blamed(stack)
+                    (stack.time, wait, stack.seconds * part, frames) for frames, part in blamed
                 )
-        return [moment for slot in slots.values() for moment in self._lines.divided(slot, stretch.wait)]
+            gpu.count(stretch, [one for slot in slots.values() for one in self._lines.divided(slot, stretch.wait)])
+            for frames, times in gpu.take().items():
+                self._put(frames, times)
+        self._open = []
+
+    def _lag_of(self, stretch: Stretch, stacks: Sequence[Stack]) -> float:
+        """Return by how much power follows the work in one stretch: its samples are read late where the CPUs are busy."""
+        known = [(stack.time, 2.0 * self._lines.share(stack.frames, stretch.wait) - 1.0) for stack in stacks]
+
+        def agreement(lag: float) -> float:
+            seen = sum((2.0 * stretch.wait_at(time + lag, 0.0) - 1.0) * expected for time, expected in known)
+            return seen - 2.0 * len(known) * abs(lag - self._lag.seconds)
+
+        return max(LAGS, key=agreement)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether enough was seen to join stacks and activity: after a few seconds."""
+        return self._lag.is_known or not self._lag.seen
+
+    @property
+    def knows_feeder(self) -> bool:
+        """Whether the main thread is known to feed the GPU, so that no other thread needs to be looked at."""
+        return self._feeder.is_main
 
     @property
     def waited(self) -> float:
         """Seconds of GPU time in which the GPUs waited, as their counters tell."""
+        self._count()
         return sum(gpu.waited for gpu in self._gpus.values())
 
     @property
     def computed(self) -> float:
         """Seconds of GPU time in which the GPUs computed, as their counters tell."""
+        self._count()
         return sum(gpu.computed for gpu in self._gpus.values())
-
-    @property
-    def gpus(self) -> int:
-        """Number of GPUs that the program used."""
-        return sum(gpu.waited + gpu.computed > 0 for gpu in self._gpus.values())
 
     def stacks(self) -> list[TimedStack]:
         """Return every stack with the seconds in which the GPUs waited and computed, which add up to what the counters tell."""
+        self._count()
         waited = _scale(self.waited, sum(times[0] for times in self._times.values()))
         computed = _scale(self.computed, sum(times[1] for times in self._times.values()))
         return [(frames, waited * times[0], computed * times[1]) for frames, times in self._times.items()]
@@ -133,21 +155,64 @@ class _Feeder:
     """Tells which thread gives work to the GPU: the main thread, unless only others are ever seen in libraries that do."""
 
     def __init__(self) -> None:
-        self._main = False
+        self.is_main = False
         self._seen: dict[str, int] = {}
 
     def choose(self, threads: Sequence[Stack]) -> Stack | None:
         """Return the stack that counts, of those of one moment."""
         main = next((stack for stack in threads if stack.role == "main"), None)
-        if main is not None and not self._main:
-            self._main = feeds_gpu(main.frames)
-        if self._main or (main is None and not threads):
+        if main is not None and not self.is_main:
+            self.is_main = feeds_gpu(main.frames)
+        if self.is_main or not threads:
             return main
         for stack in threads:
             if stack.role == "thread" and feeds_gpu(stack.frames):
                 self._seen[stack.thread] = self._seen.get(stack.thread, 0) + 1
         others = [stack for stack in threads if self._seen.get(stack.thread)]
         return max(others, key=lambda stack: self._seen[stack.thread]) if others else main
+
+
+class _Lag:
+    """Learns by how many seconds power follows the work: with the right lag, lines differ most in how much the GPU waits at them."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self._chosen = _USUAL
+        self._sums: tuple[dict[Frames, list[float]], ...] = tuple({} for _ in LAGS)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether enough was seen."""
+        return self.seen >= _TOLD_LAG
+
+    @property
+    def seconds(self) -> float:
+        """The lag, as far as it is known."""
+        return LAGS[self._chosen]
+
+    def learn(self, stretch: Stretch, stacks: Sequence[Stack]) -> None:
+        """Take the stacks of a stretch."""
+        if self.seen >= _LEARNED_LAG:
+            return
+        self.seen += len(stacks)
+        for stack in stacks:
+            name, likely = _expected(stack.frames)
+            for lag, sums in zip(LAGS, self._sums, strict=True):
+                known = sums.setdefault(name, [0.0, 0.0, likely])
+                known[0] += stretch.wait_at(stack.time + lag, 0.0)
+                known[1] += 1.0
+        if self.is_known:
+            self._chosen = max(range(len(LAGS)), key=self._score)
+
+    def _score(self, at: int) -> float:
+        """Return how well a lag explains what was seen.
+
+        In a regular loop one that is wrong by half a period tells lines apart as well, the wrong way round: then the GPU would compute
+        where it is least likely to, and wait in calls that wait for it.
+        """
+        sums = self._sums[at].values()
+        likely = sum(waited * likely for waited, _, likely in sums) / max(sum(waited for waited, _, _ in sums), 1e-9)
+        return likely * sum(waited * waited / count for waited, count, _ in sums) * (1.0 - 0.01 * abs(at - _USUAL))
 
 
 class _LineShares:
@@ -171,7 +236,7 @@ class _LineShares:
     def _divided(self, moments: list[Moment], usual: float) -> list[Moment]:
         left = sum(wait * seconds for _, wait, seconds, _ in moments)
         waits = [0.0] * len(moments)
-        weights = [seconds * self._share(frames, usual) for _, _, seconds, frames in moments]
+        weights = [seconds * (wait + _UNSURE) * self.share(frames, usual) for _, wait, seconds, frames in moments]
         for _ in range(4):  # a moment waits at most all of its time: what exceeds it goes to the others
             rest = [weight if wait < 1.0 else 0.0 for weight, wait in zip(weights, waits, strict=True)]
             total = sum(rest)
@@ -184,7 +249,8 @@ class _LineShares:
             )
         return [(time, wait, seconds, frames) for wait, (time, _, seconds, frames) in zip(waits, moments, strict=True)]
 
-    def _share(self, frames: Frames, usual: float) -> float:
+    def share(self, frames: Frames, usual: float) -> float:
+        """Return what share of the time the GPU waits at the line of a stack, as far as that is known."""
         name, likely = _expected(frames)
         waited, total = self._seconds.get(name, (0.0, 0.0))
         return max(0.01, (waited + _LEARNED * likely * usual) / (total + _LEARNED))
@@ -197,173 +263,6 @@ def _expected(frames: Frames) -> tuple[Frames, float]:
     if line is None:
         return (), 1.0
     return line.path, 0.25 if waits_for_gpu(line.call) else 0.5 if line.launching else 1.0
-
-
-class _GpuTime:
-    """One GPU: what its counters and the driver's own samples tell of the time that is not yet counted, and the seconds counted."""
-
-    def __init__(self) -> None:
-        self.waited = self.computed = 0.0
-        self._used = self._working = False
-        self._since: float | None = None  # up to when activity is known
-        self._known: list[tuple[float, float, float]] = []  # start, end and share of work of stretches not yet counted
-        self._slots: dict[str, list[tuple[float, float]]] = {}  # end and value of the driver's samples
-        self._traced: dict[str, float] = {}  # when the driver's samples were last read
-        self._counted: Times = {}
-        self._ending: Times = {}  # since the last work: counts once work goes on
-        self._idle = 0.0
-
-    def add(self, time: float, gpu: Gpu, own: Collection[int] | None) -> None:
-        """Take a sample."""
-        work = work_share(gpu)
-        self._used = self._used or _is_used(gpu, own, work)
-        for key, step, _, lag in _TRACES:
-            if values := getattr(gpu, key):
-                first = time - step * (len(values) - 1) - lag
-                slots = self._slots.setdefault(key, [])
-                slots += [(first + step * at, value) for at, value in enumerate(values)]
-                self._traced[key] = time
-        if work is None:
-            return
-        if self._since is not None and self._used and time > self._since:
-            self._known.append((self._since, time, work))
-        self._since = time
-
-    def next(self) -> _Stretch | None:
-        """Return the next stretch of which everything is known that will be."""
-        if not self._known:
-            return None
-        start, end = self._known[0][0], self._known[-1][1]
-        for key, step, patience, _ in _TRACES:
-            at = self._traced.get(key)
-            if at is None or end - at > patience:
-                continue
-            until = min(end, at)
-            if until <= start:
-                return None  # its samples come with one of the next readings
-            slots = self._slots[key]
-            within = [slot for slot in slots if start < slot[0] <= until + step]
-            self._slots = {key: [slot for slot in slots if slot[0] > until]}
-            return self._stretch(until, within if len(within) * step >= 0.5 * (until - start) else [], step)
-        self._slots = {}
-        return self._stretch(end, [], 0.0)
-
-    def _stretch(self, until: float, slots: list[tuple[float, float]], step: float) -> _Stretch:
-        inside = [(a, min(b, until), work) for a, b, work in self._known if a < until]
-        self._known = [(max(a, until), b, work) for a, b, work in self._known if b > until]
-        seconds = sum(b - a for a, b, _ in inside)
-        work = sum((b - a) * work for a, b, work in inside) / seconds
-        return _Stretch(inside[0][0], until, 1.0 - work, slots, step)
-
-    def count(self, stretch: _Stretch, moments: Sequence[Moment]) -> None:
-        """Add the time of a stretch and of its moments: time, share of waiting, seconds and stack."""
-        first, last = stretch.working or (stretch.end, stretch.end if self._working else stretch.start)
-        starts = stretch.working is not None and not self._working
-        for time, wait, seconds, frames in moments:
-            if time <= first and not self._working:
-                continue
-            into = self._counted if stretch.working is not None and time <= last else self._ending
-            known = into.setdefault(frames, [0.0, 0.0])
-            known[0] += seconds * wait
-            known[1] += seconds * (1.0 - wait)
-        if stretch.working is None:
-            self._idle += stretch.seconds if self._working else 0.0
-            return
-        self._merge()
-        before = first - stretch.start if starts else 0.0
-        waited = max(0.0, stretch.seconds * stretch.wait - before - (stretch.end - last))
-        self.computed += stretch.seconds * (1.0 - stretch.wait)
-        self.waited += waited + self._idle
-        self._idle = max(0.0, stretch.end - last)
-        self._working = True
-
-    def _merge(self) -> None:
-        for frames, times in self._ending.items():
-            known = self._counted.setdefault(frames, [0.0, 0.0])
-            known[0] += times[0]
-            known[1] += times[1]
-        self._ending = {}
-
-    def take(self) -> Times:
-        """Return what has been counted since the last call."""
-        counted, self._counted = self._counted, {}
-        return counted
-
-
-class _Stretch:
-    """Some seconds of one GPU: the share of them without work, and how that is spread over their moments."""
-
-    def __init__(
-        self, start: float, end: float, wait: float, slots: Sequence[tuple[float, float]], step: float
-    ) -> None:
-        self.start = start
-        self.end = end
-        self.wait = wait
-        self._ends = [time for time, _ in slots]
-        self._step = step
-        self._shares = wait_shares([value for _, value in slots], wait, falls=step < 0.1)
-
-    @property
-    def seconds(self) -> float:
-        return self.end - self.start
-
-    @property
-    def working(self) -> tuple[float, float] | None:
-        """From when until when the GPU worked; None if it did not."""
-        if 100.0 * (1.0 - self.wait) < BUSY_SM:
-            return None
-        busy = [end for end, share in zip(self._ends, self._shares, strict=True) if share < 0.5]
-        return (max(self.start, busy[0] - self._step), min(self.end, busy[-1])) if busy else (self.start, self.end)
-
-    def slot(self, time: float) -> int:
-        """Return the number of the value that tells of a moment."""
-        return min(len(self._ends) - 1, bisect_left(self._ends, time))
-
-    def wait_at(self, time: float, seconds: float) -> float:
-        """Return the share (0–1) of a moment, or of the `seconds` before it where they are many, in which the GPU waited."""
-        if not self._ends:
-            return self.wait
-        last = self.slot(time)
-        if seconds < _LONG:
-            return self._shares[last]
-        shares = self._shares[bisect_left(self._ends, time - seconds) : last + 1]
-        return sum(shares) / len(shares) if shares else self._shares[last]
-
-
-def wait_shares(values: Sequence[float], wait: float, falls: bool = True) -> list[float]:
-    """Spread a share of waiting (0–1) over moments with these values: those with the lowest wait first, those alike evenly."""
-    if not values:
-        return []
-    low, span = min(values), max(values) - min(values)
-    # power varies by itself, utilization does not
-    width = max(_LEVEL * span, 6.0) if falls else 1.0
-    levels: dict[int, list[int]] = {}
-    for at, value in enumerate(values):
-        levels.setdefault(int((value - low) / width), []).append(at)
-    shares = [0.0] * len(values)
-    left = wait * len(values)
-    for level in sorted(levels):
-        places = levels[level]
-        share = min(1.0, max(0.0, left / len(places)))
-        left -= share * len(places)
-        for at in places:
-            shares[at] = share
-    return shares
-
-
-def work_share(gpu: Gpu) -> float | None:
-    """Return the share (0–1) of the time of a sample that was work, as in a time budget; None where this sample does not tell."""
-    if gpu.sm_active is not None:
-        return min(1.0, gpu.sm_active / 100.0)
-    if gpu.gaps.get("sm_active") in ("skipped", "pending") or gpu.utilization is None:
-        return None
-    return min(1.0, gpu.utilization / 100.0)
-
-
-def _is_used(gpu: Gpu, own: Collection[int] | None, work: float | None) -> bool:
-    if own is not None and tells_processes(gpu):
-        return any(int(process.pid or 0) in own for process in gpu.all_processes())
-    return work is not None and 100.0 * work >= BUSY_UTILIZATION
 
 
 def _scale(wanted: float, seen: float) -> float:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from ..model.stacks import CodeLine, TimedStack
     from ..model.verdict import Diagnosis
     from .mfu import Mfu
     from .ranks import RankSummary, Straggler
@@ -134,6 +135,7 @@ class Summary:
     only: `diagnosis` says what limited each GPU; `step_time` is how long a step took, in seconds, and `step_blocks` the means of
     consecutive steps, whose spread tells how far the run varied; `mfu` is the share of the dense peak, None if not asked for;
     `ranks` are the processes of the job, of `world` in all, and `straggler` the one that the others wait for.
+    `code` are the lines of the program's code at which its GPUs waited and computed, the longest wait first, from `stacks`.
     """
 
     def __init__(
@@ -153,6 +155,8 @@ class Summary:
         calls: int = 1,
         diagnosis: Diagnosis | None = None,
         step_time: Stats | None = None,
+        code: Sequence[CodeLine] = (),
+        stacks: Sequence[TimedStack] = (),
     ) -> None:
         self.name = name
         self.seconds = seconds
@@ -173,6 +177,8 @@ class Summary:
         self.ranks: Sequence[RankSummary] = ()
         self.straggler: Straggler | None = None
         self.world = 1
+        self.code = list(code)
+        self.stacks = list(stacks)
 
     @property
     def steps_per_second(self) -> float | None:
@@ -237,6 +243,7 @@ class Summary:
             "phases": [phase.to_plain() for phase in self.phases],
             **({} if self.diagnosis is None else {"diagnosis": self.diagnosis.to_plain()}),
             **(self._ranks_to_plain() if self.ranks else {}),
+            **({"code": [line.to_plain() for line in self.code]} if self.code else {}),
         }
 
     def _ranks_to_plain(self) -> dict[str, Any]:

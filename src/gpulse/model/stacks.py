@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
     Role: TypeAlias = Literal["main", "thread", "worker"]
+    Frames: TypeAlias = "tuple[Frame, ...]"
+    TimedStack: TypeAlias = (
+        "tuple[Frames, float, float]"  # a stack with the seconds in which the GPU waited and computed
+    )
 
 
 class Frame(NamedTuple):

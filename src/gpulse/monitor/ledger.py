@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ..sinks.base import Mark
     from .flops import StepFlops
     from .request import AgentSample
+    from .stack_sampler import StackSampler
+    from .worker_stacks import WorkerStacks
 
 _MOST_NAMES = 1000  # names of short measured calls that are remembered
 _PATIENCE = 30.0  # seconds a closed window waits for an energy reading after its end
@@ -78,6 +80,8 @@ class Ledger:
         self.trail = MemoryTrail()
         self.held = HeldValues()
         self._stepped: float | None = None
+        self.workers: WorkerStacks | None = None  # where loader workers tell what they execute, if stacks are sampled
+        self.code: StackSampler | None = None
         self._covered = 0.0  # seconds that samples stand for so far
 
     def open(
@@ -227,6 +231,8 @@ class Ledger:
                 self._windows.remove(window)
                 self._forget(window)
         self._diagnose(snap)
+        if self.code is not None:
+            self.code.add(snap)
         for window in finished:
             window.finish()
         if watts is not None and self.charge is not None:
@@ -294,6 +300,8 @@ class Ledger:
                 gpu.ordinal = self.ordinals.get(gpu.uuid or "")
         whole.step_blocks = self._whole.tally.step_times.blocks
         whole.mfu = self._mfu(whole.steps_per_second or 0.0)
+        if self.code is not None:
+            whole.code, whole.stacks = [*self.code.lines()], self.code.stacks()
         whole.diagnosis = own_verdicts(self.diagnosis(), {gpu.uuid: gpu.own for gpu in whole.gpus})
         return whole
 

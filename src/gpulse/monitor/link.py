@@ -30,7 +30,8 @@ class Link:
     """Yields the messages of an agent until stopped; used by one thread, `tell` and `stop` by any.
 
     `say` is called with a message for the user; `restarts` counts agents that had to be replaced. `status` is called at least once
-    per second; the commands it returns are sent to the agent.
+    per second; the commands it returns are sent to the agent. `beside` is called whenever the thread has nothing else to do;
+    it returns in how many seconds it wants to be called again.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Link:
         self._status = status
         self._agent = self._start(request)
         self._stopping = 0.0
+        self.beside: Callable[[], float] | None = None
         self.restarts = 0
 
     def __iter__(self) -> Iterator[Message]:
@@ -96,7 +98,8 @@ class Link:
         patience = self._request.interval + _SILENCE
         heard = time.monotonic()
         while True:
-            message = self._agent.next(0.25 if self._stopping else min(patience, 1.0))  # so that a stop is noticed
+            wait = 0.25 if self._stopping else min(patience, 1.0)  # so that a stop is noticed
+            message = self._agent.next(wait if self.beside is None else min(wait, self.beside()))
             now = time.monotonic()
             self._tell_status()
             if message is not None:

@@ -80,6 +80,12 @@ class Listener:
         try:
             from .samples import Samples
 
+            if ledger.workers is not None:
+                from .stack_sampler import StackSampler
+
+                ledger.code = StackSampler(ledger.workers)
+                self.link.beside = self._sample_stacks
+
             samples = Samples(ledger, request.interval * _PUNCTUAL, request.metrics, request.run)
             for message in self.link:
                 if isinstance(message, Greeting):
@@ -103,6 +109,17 @@ class Listener:
         finally:
             ledger.unwatched()
             self._over.set()
+
+    def _sample_stacks(self) -> float:
+        code = self._ledger.code
+        if code is None:
+            return 1.0
+        try:
+            return code.tick()
+        except Exception as error:  # noqa: BLE001  # the samples of the GPUs go on
+            self._ledger.code = None
+            self._say(f"stacks cannot be sampled ({type(error).__name__}: {error}).")
+            return 1.0
 
     def _alert(self, message: AlertMessage, samples: Samples) -> None:
         """Print what has begun, one line each, and pass it to the sinks; what is over goes to the sinks only."""

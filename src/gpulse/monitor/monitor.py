@@ -16,6 +16,7 @@ from .phase import PhaseContext
 from .ranks import launcher, local_rank, local_size
 from .request import Request, descriptor_of, new_run
 from .rhythm import Collector
+from .worker_stacks import WorkerStacks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,9 +49,11 @@ class Monitor:
     others only count their steps. `shared` is a folder of all machines of a job, for one report. `gpus` is "visible", "all", or a list
     of indices and UUIDs. `mode="thread"` samples in a thread of the program instead of a separate process. `report=True` prints the
     summary at the end. A GPU that is lost, throttled, running out of memory or no longer used is reported in one line on stderr and as
-    an alert in the sinks that have alerts, unless `alerts=False`. Instead of a sink you can pass a function, a path ("gpu.csv",
-    "gpu.jsonl", or a folder for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`. `run` is the id of the run (default: a new one);
-    to continue a run, pass its id and, as `initial_step`, the steps it already has. `flops_per_step` are the floating-point operations
+    an alert in the sinks that have alerts, unless `alerts=False`. Ten times per second it looks at what the program executes, to tell
+    at which lines of code the GPU waits (`summary().code`), unless `stacks=False`. Instead of a sink you can pass a function,
+    a path ("gpu.csv", "gpu.jsonl", or a folder for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`.
+    `run` is the id of the run (default: a new one); to continue a run, pass its id and, as `initial_step`, the steps it already has.
+    `flops_per_step` are the floating-point operations
     of one step of this process, or "count" to have torch count those of the second step; with `dtype`, the type they are computed in,
     they give the model FLOPs utilization (MFU).
     """
@@ -67,6 +70,7 @@ class Monitor:
         shared: str | os.PathLike[str] | None = None,
         report: bool = False,
         alerts: bool = True,
+        stacks: bool = True,
         flops_per_step: float | Literal["count"] | None = None,
         dtype: object = None,
         source: str | None = None,
@@ -74,7 +78,7 @@ class Monitor:
         initial_step: int = 0,
         stderr: TextIO | None = None,
     ) -> None:
-        check_values(interval, mode, ranks, source, report=report, alerts=alerts)
+        check_values(interval, mode, ranks, source, report=report, alerts=alerts, stacks=stacks)
         check_run(run, initial_step, shared)
         self.interval = interval
         self.errors = 0
@@ -90,6 +94,7 @@ class Monitor:
         self._alerts = alerts
         self._flops = None if flops_per_step is None and dtype is None else (flops_per_step, dtype)
         self._step_flops()  # raises for a value that cannot be used
+        self._stacks = stacks and os.environ.get("GPULSE_STACKS", "1") not in ("0", "false", "no")
         self._source = source or default_source()
         self._threaded = self._threaded or is_local(self._source)  # what only this process has, no other can sample
         self.run = run or new_run()
@@ -155,6 +160,8 @@ class Monitor:
         job = self._job if self._listener is None else self._listener.job
         if job is not None:
             report = job.finish(summary, deadline, report) and report
+        if self._ledger.workers is not None:
+            self._ledger.workers.close()
         self._pid = 0
         self._listener, self._job, self._outlets = None, None, []
         if report:
@@ -288,6 +295,7 @@ class Monitor:
 
     def _begin(self) -> None:
         assert self._ledger is not None
+        self._ledger.workers = WorkerStacks() if self._stacks else None
         try:
             self._listener = Listener(
                 self._ledger,
@@ -346,6 +354,7 @@ class Monitor:
             report=self._report,
             files=filter(None, (outlet.continued for outlet in self._outlets)),
             stderr=descriptor_of(self._stderr or sys.stderr) if self._report else -1,
+            stacks=self._stacks,
             processes={key for sink in self._sinks for key in getattr(sink, "processes", ())},
         )
 
@@ -357,6 +366,8 @@ class Monitor:
         """In a forked child: release everything that belongs to the parent."""
         if self._listener is not None:
             self._listener.link.disown()
+        if self._ledger is not None and self._ledger.workers is not None:
+            self._ledger.workers.start()
         self._listener, self._job, self._outlets, self._ledger, self._pid = None, None, [], None, 0
 
     def _say(self, sentence: str) -> None:

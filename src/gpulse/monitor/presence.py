@@ -96,6 +96,7 @@ class Teller:
             "step_p95": times and times.p95,
             "step_max": times and times.max,
             "data_wait": rates.get("train/data_wait"),
+            "code": [] if ledger.code is None else [line.to_plain() for line in ledger.code.recent()[:_LINES]],
         }
         return {key: round(value, 6) if isinstance(value, float) else value for key, value in told.items()}
 

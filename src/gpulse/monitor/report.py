@@ -8,6 +8,7 @@ from ..analysis.cost import cost_of
 from ..errors import GpulseError
 from ..model.catalog import Gpu
 from ..present.cells import throttle_words, value_text
+from ..present.code import advised, code_sentence
 from ..present.cost import cost_text
 from ..present.own_use import is_shared, own_energy_text, own_lines
 from ..present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
@@ -64,7 +65,10 @@ def limits(summary: Summary) -> list[str]:
     if summary.diagnosis is None or summary.seconds < SHORTEST:
         return []
     told = [f"  → {text}" for text in findings(summary.diagnosis)]
-    return told + [f"  {line}" for line in time_lines(times(summary.diagnosis))]
+    told += [f"  {line}" for line in time_lines(times(summary.diagnosis))]
+    if sentence := code_sentence(summary.code, summary.seconds):
+        told += [f"  {line}" for line in (sentence, *(f"  {text}" for text in advised(summary.code)))]
+    return told
 
 
 def _headline(summary: Summary) -> list[str]:

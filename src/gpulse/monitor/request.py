@@ -42,7 +42,8 @@ class Request:
     `run` is the id of the run. `root` and its descendants are the program: `pid` itself, or the launcher of the ranks that it samples for.
     `gpus` is "all", "visible", or a list of names; `uuids` are the GPUs by ordinal, if known. `processes` are metrics to read for
     each process on a GPU besides the usual ones. `path` is the import path for a source that is a plug-in. `alerts`: whether to
-    look for them. `without_gpus`: if no GPU can be read, go on with the host and the program.
+    look for them. `without_gpus`: if no GPU can be read, go on with the host and the program. `stacks`: the program samples its stacks,
+    which need the driver's own samples of power beside them.
     `started` is when the run was, on the monotonic clock. If the program is killed, the agent writes its last sample to `files`
     (sinks by name) and, with `report`, the report to the program's descriptor `stderr`. `shared` is a folder that
     all machines of the job can write to.
@@ -68,6 +69,7 @@ class Request:
         files: Iterable[str] = (),
         stderr: int = -1,
         shared: str | None = None,
+        stacks: bool = False,
     ) -> None:
         self.pid = pid
         self.run = run
@@ -86,13 +88,15 @@ class Request:
         self.files = list(files)
         self.stderr = stderr
         self.shared = shared
+        self.stacks = stacks
 
     @property
     def asked(self) -> frozenset[str]:
         """The GPU metrics to read: those to log, and those that verdicts need, so that these do not depend on what is logged."""
         from ..analysis.diagnosis.wanted import WANTED
 
-        return WANTED.gpu.union(EVIDENCE, LOGGED if self.metrics is None else self.metrics)
+        traced = ("power_trace",) if self.stacks else ()
+        return WANTED.gpu.union(EVIDENCE, traced, LOGGED if self.metrics is None else self.metrics)
 
     @property
     def costly_every(self) -> float:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SHOWN = 3  # lines under a verdict
 _TOLD = 0.03  # of the time below which a line is not worth naming
+_SEVERAL = 1.2  # of the time of a run from which seconds are those of several GPUs
 _SHORTEST = 0.5  # seconds of waiting below which nothing is said
 HEADER = ("line", "function", "in", "waited", "computed")
 _CELL = re.compile(r"/ipykernel_\d+/\d+\.py$|^<ipython-input-|^<python-input-|^<stdin>$")
@@ -77,14 +78,18 @@ def call_text(line: CodeLine) -> str:
     return f"{clean(line.within)}, {called}".rstrip(", ") if _LOADING.match(line.within) else called
 
 
-def code_sentence(lines: Sequence[CodeLine], gpus: int = 1) -> str:
-    """Return where a run lost GPU time: "The GPU waited 71 of 300 s; 58 s of it in train.py:84 compute_f1(…)."; empty if it did not."""
+def code_sentence(lines: Sequence[CodeLine], seconds: float | None = None) -> str:
+    """Return where a run lost GPU time: "The GPU waited 71 of 300 s; 58 s of it in train.py:84 compute_f1(…)."; empty if it did not.
+
+    `seconds` is how long the run was, which tells whether these are seconds of several GPUs.
+    """
     waited = sum(line.waited for line in lines)
     total = waited + sum(line.computed for line in lines)
     if not lines or waited < max(_SHORTEST, _TOLD * total):
         return ""
     first = lines[0]
-    who, unit = ("The GPU", "s") if gpus <= 1 else (f"The {gpus} GPUs", "GPU seconds")
+    several = seconds is not None and total > _SEVERAL * seconds
+    who, unit = ("The GPUs", "GPU seconds") if several else ("The GPU", "s")
     called = f", in {call_text(first)}" if call_text(first) else ""
     return f"{who} waited {_seconds(waited)} of {_seconds(total)} {unit}; {_seconds(first.waited)} s of it in {line_text(first)}{called}."
 

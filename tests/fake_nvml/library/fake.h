@@ -14,7 +14,7 @@
 enum { MAX_GPUS = 256, MAX_INSTANCES = 256, MAX_FAULTS = 256, MAX_XIDS = 64 };
 
 /* value.c: one scripted value. */
-typedef enum { NUMBER, TEXT, ERROR, ALL_ONES, SINE, SQUARE, RAMP, STEPS, COUNTER, INTEGRAL } Kind;
+typedef enum { NUMBER, TEXT, ERROR, ALL_ONES, SINE, SQUARE, RAMP, STEPS, COUNTER, INTEGRAL, FOLLOWS } Kind;
 typedef struct { double time, value; } Point;
 typedef struct {
     Kind kind;

@@ -27,6 +27,7 @@ static const struct { const char *name; double factor; } UNITS[] = {
 
 static const struct { const char *name; Kind kind; int arguments; } WAVES[] = {
     {"sine", SINE, 3}, {"square", SQUARE, 3}, {"ramp", RAMP, 2}, {"counter", COUNTER, 2},
+    {"follows", FOLLOWS, 2},
 };
 
 bool error_code(const char *word, int *code) {

@@ -12,26 +12,51 @@
 static double started;
 static volatile const double *test_clock; /* a test that sets the time itself need not sleep */
 
+/* What a program does, as it says itself: how many points there are, then the time (monotonic) and the level (0-1) of each. */
+static volatile const double *work;
+
 static double seconds(clockid_t clock) {
     struct timespec now;
     clock_gettime(clock, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+static const double *shared(const char *path) {
+    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (file < 0) return NULL;
+    off_t size = lseek(file, 0, SEEK_END);
+    void *pages = size >= (off_t)sizeof(double) ? mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
+    close(file);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
 /* Runs before any other constructor of this library: faults and waves count from here. */
 __attribute__((constructor(101))) static void start_clock(void) {
     started = seconds(CLOCK_MONOTONIC);
-    const char *path = getenv("FAKE_NVML_CLOCK");
-    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (file < 0) return;
-    void *page = mmap(NULL, sizeof(double), PROT_READ, MAP_SHARED, file, 0);
-    if (page != MAP_FAILED && lseek(file, 0, SEEK_END) >= (off_t)sizeof(double)) test_clock = page;
-    close(file);
+    test_clock = shared(getenv("FAKE_NVML_CLOCK"));
+    work = shared(getenv("FAKE_NVML_WORK"));
 }
 
 double elapsed(void) { return test_clock ? *test_clock : seconds(CLOCK_MONOTONIC) - started; }
 
 double wall_clock(void) { return seconds(CLOCK_REALTIME); }
+
+/* The level of the program's work at a time since load, and the area under it. */
+static double level_at(double time) {
+    double level = 0;
+    for (long i = 0, count = work ? (long)work[0] : 0; i < count && work[1 + 2 * i] - started <= time; i++) level = work[2 + 2 * i];
+    return level;
+}
+
+static double worked(double time) {
+    double sum = 0, from = 0, level = 0;
+    for (long i = 0, count = work ? (long)work[0] : 0; i < count && work[1 + 2 * i] - started < time; i++) {
+        double at = work[1 + 2 * i] - started;
+        if (at > from) { sum += level * (at - from); from = at; }
+        level = work[2 + 2 * i];
+    }
+    return sum + level * (time - from);
+}
 
 static double step_at(const Value *value, double time) {
     double now = value->points[0].value;
@@ -62,6 +87,7 @@ static double area(const Value *value, const Gpu *gpu, double time) {
         }
         return sum + step_at(value, from) * (time - from);
     }
+    case FOLLOWS: return value->a * time + (value->b - value->a) * worked(time);
     default: return value_at(value, gpu, 0) * time;
     }
 }
@@ -84,6 +110,7 @@ double value_at(const Value *value, const Gpu *gpu, double time) {
     case COUNTER: return value->a + value->b * (time > 0 ? time : 0);
     case STEPS: return step_at(value, time);
     case INTEGRAL: return integral(value, gpu, time);
+    case FOLLOWS: return value->a + (value->b - value->a) * level_at(time);
     case ALL_ONES: return NAN;
     default: return value->a;
     }

@@ -7,7 +7,8 @@ import random
 import pytest
 
 from gpulse.analysis.code_lines import code_lines
-from gpulse.analysis.lost_time import CodeTally, wait_shares
+from gpulse.analysis.gpu_moments import wait_shares
+from gpulse.analysis.lost_time import CodeTally
 from gpulse.analysis.own_lines import own_line, worker_frames
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.stacks import CodeLine, Frame, Stack
@@ -171,7 +172,7 @@ def test_a_gpu_that_the_program_is_not_on_does_not_count() -> None:
         tally.add_stacks([Stack(second + 0.5, STEP)])
         gpu = Gpu({"uuid": "GPU-1", "index": 1, "sm_active": 50.0}, processes=(Process({"pid": 1}),))
         tally.add_sample(second + 1.0, [gpu], {PID})
-    assert (tally.gpus, tally.stacks()) == (0, [])
+    assert (tally.waited, tally.computed, tally.stacks()) == (0.0, 0.0, [])
 
 
 def test_a_thread_that_trains_while_the_main_thread_waits_counts() -> None:

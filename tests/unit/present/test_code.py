@@ -14,7 +14,7 @@ ITEM = CodeLine("/home/ada/train.py", 40, "train", 13.0, 228.0, "loss.item")
 def test_the_sentence_says_how_long_the_gpu_waited_and_where() -> None:
     assert code_sentence([METRIC, ITEM]) == "The GPU waited 71 of 300 s; 58 s of it in train.py:84 compute_f1(…)."
     assert code_sentence([ITEM]) == "The GPU waited 13 of 241 s; 13 s of it in train.py:40 train(…), in loss.item()."
-    assert code_sentence([METRIC, ITEM], gpus=4).startswith("The 4 GPUs waited 71 of 300 GPU seconds; 58 s of it in ")
+    assert code_sentence([METRIC, ITEM], seconds=80).startswith("The GPUs waited 71 of 300 GPU seconds; 58 s of it in ")
 
 
 @pytest.mark.parametrize("lines", [[], [METRIC._replace(waited=0.2)], [METRIC._replace(waited=1.0, computed=300.0)]])

@@ -1,0 +1,72 @@
+"""Does the first line that gpulse names keep the GPU waiting? Twelve programs whose guilty line and its seconds are known.
+
+    python -m bench.code_lines [--seconds 30] [PROGRAM …]
+
+On a machine with a CUDA GPU and torch they train on it; elsewhere a scripted driver follows what they do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from bench.workloads.code.__main__ import PROGRAMS
+
+_FOLDER = Path(__file__).parent / "workloads" / "code"
+NEAR = 0.10  # by which the seconds may differ from the truth
+
+
+def guilty_lines(program: str) -> set[int]:
+    """Return the lines of a program that are marked."""
+    lines = (_FOLDER / f"{program}.py").read_text().splitlines()
+    return {number for number, line in enumerate(lines, 1) if "# guilty" in line}
+
+
+def run(program: str, seconds: float) -> dict[str, Any]:
+    """Run a program in a process of its own and return what it and gpulse say."""
+    command = [sys.executable, "-W", "ignore", "-m", "bench.workloads.code", program, "--seconds", str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10 * seconds + 120)
+    if done.returncode:
+        raise SystemExit(f"{program}: {done.stderr.strip()}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def judge(program: str, found: dict[str, Any]) -> tuple[bool, float]:
+    """Return whether the first line is the guilty one, and by how much its seconds differ from the truth."""
+    first: dict[str, Any] = found["code"][0] if found["code"] else {"file": "", "line": 0, "waited": 0.0}
+    named = Path(first["file"]).name == f"{program}.py" and first["line"] in guilty_lines(program)
+    return named, first["waited"] / max(found["truth"], 1e-9) - 1.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("programs", nargs="*", default=PROGRAMS, metavar="PROGRAM")
+    parser.add_argument("--seconds", type=float, default=30.0)
+    arguments = parser.parse_args()
+    named = near = 0
+    for program in arguments.programs:
+        found = run(program, arguments.seconds)
+        right, error = judge(program, found)
+        named += right
+        near += right and abs(error) <= NEAR
+        first: dict[str, Any] = found["code"][0] if found["code"] else {}
+        place = f"{Path(first.get('file', '')).name}:{first.get('line')} {first.get('function')}"
+        waited = sum(line["waited"] for line in found["code"])
+        print(
+            f"{'ok ' if right and abs(error) <= NEAR else 'BAD'} {program:11} {place:32} {first.get('waited', 0):6.2f} s, "
+            f"truth {found['truth']:6.2f} s ({100 * error:+5.1f} %); waited {waited:.1f} s in all, budget {found['budget'] or 0:.1f} s "
+            f"of {found['seconds']:.1f} s",
+            flush=True,
+        )
+    total = len(arguments.programs)
+    print(f"first line right in {named} of {total}, and its seconds within {100 * NEAR:.0f} % in {near} of {total}")
+    return 0 if near >= total - 1 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
