@@ -70,6 +70,11 @@ class LiveMachine:
         """The hub; None before the first request."""
         return None if self._asked is None else self._asked.hub
 
+    @property
+    def real(self) -> bool:
+        """Whether its processes are those of this computer; False before the first request."""
+        return self._sampler is not None and self._sampler.source.machine.real
+
     def open(self) -> ApiRequest:
         """Open the machine unless it is open; raise Refusal if no GPU can be read."""
         with self._lock:

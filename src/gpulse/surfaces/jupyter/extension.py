@@ -9,7 +9,9 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Bool, Float, Unicode
 
 from ...live.machine import LiveMachine, MachineSettings
-from .handlers import KernelsHandler, QuestionHandler, StreamHandler
+from .cells import KernelWatch
+from .handlers import QuestionHandler, StreamHandler
+from .kernel_handlers import CellsHandler, KernelsHandler, kernel_pids
 from .workers import Workers
 
 
@@ -45,6 +47,7 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
         machines = {"": LiveMachine(self._settings(source)), "demo/": LiveMachine(self._settings("demo", history=""))}
         self.settings["gpulse_machines"] = machines
         self.settings["gpulse_workers"] = Workers()
+        self.settings["gpulse_kernels"] = KernelWatch(lambda: kernel_pids(self.serverapp.kernel_manager))
         if self.watch_from_start:
             self.settings["gpulse_workers"].begin(machines[""].open)
 
@@ -54,6 +57,7 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
             [
                 (r"/gpulse/api/(demo/)?stream", StreamHandler),
                 (r"/gpulse/api/(demo/)?kernels", KernelsHandler),
+                (r"/gpulse/api/(demo/)?cells", CellsHandler),
                 (r"/gpulse/api/(demo/)?([a-z-]+)", QuestionHandler),
             ]
         )

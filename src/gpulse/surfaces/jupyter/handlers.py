@@ -16,7 +16,6 @@ from ...live.api import QUESTIONS
 from ...live.parameters import read
 from ...live.refusal import Refusal
 from ...live.wire import compact, message
-from .kernels import Kernel, kernel_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from ...live.machine import LiveMachine
     from .workers import Workers
 
-_RESOURCE = "gpulse"  # the name that Jupyter authorizers see
+RESOURCE = "gpulse"  # the name that Jupyter authorizers see
 _KEEP_ALIVE = 15.0  # seconds of silence after which a comment is sent, so that proxies keep the connection
 _LAG = 64  # samples a client may lag behind before its stream ends; it reconnects and gets them again
 _PATHS = {question.path.removeprefix("/api/"): question for question in QUESTIONS}
@@ -35,7 +34,7 @@ _PATHS = {question.path.removeprefix("/api/"): question for question in QUESTION
 class QuestionHandler(APIHandler):  # type: ignore[misc]
     """The requests of `gpulse serve`'s API, with the same JSON."""
 
-    auth_resource = _RESOURCE
+    auth_resource = RESOURCE
 
     @web.authenticated  # type: ignore[untyped-decorator]
     @authorized  # type: ignore[untyped-decorator]
@@ -45,10 +44,10 @@ class QuestionHandler(APIHandler):  # type: ignore[misc]
         try:
             if question is None:
                 raise Refusal(404, f"there is nothing called {name[:40]!r}.")
-            given = read(question.parameters, _texts(self))
-            machine = _machine(self, demo)
+            given = read(question.parameters, texts_of(self))
+            machine = machine_of(self, demo)
             answer = question.answer
-            self.finish_json(await _workers(self).work(lambda: answer(machine.ask(), given)))
+            self.finish_json(await workers_of(self).work(lambda: answer(machine.ask(), given)))
         except Refusal as refusal:
             self.refuse(refusal)
 
@@ -68,41 +67,10 @@ class QuestionHandler(APIHandler):  # type: ignore[misc]
         self.finish(compact(plain), set_content_type="application/problem+json")
 
 
-class KernelsHandler(QuestionHandler):
-    """The kernels of this server and the GPUs they use."""
-
-    @web.authenticated  # type: ignore[untyped-decorator]
-    @authorized  # type: ignore[untyped-decorator]
-    async def get(self, demo: str | None, name: str = "") -> None:
-        """List the kernels in the event loop, which owns them, and match processes in a worker thread."""
-        try:
-            kernels = await self._kernels()
-            machine = _machine(self, demo)
-            self.finish_json(await _workers(self).work(lambda: compact(kernel_table(kernels, machine.ask().latest()))))
-        except Refusal as refusal:
-            self.refuse(refusal)
-
-    async def _kernels(self) -> list[Kernel]:
-        sessions: dict[str, Any] = {}
-        for session in await ensure_async(self.session_manager.list_sessions()):
-            sessions.setdefault((session.get("kernel") or {}).get("id", ""), session)
-        kernels = await ensure_async(self.kernel_manager.list_kernels())
-        return [Kernel.of(kernel, sessions.get(kernel["id"]), self._pid(kernel["id"])) for kernel in kernels]
-
-    def _pid(self, kernel_id: str) -> int | None:
-        """Return the PID of a kernel; None if it runs on another machine or has just ended."""
-        try:
-            provisioner = self.kernel_manager.get_kernel(kernel_id).provisioner
-        except (KeyError, AttributeError, web.HTTPError):
-            return None
-        pid = getattr(provisioner, "pid", None)
-        return pid if isinstance(pid, int) and pid > 0 else None
-
-
 class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: ignore[misc]
     """The stream of `gpulse serve` over a WebSocket: the same text, one message per sample."""
 
-    auth_resource = _RESOURCE
+    auth_resource = RESOURCE
 
     def get_compression_options(self) -> dict[str, Any]:
         """Enable compression: a sample of eight GPUs shrinks from 12 KB to about 2 KB."""
@@ -112,14 +80,14 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
         """Refuse unauthenticated and unauthorized users with 403; a WebSocket cannot be redirected to the login page."""
         if self.current_user is None:
             raise web.HTTPError(403)
-        if not await ensure_async(self.authorizer.is_authorized(self, self.current_user, "read", _RESOURCE)):
+        if not await ensure_async(self.authorizer.is_authorized(self, self.current_user, "read", RESOURCE)):
             raise web.HTTPError(403)
         return await super().get(*arguments, **named)
 
     def open(self, demo: str | None = None) -> None:
         """Start sending."""
         super().open()
-        self._machine = _machine(self, demo)
+        self._machine = machine_of(self, demo)
         self._hub: Hub | None = None
         self._changed = asyncio.Event()
         self._gone = False
@@ -136,15 +104,15 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
 
     async def _serve(self) -> None:
         try:
-            hub = self._hub = (await _workers(self).work(self._machine.open)).hub
+            hub = self._hub = (await workers_of(self).work(self._machine.open)).hub
             if self._gone:
                 return
             self._machine.enter(self, _interval(self.get_argument("interval", "")))
-            self._changed = _workers(self).join(hub)
+            self._changed = workers_of(self).join(hub)
             try:
                 await self._send(hub)
             finally:
-                _workers(self).part(hub, self._changed)
+                workers_of(self).part(hub, self._changed)
         except (Refusal, WebSocketClosedError):
             pass  # the page learns the reason from its other requests
         finally:
@@ -178,17 +146,17 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
             await self.write_message(data.decode())
 
 
-def _machine(handler: JupyterHandler, demo: str | None) -> LiveMachine:
+def machine_of(handler: JupyterHandler, demo: str | None) -> LiveMachine:
     machine: LiveMachine = handler.settings["gpulse_machines"][demo or ""]
     return machine
 
 
-def _workers(handler: JupyterHandler) -> Workers:
+def workers_of(handler: JupyterHandler) -> Workers:
     workers: Workers = handler.settings["gpulse_workers"]
     return workers
 
 
-def _texts(handler: JupyterHandler) -> dict[str, str]:
+def texts_of(handler: JupyterHandler) -> dict[str, str]:
     """Return the query parameters without those of Jupyter: the token and the number that defeats caches."""
     given = handler.request.query_arguments
     return {

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from calendar import timegm
 
+from ...sampling.assemble import settle_rates
+from ...sampling.rates import Rates
+from ...sources.files import read_bytes
 from ...sources.processes import LinuxMachine
 
 TYPE_CHECKING = False
@@ -16,17 +19,33 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
 
 _DEEPEST = 64  # parents between a process and its kernel
+_TREE = frozenset({"tree_memory", "tree_cpu_percent", "children"})
+_LAUNCHERS = frozenset({"docker", "podman", "nerdctl", "ssh", "kubectl", "oc", "srun"})
 _FOREIGN = (
     "The driver reports the process IDs of the host, and Jupyter runs in a container with its own process IDs, "
     "so memory cannot be matched to notebooks. Start the container with --pid=host."
 )
+_SIMULATED = "This machine is simulated or recorded: no notebook runs on its GPUs."
 
 
 class Kernel:
-    """A kernel of this server; `pid` is None if it runs on another machine, `idle_since` is None while it is busy."""
+    """A kernel of this server; `idle_since` is None while it is busy.
+
+    `pid` is None, and `elsewhere` says where it runs, if it has no process on this machine. `kind` is that of its session, "notebook"
+    or "console".
+    """
 
     def __init__(
-        self, id: str, session: str | None, name: str, path: str, state: str, idle_since: float | None, pid: int | None
+        self,
+        id: str,
+        session: str | None,
+        name: str,
+        path: str,
+        state: str,
+        idle_since: float | None,
+        pid: int | None,
+        kind: str = "notebook",
+        elsewhere: str | None = None,
     ) -> None:
         self.id = id
         self.session = session
@@ -35,56 +54,129 @@ class Kernel:
         self.state = state
         self.idle_since = idle_since
         self.pid = pid
+        self.kind = kind
+        self.elsewhere = elsewhere
 
     @classmethod
-    def of(cls, kernel: Mapping[str, Any], session: Mapping[str, Any] | None, pid: int | None) -> Kernel:
+    def of(
+        cls, kernel: Mapping[str, Any], session: Mapping[str, Any] | None, pid: int | None, elsewhere: str | None = None
+    ) -> Kernel:
         """Build it from Jupyter's lists of kernels and sessions; the name is that of the notebook."""
+        session = session or {}
         state = str(kernel.get("execution_state") or "unknown")
         idle = _moment(kernel.get("last_activity")) if state == "idle" else None
-        path = str((session or {}).get("path") or "")
-        name = str((session or {}).get("name") or "") or path.rpartition("/")[2] or str(kernel.get("name") or "kernel")
-        return cls(kernel["id"], (session or {}).get("id"), name, path, state, idle, pid)
+        path = str(session.get("path") or "")
+        name = str(session.get("name") or "") or path.rpartition("/")[2] or str(kernel.get("name") or "kernel")
+        kind = str(session.get("type") or "notebook")
+        return cls(kernel["id"], session.get("id"), name, path, state, idle, pid, kind, elsewhere)
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
         return dict(vars(self))
 
 
-def kernel_table(
-    kernels: Sequence[Kernel], snapshot: Snapshot, parent: Callable[[int], int | None] | None = None
-) -> dict[str, Any]:
-    """Return the kernels with their use of each GPU; `problem` says why nothing could be matched."""
-    machine = LinuxMachine(os.environ.get("GPULSE_ROOT", ""))
-    owners = {kernel.pid: kernel.id for kernel in kernels if kernel.pid is not None}
-    uses: dict[str, dict[str, dict[str, Any]]] = {}
-    for uuid, process in _processes(snapshot):
-        if (owner := _owner(_pid(process, machine), owners, parent or machine.parent)) is not None:
-            _add(uses.setdefault(owner, {}), uuid, process)
-    rows = [{**kernel.to_plain(), "gpus": list(uses.get(kernel.id, {}).values())} for kernel in kernels]
-    foreign = bool(owners) and not uses and machine.isolated() and any(_processes(snapshot))
-    return {"time": round(snapshot.time, 3), "kernels": rows, "problem": _FOREIGN if foreign else None}
+class KernelProcesses:
+    """Tells which kernel a process on a GPU belongs to, and what the kernels use of the computer; used by one thread at a time."""
 
+    def __init__(self, parent: Callable[[int], int | None] | None = None) -> None:
+        self._root = os.environ.get("GPULSE_ROOT", "")
+        self._machine = LinuxMachine(self._root)
+        self._parent = parent or self._machine.parent
+        self._rates = Rates()
+        self._pids: dict[str, int | None] = {}
+        self._known: dict[int, str | None] = {}  # the kernel of each process that was on a GPU at the last sample
 
-def _processes(snapshot: Snapshot) -> Iterator[tuple[str, Process]]:
-    for gpu in snapshot.gpus:
-        for process in gpu.all_processes():
-            yield gpu.uuid or "", process
+    def owners(self, pids: Mapping[str, int | None], snapshot: Snapshot) -> dict[int, str]:
+        """Return the kernel of each process on a GPU that belongs to one; `pids` are those of the kernels."""
+        if pids != self._pids:
+            self._pids, self._known = dict(pids), {}
+        there = {int(process.pid) for _, process in processes_by_gpu(snapshot) if process.pid}
+        self._known = {pid: self._known[pid] if pid in self._known else self._owner(pid) for pid in there}
+        return {pid: owner for pid, owner in self._known.items() if owner is not None}
 
+    def is_foreign(self) -> bool:
+        """Return whether the driver's PIDs may be those of another namespace."""
+        return self._machine.isolated()
 
-def _pid(process: Process, machine: LinuxMachine) -> int | None:
-    """Return the PID of a process; None if the driver reports the PIDs of another namespace."""
-    return None if process.pid is None or machine.foreign([int(process.pid)]) else int(process.pid)
+    def hosts(self, pids: Mapping[str, int | None]) -> dict[str, dict[str, Any]]:
+        """Return host memory in bytes, CPU in per cent of one core and the number of child processes of each kernel."""
+        found = self._machine.processes([pid for pid in pids.values() if pid is not None], _TREE)
+        for pid, facts in found.items():
+            settle_rates(pid, facts, self._rates)
+        return {
+            id: {
+                "host_memory": found[pid].values.get("tree_memory"),
+                "cpu_percent": found[pid].values.get("tree_cpu_percent"),
+                "children": found[pid].values.get("children"),
+            }
+            for id, pid in pids.items()
+            if pid in found
+        }
 
+    def launcher(self, pid: int) -> str | None:
+        """Return the program of a kernel's process if that only starts the kernel in a container or on another machine."""
+        program = (
+            (read_bytes(f"{self._root}/proc/{pid}/cmdline") or b"")
+            .split(b"\0")[0]
+            .rsplit(b"/", 1)[-1]
+            .decode("utf-8", "replace")
+        )
+        return program if program in _LAUNCHERS else None
 
-def _owner(pid: int | None, owners: Mapping[int, str], parent: Callable[[int], int | None]) -> str | None:
-    """Return the kernel whose process this is, or the nearest ancestor of it."""
-    for _ in range(_DEEPEST):
-        if pid is None or pid <= 1:
+    def _owner(self, pid: int) -> str | None:
+        """Return the kernel whose process this is, or the nearest ancestor of it.
+
+        A kernel in a container is no descendant of the process that started it, but its connection file is on its command line.
+        """
+        if self._machine.foreign([pid]):
             return None
-        if pid in owners:
-            return owners[pid]
-        pid = parent(pid)
-    return None
+        owners = {known: id for id, known in self._pids.items() if known is not None}
+        for _ in range(_DEEPEST):
+            if pid <= 1:
+                return None
+            if (owner := owners.get(pid) or self._named(pid)) is not None:
+                return owner
+            pid = self._parent(pid) or 0
+        return None
+
+    def _named(self, pid: int) -> str | None:
+        command = read_bytes(f"{self._root}/proc/{pid}/cmdline") or b""
+        return next((id for id in self._pids if len(id) >= 32 and id.encode() in command), None)
+
+
+def kernel_table(
+    kernels: Sequence[Kernel], snapshot: Snapshot, processes: KernelProcesses | None = None, real: bool = True
+) -> dict[str, Any]:
+    """Return the kernels with their use of each GPU and of the host; `problem` says why nothing could be matched.
+
+    Not `real` is a machine whose processes are not those of this computer.
+    """
+    processes = processes or KernelProcesses()
+    pids = {kernel.id: kernel.pid for kernel in kernels}
+    owners = processes.owners(pids, snapshot) if real else {}
+    uses: dict[str, dict[str, dict[str, Any]]] = {}
+    for uuid, process in processes_by_gpu(snapshot):
+        if process.pid is not None and (owner := owners.get(int(process.pid))) is not None:
+            _add(uses.setdefault(owner, {}), uuid, process)
+    hosts = processes.hosts(pids)
+    rows = [
+        {**kernel.to_plain(), "gpus": list(uses.get(kernel.id, {}).values()), **hosts.get(kernel.id, {})}
+        for kernel in kernels
+    ]
+    for row in rows:
+        if row["elsewhere"] is None and not row["gpus"] and row["pid"] and (program := processes.launcher(row["pid"])):
+            row["elsewhere"] = f"started with {program}; its own processes are not visible here"
+    foreign = any(pids.values()) and not uses and processes.is_foreign() and any(processes_by_gpu(snapshot))
+    problem = (_FOREIGN if foreign else None) if real else _SIMULATED
+    return {"time": round(snapshot.time, 3), "machine": os.uname().nodename, "kernels": rows, "problem": problem}
+
+
+def processes_by_gpu(snapshot: Snapshot) -> Iterator[tuple[str, Process]]:
+    """Yield each process on a GPU or MIG instance, with the UUID of that."""
+    for gpu in snapshot.gpus:
+        for part in (gpu, *gpu.instances):
+            for process in part.processes:
+                yield part.uuid or gpu.uuid or "", process
 
 
 def _add(uses: dict[str, dict[str, Any]], uuid: str, process: Process) -> None:

@@ -11,6 +11,7 @@ from ...monitor.out_of_memory import explain_oom
 from ...monitor.quiet import sampling_monitor
 from ...monitor.report import SHORTEST, gpu_line
 from ...units import parse_duration
+from .cell_recorder import CellRecorder
 from .live_table import LiveTable
 from .measured_cells import MeasuredCells, display
 
@@ -44,8 +45,11 @@ class GpulseMagics:
         self._shell = shell
         self._cells = cells = MeasuredCells(shell)
         self._table = LiveTable(shell)
+        recorder = CellRecorder(shell)
         self._hooks = (
             ("pre_run_cell", lambda info: self._table.stop()),
+            ("pre_run_cell", recorder.started),
+            ("post_run_cell", recorder.ended),
             ("pre_run_cell", cells.started),
             ("post_run_cell", explain_failure),
             ("post_run_cell", cells.ended),

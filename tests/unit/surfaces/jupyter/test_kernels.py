@@ -10,7 +10,7 @@ import pytest
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.sources.processes import LinuxMachine
-from gpulse.surfaces.jupyter.kernels import Kernel, kernel_table
+from gpulse.surfaces.jupyter.kernels import Kernel, KernelProcesses, kernel_table
 
 
 def kernel(pid: int | None, id: str = "k") -> Kernel:
@@ -52,12 +52,12 @@ def test_a_child_of_a_real_process_counts_for_its_kernel() -> None:
 
 def test_processes_of_others_and_kernels_without_a_process_match_nothing() -> None:
     parents = {50: 40, 40: 1}
-    table = kernel_table([kernel(None), kernel(60, "other")], machine(process(50, 1.0)), parents.get)
+    table = kernel_table([kernel(None), kernel(60, "other")], machine(process(50, 1.0)), KernelProcesses(parents.get))
     assert [row["gpus"] for row in table["kernels"]] == [[], []]
 
 
 def test_parents_that_go_in_a_circle_end() -> None:
-    table = kernel_table([kernel(60)], machine(process(50, 1.0)), {50: 51, 51: 50}.get)
+    table = kernel_table([kernel(60)], machine(process(50, 1.0)), KernelProcesses({50: 51, 51: 50}.get))
     assert table["kernels"][0]["gpus"] == []
 
 

@@ -1,0 +1,216 @@
+"""Cells over time: memory, SM share and power of each kernel, and what each of its cells took, still holds and waited."""
+
+from __future__ import annotations
+
+import os
+import threading
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
+
+from ...analysis.own_use import energy_share, tells_processes
+from ...store.cell_log import CellLog, CellSpan, merged, remove_left_behind
+from .kernels import KernelProcesses, kernel_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from ...live.hub import Hub
+    from ...model.catalog import Gpu
+    from ...model.snapshot import Snapshot
+    from .kernels import Kernel
+
+_MOST_POINTS = 4000  # of one kernel; then the older half keeps every second one
+_MOST_CELLS = 500  # of one kernel
+_IDLE = 1.0  # per cent of SM share below which a cell waited
+_FEWEST = 3  # samples that tell whether a cell waited
+_time = attrgetter("time")
+
+
+class CurvePoint:
+    """A kernel at one sample: memory in bytes and power in watts over all its GPUs, mean SM share of them in per cent; None if unknown."""
+
+    __slots__ = ("memory", "power", "sm", "time")
+
+    def __init__(self, time: float, memory: float | None, sm: float | None, power: float | None) -> None:
+        self.time = time
+        self.memory = memory
+        self.sm = sm
+        self.power = power
+
+
+class KernelRecord:
+    """What is known of one kernel over time: its curve, and the cells that browsers and the kernel itself have reported."""
+
+    def __init__(self) -> None:
+        self.curve: list[CurvePoint] = []
+        self.log: CellLog | None = None
+        self._gpus: frozenset[str] = frozenset()
+        self._told: dict[str, CellSpan] = {}
+
+    def add(self, time: float, gpus: Sequence[Gpu], own: frozenset[int]) -> None:
+        """Add a sample, with the kernel's PIDs; memory is unknown while a GPU that it was on does not tell its processes."""
+        told = [gpu for gpu in gpus if tells_processes(gpu)]
+        hidden = self._gpus & {gpu.uuid or "" for gpu in gpus if gpu not in told}
+        used = [gpu for gpu in told if any(process.pid in own for process in gpu.all_processes())]
+        self._gpus = hidden | {gpu.uuid or "" for gpu in used}
+        if not told:
+            return
+        mine = [process for gpu in used for process in gpu.all_processes() if process.pid in own]
+        power = _sum(
+            [
+                None
+                if (share := energy_share(gpu, own).value) is None or gpu.power_draw is None
+                else share * gpu.power_draw
+                for gpu in used
+            ]
+        )
+        point = CurvePoint(time, _sum([process.memory_used for process in mine]), _sm(used, own), power)
+        self.curve.append(CurvePoint(time, None, None, None) if hidden else point)
+        if len(self.curve) > _MOST_POINTS:
+            half = len(self.curve) // 2
+            self.curve[:half] = thinned(self.curve[:half], half // 2)
+
+    def tell(self, spans: Sequence[CellSpan]) -> None:
+        """Take what a browser has seen of the kernel's cells."""
+        self._told = {span.id: span for span in merged([self._told.values(), spans])[-_MOST_CELLS:]}
+
+    def spans(self, idle_since: float | None) -> list[CellSpan]:
+        """Return the cells, the earliest first. One whose end nobody saw ended with the next one, or when the kernel became idle."""
+        found = merged([self._told.values(), [] if self.log is None else self.log.read()])[-_MOST_CELLS:]
+        for at, span in enumerate(found):
+            end = found[at + 1].start if at + 1 < len(found) else idle_since
+            if span.end is None and end is not None and end >= span.start:
+                found[at] = CellSpan(span.id, span.cell, span.count, span.code, span.start, end)
+        return found
+
+
+class KernelWatch:
+    """Follows the kernels of a server: `pids` returns those of all by kernel ID and may be called by any thread."""
+
+    def __init__(self, pids: Callable[[], Mapping[str, int | None]]) -> None:
+        self._pids = pids
+        self._records: dict[str, KernelRecord] = {}
+        self._processes = KernelProcesses()
+        self._lock = threading.Lock()
+        self._hub: Hub | None = None
+
+    def follow(self, hub: Hub) -> None:
+        """Add each sample of a hub to the curves from now on."""
+        with self._lock:
+            if self._hub is hub:
+                return
+            self._hub = hub
+        hub.listen(lambda: None if hub.latest is None else self.add(hub.latest))
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add a sample to the curves, and forget kernels that are gone."""
+        pids = self._pids()
+        with self._lock:
+            owners = self._processes.owners(pids, snapshot)
+            for id in self._records.keys() - pids.keys():
+                del self._records[id]
+            for id in pids:
+                own = frozenset(pid for pid, owner in owners.items() if owner == id)
+                self._records.setdefault(id, KernelRecord()).add(snapshot.time, snapshot.gpus, own)
+
+    def table(self, kernels: Sequence[Kernel], snapshot: Snapshot, real: bool) -> dict[str, Any]:
+        """Return the kernels with what they use now."""
+        with self._lock:
+            return kernel_table(kernels, snapshot, self._processes, real)
+
+    def tell(self, kernel: str, spans: Sequence[CellSpan]) -> None:
+        """Take what a browser has seen of a kernel's cells."""
+        with self._lock:
+            self._records.setdefault(kernel, KernelRecord()).tell(spans)
+
+    def answer(self, kernel: Kernel, connection_file: str, start: float, end: float, points: int) -> dict[str, Any]:
+        """Return the curve of a kernel between two times, and its cells with what each took."""
+        with self._lock:
+            record = self._records.setdefault(kernel.id, KernelRecord())
+            if record.log is None and connection_file:
+                record.log = CellLog(connection_file)
+                remove_left_behind(os.path.dirname(connection_file))
+            spans, curve = record.spans(kernel.idle_since), list(record.curve)
+        cells = [span.to_plain() | figures for span, figures in zip(spans, cell_figures(spans, curve), strict=True)]
+        shown = thinned([point for point in curve if start <= point.time <= end], points)
+        return {
+            "kernel": kernel.id,
+            "since": curve[0].time if curve else None,
+            "times": [round(point.time, 3) for point in shown],
+            "memory": [point.memory for point in shown],
+            "sm": [point.sm for point in shown],
+            "power": [None if point.power is None else round(point.power, 1) for point in shown],
+            "cells": [cell for cell in cells if cell["start"] <= end and (cell["end"] is None or cell["end"] >= start)],
+        }
+
+
+def thinned(points: Sequence[CurvePoint], most: int) -> list[CurvePoint]:
+    """Return about `most` of some points; of each group those with the least and the most memory, so that peaks and dips stay."""
+    if len(points) <= most:
+        return list(points)
+    width = -(-2 * len(points) // max(2, most))
+    found: list[CurvePoint] = []
+    for at in range(0, len(points), width):
+        group = [point for point in points[at : at + width] if point.memory is not None] or points[at : at + 1]
+        low, high = (choose(group, key=lambda point: point.memory or 0.0) for choose in (min, max))
+        found += sorted({id(point): point for point in (low, high)}.values(), key=_time)
+    return found
+
+
+def cell_figures(spans: Sequence[CellSpan], curve: Sequence[CurvePoint]) -> list[dict[str, float | None]]:
+    """Return what each cell did with the kernel's memory, in bytes, and how long it ran without the GPU, in seconds; None if unknown.
+
+    `before` and `after` are samples between which no other cell ran, `peak` is the most of the samples within. `held` is what it took
+    and the memory has not fallen below since. `waited` is told of a kernel that holds GPU memory while its SM share is zero.
+    """
+    known = [point for point in curve if point.memory is not None]
+    times = [point.time for point in known]
+    least = _least_from(known)
+    found: list[dict[str, float | None]] = []
+    for at, span in enumerate(spans):
+        first, last = bisect_right(times, span.start), len(times) if span.end is None else bisect_left(times, span.end)
+        within = known[first:last]
+        before = (
+            known[first - 1].memory if first and (at == 0 or times[first - 1] >= (spans[at - 1].end or 0)) else None
+        )
+        following = spans[at + 1].start if at + 1 < len(spans) else float("inf")
+        after = known[last].memory if last < len(known) and times[last] <= following else None
+        now = after if span.end is not None else within[-1].memory if within else None
+        held = None
+        if before is not None and now is not None:
+            held = max(0.0, min(now, least[last] if last < len(least) else now) - before)
+        peak = max((point.memory or 0.0 for point in within), default=None)
+        found.append({"before": before, "after": now, "peak": peak, "held": held, "waited": _waited(span, within)})
+    return found
+
+
+def _least_from(points: Sequence[CurvePoint]) -> list[float]:
+    """Return the least memory from each point on."""
+    found, least = [0.0] * len(points), float("inf")
+    for at in range(len(points) - 1, -1, -1):
+        found[at] = least = min(least, points[at].memory or 0.0)
+    return found
+
+
+def _waited(span: CellSpan, within: Sequence[CurvePoint]) -> float | None:
+    shares = [point.sm for point in within if point.sm is not None and point.memory]
+    if len(shares) < _FEWEST:
+        return None
+    end = within[-1].time if span.end is None else span.end
+    return (end - span.start) * sum(share < _IDLE for share in shares) / len(shares)
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """Return a sum; None if a part is unknown."""
+    return None if None in values else sum(value for value in values if value is not None)
+
+
+def _sm(gpus: Sequence[Gpu], own: frozenset[int]) -> float | None:
+    """Return the mean SM share over some GPUs; None if that of any of its processes is unknown."""
+    if not gpus:
+        return 0.0
+    shares = [_sum([process.sm_utilization for process in gpu.all_processes() if process.pid in own]) for gpu in gpus]
+    total = _sum([None if share is None else min(100.0, share) for share in shares])
+    return None if total is None else total / len(gpus)
