@@ -28,7 +28,7 @@ async function scopedStyle() {
     .replace(/^:root/gm, "&")
     .replace(/([\d.]+)rem/g, (_, size) => `${+(13 * size).toFixed(2)}px`); // the lab's root has another text size than the page's
   const uplot = await readFile(join(here, "node_modules/uplot/dist/uPlot.min.css"), "utf8");
-  const extra = await readFile(join(here, "src/lab/lab.css"), "utf8");
+  const extra = (await Promise.all(["lab", "kernels"].map((name) => readFile(join(here, `src/lab/${name}.css`), "utf8")))).join("\n");
   const contents = `${uplot}\n.gpulse {\n${own}\n}\n${extra}`;
   const made = await build({
     stdin: { contents, loader: "css" },

@@ -24,8 +24,8 @@ EXTRAS = {  # room: what it may name, imported inside or for type checkers only
     "surfaces/exporter": {"opentelemetry"},
     "recordings": {"pandas", "polars"},
     "surfaces/mcp": {"mcp", "anyio"},
-    "surfaces/jupyter": {"jupyter_server", "tornado", "traitlets"},
-    "surfaces/notebook": {"IPython", "anywidget", "traitlets"},
+    "surfaces/jupyter": {"jupyter_client", "jupyter_server", "tornado", "traitlets"},  # the server needs the client
+    "surfaces/notebook": {"IPython", "anywidget", "ipykernel", "traitlets"},
 }
 
 

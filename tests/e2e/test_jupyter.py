@@ -270,8 +270,8 @@ def test_the_notebook_that_holds_the_memory_is_shown_and_shut_down(
     browser.until(f"document.querySelector('{SIDE}')", 60)
     browser.until("document.querySelector('.gpulse-status')?.innerText.includes('7.0 GiB')", 60)  # in the status bar
     open_panel(browser, "kernels")
-    browser.until("document.querySelector('#gpulse-kernels tr[data-kernel]')")
-    text = browser.evaluate("document.querySelector('#gpulse-kernels tr[data-kernel]').innerText")
+    browser.until("document.querySelector('#gpulse-kernels li[data-kernel]')")
+    text = browser.evaluate("document.querySelector('#gpulse-kernels li[data-kernel]').innerText")
     assert "train.ipynb" in text
     assert "7.0 GiB" in text
     browser.click("#gpulse-kernels button.stop")

@@ -55,6 +55,13 @@ export interface ChartEvents extends MarkEvents {
   pick(key: string, more: boolean): void;
 }
 
+/** A stretch of time behind the lines, in a colour of its own; both ends in seconds since 1970. */
+export interface Stretch {
+  from: number;
+  to: number;
+  color: string;
+}
+
 /** A chart of any kind. */
 export interface Plotted {
   readonly element: HTMLElement;
@@ -97,6 +104,8 @@ export class Chart implements Plotted {
   private isolated: ReadonlySet<string> = new Set();
   private focused: number | undefined;
   private top = 1;
+  /** Shown with the next frame. */
+  stretches: Stretch[] = [];
   private span: [number, number] = [0, 1];
   private seen = true;
   private due = false;
@@ -320,6 +329,11 @@ export class Chart implements Plotted {
     const line = banded === undefined || !this.shown(banded) ? undefined : this.frame.lines[banded];
     if (this.frame.banded && line) this.paintBand(plot, line, this.color(this.spec.lines[banded as number] as LineSpec));
     ctx.save();
+    for (const { from, to, color } of this.stretches) {
+      const [left, right] = [from, to].map((time) => Math.max(bbox.left, Math.min(bbox.left + bbox.width, plot.valToPos(time, "x", true)))) as [number, number];
+      ctx.fillStyle = color;
+      if (to > this.span[0] && from < this.span[1]) ctx.fillRect(left, bbox.top, Math.max(1, right - left), bbox.height);
+    }
     const { limit } = this.spec;
     if (limit !== undefined && limit <= this.top) {
       const y = Math.round(plot.valToPos(limit, "y", true)) + 0.5;

@@ -120,7 +120,7 @@ export const SEVERITIES: Record<string, string> = { critical: "Critical", warn: 
 const WORTH = 60; // seconds of GPU time from which a loss is told
 
 /** Say where a problem is: "GPU 3", "GPUs 0-3, 6", "GPU 0 MIG 1", "Machine". */
-export function placeText(problem: Problem): string {
+export function placeText(problem: Pick<Problem, "gpus">): string {
   const { gpus } = problem;
   return gpus.length ? `GPU${gpus.length > 1 ? "s" : ""} ${ranges(gpus).replaceAll(":", " MIG ")}` : "Machine";
 }

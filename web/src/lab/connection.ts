@@ -3,7 +3,9 @@
 import { ServerConnection } from "@jupyterlab/services";
 import type { Api, Transport } from "../api.ts";
 import { serverApi } from "../api.ts";
+import type { KernelCurves } from "./cells.ts";
 import type { KernelTable } from "./kernels.ts";
+import type { CellSpan } from "./runs.ts";
 import { socketResponse } from "./socket.ts";
 
 type Settings = ServerConnection.ISettings;
@@ -38,9 +40,24 @@ export class Connection {
 
   /** Return which notebooks and consoles use which GPU. */
   async kernels(): Promise<KernelTable> {
-    const response = await this.transport.fetch(`${this.root}kernels`, {});
+    return (await (await this.asked("kernels")).json()) as KernelTable;
+  }
+
+  /** Return a kernel over time, and its cells. */
+  async cells(kernel: string, from: number, to: number): Promise<KernelCurves> {
+    const query = new URLSearchParams({ kernel, from: from.toFixed(3), to: to.toFixed(3) });
+    return (await (await this.asked(`cells?${query}`)).json()) as KernelCurves;
+  }
+
+  /** Tell the server what was seen of a kernel's cells. */
+  async tellCells(kernel: string, cells: CellSpan[]): Promise<void> {
+    await this.asked("cells", { method: "POST", body: JSON.stringify({ kernel, cells }) });
+  }
+
+  private async asked(path: string, init: RequestInit = {}): Promise<Response> {
+    const response = await this.transport.fetch(`${this.root}${path}`, init);
     if (!response.ok) throw new Error(`The server answered ${response.status}.`);
-    return (await response.json()) as KernelTable;
+    return response;
   }
 
   /**

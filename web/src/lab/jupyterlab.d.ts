@@ -55,9 +55,19 @@ declare module "@jupyterlab/application" {
     readonly currentChanged?: Signal<unknown, unknown>;
     add(widget: Widget, area: string, options?: Record<string, unknown>): void;
     activateById(id: string): void;
+    widgets(area: string): Iterable<Widget>;
+  }
+  export interface KernelMessage {
+    readonly header: { msg_id: string; msg_type: string; date: string };
+    readonly parent_header: object;
+    readonly content: Record<string, unknown>;
+    readonly metadata: Record<string, unknown>;
   }
   export interface KernelConnection {
     readonly id: string;
+    readonly anyMessage: Signal<KernelConnection, { msg: KernelMessage; direction: "send" | "recv" }>;
+    interrupt(): Promise<void>;
+    restart(): Promise<void>;
   }
   export interface JupyterFrontEnd {
     readonly shell: Shell;
@@ -111,6 +121,15 @@ declare module "@jupyterlab/apputils" {
   export namespace Dialog {
     function cancelButton(options?: object): object;
     function warnButton(options?: object): object;
+  }
+  export namespace Notification {
+    interface Options {
+      autoClose?: number | false;
+      actions?: { label: string; callback: () => void; displayType?: string }[];
+    }
+    function warning(message: string, options?: Options): string;
+    function info(message: string, options?: Options): string;
+    function dismiss(id?: string): void;
   }
   export function showDialog(options: { title: string; body: string; buttons: object[] }): Promise<{ button: { accept: boolean } }>;
   export function showErrorMessage(title: string, error: unknown): Promise<void>;

@@ -1,14 +1,13 @@
 // The plugin: what JupyterLab and Notebook know of gpulse before anything is shown. All else is loaded at the first use.
 
 import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from "@jupyterlab/application";
-import { Dialog, ICommandPalette, IThemeManager, WidgetTracker, showDialog, showErrorMessage } from "@jupyterlab/apputils";
+import { ICommandPalette, IThemeManager, WidgetTracker } from "@jupyterlab/apputils";
 import { ILauncher } from "@jupyterlab/launcher";
 import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { LabIcon } from "@jupyterlab/ui-components";
 import { Widget } from "@lumino/widgets";
 import type { Board } from "./board.ts";
-import type { KernelRow } from "./kernels.ts";
 import { LISTED, PANELS, type PanelName } from "./names.ts";
 import type { Session } from "./room.ts";
 
@@ -74,10 +73,10 @@ class Extension {
 
   /** Return the session, made at the first use. */
   begin(): Promise<Session> {
-    this.session ??= loaded().then(({ Session }) => {
+    this.session ??= loaded().then(({ Documents, Session }) => {
       const session = new Session(this.app.serviceManager.serverSettings, {
         open: (name, args) => void this.app.commands.execute(OPEN, { name, ...args }),
-        shutDown: (row) => this.shutDown(row),
+        kernels: new Documents(this.app),
       });
       if (this.settings) session.follow(this.settings);
       return session;
@@ -191,22 +190,6 @@ class Extension {
   private argumentsOf(place: Place): object {
     const address = place.board?.address;
     return { name: place.name, gpu: address?.gpu ?? place.id.replace("gpulse-gpu-", ""), metrics: address?.metrics ?? [] };
-  }
-
-  /** Shut a kernel of this server down after asking; nothing else on the machine can be stopped from here. */
-  private async shutDown(row: KernelRow): Promise<void> {
-    const asked = await showDialog({
-      title: `Shut down the kernel of ${row.name}?`,
-      body: "Its variables are lost and its GPU memory becomes free. The notebook itself stays as it was saved.",
-      buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: "Shut down" })],
-    });
-    if (!asked.button.accept) return;
-    const { sessions, kernels } = this.app.serviceManager;
-    try {
-      await (row.session ? sessions.shutdown(row.session) : kernels.shutdown(row.id));
-    } catch (error) {
-      await showErrorMessage("The kernel was not shut down", error);
-    }
   }
 }
 

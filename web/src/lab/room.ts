@@ -3,12 +3,13 @@
 import { Widget } from "@lumino/widgets";
 import style from "style:lab";
 import { Board } from "./board.ts";
+import { Documents } from "./documents.ts";
 import { panelKind, type PanelKind } from "./panels.ts";
 import { Session, type Lab } from "./session.ts";
 import { SIDE } from "./side.ts";
 import { StatusItem } from "./statusbar.ts";
 
-export { Session, StatusItem };
+export { Documents, Session, StatusItem };
 export type { Lab };
 
 /** Put the style sheet into the page, once. */

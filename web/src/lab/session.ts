@@ -1,12 +1,17 @@
 // The session: one feed for all panels of a lab, running while one of them can be seen.
 
+import { Notification } from "@jupyterlab/apputils";
 import type { ServerConnection } from "@jupyterlab/services";
 import type { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { DEFAULT_RANGE, type Address } from "../address.ts";
 import { Feed } from "../feed.ts";
 import { Stream } from "../stream.ts";
 import type { Window } from "../timeline.ts";
+import { CellWatch } from "./cell_watch.ts";
+import type { KernelCurves } from "./cells.ts";
 import { Connection } from "./connection.ts";
+import type { Documents } from "./documents.ts";
+import { IdleKernels } from "./idle.ts";
 import type { KernelRow } from "./kernels.ts";
 
 /** What the settings editor holds. */
@@ -15,6 +20,8 @@ export interface LabSettings {
   metrics: string[];
   gpus: string[];
   statusBar: boolean;
+  idleHours: number;
+  idleShutDown: boolean;
 }
 
 /** Something that shows the feed: a panel, the sidebar, the status bar item. */
@@ -31,18 +38,21 @@ export interface Watcher {
 /** What the session asks of the lab around it. */
 export interface Lab {
   open(kind: string, args?: Record<string, unknown>): void;
-  shutDown(row: KernelRow): Promise<void>;
+  readonly kernels: Documents;
 }
 
 const REST_AFTER = 5000; // ms without anything to be seen after which the connection is let go
 const KERNELS_EVERY = 5000; // ms
-const DEFAULTS: LabSettings = { interval: 1, metrics: [], gpus: [], statusBar: true };
+const FOLLOW_EVERY = 1000; // ms until the kernel of a document that was opened is followed
+const IDLE_EVERY = 60_000; // ms between two looks for idle kernels while nothing shows them
+const DEFAULTS: LabSettings = { interval: 1, metrics: [], gpus: [], statusBar: true, idleHours: 2, idleShutDown: false };
 
 export class Session {
   feed!: Feed;
   settings: LabSettings = DEFAULTS;
   kernels: KernelRow[] | undefined;
   kernelProblem: string | null = null;
+  kernelMachine = "";
   kernelsTime = 0;
   range = DEFAULT_RANGE;
   demo = false;
@@ -54,12 +64,19 @@ export class Session {
   private charts = false;
   private started = false;
   private kernelsAsked = -Infinity;
+  private readonly watch = new CellWatch((kernel, cells) => this.connection.tellCells(kernel, cells));
+  private readonly idle: IdleKernels;
 
   constructor(
     private readonly server: ServerConnection.ISettings,
     readonly lab: Lab,
   ) {
     this.connect();
+    this.idle = new IdleKernels(this, Notification);
+    const follow = () => lab.kernels.heed((kernel) => this.watch.follow(kernel));
+    setInterval(follow, FOLLOW_EVERY);
+    follow();
+    setInterval(() => this.started && this.settings.idleHours > 0 && this.refreshKernels(true), IDLE_EVERY);
     document.addEventListener("visibilitychange", () => !document.hidden && this.refresh(true));
   }
 
@@ -136,19 +153,31 @@ export class Session {
   }
 
   /** Ask again which kernels use what, now. */
-  refreshKernels(): void {
+  refreshKernels(always = false): void {
     this.kernelsAsked = -Infinity;
-    this.askKernels();
+    this.askKernels(always);
   }
 
-  private askKernels(): void {
-    if (performance.now() - this.kernelsAsked < KERNELS_EVERY || ![...this.watchers].some((watcher) => watcher.needsKernels)) return;
+  /** Return a kernel over time, and its cells. */
+  cells(kernel: string, from: number, to: number): Promise<KernelCurves> {
+    return this.connection.cells(kernel, from, to);
+  }
+
+  /** Return a kernel as it is now; undefined if it is gone. */
+  async kernelNow(id: string): Promise<KernelRow | undefined> {
+    return (await this.connection.kernels()).kernels.find((row) => row.id === id);
+  }
+
+  private askKernels(always = false): void {
+    if (performance.now() - this.kernelsAsked < KERNELS_EVERY || !(always || [...this.watchers].some((watcher) => watcher.needsKernels))) return;
     this.kernelsAsked = performance.now();
     this.connection.kernels().then(
       (table) => {
         this.kernels = table.kernels;
         this.kernelProblem = table.problem;
+        this.kernelMachine = table.machine;
         this.kernelsTime = table.time;
+        this.idle.look(table);
         this.refresh();
       },
       () => {},

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _MOST_POINTS = 4000  # of one kernel; then the older half keeps every second one
 _MOST_CELLS = 500  # of one kernel
 _IDLE = 1.0  # per cent of SM share below which a cell waited
+_NEAR = 2.0  # seconds before the end of a cell in which a sample tells what it left
+_LAG = 5.0  # seconds that a reading of SM shares reaches back, and stands until the next one
 _FEWEST = 3  # samples that tell whether a cell waited
 _time = attrgetter("time")
 
@@ -102,7 +104,13 @@ class KernelWatch:
             if self._hub is hub:
                 return
             self._hub = hub
-        hub.listen(lambda: None if hub.latest is None else self.add(hub.latest))
+
+        def told() -> None:
+            if hub.latest is not None:
+                self.add(hub.latest)
+
+        told()
+        hub.listen(told)
 
     def add(self, snapshot: Snapshot) -> None:
         """Add a sample to the curves, and forget kernels that are gone."""
@@ -159,31 +167,70 @@ def thinned(points: Sequence[CurvePoint], most: int) -> list[CurvePoint]:
     return found
 
 
-def cell_figures(spans: Sequence[CellSpan], curve: Sequence[CurvePoint]) -> list[dict[str, float | None]]:
+def cell_figures(spans: Sequence[CellSpan], curve: Sequence[CurvePoint]) -> list[dict[str, Any]]:
     """Return what each cell did with the kernel's memory, in bytes, and how long it ran without the GPU, in seconds; None if unknown.
 
-    `before` and `after` are samples between which no other cell ran, `peak` is the most of the samples within. `held` is what it took
-    and the memory has not fallen below since. `waited` is told of a kernel that holds GPU memory while its SM share is zero.
+    `before` and `after` are samples between which no other cell ran. Of cells that no sample tells apart, the longest has the figures
+    of all, and `beside` is how many others there are. `peak` is the most of the samples within. `held` is what it took and the memory
+    has not fallen below since. `waited` is told of a kernel that holds GPU memory while its SM share is zero.
     """
     known = [point for point in curve if point.memory is not None]
     times = [point.time for point in known]
     least = _least_from(known)
-    found: list[dict[str, float | None]] = []
-    for at, span in enumerate(spans):
-        first, last = bisect_right(times, span.start), len(times) if span.end is None else bisect_left(times, span.end)
-        within = known[first:last]
-        before = (
-            known[first - 1].memory if first and (at == 0 or times[first - 1] >= (spans[at - 1].end or 0)) else None
+    edges = [*(_edge(spans, at, known, times) for at in range(len(spans) + 1))]
+    found: list[dict[str, Any]] = []
+    first = 0
+    for last, span in enumerate(spans):
+        inside = slice(
+            bisect_right(times, span.start), len(times) if span.end is None else bisect_left(times, span.end)
         )
-        following = spans[at + 1].start if at + 1 < len(spans) else float("inf")
-        after = known[last].memory if last < len(known) and times[last] <= following else None
-        now = after if span.end is not None else within[-1].memory if within else None
-        held = None
-        if before is not None and now is not None:
-            held = max(0.0, min(now, least[last] if last < len(least) else now) - before)
+        within = known[inside]
         peak = max((point.memory or 0.0 for point in within), default=None)
-        found.append({"before": before, "after": now, "peak": peak, "held": held, "waited": _waited(span, within)})
+        found.append(
+            {
+                "before": None,
+                "after": None,
+                "held": None,
+                "beside": 0,
+                "peak": peak,
+                "waited": _waited(span, known, inside),
+            }
+        )
+        if edges[last + 1] is None and last + 1 < len(spans):
+            continue
+        before, after = (edge and edge[side] for edge, side in ((edges[first], 1), (edges[last + 1], 0)))
+        longest = max(range(first, last + 1), key=lambda at: (spans[at].end or float("inf")) - spans[at].start)
+        found[longest] |= {"before": before, "after": after, "beside": last - first}
+        if before is not None and after is not None:
+            later = least[inside.stop] if inside.stop < len(least) else after
+            found[longest]["held"] = max(0.0, min(after, later) - before)
+        first = last + 1
     return found
+
+
+def _edge(
+    spans: Sequence[CellSpan], at: int, known: Sequence[CurvePoint], times: Sequence[float]
+) -> tuple[float | None, float | None] | None:
+    """Return the memory that the cell before an edge left, and that the cell after it found; None if no sample tells them apart.
+
+    Where one cell follows the other at once, that is the last sample within the first.
+    """
+    end = spans[at - 1].end if at else 0.0
+    start = spans[at].start if at < len(spans) else float("inf")
+    end = float("inf") if end is None else end
+    after, before = bisect_left(times, end), bisect_right(times, start)
+    if after < before:
+        return known[after].memory, known[before - 1].memory
+    if not at or not before:
+        return (None, None) if not at or at == len(spans) else None
+    last = known[before - 1]
+    flat = before < len(known) and known[before].memory == last.memory
+    near = last.time > spans[at - 1].start and min(end, start) - last.time <= max(
+        _NEAR, (end - spans[at - 1].start) / 10
+    )
+    if at == len(spans):
+        return (last.memory, None) if end == float("inf") and last.time > spans[at - 1].start else (None, None)
+    return (last.memory, last.memory) if flat or near else None
 
 
 def _least_from(points: Sequence[CurvePoint]) -> list[float]:
@@ -194,12 +241,16 @@ def _least_from(points: Sequence[CurvePoint]) -> list[float]:
     return found
 
 
-def _waited(span: CellSpan, within: Sequence[CurvePoint]) -> float | None:
-    shares = [point.sm for point in within if point.sm is not None and point.memory]
-    if len(shares) < _FEWEST:
+def _waited(span: CellSpan, known: Sequence[CurvePoint], inside: slice) -> float | None:
+    """Return how long no kernel ran; a share of zero says so only if the next reading, which reaches back, is zero, too."""
+    shares = [(point.time, point.sm) for point in known[inside.start :] if point.sm is not None and point.memory]
+    within = [time for time, _ in shares if span.end is None or time < span.end]
+    if len(within) < _FEWEST:
         return None
-    end = within[-1].time if span.end is None else span.end
-    return (end - span.start) * sum(share < _IDLE for share in shares) / len(shares)
+    busy = [time for time, share in shares if share >= _IDLE]
+    idle = [time for time in within if bisect_left(busy, time) == bisect_right(busy, time + _LAG)]
+    end = within[-1] if span.end is None else span.end
+    return (end - span.start) * len(idle) / len(within)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

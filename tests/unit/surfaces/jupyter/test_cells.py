@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -25,7 +26,7 @@ def span(start: float, end: float | None, id: str = "") -> CellSpan:
     return CellSpan(id or f"{start}", None, 1, "x", start, end, None if end is None else True)
 
 
-def in_gib(figures: dict[str, float | None], *names: str) -> list[float | None]:
+def in_gib(figures: dict[str, Any], *names: str) -> list[float | None]:
     return [None if (value := figures[name]) is None else value / GIB for name in names]
 
 
@@ -41,10 +42,32 @@ def test_memory_that_was_freed_later_is_held_by_nobody() -> None:
     assert in_gib(second, "before", "after", "held") == [8, 0, 0]
 
 
-def test_between_two_samples_nothing_is_credited_to_either_of_two_cells() -> None:
-    [first, second] = cell_figures([span(0.2, 0.4), span(0.5, 0.8)], curve(0, 8))
-    assert in_gib(first, "before", "after", "held") == [0, None, None]
-    assert in_gib(second, "before", "after", "held") == [None, 8, None]
+def test_cells_that_no_sample_tells_apart_are_told_together() -> None:
+    [first, second] = cell_figures([span(0.2, 0.4), span(0.5, 0.8)], curve(0, 8, 8))
+    assert [first["held"], first["beside"]] == [None, 0]
+    assert in_gib(second, "before", "after", "held") == [0, 8, 8], "the longer one has the figures of both"
+    assert second["beside"] == 1
+
+
+def test_a_short_cell_in_which_nothing_changed_is_told_apart() -> None:
+    [short, long] = cell_figures([span(0.2, 0.4), span(0.5, 3.5)], curve(1, 1, 8, 8, 8))
+    assert in_gib(short, "before", "after", "held") == [1, 1, 0]
+    assert in_gib(long, "before", "after", "held") == [1, 8, 7]
+    assert long["beside"] == 0
+
+
+def test_cells_that_follow_each_other_at_once_share_the_last_sample_between_them() -> None:
+    [first, second, third] = cell_figures(
+        [span(0.5, 2.5), span(2.5, 4.5), span(4.5, 5.5)], curve(0, 8, 8, 8, 20, 12, 12)
+    )
+    assert in_gib(first, "before", "after", "held") == [0, 8, 8]
+    assert in_gib(second, "before", "after", "held") == [8, 20, 4]
+    assert in_gib(third, "before", "after", "held") == [20, 12, 0]
+    [slow, after] = cell_figures(
+        [span(0.5, 9.5), span(9.5, 30.0)], [point for point in curve(*range(10)) if point.time < 5]
+    )
+    assert [slow["after"], slow["beside"]] == [None, 0], "its last sample was too long before its end"
+    assert [after["before"], after["after"], after["beside"]] == [0, None, 1]
 
 
 def test_a_cell_that_runs_is_told_what_it_took_so_far() -> None:
@@ -55,13 +78,18 @@ def test_a_cell_that_runs_is_told_what_it_took_so_far() -> None:
 def test_a_cell_waited_only_where_the_kernel_holds_memory_and_enough_samples_tell() -> None:
     assert cell_figures([span(0.5, 4.5)], curve(1, 1, 1, 1, 1, 1, sm=0.0))[0]["waited"] == 4.0
     assert cell_figures([span(0.5, 4.5)], curve(1, 1, 1, 1, 1, 1, sm=90.0))[0]["waited"] == 0.0
+    rising = [*curve(1, 1, 1, sm=0.0), *(CurvePoint(at, GIB, 85.0, 1.0) for at in (3.0, 4.0, 5.0))]
+    assert cell_figures([span(0.5, 5.5)], rising)[0]["waited"] == 0.0, (
+        "the share of before stood until the next reading"
+    )
     for points in (curve(0, 0, 0, 0, 0, 0, sm=0.0), curve(1, 1, 1, 1, 1, sm=None), curve(1, 1, sm=0.0)):
         assert cell_figures([span(0.5, 4.5)], points)[0]["waited"] is None
 
 
 def test_unknown_memory_is_unknown_and_never_zero() -> None:
     [figures] = cell_figures([span(0.5, 1.5)], curve(None, None, None))
-    assert set(figures.values()) == {None}
+    assert set(figures.values()) <= {None, 0}
+    assert figures["held"] is None
 
 
 def test_thinning_keeps_the_peak_the_dip_and_the_order() -> None:
@@ -84,8 +112,8 @@ def machine(time: float, *gpus: Gpu) -> Snapshot:
     return Snapshot(time, gpus)
 
 
-def gpu(index: int, *processes: Process, state: str = "ok", power: float = 300.0) -> Gpu:
-    values = {"uuid": f"GPU-{index}", "index": index, "power_draw": power, "memory_used": 1e9}
+def gpu(index: int, *processes: Process, state: Literal["ok", "lost"] = "ok", power: float = 300.0) -> Gpu:
+    values: dict[str, Any] = {"uuid": f"GPU-{index}", "index": index, "power_draw": power, "memory_used": 1e9}
     return Gpu(values, state=state, processes=processes)
 
 
