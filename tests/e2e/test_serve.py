@@ -348,9 +348,10 @@ def test_no_auth_is_said_aloud(tmp_path: Path) -> None:
 
 def test_beyond_loopback_scrapers_need_the_token_and_addresses_will_do(tmp_path: Path) -> None:
     with Serving(tmp_path, "--bind", "0.0.0.0:0", "--no-history", "--allow-host", "gpu.example,b") as server:
-        for path in ("/metrics", "/healthz", "/readyz"):
-            assert server.get(path, known=False)[0] == 401
+        assert server.get("/metrics", known=False)[0] == 401
         server.until("/readyz", 200)
+        for path in ("/healthz", "/readyz"):
+            assert server.get(path, known=False)[0] == 200
         assert server.get("/healthz", host="10.9.8.7:1")[0] == 200
         assert server.get("/healthz", host="gpu.example")[0] == 200
         assert server.get("/healthz", host="evil.example")[0] == 400

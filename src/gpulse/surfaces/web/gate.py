@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .server import ServerSettings
 
-OPEN = ("/metrics", "/healthz", "/readyz")  # available without a token if only this machine can connect
+HEALTH = ("/healthz", "/readyz")  # never need a token: they tell nothing private, and Kubernetes' probes send none
 _LARGEST = 65_536  # maximum bytes of a body; no path uses one
 _HEADERS = {
     b"content-security-policy": CSP.encode(),
@@ -69,7 +69,9 @@ class Gate:
             return problem(413, f"requests must not have a body larger than {_LARGEST} bytes.", {"connection": "close"})
         if path + "/" == settings.base_path:
             return Response(b"", 308, {"location": f"{path.rpartition('/')[2]}/"})
-        if settings.token is None or (path in OPEN and settings.open_metrics and not _forwarded(scope)):
+        if settings.token is None or path in HEALTH:
+            return None
+        if path == "/metrics" and settings.open_metrics and not _forwarded(scope):
             return None
         return self._unknown(scope, settings.token)
 

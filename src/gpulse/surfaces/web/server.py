@@ -38,7 +38,7 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 class ServerSettings:
     """How the server is reached. `token` None: by everybody; `hosts` None: by any name, as on a unix socket.
 
-    `open_metrics` lets /metrics, /healthz and /readyz be asked without a token; `base_path` begins and ends with a slash.
+    `open_metrics` lets /metrics be asked without a token; `base_path` begins and ends with a slash.
     """
 
     def __init__(

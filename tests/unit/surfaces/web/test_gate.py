@@ -44,10 +44,11 @@ def test_programs_on_the_same_machine_need_no_token(path: str) -> None:
     assert ask(app_of(), path, known=False).status == 200
 
 
-@pytest.mark.parametrize("path", OPEN)
-def test_programs_elsewhere_need_it(path: str) -> None:
+@pytest.mark.parametrize(("path", "status"), [("/metrics", 401), ("/healthz", 200), ("/readyz", 200)])
+def test_programs_elsewhere_need_it_for_metrics_and_not_for_probes(path: str, status: int) -> None:
     app = app_of(open_metrics=False)
-    assert ask(app, path, known=False).status == 401
+    assert ask(app, path, known=False).status == status
+    assert ask(app, path, known=False, x_forwarded_for="10.0.0.1").status == status
     assert ask(app, path).status == 200
 
 
