@@ -35,7 +35,7 @@ def concerns(diagnosis: Diagnosis, alerts: Iterable[Transition] = (), now: float
     """Return what is wrong at `now`, the end of the diagnosis by default; an active alert counts while its condition holds."""
     time = diagnosis.end if now is None else now
     found = [
-        _of_verdict(one, _cost(one.key, whole.budget), diagnosis.start, time)
+        _of_verdict(one, cost(one.key, whole.budget), diagnosis.start, time)
         for whole in diagnosis
         for one in (whole, *whole.also)
         if _severity(one) in BAD and not _is_over(one)
@@ -52,7 +52,7 @@ def concerns(diagnosis: Diagnosis, alerts: Iterable[Transition] = (), now: float
     return tuple(sorted(_joined(found), key=_rank))
 
 
-def _cost(key: str, budget: Budget | None) -> float:
+def cost(key: str, budget: Budget | None) -> float:
     """Return the share of a GPU's time (0–1) that a condition costs; 0 for what is bad without costing time."""
     if key in _ALL:
         return 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..model.fleet import FleetSnapshot, HostReport
 from ..model.process_filter import ProcessFilter
-from .concerns import concerns
+from .concerns import concerns, cost
 from .diagnosis.live import LiveDiagnosis
 
 TYPE_CHECKING = False
@@ -81,6 +81,34 @@ def filtered(snapshot: FleetSnapshot, text: str) -> FleetSnapshot:
 def _has(gpu: Gpu, wanted: ProcessFilter) -> bool:
     index = -1 if gpu.index is None else int(gpu.index)
     return any(wanted.fits(process, (index, -1)) for process in gpu.all_processes())
+
+
+class Loss:
+    """What one condition of one owner costs the fleet now: `lost` is in whole GPUs, of the `gpus` that it concerns."""
+
+    __slots__ = ("gpus", "hosts", "key", "lost", "owner")
+
+    def __init__(self, key: str, owner: str) -> None:
+        self.key = key
+        self.owner = owner
+        self.gpus = 0
+        self.lost = 0.0
+        self.hosts: dict[str, None] = {}  # in order, each once
+
+
+def losses(found: Mapping[str, Iterable[Concern]]) -> list[Loss]:
+    """Return what costs GPU time on all machines, by condition and owner, the costliest first."""
+    added: dict[tuple[str, str], Loss] = {}
+    for host, wrong in found.items():
+        for concern in wrong:
+            share = 1.0 if concern.verdict is None else cost(concern.verdict.key, concern.verdict.budget)
+            if share <= 0 or not concern.gpus:
+                continue
+            loss = added.setdefault((concern.key, concern.owner), Loss(concern.key, concern.owner))
+            loss.gpus += len(concern.gpus)
+            loss.lost += share * len(concern.gpus)
+            loss.hosts[host] = None
+    return sorted(added.values(), key=lambda loss: -loss.lost)
 
 
 class FleetWatch:

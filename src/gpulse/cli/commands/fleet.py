@@ -27,11 +27,19 @@ def run(arguments: Arguments) -> int:
     """Show the fleet on a live screen; once, if stdout is not a terminal."""
     from ...remote.fleet import Fleet
 
-    for other in ("free", "once"):
+    for other in ("free", "once", "why"):
         if arguments.watch and getattr(arguments, other):
             raise UsageError(f"fleet: --{other} and --watch cannot be combined;", "choose one.")
     feeds = feeds_of(arguments)
-    show = _json if arguments.json else _free if arguments.free is not None else _view
+    show = (
+        _json
+        if arguments.json
+        else _why
+        if arguments.why is not None
+        else _free
+        if arguments.free is not None
+        else _view
+    )
     with Fleet(feeds, arguments.interval) as fleet:
         try:
             return show(fleet, arguments)
@@ -90,6 +98,26 @@ def _free(fleet: Fleet, arguments: Arguments) -> int:
     if not lines:
         sys.stderr.write("gpulse: fleet: no machine has that many free GPUs.\n")
         return 1
+    sys.stdout.write("\n".join(line.render(theme, room) for line in lines) + "\n")
+    return 0
+
+
+def _why(fleet: Fleet, arguments: Arguments) -> int:
+    """Watch for a while and list what costs GPU time, and whose."""
+    import time
+
+    from ...analysis.fleet import FleetWatch
+    from ...present.terminal import size_of
+    from ...surfaces.fleet.view import loss_lines
+    from ..theme import theme_of
+
+    theme, room, judged = theme_of(arguments, sys.stdout), size_of(sys.stdout, os.environ)[0], FleetWatch()
+    end = time.monotonic() + arguments.why
+    for snapshot in fleet.stream(_FIRST):
+        found = judged.add(snapshot)
+        if time.monotonic() >= end:
+            break
+    lines = loss_lines(snapshot, found, theme)
     sys.stdout.write("\n".join(line.render(theme, room) for line in lines) + "\n")
     return 0
 
@@ -161,6 +189,8 @@ VERB = Verb(
                help="Rows of the table: host, gpu, user or job (default: host)"),
         Option("--free", value="N", parse=_count, optional=1, help="List only the machines with N free GPUs (default: 1)"),
         Option("--free-memory", value="SIZE", parse=parse_size, help="Memory that each GPU of --free must have, for example 70GiB"),
+        Option("--why", value="SECONDS", parse=seconds("--why", 10, 3600), optional=30.0,
+               help="Watch for SECONDS and list what costs GPU time, and whose (default: 30)"),
         Option("--once", "-1", default=False, help="Show the fleet once instead of a live screen (default when not on a terminal)"),
         Option("--watch", "-w", default=False, help="In a pipe or with --json: repeat every interval until Ctrl-C"),
         Option("--interval", value="SECONDS", parse=seconds("--interval", 1, 3600), default=5.0,
@@ -176,6 +206,7 @@ VERB = Verb(
         ("gpulse fleet --ssh @hosts.txt --once", "show them once"),
         ("gpulse fleet --free 4 --free-memory 70GiB", "find a machine with four free GPUs"),
         ("gpulse fleet --by user", "show who holds how many GPUs"),
+        ("gpulse fleet --why", "watch for 30 seconds, then list what limits the fleet"),
         ("gpulse fleet --prometheus http://prometheus:9090", "read from Prometheus"),
         ("gpulse fleet --ssh gpu1,gpu2 --json | jq '.hosts[].state'", "read a value in a script"),
     ),

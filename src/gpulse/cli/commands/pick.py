@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from ..free import FREE, number_of_gpus, wait_for
-from ..main import VERBS
-from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb
+from ..main import VERBS, load
+from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments) -> int:
     """Observe the GPUs and print the free ones; with --wait, wait until there are enough."""
+    if arguments.fleet:
+        fleet = load("fleet")
+        memory = [] if arguments.free_memory is None else ["--free-memory", f"{arguments.free_memory:.0f}B"]
+        return fleet.run(parse(fleet, ["--free", str(arguments.count), *memory]))
     from ...analysis.free import Requirement, best
 
     asked = Requirement(arguments.count, arguments.free_memory, arguments.utilization)
@@ -56,6 +60,7 @@ VERB = Verb(
                help="Number of GPUs (default: 1)"),
         Option("--by", value="FORM", default="uuid", complete=tuple(_WRITTEN),
                help="Output format: uuid, index (needs CUDA_DEVICE_ORDER=PCI_BUS_ID) or env, an export line for eval (default: uuid)"),
+        Option("--fleet", default=False, help="List the machines of fleet.toml with that many free GPUs; see `gpulse fleet`"),
         *FREE,
         *(GPU, SOURCE, DEMO, HELP),
     ),

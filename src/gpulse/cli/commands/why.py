@@ -7,8 +7,8 @@ import sys
 
 from ...errors import UsageError
 from ...units import parse_duration
-from ..main import VERBS
-from ..options import COMMON, STACKS, Option, Verb, seconds
+from ..main import VERBS, load
+from ..options import COMMON, STACKS, Option, Verb, parse, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def run(arguments: Arguments) -> int:
     from ...analysis.diagnosis.running import RunningDiagnosis
     from ...sampling.program import ProcessFamily
 
+    if arguments.fleet:
+        return _fleet(arguments)
     pid = _pid(arguments.pid)
     if arguments.since is not None and (arguments.source or arguments.demo or getattr(arguments, "for") is not None):
         raise UsageError("why: --since cannot be combined with --for, --source or --demo;", "choose one.")
@@ -58,6 +60,13 @@ def run(arguments: Arguments) -> int:
     found = concerns(diagnosis)
     _print(arguments, diagnosis, found, names, code)
     return 1 if arguments.check and found else 0
+
+
+def _fleet(arguments: Arguments) -> int:
+    """Explain what limits the machines of fleet.toml, as `gpulse fleet --why` does."""
+    fleet = load("fleet")
+    watched = getattr(arguments, "for") or _WATCHED
+    return fleet.run(parse(fleet, ["--why", f"{watched:g}", "--interval", "1", "--color", arguments.color]))
 
 
 def _code(arguments: Arguments, pid: int | None) -> CodeWatch | None:
@@ -259,6 +268,7 @@ VERB = Verb(
                help="Use the last TIME of this machine's history instead of sampling, for example 2h"),
         Option("--interval", "-n", value="SECONDS", default=_INTERVAL, parse=seconds("--interval", 0.1, 60),
                help="Time between samples, in seconds (default: 0.25)"),
+        Option("--fleet", default=False, help="Explain what limits the machines of fleet.toml, by GPU time lost; see `gpulse fleet`"),
         Option("--check", default=False, help="Exit with 1 if anything critical or worth a warning was found, else with 0"),
         Option("--json", default=False, help="Print the diagnosis as one JSON object"),
         STACKS,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from ...analysis.fleet import Funnel, free_gpus
+from ...analysis.fleet import Funnel, free_gpus, losses
+from ...model.condition import CONDITIONS
 from ...present.cells import MISSING
 from ...present.concerns import concern_line
 from ...present.line import Line, table_lines
@@ -289,3 +290,29 @@ def free_lines(snapshot: FleetSnapshot, count: int, memory: float, theme: Theme)
             )
     rows.sort(key=lambda row: -int(row[2][0].partition(" ")[0]))
     return table_lines(["HOST", "FREE", "GPUS"], rows, [False, False, False]) if rows else []
+
+
+def loss_lines(snapshot: FleetSnapshot, found: Mapping[str, Sequence[Concern]], theme: Theme) -> list[Line]:
+    """Return what limits the fleet: how many GPUs are lost to what, and to whom."""
+    sums, lost = Funnel(gpu for _, gpu in snapshot.gpus()), losses(found)
+    whole = sum(loss.lost for loss in lost)
+    count = f"{len(found)} host{'s' if len(found) != 1 else ''}"
+    if not lost:
+        return [Line().add(f"Nothing limits the {sums.total} GPUs of {count}.")]
+    head = Line().add(f"{whole:.1f} of {sums.total} GPUs are lost on {count}", "title")
+    head.add(f": {24 * whole:.0f} GPU hours per day", "label")
+    rows = [
+        [
+            (f"{loss.lost:.1f}", "warn" if loss.lost >= 1 else ""),
+            (str(loss.gpus), ""),
+            (CONDITIONS[loss.key].title if loss.key in CONDITIONS else clean(loss.key), ""),
+            (clean(loss.owner) or MISSING, "user"),
+            (", ".join(clean(host) for host in loss.hosts), "label"),
+        ]
+        for loss in lost
+    ]
+    return [
+        head,
+        Line(),
+        *table_lines(["LOST", "GPUS", "WHAT", "OWNER", "HOSTS"], rows, [True, True, False, False, False]),
+    ]

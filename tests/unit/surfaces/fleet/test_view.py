@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpulse.analysis.fleet import FleetWatch, Funnel, free_gpus
+from gpulse.analysis.fleet import FleetWatch, Funnel, free_gpus, losses
 from gpulse.model.catalog import Gpu, Host, Process
+from gpulse.model.condition import CONDITIONS
 from gpulse.model.fleet import FleetSnapshot, HostReport
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.theme import Theme
-from gpulse.surfaces.fleet.view import TABLES, fleet_view, free_lines
+from gpulse.surfaces.fleet.view import TABLES, fleet_view, free_lines, loss_lines
 from tests.unit.surfaces.status.pictures import demo
 
 _GIB = 1 << 30
@@ -106,3 +107,9 @@ def test_each_machine_is_judged_by_its_own_samples() -> None:
         found = dict(watch.add(FleetSnapshot(at, tuple(reports))))
     assert [concern.key for concern in found["b"]] == ["lost"]
     assert "lost" not in {concern.key for concern in found["a"]}
+    added = losses(found)
+    assert added == sorted(added, key=lambda loss: -loss.lost)
+    assert [(loss.gpus, loss.lost, list(loss.hosts)) for loss in added if loss.key == "lost"] == [(1, 1.0, ["b"])]
+    shown = [line.render(Theme(), 100) for line in loss_lines(FleetSnapshot(NOW, ()), found, Theme())]
+    assert "GPU hours per day" in shown[0]
+    assert any(CONDITIONS["lost"].title in line for line in shown)
