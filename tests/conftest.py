@@ -47,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # still ignored here; a program started from here has the default
+    os.environ.setdefault("GPULSE_RUNS", "off")  # tests that keep runs name a folder of their own
     config.stash[_WATCHDOG] = _watchdog(config)
 
 

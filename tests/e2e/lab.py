@@ -42,7 +42,11 @@ class Answer:
 def environment(scenario: Scenario, folder: Path, **more: str) -> dict[str, str]:
     """The environment of a child on a scripted machine without latency, and with this checkout's gpulse."""
     plain = {key: value for key, value in scenario.write(folder).items() if not key.startswith(PERSONAL)}
-    own = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "GPULSE_HISTORY": str(folder / "history.db")}
+    own = {
+        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+        "GPULSE_HISTORY": str(folder / "history.db"),
+        "GPULSE_RUNS": "off",
+    }
     return plain | {"FAKE_NVML_LATENCY": "none"} | own | more
 
 

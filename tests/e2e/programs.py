@@ -64,6 +64,7 @@ def plain_environment(**more: str) -> dict[str, str]:
         "PYTHONPATH": f"{ROOT / 'src'}",
         "GPULSE_SOURCE": "demo",
         "GPULSE_CONFIG": QUIET,
+        "GPULSE_RUNS": "off",
         "PYTHONWARNINGS": "ignore",
     }
     return own | usual | more

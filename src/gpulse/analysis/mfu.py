@@ -31,7 +31,7 @@ def mfu(per_second: Mapping[str, float], models: Sequence[str], reason: str = ""
     if "" in per_second:
         return Mfu(None, rate, 'the data type is not known: pass dtype="bfloat16" or whichever your model computes in')
     if not models:
-        return Mfu(None, rate, "it is not known which GPUs the program used")
+        return Mfu(None, rate, "the program used no GPU that was sampled")
     share = 0.0
     for dtype, flops in per_second.items():
         peaks = []

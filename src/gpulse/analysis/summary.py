@@ -196,8 +196,9 @@ class Summary:
         return self.tokens / self.seconds if self.tokens and self.seconds > 0 else None
 
     def energy_per(self, count: float) -> float | None:
-        """Return the joules for each of `count` steps, items or tokens; None where either is unknown."""
-        return None if self.energy is None or not count else self.energy / count
+        """Return the joules for each of `count` steps, items or tokens; None where either is unknown, or the program used no GPU."""
+        used = any(gpu.own.used is not False for gpu in self.gpus)
+        return None if self.energy is None or not count or not used else self.energy / count
 
     @property
     def energy(self) -> float | None:

@@ -12,10 +12,11 @@ from ..torch import part_of_torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from ..analysis.mfu import Mfu
+    from .ledger import Ledger
 
 COUNT = "count"
 _SKIPPED = 1  # steps before the one that is counted: the first is unlike the others (compilation, lazy layers)
@@ -47,6 +48,19 @@ class StepFlops:
         # a process that sees fewer GPUs than there are processes speaks for itself and them only
         rate = steps_per_second * max(1, min(self.processes, len(models)))
         return mfu({dtype: flops * rate for dtype, flops in self.by_dtype.items()}, models, self.reason)
+
+    def follow(self, ledger: Ledger, say: Callable[[str], None]) -> None:
+        """Give a ledger the operations of its steps; `say` is called with why they could not be counted."""
+
+        def at_step() -> None:
+            self.at_step()
+            if not self.waiting:
+                ledger.at_step = None
+                if self.reason:
+                    say(f"flops_per_step: {self.reason}; there is no MFU.")
+
+        ledger.flops = self
+        ledger.at_step = at_step if self.waiting else None
 
     def at_step(self) -> None:
         """Count one step with torch's counter, from the end of one to the end of the next."""

@@ -320,7 +320,8 @@ class Ledger:
         if not counted:
             return {}
         with self._lock:
-            joules = [energy for gpu in whole.gpus.values() if (energy := gpu.charged) is not None]
+            gpus = [gpu for gpu in whole.gpus.values() if gpu.own.used is not False]
+            joules = [energy for gpu in gpus if (energy := gpu.charged) is not None]
         return {f"train/energy_per_{name}": sum(joules) / count for name, count in counted.items() if joules}
 
     def _stack(self) -> list[Phase]:

@@ -29,7 +29,10 @@ _PUNCTUAL = 0.9  # share of the interval after which a sample counts as the next
 
 
 class Listener:
-    """Receives the samples of one run. `say` is called with what is wrong, `show` with a line for the user."""
+    """Receives the samples of one run.
+
+    `say` is called with what is wrong, `show` with a line for the user, `tick` about once per second.
+    """
 
     def __init__(
         self,
@@ -41,6 +44,7 @@ class Listener:
         *,
         threaded: bool,
         every_rank: bool,
+        tick: Callable[[], None],
     ) -> None:
         self._ledger = ledger
         self._request = request
@@ -48,6 +52,7 @@ class Listener:
         self._say = say
         self._show = show
         self._every_rank = every_rank
+        self._tick = tick
         self._over = threading.Event()
         self._hasty = False
         self._hasty_until = 0.0
@@ -146,6 +151,7 @@ class Listener:
 
             self._teller = Teller(self._ledger, self._request.run)
         if (told := self._teller.due()) is not None:
+            self._tick()
             if self.job is None and world_size(os.environ) > 1:  # a program may join its job long after it started
                 from .job import JobFile
 

@@ -13,9 +13,10 @@ from .ending import at_end, at_fork, cell_number, forget_end, forget_half_import
 from .ledger import Ledger
 from .listener import Listener
 from .phase import PhaseContext
-from .ranks import launcher, local_rank, local_size
-from .request import Request, descriptor_of, new_run
+from .ranks import global_rank, launcher, local_rank, local_size
+from .request import PART_OF, Request, descriptor_of, new_run
 from .rhythm import Collector
+from .run_keeper import RunKeeper
 from .worker_stacks import WorkerStacks
 
 TYPE_CHECKING = False
@@ -97,7 +98,8 @@ class Monitor:
         self._stacks = stacks and os.environ.get("GPULSE_STACKS", "1") not in ("0", "false", "no")
         self._source = source or default_source()
         self._threaded = self._threaded or is_local(self._source)  # what only this process has, no other can sample
-        self.run = run or new_run()
+        self.run = run or os.environ.get(PART_OF, "") or new_run()
+        self._quiet = False  # whether it only serves measurements
         self._initial_step = initial_step
         self._stderr = stderr
         self._told: set[str] = set()
@@ -107,6 +109,7 @@ class Monitor:
         self._collector = Collector(self._metrics)
         self._listener: Listener | None = None
         self._cell: int | None = None
+        self._keeper: RunKeeper | None = None  # of a run that `gpulse runs` lists
 
     # --- start and end
 
@@ -118,8 +121,11 @@ class Monitor:
         replace_earlier_cells(running, self._cell, self._print)
         self._pid = os.getpid()
         self._ledger = Ledger(self._sample_now, self._initial_step)
-        self._ledger.flops = self._step_flops()
-        self._ledger.at_step = self._at_step if self._ledger.flops is not None and self._ledger.flops.waiting else None
+        if (flops := self._step_flops()) is not None:
+            flops.follow(self._ledger, self._say)
+        # not of a measurement, a notebook, or any rank but the first of a job
+        keeps = not self._quiet and self._cell is None and self._samples() and not global_rank(os.environ)
+        self._keeper = RunKeeper(self.run, self._ledger, self._sinks) if keeps else None
         running.append(self)
         if self._samples():
             if self._sinks:
@@ -157,6 +163,7 @@ class Monitor:
         if late:
             self._say(f"{', '.join(late)} did not finish in time; its last samples may be missing.")
         summary, report = self._ledger.summary(), self._report
+        compared = "" if self._keeper is None else self._keeper.end(summary, deadline - time.monotonic())
         job = self._job if self._listener is None else self._listener.job
         if job is not None:
             report = job.finish(summary, deadline, report) and report
@@ -167,7 +174,7 @@ class Monitor:
         if report:
             from .report import report_text
 
-            self._print(report_text(summary, os.environ))
+            self._print("\n".join([report_text(summary, os.environ), *([f"  {compared}"] if compared else [])]))
         return summary
 
     def __enter__(self) -> Self:
@@ -184,6 +191,8 @@ class Monitor:
     ) -> None:
         if error is not None:
             self.mark("failed", type(error).__name__)
+            if self._keeper is not None:
+                self._keeper.failure = type(error).__name__
         self.stop()
 
     # --- reported by the program
@@ -305,6 +314,7 @@ class Monitor:
                 self._print,
                 threaded=self._threaded,
                 every_rank=self._every_rank,
+                tick=_nothing if self._keeper is None else self._keeper.tick,
             )
         except Exception as error:  # noqa: BLE001  # no process or thread available, or the interpreter is exiting
             self._say(f"sampling could not be started ({error}); this program continues without monitoring.")
@@ -319,16 +329,6 @@ class Monitor:
         from .flops import StepFlops
 
         return StepFlops(*self._flops, processes=1 if self._every_rank else local_size(os.environ))
-
-    def _at_step(self) -> None:
-        """Count the operations of a step, once."""
-        ledger = self._ledger
-        if ledger is not None and ledger.flops is not None:
-            ledger.flops.at_step()
-            if not ledger.flops.waiting:
-                ledger.at_step = None
-                if ledger.flops.reason:
-                    self._say(f"flops_per_step: {ledger.flops.reason}; there is no MFU.")
 
     def _samples(self) -> bool:
         return self._every_rank or local_rank(os.environ) == 0
@@ -391,3 +391,7 @@ def _disown_all() -> None:
     for monitor in running:
         monitor._disown()
     running.clear()
+
+
+def _nothing() -> None:
+    """Keep nothing."""

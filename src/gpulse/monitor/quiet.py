@@ -29,7 +29,9 @@ def sampling_monitor() -> Monitor | None:
             found = _newest()
             # one that could not be started, for example because there is no process left, is not tried again
             if found is None and not any(quiet.ledger is not None for quiet in _started):
-                _started[:] = [monitors.Monitor(ranks="all", alerts=False).start()]
+                quiet = monitors.Monitor(ranks="all", alerts=False)
+                quiet._quiet = True
+                _started[:] = [quiet.start()]
                 found = _newest()
     return found
 

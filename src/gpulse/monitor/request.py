@@ -23,6 +23,9 @@ PROCESSES = (*PROCESS_EVIDENCE, "user")
 HOST_CONSTANTS = frozenset({"memory_total", "cpu_count"})
 
 
+PART_OF = "GPULSE_RUN"  # environment variable with the id of the `gpulse run` that a program is part of
+
+
 def new_run() -> str:
     """Return a name for a run that sorts by time and is its own: 20261116-062301-4f2a1c."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"

@@ -68,6 +68,7 @@ _SERVING = (
 ENVIRONMENT = (
     Setting("", "source", "text", "auto", "Where samples come from", environ="GPULSE_SOURCE"),
     Setting("", "config", "text", None, "The settings file", environ="GPULSE_CONFIG", flag="--path (config)", otherwise="gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config"),
+    Setting("", "runs", "text", None, "Folder in which past runs are kept, or off", environ="GPULSE_RUNS", flag="-", otherwise="gpulse/runs in $XDG_STATE_HOME or ~/.local/state"),
     Setting("", "claims", "text", None, "Folder of the lock files by which jobs claim GPUs", environ="GPULSE_CLAIMS", flag="-", otherwise="/run/lock or /tmp"),
     Setting("", "stacks", "flag", True, "Whether a Monitor samples the stacks of its program, to name the lines that keep the GPU waiting; 0 turns it off", environ="GPULSE_STACKS", flag="Monitor(stacks=False)"),
 )

@@ -94,7 +94,7 @@ def test_each_type_needs_its_part_of_the_time_at_its_own_peak() -> None:
     [
         ({"bfloat16": 1e12}, ["Acme One"], "the dense bfloat16 peak of Acme One is not known"),
         ({"": 1e12}, [H100], 'the data type is not known: pass dtype="bfloat16" or whichever your model computes in'),
-        ({"bfloat16": 1e12}, [], "it is not known which GPUs the program used"),
+        ({"bfloat16": 1e12}, [], "the program used no GPU that was sampled"),
     ],
 )
 def test_without_a_peak_there_is_a_rate_and_a_reason(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...model.snapshot import Snapshot
+    from ...store.runs import KeptRun
     from ...surfaces.report.recorded_samples import RecordedSample
     from ...surfaces.report.run import Run
     from ..options import Arguments
@@ -30,12 +31,13 @@ def run(arguments: Arguments) -> int:
     to_file = arguments.output is not None and arguments.output != "-"
     form = arguments.format or _form_for(arguments.output if to_file else None)
     _check(arguments)
+    kept = _kept(arguments)
     if form in TABLES:
         return _export(arguments, form, arguments.output if to_file else None)
     tariff = tariff_of(arguments)
     runs = [_read(arguments, path) for path in arguments.files or [None]]
-    for each in runs:
-        each.tariff = tariff
+    for each, known in zip(runs, kept, strict=True):
+        each.tariff, each.kept = tariff, known
     title = arguments.title or ""
     if form == "text" and not to_file:
         sys.stdout.write(_laid_out(arguments, runs, title))
@@ -47,6 +49,33 @@ def run(arguments: Arguments) -> int:
     save(arguments.output, text, OPEN if arguments.share else PRIVATE)
     sys.stderr.write(f"gpulse: wrote {arguments.output} ({len(text.encode()) / 1000:,.0f} kB).\n")
     return 0
+
+
+def _kept(arguments: Arguments) -> list[KeptRun | None]:
+    """Replace runs among the files by their recordings, add the earlier run to compare with, and return what is kept of each."""
+    from ...store.runs import earlier, run_named, run_recorded
+
+    found: list[KeptRun | None] = []
+    for word in arguments.files or [""]:
+        if not word or word == "-" or os.path.exists(word):
+            found.append(run_recorded(word) if word and arguments.compare else None)
+            continue
+        try:
+            found.append(run_named(word))
+        except UsageError:
+            found.append(None)  # a file that is not there, which reading it says
+    if arguments.compare and len(found) == 1:
+        before = next((run for run in earlier(found[0]) if run.text("recording")), None) if found[0] else None
+        if before is None:
+            message = f"report: there is no earlier recorded run to compare {arguments.files[0]} with;"
+            raise UsageError(message, "name two recordings: gpulse report --compare A B.")
+        found, arguments.files = [before, *found], [before.text("recording"), *arguments.files]
+    for at, run in enumerate(found):
+        if run is not None and not os.path.exists(arguments.files[at]):
+            if not run.text("recording"):
+                raise UsageError(f"report: run {run.short} has no recording;", "use gpulse run -o FILE to record one.")
+            arguments.files = [*arguments.files[:at], run.text("recording"), *arguments.files[at + 1 :]]
+    return found
 
 
 def _laid_out(arguments: Arguments, runs: list[Run], title: str) -> str:
@@ -89,7 +118,7 @@ def _export(arguments: Arguments, form: str, output: str | None) -> int:
 
 def _check(arguments: Arguments) -> None:
     files, since = len(arguments.files), arguments.since is not None
-    if arguments.compare and (files != 2 or since):
+    if arguments.compare and (files not in (1, 2) or since):
         raise UsageError("report: --compare needs two recordings;", "write it as gpulse report --compare A B.")
     if not arguments.compare and files + since != 1:
         remedy = "name one, or use --since 2h for this machine's history."
@@ -143,7 +172,8 @@ VERB = Verb(
     VERBS["report"],
     (
         Option("files", value="FILE", many=True, default=(), complete="files",
-               help="Recording to summarize (.ndjson or .ndjson.gz, or - for standard input); two with --compare"),
+               help="Recording to summarize (.ndjson or .ndjson.gz, or - for standard input), or a run that was recorded, named as in "
+                    "`gpulse runs`; two with --compare, where one alone is compared with the last run of the same command before it"),
         Option("--output", "-o", value="FILE", complete="files",
                help="File to write: .html, .md, .json, .csv or .parquet (default: standard output)"),
         Option("--format", value="FORM", parse=_form, complete=("text", "html", "markdown", "json", *TABLES), open=True,
@@ -165,6 +195,7 @@ VERB = Verb(
         ("gpulse report run.ndjson", "print a summary"),
         ("gpulse report run.ndjson.gz -o report.html", "write a self-contained page with charts"),
         ("gpulse report --compare before.ndjson after.ndjson -o diff.html", "compare two runs"),
+        ("gpulse report --compare last", "compare the last recorded run with the one before of the same command"),
         ("gpulse report run.ndjson.gz --share -o report.html", "write a page to give to others"),
         ("gpulse report --since 2h -o report.html", "report on the last two hours"),
         ("gpulse report run.ndjson.gz --format csv -o run.csv", "export one row per sample and GPU"),

@@ -12,9 +12,12 @@ from ..options import DEMO, GPU, HELP, SOURCE, STACKS, Option, Verb, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ...analysis.cost import Tariff
     from ...model.catalog import Gpu
     from ...monitor.request import AgentSample
+    from ...monitor.run_record import RunRecord
     from ...store.claims import Claim
     from ...store.recorder import RecordingFile
     from ...supervision.child import Child, SignalsHeld
@@ -32,7 +35,9 @@ def run(arguments: Arguments) -> int:
         from ...surfaces.report.writing import form_of
 
         form_of(arguments.report)  # fail now rather than after the command has run
+    from ...monitor.request import PART_OF, new_run
     from ...sources.py_spy import only_ancestors
+    from ...store.runs import runs_folder
     from ...supervision.child import Child, SignalsHeld, end_like, started_with
 
     held = SignalsHeld()
@@ -46,8 +51,12 @@ def run(arguments: Arguments) -> int:
     for claim in claims:
         claim.pass_on()  # the command keeps the claims even if gpulse dies
     stacks = not (arguments.quiet or arguments.no_stacks)
+    run_id = None if runs_folder() is None else new_run()
+    if run_id is not None:
+        environ[PART_OF] = run_id
     # start it before anything that takes time
     child = Child(arguments.command, environ, held, readable=stacks and only_ancestors())
+    record = None if run_id is None else _record(arguments, run_id, child.pid)
     watch = None
     if recording is not None or not arguments.quiet:
         watch = _watch(arguments, child.pid, [str(gpu.uuid) for gpu in gpus] or None, recording, stacks)
@@ -55,8 +64,30 @@ def run(arguments: Arguments) -> int:
     for claim in claims:
         claim.close()
     if watch is not None:
-        _tell(arguments, child, status, watch, recording)
+        _tell(arguments, child, status, watch, recording, record)
+    elif record is not None:
+        record.end(None, seconds=child.seconds, **_ended(status))
     end_like(status)
+
+
+def _record(arguments: Arguments, run: str, pid: int) -> RunRecord:
+    """Return the record of the run for `gpulse runs`, which is begun."""
+    import time
+
+    from ...monitor.run_record import RunRecord
+
+    record = RunRecord(run, arguments.command, pid, time.monotonic())
+    record.begin()
+    return record
+
+
+def _ended(status: int) -> dict[str, Any]:
+    import signal
+
+    if not os.WIFSIGNALED(status):
+        return {"exit_code": os.waitstatus_to_exitcode(status)}
+    number = os.WTERMSIG(status)
+    return {"signal": signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"}
 
 
 def _watch(
@@ -103,10 +134,16 @@ def _recording(arguments: Arguments) -> RecordingFile | None:
 
 
 def _tell(
-    arguments: Arguments, child: Child, status: int, watch: CommandWatch, recording: RecordingFile | None
+    arguments: Arguments,
+    child: Child,
+    status: int,
+    watch: CommandWatch,
+    recording: RecordingFile | None,
+    record: RunRecord | None,
 ) -> None:
     """Print the summary; a failure here does not change the exit code."""
     from ...analysis.cost import cost_of
+    from ...monitor.run_record import compared_text
     from ...present.cost import cost_text
     from ...sources.secrets import mask
     from ...supervision.run_summary import LONG_ENOUGH, code_ending, ending, headline
@@ -118,7 +155,7 @@ def _tell(
     lines += ending(summary, watch.problem)
     if summary.seconds >= LONG_ENOUGH and any(gpu.own.used for gpu in summary.gpus):
         lines += code_ending(watch.code, watch.code_problem)
-    tariff = None
+    tariff = cost = None
     try:
         tariff = tariff_of(arguments)
         if summary.samples and (cost := cost_of(summary, tariff)) is not None:
@@ -127,6 +164,17 @@ def _tell(
         lines.append(f"  no cost: {error}")
     if arguments.report and recording is not None:
         lines.append(_report(arguments, recording.path, mask(arguments.command), tariff))
+    if record is not None:
+        paths = {"report": arguments.report, "recording": arguments.output}
+        kept = record.end(
+            summary if summary.samples else None,
+            cost,
+            seconds=child.seconds,
+            code=[line.to_plain() for line in watch.code],
+            **_ended(status),
+            **{name: path and os.path.abspath(path) for name, path in paths.items()},
+        )
+        lines += [f"  {text}" for text in [compared_text(kept)] if text]
     if not arguments.quiet:
         say("\n".join(lines))
 

@@ -38,7 +38,7 @@ def system_path(system: str = SYSTEM) -> str:
 
 def user_path(environ: Mapping[str, str] = os.environ, mounts: str = _MOUNTS) -> str:
     """Return the user's own place: the state folder, or /var/tmp/gpulse-UID when that is on a network file system."""
-    folder = _state_folder(environ)
+    folder = state_folder(environ)
     if network_type(folder, mounts):
         folder = f"/var/tmp/gpulse-{os.geteuid()}"
     return os.path.join(folder, _FILE)
@@ -133,7 +133,8 @@ def network_type(folder: str, mounts: str = _MOUNTS) -> str | None:
     return kind if kind in _NETWORK or kind.startswith("fuse.") else None
 
 
-def _state_folder(environ: Mapping[str, str]) -> str:
+def state_folder(environ: Mapping[str, str]) -> str:
+    """Return the folder for what gpulse keeps for a user: gpulse in $XDG_STATE_HOME or ~/.local/state."""
     state = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):  # a relative one is to be ignored, says the XDG specification
         state = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local", "state")

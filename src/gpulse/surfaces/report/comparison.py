@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ...analysis.run_comparison import RunComparison
 from ...present.cost import money_text
 from ...present.differences import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, standard_error
 from ...present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
+from ...present.runs import comparison_text
 from ...present.text import Untrusted
 from ...present.words import short_name
 from ...units import duration_text, size_text
@@ -25,7 +27,7 @@ def comparison_document(first: Run, second: Run, title: str = "") -> Document:
     found = differences(first, second)
     loud = {at: "changed" for at, difference in enumerate(found) if difference.matters}
     blocks: list[Block] = [
-        Lines("Differences", headline(found)),
+        Lines("Differences", [*_speed(first, second), *headline(found)]),
         TableBlock(
             "Figures",
             ("Figure", "A", "B", "Difference"),
@@ -52,6 +54,16 @@ def comparison_document(first: Run, second: Run, title: str = "") -> Document:
     return Document(
         Untrusted(title) if title else ("Two runs: ", Untrusted(first.name), ", ", Untrusted(second.name)), about, there
     )
+
+
+def speed(first: Run, second: Run) -> RunComparison | None:
+    """Return which run was faster, by the times of their steps; None for recordings that no kept run has."""
+    return None if first.kept is None or second.kept is None else RunComparison(first.kept, second.kept)
+
+
+def _speed(first: Run, second: Run) -> list[Cell]:
+    found = speed(first, second)
+    return [] if found is None else [Untrusted(f"Speed of B: {comparison_text(found, second.end, 'A')}.")]
 
 
 def differences(first: Run, second: Run) -> list[Difference]:

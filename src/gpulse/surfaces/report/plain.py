@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...model.codec import time_text
 from ...present.events import event_text
 from ...present.verdicts import worded
-from .comparison import differences
+from .comparison import differences, speed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,8 +57,10 @@ def run_to_plain(run: Run) -> dict[str, Any]:
 
 def comparison_to_plain(first: Run, second: Run) -> dict[str, Any]:
     """Return two runs and their differences."""
+    found = speed(first, second)
     return {
         "schema": 1,
+        "speed": None if found is None else found.to_plain(),
         "a": run_to_plain(first),
         "b": run_to_plain(second),
         "differences": [

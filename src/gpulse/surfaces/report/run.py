@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
     from ...sinks.base import Mark
+    from ...store.runs import KeptRun
     from .instances import InstanceSpan
     from .processes import ProcessSpan
     from .timeline import Timeline
@@ -63,6 +64,7 @@ class Run:
         self.problems = problems
         self.estimated = estimated
         self.tariff: Tariff | None = None
+        self.kept: KeptRun | None = None  # what `gpulse runs` knows of it
         self.diagnosis = diagnosis
         self.verdict = finding_parts(diagnosis)
         self.times = times(diagnosis)

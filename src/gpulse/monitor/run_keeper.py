@@ -1,0 +1,51 @@
+"""Keeps the run of a Monitor for `gpulse runs`, at no cost to a program that only tries something out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from .request import PART_OF
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..analysis.summary import Summary
+    from ..sinks.base import Sink
+    from .ledger import Ledger
+    from .run_record import RunRecord
+
+_TRIAL = 5.0  # seconds below which a run is a trial that nobody wants listed
+
+
+class RunKeeper:
+    """Writes the record of a run once it has lasted long enough. `failure` is the exception that ended it."""
+
+    def __init__(self, run: str, ledger: Ledger, sinks: Sequence[Sink]) -> None:
+        self._run = run
+        self._ledger = ledger
+        self._sinks = sinks
+        self._part = os.environ.get(PART_OF) == run
+        self._record: RunRecord | None = None
+        self.failure = ""
+
+    def tick(self) -> None:
+        """Write how the run is getting on, if it is time; called about once per second, in the listener's thread."""
+        if time.monotonic() - self._ledger.started >= _TRIAL:
+            self._begun().tick(self._ledger)
+
+    def end(self, summary: Summary, seconds: float) -> str:
+        """Write how it ended; return how it compares with the last run of the same command, empty if that takes too long."""
+        if summary.seconds < _TRIAL and not self._part:
+            return ""
+        recording = next((os.path.abspath(sink.path) for sink in self._sinks if sink.name == "jsonl"), None)  # type: ignore[attr-defined]
+        return self._begun().end_in_time(max(0.5, seconds), summary, failure=self.failure, recording=recording)
+
+    def _begun(self) -> RunRecord:
+        from .run_record import RunRecord  # with the words of verdicts, which a short program need not load
+
+        if self._record is None:
+            self._record = RunRecord(self._run, sys.orig_argv, os.getpid(), self._ledger.started, part=self._part)
+        return self._record
