@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 
 from ..analysis.concerns import concerns
-from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu, Process
+from ..analysis.serving import activity
+from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, Gpu, Process
 from ..model.presets import TRACES
 from ..model.snapshot import Snapshot
 from ..present.alerts import alert_plain
 from ..present.concerns import worded
 from ..present.events import event_style, event_text
+from ..present.serving import serving_pieces
+from ..store.history.columns import SERVING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..analysis.alerts import Transition
+    from ..model.catalog import Server
     from ..model.event import Event
     from ..model.metric import Metric, Reading, Value
     from ..model.verdict import Diagnosis
@@ -75,7 +79,16 @@ def sample(snapshot: Snapshot) -> dict[str, Any]:
         "time": round(snapshot.time, 3),
         "gpus": [_gpu(gpu) for gpu in snapshot.gpus],
         "host": _values(snapshot.host, _MOVING_HOST),
-    }
+    } | ({"serving": [_server(server) for server in snapshot.serving]} if snapshot.serving else {})
+
+
+def _server(server: Server) -> dict[str, Any]:
+    """Return a model server: its values, the name of its series in the history, and its line in words."""
+    plain = _values(server, SERVER_METRICS)
+    plain["key"] = f"{SERVING}{server.key}"
+    plain["activity"] = activity(server)
+    plain["pieces"] = [[text, style] for text, style in serving_pieces(server)]
+    return plain
 
 
 def processes(snapshot: Snapshot) -> dict[str, Any]:
@@ -107,7 +120,12 @@ def catalog(details: Collection[str] = ()) -> dict[str, list[dict[str, Any]]]:
     """Return the metrics that a server has: all but the details, of which it samples only these."""
     return {
         thing: [_metric(metric) for metric in metrics.values() if metric.group != "details" or metric.key in details]
-        for thing, metrics in (("gpu", GPU_METRICS), ("host", HOST_METRICS), ("process", PROCESS_METRICS))
+        for thing, metrics in (
+            ("gpu", GPU_METRICS),
+            ("host", HOST_METRICS),
+            ("process", PROCESS_METRICS),
+            ("serving", SERVER_METRICS),
+        )
     }
 
 

@@ -8,7 +8,15 @@ import time
 from ..._version import __version__
 from ...present.exposition import Family, labels, render
 from .counters import Counters
-from .families import PROCESS_WANTED, WANTED, diagnosis_families, gap_family, gpu_families, host_families
+from .families import (
+    PROCESS_WANTED,
+    WANTED,
+    diagnosis_families,
+    gap_family,
+    gpu_families,
+    host_families,
+    server_families,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,6 +115,7 @@ class Exporter:
         if snapshot is not None:
             yield from self._part("gpulse_gpu", gpu_families(snapshot, self._counters, processes, self._details))
             yield from self._part("gpulse_host", host_families(snapshot, self._counters))
+            yield from self._part("gpulse_serving", server_families(snapshot))
             if self._judged is not None:
                 yield from self._part("gpulse_diagnosis", diagnosis_families(snapshot, self._judged))
             if dcgm:

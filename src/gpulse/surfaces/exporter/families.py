@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
 from ...model.select import Wanted
 from ...present.exposition import (
     DOWN,
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from ...model.catalog import Gpu, Process
+    from ...model.catalog import Gpu, Process, Server
     from ...model.metric import Metric, Reading
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
@@ -47,8 +47,12 @@ PROCESS_SERIES = {
         for key in ("sm_utilization", "cpu_percent", "host_memory")
     },
 }
+# Counters are left out: whoever wants these scrapes the server itself.
+SERVER_SERIES = tuple(metric for metric in SERVER_METRICS.values() if is_series(metric) and metric.kind == "gauge")
+_MOST_SERVERS = 64  # so that models that come and go cannot flood a database
 _LOADS = ("1", "5", "15")
 PORTS = ("port_names", "port_states", "port_speeds", "port_rx", "port_tx", "port_downs", "port_errors")
+_LONGEST_LABEL = 120
 _OWNER = ("user", "job", "container", "pod")
 WANTED = Wanted(
     gpu=(
@@ -115,6 +119,26 @@ def host_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
     )
     yield Family("gpulse_host_load", "gauge", HOST_METRICS["load"].help, loads)
     yield from _ports(snapshot, counters)
+
+
+def server_families(snapshot: Snapshot) -> Iterator[Family]:
+    """Yield the families of model servers; which GPUs each has is a family of its own, to join by uuid."""
+    servers = {server_labels(server): server for server in snapshot.serving[:_MOST_SERVERS]}
+    named = [(server, labels(pairs)) for pairs, server in servers.items()]
+    yield from (of_metric(metric, "serving", named) for metric in SERVER_SERIES)
+    numbers = {part.uuid: gpu.index for gpu in snapshot.gpus for part in (gpu, *gpu.instances)}
+    placed = (
+        (labels([*pairs, ("gpu", None if (at := numbers.get(uuid)) is None else f"{at:.0f}"), ("uuid", uuid)]), 1)
+        for pairs, server in servers.items()
+        for uuid in server.gpus or ()
+    )
+    yield Family("gpulse_serving_info", "info", "GPUs of the model server.", placed)
+
+
+def server_labels(server: Server) -> tuple[tuple[str, str], ...]:
+    """Return the labels that every series of a server has."""
+    told = (("server", server.server), ("model", server.model), ("endpoint", server.endpoint))
+    return tuple((name, (text or "")[:_LONGEST_LABEL]) for name, text in told)
 
 
 def _ports(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:

@@ -11,7 +11,7 @@ from ...present.exposition import DOWN
 from ...sinks.packages import load
 from ...units import BYTES, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT
 from .counters import Counters, owners
-from .families import GPU_SERIES
+from .families import GPU_SERIES, SERVER_SERIES, server_labels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ class OtlpPush:
         self._observe(meter, "counter", "hw.errors", "{error}", "", self._errors)
         self._observe(meter, "counter", "gpulse.gpu.throttle.time", "s", "", self._throttled)
         self._observe(meter, "up_down_counter", "hw.status", "1", "", _status, down=True)
+        for metric in SERVER_SERIES:
+            self._observe_servers(meter, metric)
         observation = load("opentelemetry.metrics", _PACKAGE).Observation
         help = "How often an instrument was left out because it failed."
 
@@ -146,6 +148,26 @@ class OtlpPush:
                 return []
 
         getattr(meter, f"create_observable_{kind}")(name, [callback], unit=unit, description=help)
+
+    def _observe_servers(self, meter: Any, metric: Metric) -> None:
+        """Create an instrument that reads one metric of each model server."""
+        observation = load("opentelemetry.metrics", _PACKAGE).Observation
+
+        def callback(_: Any) -> list[Any]:
+            with self._lock:
+                servers = () if self._latest is None else self._latest.serving
+                return [
+                    observation(
+                        round(value * metric.unit.base, 9),
+                        {f"gpulse.{key}": text for key, text in server_labels(server)},
+                    )
+                    for server in servers
+                    if isinstance(value := server.get(metric.key), (int, float))
+                ]
+
+        unit = _UNITS.get(metric.unit, "1")
+        name = f"gpulse.serving.{metric.key}"
+        meter.create_observable_gauge(name, [callback], unit=unit, description=metric.help)
 
     def _moved(self, link: str) -> Callable[[str, Gpu], Iterator[Point]]:
         def points(owner: str, gpu: Gpu) -> Iterator[Point]:

@@ -58,6 +58,10 @@ def glance(
         headline, lines = table(snapshot, theme, columns, name_width)
     if header:
         lines.insert(0, _header(snapshot, theme, columns, headline))
+    if snapshot.serving and not chosen:
+        from .servers import server_lines
+
+        lines += server_lines(snapshot, theme, columns)
     if processes:
         from .processes import process_table
 

@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from ...model.catalog import Gpu
     from .state import State
 
-PANELS = ("header", "problems", "gpus", "charts", "host", "processes", "events", "footer")
+PANELS = ("header", "problems", "gpus", "serving", "charts", "host", "processes", "events", "footer")
 CARD, GAP = 4, 2  # rows of a card without MIG instances; columns between adjacent items
 _NARROWEST_CARD, _WIDEST_CARD = 48, 110
 _NARROWEST_LINE = 36
 _CHARTS, _TABLE = 6, 5  # minimum rows of a chart and of the process table
 _SHORTEST_TABLE = 3  # where that shows every GPU, or the screen is small
+_SERVERS = 3  # rows of model servers at most
+_SERVING = 14  # rows between header and footer from which they are shown
 _ROOMY = 8  # rows between header and footer from which one says what is wrong
 _TALLEST_CHARTS = 20
 _CARD_SHARES = (0.2, 0.35, 0.5)  # share of the screen for cards; beyond it, cards get narrower first
@@ -67,6 +69,9 @@ def _share(heights: dict[str, int], state: State, columns: int, body: int) -> No
     if "host" not in state.hidden and body >= 9:
         heights["host"] = _host_rows(state, columns, body)
     body -= heights["host"]
+    if state.shown is not None and body >= _SERVING:
+        heights["serving"] = min(_SERVERS, len(state.shown.serving))
+    body -= heights["serving"]
     if "gpus" in state.hidden:
         left = body
     else:

@@ -10,7 +10,7 @@ from ...units import duration_text
 from .actions import help_lines, hints
 from .area import Area
 from .layout import arrange
-from .panels import charts, footer, gpus, header, host, processes
+from .panels import charts, footer, gpus, header, host, processes, serving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Facts = Callable[[int], dict[str, str]]
 
-_PANELS = {"header": header, "gpus": gpus, "charts": charts, "host": host, "processes": processes}
+_PANELS = {"header": header, "gpus": gpus, "serving": serving, "charts": charts, "host": host, "processes": processes}
 
 
 def paint(state: State, facts: Facts = lambda pid: {}) -> Grid:
