@@ -8,6 +8,7 @@ from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.condition import LASTING, of_event, of_verdict
 from ..units import duration_text, size_text
 from .cells import severity_style, throttle_words, value_text
+from .quantities import rate_text, seconds_text
 from .text import Untrusted, clean, fit
 from .words import gpus_text, link_text
 from .xid import xid_remedy, xid_text
@@ -178,6 +179,12 @@ def _no_longer_idle(event: Event) -> Parts:
     return (*process_parts(event.process), f" on {gpus_text(event.gpus)} is no longer idle")
 
 
+def _served(event: Event) -> Parts:
+    """Return which server: model server Qwen3-32B on GPU 6."""
+    name = (event.note or "?").rstrip("/").rpartition("/")[2]
+    return ("model server ", Untrusted(name), f" on {gpus_text(event.gpus)}" if event.gpus else "")
+
+
 def _stalled(event: Event) -> Parts:
     idle = duration_text(_number(event, "idle"))
     return (*process_parts(event.process), f" has not used {gpus_text(event.gpus)} for {idle}", *_stuck(event))
@@ -312,6 +319,13 @@ _SENTENCES: dict[str, Callable[[Event], Parts]] = {
     "memory-growth": _growing,
     "idle-allocation": _idle,
     "stalled": _stalled,
+    "serving-stuck": lambda event: (
+        *_served(event),
+        f" is stuck: it has requests and has made no token for {duration_text(_number(event))}",
+    ),
+    "serving-queue-long": lambda event: (*_served(event), f" has {_number(event):.0f} requests waiting"),
+    "serving-slow": lambda event: (*_served(event), f" needs {seconds_text(_number(event))} to the first token (p95)"),
+    "serving-errors": lambda event: (*_served(event), f" fails {rate_text(_number(event))} requests per second"),
     "threshold": _threshold,
     "verdict": _verdict,
     "gap": _gap,
@@ -355,6 +369,10 @@ _CLEARED: dict[str, Callable[[Event], Parts]] = {
     "memory-growth": _no_longer_growing,
     "idle-allocation": _no_longer_idle,
     "stalled": _no_longer_stalled,
+    "serving-stuck": lambda event: (*_served(event), " makes tokens again"),
+    "serving-queue-long": lambda event: (*_served(event), f" has only {_number(event):.0f} requests waiting"),
+    "serving-slow": lambda event: (*_served(event), " answers in time again"),
+    "serving-errors": lambda event: (*_served(event), " no longer fails requests"),
     "process-end": _ended,
     "threshold": lambda event: _threshold(event, cleared=True),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.catalog import GPU_METRICS, HOST_METRICS
+from ..model.catalog import GPU_METRICS, HOST_METRICS, SERVER_METRICS
 from ..units import duration_text, size_text
 from .cells import THROTTLE, value_text
 
@@ -65,6 +65,14 @@ FIGURES: dict[str, tuple[str, str]] = {
     "peer_tensor": ("tensor cores of the other GPUs", "percent"),
     "peer_busy": ("time with a kernel running on the other GPUs", "percent"),
     "peers": ("other GPUs of the job", "count"),
+    "running": ("running requests", "count"),
+    "waiting": ("waiting requests", "count"),
+    "idle_time": ("without a token for", "duration"),
+    "first_token_p95": ("first token, p95", "seconds"),
+    "generation_rate": ("generated tokens per second", "count"),
+    "prompt_rate": ("prompt tokens per second", "count"),
+    "preemption_rate": ("preemptions per second", "number"),
+    "preempted_share": ("preemptions per 100 finished requests", "count"),
     "data_wait": ("time the program waited for data", "percent"),
     "state_asleep": ("time asleep", "duration"),
     "state_lost": ("time lost from the bus", "duration"),
@@ -83,7 +91,7 @@ def evidence_text(evidence: Evidence) -> str:
 def figure_name(metric: str) -> str:
     """Return the words for a number: the title of a catalog metric, or those of a figure of the diagnosis."""
     label = FIGURES.get(metric, ("", ""))[0]
-    known = GPU_METRICS.get(metric) or HOST_METRICS.get(metric)
+    known = GPU_METRICS.get(metric) or HOST_METRICS.get(metric) or SERVER_METRICS.get(metric)
     return label or (known.title if known is not None else metric.replace("_", " "))
 
 
@@ -107,7 +115,7 @@ def figure_text(metric: str, value: Plain) -> str:
     kind = FIGURES.get(metric, ("", ""))[1]
     if kind:
         return _number(kind, value)
-    known = GPU_METRICS.get(metric) or HOST_METRICS.get(metric)
+    known = GPU_METRICS.get(metric) or HOST_METRICS.get(metric) or SERVER_METRICS.get(metric)
     if known is None:
         return f"{value:g}"
     if known.unit.symbol == "B/s":

@@ -194,6 +194,22 @@ def _idle_allocation(verdict: Verdict) -> str:
     return f"Idle allocation: {first} holds {held} and runs nothing."
 
 
+def _queue(verdict: Verdict) -> str:
+    used = _figure(verdict, "sm_active") or _figure(verdict, "utilization")
+    return (
+        f"{_figure(verdict, 'waiting')} requests wait although the SMs are only {used} active and the cache has room: the server's CPU "
+        "work or its limits hold them back."
+    )
+
+
+def _decode(verdict: Verdict) -> str:
+    room, running = _number(verdict, "room") or 1.0, _number(verdict, "running") or 0.0
+    return (
+        f"Decoding is limited by memory bandwidth: DRAM busy {_figure(verdict, 'dram_active')}, tensor cores "
+        f"{_figure(verdict, 'tensor_active')}. {running:.0f} requests run; about {room:.1f} times as many would cost little time per token."
+    )
+
+
 def _underused(verdict: Verdict) -> str:
     return f"Underused: {_first(verdict, 'a server')} waits for requests; kernels run {_figure(verdict, 'busy')} of the time."
 
@@ -290,6 +306,26 @@ TITLES: dict[str, Callable[[Verdict], str]] = {
     "memory_latency": lambda verdict: (
         f"Limited by memory latency: the SMs are {_figure(verdict, 'sm_active')} occupied but wait; DRAM "
         f"is busy only {_figure(verdict, 'dram_active')}."
+    ),
+    "serving_stuck": lambda verdict: (
+        f"The model server is stuck: no token for {_figure(verdict, 'idle_time')} with {_figure(verdict, 'running') or 'some'} "
+        f"requests running and {_figure(verdict, 'waiting') or 'none'} waiting."
+    ),
+    "serving_cache_full": lambda verdict: (
+        f"The key-value cache is full: {_figure(verdict, 'kv_cache')} in use while {_figure(verdict, 'waiting')} requests wait."
+    ),
+    "serving_preemptions": lambda verdict: (
+        f"Requests are preempted {_figure(verdict, 'preemption_rate')} times per second and computed again: too many run for the cache."
+    ),
+    "serving_queue": _queue,
+    "serving_decode": _decode,
+    "serving_prefill": lambda verdict: (
+        f"Prefill-bound: {_figure(verdict, 'prompt_rate')} prompt tokens per second for {_figure(verdict, 'generation_rate')} generated "
+        f"ones, tensor cores busy {_figure(verdict, 'tensor_active')}."
+    ),
+    "serving_idle": lambda verdict: (
+        f"Serving {clean(str(verdict.values.get('model') or 'a model')).rpartition('/')[2]}, no traffic for "
+        f"{duration_text(_number(verdict, 'quiet') or 0)}."
     ),
     "launch_bound": _launch,
     "small_batch": lambda verdict: (

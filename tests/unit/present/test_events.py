@@ -93,6 +93,14 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         "ada's python (pid 42) holds 3.0 GiB on GPU 3 but has been idle for 15m00s",
     ),
     (
+        "serving-stuck",
+        {"note": "acme/m", "value": 90.0},
+        "model server m on GPU 3 is stuck: it has requests and has made no token for 1m30s",
+    ),
+    ("serving-queue-long", {"note": "acme/m", "value": 60.0}, "model server m on GPU 3 has 60 requests waiting"),
+    ("serving-slow", {"note": "m", "value": 12.0}, "model server m on GPU 3 needs 12.0 s to the first token (p95)"),
+    ("serving-errors", {"note": "m", "value": 0.5}, "model server m on GPU 3 fails 0.5 requests per second"),
+    (
         "stalled",
         {"process": ADA, "values": {"idle": 180.0}},
         "ada's python (pid 42) has not used GPU 3 for 3m00s",
@@ -184,6 +192,10 @@ CLEARED: list[tuple[str, dict[str, Any], str]] = [
     ("memory-growth", {"process": ADA}, "ada's python (pid 42) on GPU 3 no longer grows"),
     ("idle-allocation", {"process": ADA}, "ada's python (pid 42) on GPU 3 is no longer idle"),
     ("stalled", {"process": ADA}, "ada's python (pid 42) uses GPU 3 again"),
+    ("serving-stuck", {"note": "acme/m"}, "model server m on GPU 3 makes tokens again"),
+    ("serving-queue-long", {"note": "m", "value": 3.0}, "model server m on GPU 3 has only 3 requests waiting"),
+    ("serving-slow", {"note": "m"}, "model server m on GPU 3 answers in time again"),
+    ("serving-errors", {"note": "m"}, "model server m on GPU 3 no longer fails requests"),
     ("threshold", {"value": 80.0, "values": {"metric": "temperature", "above": 85.0}}, "GPU 3: Temperature is 80 °C"),
     ("link-errors", {}, "GPU 3 has no new link errors"),
 ]

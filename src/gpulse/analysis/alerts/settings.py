@@ -13,6 +13,7 @@ from .faults import Ecc, Hot, Lost, Throttled, XidReported
 from .links import FabricNotReady, LinkErrors, NvlinkDown, PcieDegraded, PortFlaps, SlowerThanPeers
 from .memory import Leak, MemoryNearlyFull
 from .rule import duration, number, size
+from .serving import ServingErrors, ServingFirstToken, ServingQueue, ServingStuck
 from .stalled import Stalled
 from .threshold import Threshold
 from .work import GpuFree, IdleAllocation, JobFinished
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _CLASSES: tuple[type[AlertRule], ...] = (
     Lost, XidReported, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, NvlinkDown, FabricNotReady,
     PortFlaps, SlowerThanPeers, MemoryNearlyFull, Leak, IdleAllocation, Stalled, JobFinished, GpuFree,
-    Diagnosed,
+    ServingQueue, ServingFirstToken, ServingErrors, ServingStuck, Diagnosed,
 )  # fmt: skip
 BUILT_IN: dict[str, type[AlertRule]] = {rule.name: rule for rule in _CLASSES}
 ON_REQUEST = frozenset({Diagnosed.name, Stalled.name})  # only with a table of their own or in `enable`

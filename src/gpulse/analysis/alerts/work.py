@@ -53,7 +53,8 @@ class IdleAllocation(Lasting):
         for holder in sample.holders.present():
             if holder.held is None or holder.process.type == "G":
                 continue
-            idle = self._idle(holder)
+            serves = any(holder.gpu.uuid in (server.gpus or ()) for server in sample.snapshot.serving)
+            idle = False if serves else self._idle(holder)  # a server without traffic is told as that
             holds = holder.held >= self.value("memory") and idle if idle is not None else None
             values: dict[str, float | str] = {"memory_used": holder.held, "pid": holder.process.pid or 0}
             values |= {"user": holder.process.user} if holder.process.user else {}

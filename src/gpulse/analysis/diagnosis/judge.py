@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from .rule import DiagnosisRule
     from .window import GpuWindow, WindowBuilder
 
-_WINDOW_RULES = tuple(rule for rule in RULES if rule.scope == "window" and rule.key != "idle_allocation")
+_WINDOW_RULES = tuple(
+    rule for rule in RULES if rule.scope == "window" and rule.key not in ("idle_allocation", "serving_idle")
+)
 _CARD_RULES = tuple(
     rule
     for rule in _WINDOW_RULES
@@ -29,7 +31,7 @@ _CARD_RULES = tuple(
 )
 _JOB_RULES = tuple(rule for rule in RULES if rule.scope == "job")
 _DEVICE_RULES = tuple(rule for rule in RULES if rule.group == "device")
-_HELD_RULES = tuple(BY_KEY[key] for key in ("loading", "starting", "idle_allocation"))
+_HELD_RULES = tuple(BY_KEY[key] for key in ("loading", "starting", "serving_idle", "idle_allocation"))
 _STALLS, _UNKNOWN = BY_KEY["stalls"], BY_KEY["unknown"]
 _GROUP = {rule.key: GROUPS.index(rule.group) for rule in RULES}
 # The rules that explain each wait, in order, and the share of the time from which it is told.
@@ -42,7 +44,7 @@ _TOLD = {"launch": 0.35, "copy": 0.25}
 _TOGETHER, _LARGEST = 0.22, 0.12  # of the time: several waits that are told together by the largest of them
 _MUCH = 8 << 30  # bytes of growth that make a leak the first thing to tell, however short it was
 _WORTH_TELLING = 0.10  # of the time that a second phase must last
-_CALM = frozenset({"idle", "unknown", "healthy", "starting", "loading"})
+_CALM = frozenset({"idle", "unknown", "healthy", "starting", "loading", "serving_idle"})
 _BLIP = 0.04  # of the time with work below which a process is taken to hold the GPU without using it
 _SPREAD = 0.3  # of the time from the first to the last work of a process that only started
 _EDGE = 1.0  # seconds at both ends of a process in which work is that of starting and ending
@@ -286,7 +288,7 @@ def _importance(verdict: Verdict) -> tuple[int, float, int]:
 def _is_passing(verdict: Verdict) -> bool:
     """Tell whether a finding counts by its time only: what the GPU does, and what applied for a small part of the time."""
     group = BY_KEY[verdict.key].group
-    if group == "device" or verdict.key in ("idle_allocation", "starting", "loading"):
+    if group == "device" or verdict.key in ("idle_allocation", "serving_idle", "starting", "loading"):
         return True
     if verdict.key == "memory_leak":
         grown = verdict.values.get("grown")

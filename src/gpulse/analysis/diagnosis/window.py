@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
-    from ...model.catalog import Gpu, Host
+    from ...model.catalog import Gpu, Host, Server
     from ...model.metric import Reading
     from ...model.snapshot import Snapshot
 
@@ -47,9 +47,10 @@ _COVERED = 0.6  # of a sample's time that a trace must cover to be its utilizati
 class Row:
     """One GPU at one sample, reduced to what rules use. `processes` is None where they were not read."""
 
-    __slots__ = ("processes", "reasons", "state", "time", "trace", "values")
+    __slots__ = ("processes", "reasons", "server", "state", "time", "trace", "values")
 
-    def __init__(self, time: float, gpu: Gpu, program: Process | None = None) -> None:
+    def __init__(self, time: float, gpu: Gpu, program: Process | None = None, server: Server | None = None) -> None:
+        self.server = server
         self.time = time
         self.state = gpu.state
         self.reasons = gpu.throttle_reasons
@@ -238,17 +239,20 @@ class WindowBuilder:
             self.start = snapshot.time
         self.end = max(self.end, snapshot.time)
         self.samples += 1
+        servers = _by_gpu(snapshot.serving)
         for at, gpu in enumerate(snapshot.gpus):
-            self._add(gpu.uuid or f"at {at}", snapshot.time, gpu, host, program)
+            self._add(gpu.uuid or f"at {at}", snapshot.time, gpu, host, program, servers.get(gpu.uuid or ""))
             for place, instance in enumerate(gpu.instances):
                 name = instance.uuid or f"at {at}, {place}"
                 self._cards[name] = gpu
-                self._add(name, snapshot.time, instance, host, program)
+                self._add(name, snapshot.time, instance, host, program, servers.get(name))
 
-    def _add(self, name: str, time: float, gpu: Gpu, host: HostRow, program: Process | None) -> None:
+    def _add(
+        self, name: str, time: float, gpu: Gpu, host: HostRow, program: Process | None, server: Server | None
+    ) -> None:
         if name not in self._rows:
             self._rows[name], self._host[name] = [], []
-        self._rows[name].append(Row(time, gpu, program))
+        self._rows[name].append(Row(time, gpu, program, server))
         self._host[name].append(host)
         self._latest[name] = gpu
 
@@ -279,6 +283,17 @@ class WindowBuilder:
             GpuWindow(self._latest[name], rows, self._host[name], self._cards.get(name), self.own)
             for name, rows in self._rows.items()
         ]
+
+
+def _by_gpu(servers: Iterable[Server]) -> dict[str, Server]:
+    """Return the server of each GPU by UUID; of several the one that makes most tokens."""
+    found: dict[str, Server] = {}
+    for server in servers:
+        for uuid in server.gpus or ():
+            known = found.get(uuid)
+            if known is None or (server.generation_rate or 0.0) > (known.generation_rate or 0.0):
+                found[uuid] = server
+    return found
 
 
 def _programs_changed(rows: Sequence[Row]) -> bool:

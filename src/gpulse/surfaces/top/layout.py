@@ -70,16 +70,19 @@ def _share(heights: dict[str, int], state: State, columns: int, body: int) -> No
         heights["host"] = _host_rows(state, columns, body)
     body -= heights["host"]
     if state.shown is not None and body >= _SERVING:
-        heights["serving"] = min(_SERVERS, len(state.shown.serving))
+        heights["serving"] = min(_SERVERS if body >= 26 else 1, len(state.shown.serving))
     body -= heights["serving"]
+    shortest = max(
+        _SHORTEST_TABLE, _TABLE - heights["serving"]
+    )  # servers take their rows from the processes, not from the GPUs
     if "gpus" in state.hidden:
         left = body
     else:
-        heights["gpus"] = _gpu_rows(state, columns, body)
+        heights["gpus"] = _gpu_rows(state, columns, body, shortest)
         left = body - heights["gpus"]
     table = "processes" not in state.hidden
-    if "charts" not in state.hidden and state.settings.charts and left >= _CHARTS + _TABLE * table:
-        heights["charts"] = _chart_rows(state, left) if table else left
+    if "charts" not in state.hidden and state.settings.charts and left >= _CHARTS + shortest * table:
+        heights["charts"] = _chart_rows(state, left, shortest) if table else left
     if table:
         heights["processes"] = left - heights["charts"]
     elif not heights["charts"]:
@@ -93,18 +96,18 @@ def _host_rows(state: State, columns: int, body: int) -> int:
     return 3 if body >= 34 and (columns < 110 or cores > columns - 8) else 2
 
 
-def _chart_rows(state: State, left: int) -> int:
+def _chart_rows(state: State, left: int, shortest: int) -> int:
     """Divide the remaining rows between charts and processes: at least a third for charts, more if there are few processes."""
     count = sum(1 for gpu in (state.shown.gpus if state.shown else ()) for _ in gpu.all_processes())
     table = max(
         _TABLE, -(-(count + 3) // 8) * 8
     )  # in steps of 8, so that starting and ending processes do not move the layout
-    return max(_CHARTS, min(_TALLEST_CHARTS, left - _TABLE, max(left // 3, min(left - table, left * 3 // 5))))
+    return max(_CHARTS, min(_TALLEST_CHARTS, left - shortest, max(left // 3, min(left - table, left * 3 // 5))))
 
 
-def _gpu_rows(state: State, columns: int, body: int) -> int:
+def _gpu_rows(state: State, columns: int, body: int, shortest: int) -> int:
     gpus = state.shown.gpus if state.shown else ()
-    table = 0 if "processes" in state.hidden else _TABLE if body >= 12 else _SHORTEST_TABLE
+    table = 0 if "processes" in state.hidden else shortest if body >= 12 else _SHORTEST_TABLE
     charts = 0 if "charts" in state.hidden or not state.settings.charts else _CHARTS
     most = max(1, body - table) if body >= 7 else max(0, body)
     beside = min(most, body - table - charts)  # what leaves room for charts

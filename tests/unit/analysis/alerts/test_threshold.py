@@ -114,6 +114,7 @@ class TestSettings:
         assert set(names) == {
             *("lost", "xid", "ecc", "throttled", "hot", "pcie_degraded", "link_errors", "memory", "leak"),
             *("idle_allocation", "job_finished", "gpu_free"),
+            *("serving_queue", "serving_first_token", "serving_errors", "serving_stuck"),
             *("nvlink_down", "fabric_not_ready", "port_flaps", "slower_than_peers"),
         }
 

@@ -316,5 +316,7 @@ def test_every_verdict_has_a_rule_with_documentation() -> None:
         "idle_allocation", "underused", "idle", "contention", "power_throttled", "thermal_throttled", "hw_slowdown", "clocks_locked",
         "pcie_degraded", "memory_pressure", "memory_leak", "out_of_memory", "orphaned_memory", "lost", "xid", "memory_errors",
         "driver_unresponsive", "unknown", "busy", "waiting", "starting", "loading", "not_used",
+        "serving_stuck", "serving_cache_full", "serving_preemptions", "serving_queue", "serving_decode", "serving_prefill",
+        "serving_idle",
     }  # fmt: skip
     assert all(rule.signature and rule.blind and rule.sources for rule in RULES)
