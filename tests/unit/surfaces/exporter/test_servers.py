@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gpulse.model.catalog import Gpu, Server
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.exposition import render
@@ -14,7 +16,12 @@ def page(*servers: Server) -> list[str]:
 
 
 def test_figures_and_gpus() -> None:
-    named = {"server": "vllm", "model": "acme/m", "endpoint": "127.0.0.1:8000", "gpus": ("GPU-a", "GPU-b")}
+    named: dict[str, Any] = {
+        "server": "vllm",
+        "model": "acme/m",
+        "endpoint": "127.0.0.1:8000",
+        "gpus": ("GPU-a", "GPU-b"),
+    }
     lines = page(
         Server(named | {"running": 31.0, "kv_cache": 87.0, "generation_rate": 2140.0, "generation_tokens": 5e9})
     )
