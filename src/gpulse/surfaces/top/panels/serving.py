@@ -7,8 +7,8 @@ from ....present.text import width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ....screen.grid import Grid
     from ..area import Area
-    from ..grid import Grid
     from ..state import State
 
 
