@@ -27,6 +27,7 @@ WATT = Unit("watts", "W", "_watts")
 JOULE = Unit("joules", "J", "_joules")
 CELSIUS = Unit("degrees Celsius", "°C", "_celsius")
 MEGAHERTZ = Unit("megahertz", "MHz", "_hertz", 1e6)
+LATENCY = Unit("seconds", "seconds", "_seconds")  # written with its digits: 12.3 ms, 1.42 s
 SECOND = Unit("seconds", "s", "_seconds")
 PER_SECOND = Unit("per second", "/s", "_per_second")
 TOKENS_PER_SECOND = Unit("tokens per second", "tok/s", "_tokens_per_second")

@@ -3,7 +3,7 @@
 import type { Gpu } from "./contract.ts";
 import type { Window } from "./timeline.ts";
 
-export const VIEWS = ["overview", "timelines", "links", "machine", "processes", "usage", "compare", "events", "gpu"] as const;
+export const VIEWS = ["overview", "timelines", "links", "machine", "serving", "processes", "usage", "compare", "events", "gpu"] as const;
 export type ViewName = (typeof VIEWS)[number];
 export const RANGES: readonly [string, number][] = [
   ["1m", 60],

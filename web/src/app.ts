@@ -26,6 +26,7 @@ import { links } from "./views/links.ts";
 import { overview } from "./views/overview.ts";
 import { processes } from "./views/processes.ts";
 import { timelines } from "./views/timelines.ts";
+import { serving } from "./views/serving.ts";
 import { usage } from "./views/usage.ts";
 import { label } from "./words.ts";
 
@@ -167,6 +168,8 @@ class App implements Page {
         return links(this);
       case "machine":
         return host(this);
+      case "serving":
+        return serving(this);
       case "processes":
         return processes(this);
       case "usage":
@@ -296,6 +299,13 @@ class App implements Page {
       if (key.startsWith("host.")) {
         ids.push(seriesId("", key.slice(5)));
         names.push(`host/${key.slice(5)}`);
+        continue;
+      }
+      if (key.startsWith("serving.")) {
+        for (const server of this.machine.servers) {
+          ids.push(seriesId(server.key, key.slice(8)));
+          names.push(`${server.model ?? server.server ?? ""}/${key.slice(8)}`);
+        }
         continue;
       }
       for (const gpu of gpus) {

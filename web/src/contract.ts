@@ -22,6 +22,7 @@ export interface Catalog {
   gpu: Metric[];
   host: Metric[];
   process: Metric[];
+  serving?: Metric[];
 }
 
 /** Catalog keys beside a few of its own; a value that is not there is null or absent, and `gaps` says why. */
@@ -45,6 +46,17 @@ export interface Gpu extends Reading {
   since?: number;
   processes?: Process[];
   instances?: Gpu[];
+}
+
+/** A model server; `key` names its series, `pieces` are its line in words, each with a style. */
+export interface Server extends Reading {
+  key: string;
+  server?: string;
+  model?: string;
+  endpoint?: string;
+  gpus?: string[];
+  activity?: string;
+  pieces: [string, string][];
 }
 
 export interface Alert {
@@ -132,6 +144,7 @@ export interface Sample {
   time: number;
   gpus: Gpu[];
   host?: Reading;
+  serving?: Server[];
   gaps?: Record<string, Record<string, string>>;
 }
 

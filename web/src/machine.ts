@@ -11,6 +11,7 @@ import type {
   ProcessesMessage,
   Reading,
   Sample,
+  Server,
   Snapshot,
   Use,
   Verdict,
@@ -28,15 +29,21 @@ const LASTING = new Set(["unsupported", "skipped"]); // gaps that the stream doe
 export class Metrics {
   private readonly gpus: Map<string, Metric>;
   private readonly hosts: Map<string, Metric>;
+  private readonly servers: Map<string, Metric>;
 
   constructor(readonly catalog: Catalog) {
     this.gpus = new Map(catalog.gpu.map((metric) => [metric.key, metric]));
     this.hosts = new Map(catalog.host.map((metric) => [metric.key, metric]));
+    this.servers = new Map((catalog.serving ?? []).map((metric) => [metric.key, metric]));
   }
 
-  /** Return a metric by its key, a `host.` key being the machine's; a plain one for a key nobody knows. */
+  /** Return a metric by its key, a `host.` key being the machine's, a `serving.` key a model server's; a plain one for a key nobody knows. */
   of(key: string): Metric {
-    const known = key.startsWith("host.") ? this.hosts.get(key.slice(5)) : this.gpus.get(key);
+    const known = key.startsWith("host.")
+      ? this.hosts.get(key.slice(5))
+      : key.startsWith("serving.")
+        ? this.servers.get(key.slice(8))
+        : this.gpus.get(key);
     return known ?? { key, title: key, short: key, unit: "none", symbol: "", kind: "gauge", group: "", help: "" };
   }
 
@@ -53,6 +60,7 @@ export class Metrics {
 export class Machine {
   gpus: Gpu[] = [];
   host: Reading = {};
+  servers: Server[] = [];
   driver: Record<string, string> = {};
   problems: Problem[] = []; // the worst first
   private judged = false; // whether the server has looked for problems
@@ -92,8 +100,8 @@ export class Machine {
   frozen(): Machine {
     const { time } = this;
     const copy = new Machine(() => time);
-    const { gpus, host, driver, problems, judged, verdicts, events, errors, server } = this;
-    Object.assign(copy, { gpus, host, driver, problems, judged, verdicts, events, errors, server, time });
+    const { gpus, host, servers, driver, problems, judged, verdicts, events, errors, server } = this;
+    Object.assign(copy, { gpus, host, servers, driver, problems, judged, verdicts, events, errors, server, time });
     for (const [uuid, processes] of this.processes) copy.processes.set(uuid, processes);
     for (const [key, use] of this.stays) copy.stays.set(key, use);
     return copy;
@@ -135,6 +143,7 @@ export class Machine {
     if (sample.time < this.time) return; // a replay of what was missed
     const before = new Map(this.gpus.map((gpu) => [gpu.uuid, gpu]));
     this.gpus = sample.gpus.map((gpu) => this.renewed(gpu, before.get(gpu.uuid), sample));
+    this.servers = sample.serving ?? [];
     if (sample.host) this.host = { ...this.host, ...absent(this.host, this.streamedHost), ...sample.host };
     for (const key in sample.host) this.streamedHost.add(key);
   }

@@ -29,6 +29,13 @@ export function durationText(seconds: number): string {
   return `${Math.floor(whole / 86400)}d${two((whole % 86400) / 3600)}h`;
 }
 
+/** Write a measured time: 312 µs, 45.1 ms, 3.21 s, and from a minute on 12m05s. */
+function secondsText(seconds: number): string {
+  if (seconds >= 59.95) return durationText(Math.max(60, seconds));
+  if (seconds < 0.0009995) return `${threeDigits(seconds * 1e6)} µs`;
+  return seconds < 0.9995 ? `${threeDigits(seconds * 1e3)} ms` : `${threeDigits(seconds)} s`;
+}
+
 /** Write a part of a whole in one unit: 66.8/79.6 GiB. */
 export function ofText(part: number | undefined, whole: number | undefined): string {
   if (part === undefined) return MISSING;
@@ -76,6 +83,11 @@ export function numberText(metric: Pick<Metric, "key" | "symbol">, value: number
     case "W":
     case "MHz":
       return `${fixed(value, 0)} ${metric.symbol}`;
+    case "seconds":
+      return secondsText(value);
+    case "tok/s":
+    case "tok/J":
+      return `${threeDigits(value)} ${metric.symbol}`;
     case "J":
       return energyText(value);
     default:

@@ -16,9 +16,10 @@ export function seriesId(uuid: string, key: string): string {
   return `${uuid}/${key}`;
 }
 
-/** Return the GPU and the metric of a series; those of the host have no uuid and a `host.` key. */
+/** Return the GPU and the metric of a series; those of the host have no uuid and a `host.` key, those of model servers a `serving.` key. */
 export function seriesOf(id: string): { uuid: string; key: string } {
   const at = id.lastIndexOf("/");
+  if (id.startsWith("serving:")) return { uuid: id.slice(0, at), key: `serving.${id.slice(at + 1)}` };
   return { uuid: id.slice(0, at), key: at ? id.slice(at + 1) : `host.${id.slice(1)}` };
 }
 
@@ -160,7 +161,7 @@ export class Sheet {
       const times = series.times ?? history.times ?? [];
       const { rows, step } = shared.get(times) as { rows: number[]; step: number };
       const weight = Math.max(1, (step || this.width) / this.interval);
-      const key = series.uuid === "" ? series.key.replace(/^host\./, "") : series.key;
+      const key = series.uuid === "" ? series.key.replace(/^host\./, "") : series.key.replace(/^serving\./, "");
       const column = this.column(seriesId(series.uuid, key));
       let before = -1;
       for (let at = 0; at < times.length; at++) {

@@ -1,7 +1,7 @@
 // Specs: which lines make a chart, with the scale and the limit that its metric has.
 
 import type { ChartSpec, LineSpec } from "./charts.ts";
-import type { Gpu, Metric, Reading } from "./contract.ts";
+import type { Gpu, Metric, Reading, Server } from "./contract.ts";
 import type { Metrics } from "./machine.ts";
 import { numberOf } from "./numbers.ts";
 import { seriesId } from "./series.ts";
@@ -55,6 +55,16 @@ export function ofHost(metrics: Metrics, title: string, keys: string[], host: Re
     title,
     "",
     host,
+  );
+}
+
+/** Several metrics of a model server, all in one unit. */
+export function ofServer(metrics: Metrics, title: string, keys: string[], server: Server): ChartSpec {
+  return ofReading(
+    keys.map((key) => metrics.of(`serving.${key}`)),
+    title,
+    server.key,
+    server,
   );
 }
 

@@ -8,7 +8,7 @@ import { Sheet, bucketWidth, seriesId, seriesOf } from "./series.ts";
 /** The last `seconds`, moving with the clock, or a stretch that stands still. */
 export type Window = { seconds: number } | { from: number; to: number };
 
-/** What a view needs: keys of GPU metrics, and `host.` keys of the machine. */
+/** What a view needs: keys of GPU metrics, `host.` keys of the machine and `serving.` keys of model servers. */
 export interface Wanted {
   metrics: string[];
   gpus: string[] | "all";
@@ -213,7 +213,7 @@ function shared(one: Wanted, other: Wanted): Wanted {
 /** Tell whether something wanted includes a metric of some GPUs. */
 function covers(wanted: Wanted, key: string, gpus: string[] | "all"): boolean {
   if (!wanted.metrics.includes(key)) return false;
-  if (key.startsWith("host.") || wanted.gpus === "all") return true;
+  if (key.startsWith("host.") || key.startsWith("serving.") || wanted.gpus === "all") return true;
   const { gpus: own } = wanted;
   return gpus !== "all" && gpus.every((uuid) => own.includes(uuid));
 }
@@ -224,6 +224,13 @@ export function* values(sample: Sample, keys: string[], gpus: string[] | "all" =
     if (key.startsWith("host.")) {
       const value = sample.host?.[key.slice(5)];
       if (typeof value === "number") yield [seriesId("", key.slice(5)), value];
+      continue;
+    }
+    if (key.startsWith("serving.")) {
+      for (const server of sample.serving ?? []) {
+        const value = server[key.slice(8)];
+        if (typeof value === "number") yield [seriesId(server.key, key.slice(8)), value];
+      }
       continue;
     }
     for (const gpu of sample.gpus) {

@@ -6,14 +6,14 @@ import time
 
 from .._version import __version__
 from ..errors import UnknownGpu
-from ..model.catalog import GPU_METRICS, HOST_METRICS
+from ..model.catalog import GPU_METRICS, HOST_METRICS, SERVER_METRICS
 from ..model.codec import to_plain
 from ..model.condition import CONDITIONS, KINDS
 from ..model.select import choose_parts
 from ..store.history import OWNERS
 from . import wire
 from .parameters import choice, count, moment, words
-from .past import HOST
+from .past import HOST, SERVER
 from .refusal import Refusal
 
 TYPE_CHECKING = False
@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 POINTS = 5000  # of one series, at most
 _SPAN = 3600.0  # seconds shown when nobody says since when
 _SHOWN = ("utilization", "memory_used", "power_draw", "temperature")
-_METRICS = ("state", *GPU_METRICS, *(f"{HOST}{key}" for key in HOST_METRICS))
+_METRICS = (
+    "state",
+    *GPU_METRICS,
+    *(f"{HOST}{key}" for key in HOST_METRICS),
+    *(f"{SERVER}{key}" for key in SERVER_METRICS),
+)
 _KINDS = tuple(
     dict.fromkeys((*KINDS, "alert", *(name for one in CONDITIONS.values() for name in (one.key, *one.aliases))))
 )

@@ -6,6 +6,7 @@ import threading
 from contextlib import contextmanager
 
 from ..store.history import HistoryError, HistoryReader
+from ..store.history.columns import SERVING
 from . import wire
 from .moment import Moment
 from .refusal import Refusal
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ..store.history import HistorySeries
 
 HOST = "host."  # before the metrics of the machine
+SERVER = "serving."  # before those of model servers
 _MOST_VALUES = 300_000  # points of all series of one answer: 10 MB of text
 _MOST_EVENTS = 2000
 
@@ -53,11 +55,15 @@ class Past:
             known = reader.gpus(start, end)
             _check_known(reader, gpus, live)
             uuids = [gpu.uuid for gpu in known] if gpus is None else list(gpus)
-            own = [key for key in metrics if not key.startswith(HOST)]
+            own = [key for key in metrics if not key.startswith((HOST, SERVER))]
             machine = [key.removeprefix(HOST) for key in metrics if key.startswith(HOST)]
-            points = max(2, min(points, _MOST_VALUES // max(1, len(own) * len(uuids) + len(machine))))
+            served = [key.removeprefix(SERVER) for key in metrics if key.startswith(SERVER)]
+            servers = [*reader.servers(start, end)] if served else []
+            count = len(own) * len(uuids) + len(machine) + len(served) * len(servers)
+            points = max(2, min(points, _MOST_VALUES // max(1, count)))
             found = reader.series(own, uuids, start, end, points) if own and uuids else []
             found += reader.host_series(machine, start, end, points) if machine else []
+            found += reader.series(served, servers, start, end, points) if servers else []
         told = [
             {"uuid": gpu.uuid, "index": gpu.index, "name": gpu.name, "memory_total": gpu.memory_total}
             for gpu in known
@@ -143,7 +149,8 @@ def _written(head: dict[str, Any], found: list[HistorySeries]) -> bytes:
         parts.append(f',"times":{_times(shared)}')
     texts = []
     for series in found:
-        name = compact({"uuid": series.uuid, "key": f"{'' if series.uuid else HOST}{series.key}"})[:-1].decode()
+        owner = HOST if not series.uuid else SERVER if series.uuid.startswith(SERVING) else ""
+        name = compact({"uuid": series.uuid, "key": f"{owner}{series.key}"})[:-1].decode()
         own = "" if shared is not None else f',"times":{_times(series.times)}'
         mean = _numbers(series.mean)
         texts.append(f'{name}{own},"min":{_numbers(series.min)},"mean":{mean},"max":{_numbers(series.max)}}}')

@@ -10,6 +10,7 @@ from ..units import (
     CELSIUS,
     COUNT,
     JOULE,
+    LATENCY,
     MEGAHERTZ,
     PER_SECOND,
     PERCENT,
@@ -106,12 +107,12 @@ class Server(Reading):
     kv_cache = Number("KV cache", "Share of the key-value cache in use.", unit=PERCENT, group="cache", short="KV", high=100, warn=90, critical=98)
     prefix_hits = Number("Prefix cache hits", "Share of prompt tokens that were found in the prefix cache.", unit=PERCENT, group="cache", short="PREFIX", high=100, window=MINUTE)
     preemption_rate = Number("Preemptions", "Requests per second whose cache was taken away, so that they are computed again.", unit=PER_SECOND, group="cache", short="PREEMPT", high=1e9, window=PREVIOUS)
-    first_token_p50 = Number("First token, median", "Time from a request to its first token: half of all requests were faster.", unit=SECOND, group="latency", short="TTFT p50", high=1e6, window=MINUTE)
-    first_token_p95 = Number("First token, p95", "Time from a request to its first token: 95 % of all requests were faster.", unit=SECOND, group="latency", short="TTFT p95", high=1e6, window=MINUTE)
-    inter_token_p50 = Number("Between tokens, median", "Time between two tokens of a request: half of them were shorter.", unit=SECOND, group="latency", short="ITL p50", high=1e6, window=MINUTE)
-    inter_token_p95 = Number("Between tokens, p95", "Time between two tokens of a request: 95 % of them were shorter.", unit=SECOND, group="latency", short="ITL p95", high=1e6, window=MINUTE)
-    request_p50 = Number("Request, median", "Time from a request to the end of its answer: half of all requests were faster.", unit=SECOND, group="latency", short="REQ p50", high=1e6, window=MINUTE)
-    request_p95 = Number("Request, p95", "Time from a request to the end of its answer: 95 % of all requests were faster.", unit=SECOND, group="latency", short="REQ p95", high=1e6, window=MINUTE)
+    first_token_p50 = Number("First token, median", "Time from a request to its first token: half of all requests were faster.", unit=LATENCY, group="latency", short="TTFT p50", high=1e6, window=MINUTE)
+    first_token_p95 = Number("First token, p95", "Time from a request to its first token: 95 % of all requests were faster.", unit=LATENCY, group="latency", short="TTFT p95", high=1e6, window=MINUTE)
+    inter_token_p50 = Number("Between tokens, median", "Time between two tokens of a request: half of them were shorter.", unit=LATENCY, group="latency", short="ITL p50", high=1e6, window=MINUTE)
+    inter_token_p95 = Number("Between tokens, p95", "Time between two tokens of a request: 95 % of them were shorter.", unit=LATENCY, group="latency", short="ITL p95", high=1e6, window=MINUTE)
+    request_p50 = Number("Request, median", "Time from a request to the end of its answer: half of all requests were faster.", unit=LATENCY, group="latency", short="REQ p50", high=1e6, window=MINUTE)
+    request_p95 = Number("Request, p95", "Time from a request to the end of its answer: 95 % of all requests were faster.", unit=LATENCY, group="latency", short="REQ p95", high=1e6, window=MINUTE)
     memory_weights = Number("Memory for weights", "Estimate: the size of the files of the model.", unit=BYTES, cost="slow", group="memory", short="WEIGHTS", high=2**60)
     memory_cache = Number("Memory for the cache", "Estimate: the tokens that the key-value cache has room for, times the size of one by the shape of the model.", unit=BYTES, cost="slow", group="memory", short="CACHE", high=2**60)
     memory_other = Number("Other memory", "Estimate: what the processes of the server hold besides weights and cache.", unit=BYTES, cost="slow", group="memory", short="OTHER", high=2**60)

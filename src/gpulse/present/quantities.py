@@ -38,8 +38,12 @@ def quantity_text(symbol: str, value: float | None, decimal: bool = False) -> st
         return size_text(value, decimal=decimal) + symbol[1:]
     if symbol == "s":
         return seconds_text(value) if 0 < value < 0.1 else duration_text(value)
+    if symbol == "seconds":
+        return seconds_text(value)
     if symbol == "J":
         return energy_text(value)
+    if symbol.startswith("tok/"):
+        return f"{_three_digits(value)} {symbol}"
     return f"{value if abs(value) > 0.5 else 0:.0f} {symbol}" if symbol else number_text(value)
 
 

@@ -20,6 +20,7 @@ from ...units import (
     CELSIUS,
     COUNT,
     JOULE,
+    LATENCY,
     MEGAHERTZ,
     SECOND,
     TOKENS_PER_JOULE,
@@ -48,7 +49,7 @@ _CODINGS = {
     WATT: 4,
     JOULE: 4,
     SECOND: 6,
-    **dict.fromkeys((BYTES_PER_SECOND, TOKENS_PER_SECOND, TOKENS_PER_JOULE), RATE),
+    **dict.fromkeys((BYTES_PER_SECOND, TOKENS_PER_SECOND, TOKENS_PER_JOULE, LATENCY), RATE),
 }
 _ANY = 5
 _RATE_BITS = 11  # of float32's 23 bits of fraction, those that are dropped

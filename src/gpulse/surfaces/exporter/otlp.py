@@ -9,7 +9,7 @@ from ..._version import __version__
 from ...model.catalog import Gpu
 from ...present.exposition import DOWN
 from ...sinks.packages import load
-from ...units import BYTES, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT
+from ...units import BYTES, CELSIUS, JOULE, LATENCY, MEGAHERTZ, PERCENT, SECOND, WATT
 from .counters import Counters, owners
 from .families import GPU_SERIES, SERVER_SERIES, server_labels
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Point = tuple[float, dict[str, str]]
 
 _PACKAGE = "opentelemetry-exporter-otlp-proto-http"  # this package includes the SDK
-_UNITS = {BYTES: "By", CELSIUS: "Cel", JOULE: "J", MEGAHERTZ: "Hz", PERCENT: "1", SECOND: "s", WATT: "W"}
+_UNITS = {BYTES: "By", CELSIUS: "Cel", JOULE: "J", MEGAHERTZ: "Hz", PERCENT: "1", SECOND: "s", LATENCY: "s", WATT: "W"}
 # Names of the conventions v1.44 for a GPU: the instrument, its unit, its metric, and the attribute that distinguishes them.
 _CONVENTIONS: tuple[tuple[str, str, str, tuple[tuple[Number, str, str], ...]], ...] = (
     ("hw.gpu.utilization", "gauge", "1", (
