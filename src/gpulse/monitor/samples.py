@@ -6,6 +6,7 @@ from math import isfinite
 
 from ..analysis.clock import ClockWatch
 from ..analysis.events import EventDetector
+from ..model.stack_log import StackWriter
 from ..sinks.base import Sample
 from .activity_means import ActivityMeans
 from .rhythm import RhythmRates
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ..sinks.base import Alert, PhaseProgress
     from .ledger import Ledger
     from .request import AgentSample
+
+_STACKS = 10.0  # seconds between two samples that have the stacks since the one before
 
 
 class Samples:
@@ -36,6 +39,8 @@ class Samples:
         self._activity = ActivityMeans()
         self._rates = RhythmRates(ledger.rhythm)
         self._progress: dict[str, PhaseProgress] = {}
+        self._stacks = StackWriter()
+        self._stacks_at = ledger.started
 
     def greet(self, uuids: list[str] | None) -> None:
         """Set the order of the GPUs as reported by an agent."""
@@ -82,7 +87,15 @@ class Samples:
             events=events,
             alerts=alerts,
             progress=self._since_last(),
+            stacks=self._new_stacks(taken.at, last),
         )
+
+    def _new_stacks(self, at: float, last: bool) -> dict[str, object] | None:
+        code = self._ledger.code
+        if code is None or (at - self._stacks_at < _STACKS and not last):
+            return None
+        self._stacks_at = at
+        return self._stacks.new(code.stacks())
 
     def _since_last(self) -> dict[str, PhaseProgress]:
         before, self._progress = self._progress, self._ledger.progress()

@@ -30,7 +30,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("download", re.compile(r"(?:^|\.)cpu$")),
     ("pageable", re.compile(r"(?:^|\.)(?:to|cuda)$")),
     ("print_in_loop", re.compile(r"^print$|^log(?:ger|ging)?\.\w+$|(?:^|\.)(?:add_images?|add_figure|savefig|log_images?)$|^wandb\.")),
-    ("lock", re.compile(r"(?:^|\.)(?:acquire|wait|join|get|result|recv|select|poll|sleep|barrier)$")),
+    ("lock", re.compile(r"\w\.(?:acquire|wait|join|get|result|recv|select|poll|sleep|barrier)$|^sleep$")),
     ("decode", re.compile(r"^(?:PIL|cv2|imageio|torchvision\.io|soundfile|torchaudio|librosa)\b|(?:^|\.)(?:imread|decode_\w+)$")),
     ("read", re.compile(r"^(?:open|pd\.read_\w+|pandas\.\w+|np\.load|numpy\.load|requests\.\w+|json\.load|torch\.load)$")),
     ("import", re.compile(r"^import$")),
@@ -72,10 +72,10 @@ def call_text(line: CodeLine) -> str:
     """Return what a line is in: "loss.item()", "DataLoader.__next__", "torch.save"; empty for Python code of its own."""
     if line.role == "worker":
         return "a loader worker" + (f", {clean(line.call)}" if line.call else "")
-    called = (
-        f"{clean(line.call)}()" if line.call and not line.call.rpartition(".")[2].startswith("_") else clean(line.call)
-    )
-    return f"{clean(line.within)}, {called}".rstrip(", ") if _LOADING.match(line.within) else called
+    if _LOADING.match(line.within):
+        return clean(line.within)  # whatever it does there, the training process does it
+    call = clean(line.call)
+    return f"{call}()" if call and not call.rpartition(".")[2].startswith("_") else call
 
 
 def code_sentence(lines: Sequence[CodeLine], seconds: float | None = None) -> str:

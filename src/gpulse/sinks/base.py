@@ -84,7 +84,8 @@ class Sample:
     describes each tag and
     names its GPU. `snapshot` is the complete snapshot; `program` is the monitored process with its descendants.
     `events` are the events of the GPUs since the previous sample, `alerts` the alerts that fired or cleared since then.
-    `progress` is what each phase went through since then, by name, and the whole run under an empty name.
+    `progress` is what each phase went through since then, by name, and the whole run under an empty name. `stacks` are what
+    `StackWriter` says of the program's stacks since then; None if nothing, or for now.
     """
 
     __slots__ = (
@@ -97,6 +98,7 @@ class Sample:
         "progress",
         "run",
         "snapshot",
+        "stacks",
         "step",
         "texts",
         "time",
@@ -119,6 +121,7 @@ class Sample:
         events: tuple[Event, ...] = (),
         alerts: tuple[Alert, ...] = (),
         progress: Mapping[str, PhaseProgress] | None = None,
+        stacks: Mapping[str, object] | None = None,
     ) -> None:
         self.time = time
         self.elapsed = elapsed
@@ -133,6 +136,7 @@ class Sample:
         self.events = events
         self.alerts = alerts
         self.progress = progress or {}
+        self.stacks = stacks
 
 
 class Sink:

@@ -20,7 +20,8 @@ class JsonlSink(Sink):
     """Writes every sample as a complete snapshot (schema 1) with elapsed, step, phase and the id of the run.
 
     `marks`, `program` (the monitored process), `values` (values that are in neither the snapshot nor the program) and
-    `progress` (seconds, calls and steps of each phase since the previous line) are included if not empty.
+    `progress` (seconds, calls and steps of each phase since the previous line) are included if not empty, and every ten seconds
+    `stacks` (what the program executed meanwhile, and how long the GPU waited and computed).
     `gpulse --source replay:FILE` and `read_recording` read the file; only its owner may, for it holds command lines. An
     existing recording is continued; any other file is rejected.
     """
@@ -73,6 +74,8 @@ def _plain(sample: Sample) -> dict[str, Any]:
         plain["values"] = values
     if progress := {name: each.to_plain() for name, each in sample.progress.items()}:
         plain["progress"] = {name: each for name, each in progress.items() if each}
+    if sample.stacks is not None:
+        plain["stacks"] = sample.stacks
     return plain
 
 

@@ -176,10 +176,12 @@ VERB = Verb(
                     "`gpulse runs`; two with --compare, where one alone is compared with the last run of the same command before it"),
         Option("--output", "-o", value="FILE", complete="files",
                help="File to write: .html, .md, .json, .csv or .parquet (default: standard output)"),
-        Option("--format", value="FORM", parse=_form, complete=("text", "html", "markdown", "json", *TABLES), open=True,
-               help="Output format: text (tables and bars for a terminal), html, markdown (or md), json, or csv or parquet for the "
-                    "samples themselves (default: from the name of the output file; on standard output, text on a terminal and "
-                    "markdown otherwise)"),
+        Option("--format", value="FORM", parse=_form, open=True,
+               complete=("text", "html", "markdown", "json", "folded", "speedscope", *TABLES),
+               help="Output format: text (tables and bars for a terminal), html, markdown (or md), json, folded or speedscope for the "
+                    "stacks at which the GPU waited (for flamegraph.pl or speedscope.app), or csv or parquet for the samples "
+                    "themselves (default: from the name of the output file; on standard output, text on a terminal and markdown "
+                    "otherwise)"),
         Option("--compare", default=False, help="Compare two recordings and mark the significant differences"),
         Option("--since", value="TIME", help="Report on the last TIME of this machine's history, for example 2h"),
         Option("--from", value="WHEN", help="Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...analysis.code_lines import code_lines
 from ...analysis.cpu import CpuMeter
 from ...analysis.diagnosis.running import RunningDiagnosis
 from ...analysis.diagnosis.waiting import with_wait
@@ -14,6 +15,7 @@ from ...errors import RecordingError
 from ...model.cadence import Cadence
 from ...model.event import Event
 from ...model.presets import COSTLY, CURVES, HOST_CURVES
+from ...model.stack_log import StackReader
 from ...sinks.base import PhaseProgress
 from .instances import INSTANCE_CURVES, InstanceSpans, instance_label
 from .plausibility import believed
@@ -83,6 +85,7 @@ class _Account:
         self._labels: dict[str, str] = {}
         self._step: float | None = None
         self._tags: set[str] = set()
+        self._stacks = StackReader()
 
     def add(self, moment: RecordedSample) -> None:
         moment.snapshot = snapshot = believed(moment.snapshot)
@@ -105,6 +108,7 @@ class _Account:
         self._enter(moment, late)
         self._count(progress)
         self._tally(moment, progress)
+        self._stacks.add(moment.stacks)
         if moment.peaks is not None:
             self._peaks = moment.peaks
         self._charge(snapshot, {name: each.seconds for name, each in progress.items()}, unseen > 0)
@@ -159,6 +163,8 @@ class _Account:
             phases[-1].calls = phase.calls
         summary.phases = tuple(phases)
         summary.mfu = self._mfu()
+        summary.stacks = self._stacks.stacks()
+        summary.code = [*code_lines(summary.stacks)]
         return summary
 
     def _mfu(self) -> Mfu | None:

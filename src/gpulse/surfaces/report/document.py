@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ...model.budget import Budget
+    from ...model.stacks import TimedStack
     from .charts import ReportChart, Strip
     from .run import Run
 
     Cell: TypeAlias = "str | tuple[str, ...]"
-    Block: TypeAlias = "Tiles | Lines | TimeBars | TableBlock | Charts"
+    Block: TypeAlias = "Tiles | Lines | TimeBars | TableBlock | Flame | Charts"
 
 
 class Loud(str):
@@ -87,6 +88,14 @@ class TableBlock:
         self.rows = [[row[at] for at in kept] for row in rows]
         self.numeric = [at >= words and header[at] not in wide for at in kept]
         self.styles = styles or {}
+
+
+class Flame:
+    """A flame graph of stacks, weighted by the GPU time that was lost; pages only."""
+
+    def __init__(self, title: str, stacks: Sequence[TimedStack]) -> None:
+        self.title = title
+        self.stacks = stacks
 
 
 class Charts:

@@ -10,7 +10,8 @@ from ..._version import __version__
 from ...present.budget import budget_row, budget_text, part_text
 from ...present.events import event_style, event_text
 from ...present.text import Untrusted, clean
-from .document import Charts, Figure, Lines, Loud, TableBlock, Tiles, TimeBars, plain
+from .document import Charts, Figure, Flame, Lines, Loud, TableBlock, Tiles, TimeBars, plain
+from .flame import flame_svg
 from .wording import mark_text
 
 TYPE_CHECKING = False
@@ -70,6 +71,8 @@ def _block(block: Block) -> str:
         if isinstance(block, TimeBars)
         else _table(block)
         if isinstance(block, TableBlock)
+        else _flame(block)
+        if isinstance(block, Flame)
         else _charts(block)
     )
     return f'<section id="{_text(name)}">\n<h2>{_inline(block.title)}</h2>\n{inner}\n</section>'
@@ -120,6 +123,11 @@ def _table(block: TableBlock) -> str:
         f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(block.title)}">\n'
         f"<table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n</div>"
     )
+
+
+def _flame(block: Flame) -> str:
+    note = "Width is GPU time lost; a colored box is your code, a gray one a library's. Hover for seconds."
+    return f'<div class="scroll" tabindex="0">{flame_svg(block.stacks)}</div><p class="note">{note}</p>'
 
 
 def _charts(block: Charts) -> str:

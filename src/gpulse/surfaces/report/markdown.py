@@ -30,7 +30,7 @@ def to_markdown(document: Document) -> str:
         elif isinstance(block, TableBlock):
             parts += [f"## {block.title}"] + ([block.caption] if block.caption else [])
             parts.append(_table(block.header, block.rows, block.numeric))
-        elif sparks := _sparks(block):
+        elif isinstance(block, Charts) and (sparks := _sparks(block)):
             parts += [f"## {block.title}", sparks]
     return "\n\n".join(parts) + "\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...present.code import HEADER, advised, code_rows, code_sentence
 from ...present.cost import carbon_text, money_text
 from ...present.events import event_parts, event_style, kind_title, lasted_text
 from ...present.quantities import (
@@ -19,7 +20,7 @@ from ...present.throughput import counted, flops_text, unit_costs
 from ...present.words import of, ranges, short_name
 from ...units import duration_text, size_text
 from .charts import run_charts, run_strips
-from .document import Charts, Document, Lines, TableBlock, Tiles, TimeBars, plain
+from .document import Charts, Document, Flame, Lines, TableBlock, Tiles, TimeBars, plain
 from .gpu_tables import gpu_table, instance_table
 from .wording import mark_text, throttled_text
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .run import Run
 
 _MOST_ROWS = 200
+_MOST_LINES = 20
 _ACTIVITY = {"sm_active": "SM active", "utilization": "Utilization"}
 _COUNTED = (
     "lost",
@@ -54,6 +56,7 @@ def run_document(run: Run, title: str = "") -> Document:
         Tiles("Summary", tiles(run)),
         Lines("What limited the run", run.verdict),
         TimeBars("Where the time went", run.times),
+        *_code(run),
         Charts("Timelines", [run], charts, run_strips(run, charts)),
         gpu_table(run),
         instance_table(run),
@@ -64,6 +67,19 @@ def run_document(run: Run, title: str = "") -> Document:
     ]
     there = [block for block in blocks if not isinstance(block, (TableBlock, Lines, TimeBars)) or _has_content(block)]
     return Document(Untrusted(title) if title else Untrusted(run.name), subtitle(run), there)
+
+
+def _code(run: Run) -> list[Block]:
+    """Return the lines at which the GPU waited, with advice, as a table and as a flame graph; nothing where no stacks were recorded."""
+    lines = run.summary.code
+    rows = [tuple(Untrusted(text) for text in row) for row in code_rows(lines, _MOST_LINES)]
+    sentence = code_sentence(lines, run.summary.seconds)
+    told = [Untrusted(text) for text in (sentence, *advised(lines)) if text]
+    blocks: list[Block] = [
+        Lines("Which code kept the GPU waiting", told),
+        TableBlock("Lines of code", HEADER, rows, words=3, caption="Seconds of GPU time at each line"),
+    ]
+    return [*blocks, Flame("Stacks at which the GPU waited", run.summary.stacks)] if sentence else blocks
 
 
 def subtitle(run: Run) -> Cell:

@@ -28,6 +28,7 @@ def run_to_plain(run: Run) -> dict[str, Any]:
         "energy_estimated": run.estimated,
         "cost": None if run.cost is None else run.cost.to_plain(),
         "summary": run.summary.to_plain(),
+        "code": [line.to_plain() for line in run.summary.code],
         "verdict": ["".join(parts) for parts in run.verdict],
         "diagnosis": worded(run.diagnosis).to_plain(),
         "budget": [

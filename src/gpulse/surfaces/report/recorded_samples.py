@@ -14,6 +14,7 @@ from ...model.snapshot import Snapshot
 from ...sampling.assemble import MOST
 from ...sinks.base import PROGRESS, Mark, PhaseProgress
 from ...store.recording import read_lines
+from .flame import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ class RecordedSample:
 
     `events` are what happened up to this snapshot, from the history; None where nobody has looked for events yet. `peaks` come
     with one snapshot of a history. `progress` is what each phase went through since the sample before; None where it is not known.
+    `stacks` are what the program executed, as a StackReader takes it.
     """
 
-    __slots__ = ("events", "marks", "peaks", "phase", "program", "progress", "snapshot", "step", "values")
+    __slots__ = ("events", "marks", "peaks", "phase", "program", "progress", "snapshot", "stacks", "step", "values")
 
     def __init__(
         self,
@@ -48,7 +50,9 @@ class RecordedSample:
         events: Sequence[Event] | None = None,
         peaks: Peaks | None = None,
         progress: Mapping[str, PhaseProgress] | None = None,
+        stacks: object = None,
     ) -> None:
+        self.stacks = stacks
         self.peaks = peaks
         self.progress = progress
         self.snapshot = snapshot
@@ -128,9 +132,9 @@ def of_gpus(
 
 
 def shareable(moments: Iterable[RecordedSample]) -> Iterator[RecordedSample]:
-    """Yield the moments without users and command lines; of these, only words that tell kinds of servers apart are left."""
+    """Yield the moments without users, folders of source files and command lines; of these, only words that tell servers apart are left."""
     for moment in moments:
-        old = moment.snapshot
+        old, moment.stacks = moment.snapshot, shortened(moment.stacks)
         host = old.host.replace(top_users=None, top_commands=None)
         moment.snapshot = old.replace(gpus=tuple(map(_shareable_gpu, old.gpus)), host=host)
         if moment.program is not None:
@@ -175,6 +179,7 @@ def _with_extras(snapshot: Snapshot, plain: Mapping[str, Any]) -> RecordedSample
         program=_program(program) if isinstance(program, dict) else None,
         values={tag: value for tag, value in values.items() if _is_number(value)} if isinstance(values, dict) else None,
         progress=_progress(plain.get("progress")),
+        stacks=plain.get("stacks"),
     )
 
 

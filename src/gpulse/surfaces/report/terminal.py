@@ -69,7 +69,8 @@ def _block(block: Block, theme: Theme, room: int) -> list[Line]:
         return _time_bars(block, theme, room)
     if isinstance(block, Charts):
         return timeline_lines(block, theme, room)
-    assert isinstance(block, TableBlock)
+    if not isinstance(block, TableBlock):
+        return []  # a flame graph needs a page
     caption = wrapped_lines(pieces(block.caption, theme, "label"), room) if block.caption else []
     rows = [[pieces(cell, theme) for cell in row] for row in block.rows]
     return [*caption, *table_lines(block, rows, theme, room)]

@@ -1,0 +1,155 @@
+"""Stacks weighted by the GPU time that was lost: a flame graph, and the forms that other viewers read."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+
+from ...analysis.own_lines import library_of
+from ...present.quantities import seconds_text
+from ...present.text import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ...model.stacks import Frame, TimedStack
+
+_ROW = 18  # pixels
+_WIDTH = 1000
+_THINNEST = 1.0  # pixels below which a box is left out
+_DEEPEST = 60  # rows
+_LETTER = 6.6  # pixels
+
+
+def folded(stacks: Sequence[TimedStack]) -> str:
+    """Return one line per stack with the milliseconds in which the GPU waited, as flamegraph.pl and inferno read them."""
+    rows: dict[str, float] = {}
+    for stack, waited, _ in stacks:
+        if name := ";".join(_name(frame).replace(";", ",") for frame in stack):
+            rows[name] = rows.get(name, 0.0) + waited
+    return "".join(f"{name} {1000 * waited:.0f}\n" for name, waited in rows.items() if waited >= 0.0005)
+
+
+def speedscope(stacks: Sequence[TimedStack], title: str) -> str:
+    """Return a profile for speedscope.app: seconds in which the GPU waited, and in which it computed."""
+    numbers: dict[Frame, int] = {}
+    for stack, _, _ in stacks:
+        for frame in stack:
+            numbers.setdefault(frame, len(numbers))
+    profiles = []
+    for name, place in (("GPU waited", 1), ("GPU computed", 2)):
+        chosen = [one for one in stacks if one[0] and float(one[place]) > 0]  # type: ignore[arg-type]
+        weights = [round(float(one[place]), 4) for one in chosen]  # type: ignore[arg-type]
+        profiles.append(
+            {
+                "type": "sampled",
+                "name": name,
+                "unit": "seconds",
+                "startValue": 0,
+                "endValue": round(sum(weights), 4),
+                "samples": [[numbers[frame] for frame in one[0]] for one in chosen],
+                "weights": weights,
+            }
+        )
+    frames = [{"name": _name(frame), "file": frame.file, "line": frame.line} for frame in numbers]
+    plain = {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "exporter": "gpulse",
+        "name": title,
+        "shared": {"frames": frames},
+        "profiles": profiles,
+    }
+    return json.dumps(plain, separators=(",", ":")) + "\n"
+
+
+def flame_svg(stacks: Sequence[TimedStack]) -> str:
+    """Return a flame graph of the GPU time that was lost, the outermost frames on top; empty where nothing was."""
+    root = _Node("all")
+    for stack, waited, _ in stacks:
+        root.add([_name(frame) for frame in stack], [library_of(frame.file) is None for frame in stack], waited)
+    root = root.trunk()
+    if root.seconds <= 0:
+        return ""
+    boxes: list[str] = []
+    depth = _draw(root, 0.0, 0, _WIDTH / root.seconds, boxes)
+    height = _ROW * (depth + 1)
+    label = f"Where the GPU waited, {seconds_text(root.seconds)} in all, by stack"
+    return (
+        f'<svg class="flame" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(label)}" '
+        f'preserveAspectRatio="xMinYMin meet">{"".join(boxes)}</svg>'
+    )
+
+
+class _Node:
+    """A frame in the graph with the seconds lost in it and in what it called."""
+
+    __slots__ = ("inner", "name", "own", "seconds")
+
+    def __init__(self, name: str, own: bool = False) -> None:
+        self.name = name
+        self.own = own
+        self.seconds = 0.0
+        self.inner: dict[str, _Node] = {}
+
+    def add(self, names: Sequence[str], owns: Sequence[bool], seconds: float) -> None:
+        node = self
+        node.seconds += seconds
+        for name, own in zip(names[:_DEEPEST], owns, strict=False):
+            node = node.inner.setdefault(name, _Node(name, own))
+            node.seconds += seconds
+
+    def trunk(self) -> _Node:
+        """Return the innermost frame that all stacks share: what starts every program tells nothing."""
+        node = self
+        while (
+            len(node.inner) == 1
+            and (only := next(iter(node.inner.values()))).seconds >= 0.999 * self.seconds
+            and only.inner
+        ):
+            node = only
+        return node
+
+
+def _draw(node: _Node, x: float, depth: int, scale: float, boxes: list[str]) -> int:
+    width = node.seconds * scale
+    name = clean(node.name)
+    room = int((width - 4) / _LETTER)
+    shown = name if len(name) <= room else f"{name[: room - 1]}…" if room > 3 else ""
+    text = f'<text x="{x + 3:.1f}" y="{depth * _ROW + 13}">{escape(shown)}</text>' if shown else ""
+    boxes.append(
+        f'<g class="{"own" if node.own else "library"}"><title>{escape(name)}: {seconds_text(node.seconds)}</title>'
+        f'<rect x="{x:.1f}" y="{depth * _ROW}" width="{max(0.5, width - 0.5):.1f}" height="{_ROW - 1}"/>{text}</g>'
+    )
+    deepest = depth
+    for inner in sorted(node.inner.values(), key=lambda one: -one.seconds):
+        if inner.seconds * scale >= _THINNEST:
+            deepest = max(deepest, _draw(inner, x, depth + 1, scale, boxes))
+        x += inner.seconds * scale
+    return deepest
+
+
+def _name(frame: Frame) -> str:
+    """Return a frame as viewers name it: the file from where libraries are, the line, and the function."""
+    library = library_of(frame.file)
+    file = frame.file.replace("\\", "/").rpartition("/")[2] if library is None else library.path
+    return f"{file}:{frame.line} {frame.function}"
+
+
+def shortened(plain: Any) -> Any:
+    """Return recorded stacks without the folders of the user's files, which name people and projects."""
+    if not isinstance(plain, dict) or not isinstance(frames := plain.get("frames"), dict):
+        return None
+    return {**plain, "frames": {number: _short(values) for number, values in frames.items()}}
+
+
+def _short(values: Any) -> Any:
+    if (
+        not isinstance(values, list)
+        or not values
+        or not isinstance(values[0], str)
+        or library_of(values[0]) is not None
+    ):
+        return values
+    return [values[0].replace("\\", "/").rpartition("/")[2], *values[1:]]
