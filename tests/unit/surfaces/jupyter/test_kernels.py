@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,6 +75,57 @@ def test_numbers_of_another_namespace_are_told_and_never_matched(monkeypatch: py
     table = kernel_table([kernel(50)], machine(process(50, 1.0)))
     assert table["kernels"][0]["gpus"] == []
     assert "--pid=host" in table["problem"]
+
+
+def test_a_kernel_in_a_container_is_known_by_its_connection_file() -> None:
+    id = "0b1c2d3e-0000-4000-8000-000000000007"
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()", f"/run/kernel-{id}.json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as contained:  # no child of the process that Jupyter started
+        table = kernel_table([kernel(2, id), kernel(3)], machine(process(contained.pid, 2.0**30)))
+    assert [[use["memory_used"] for use in row["gpus"]] for row in table["kernels"]] == [[2**30], []]
+
+
+@pytest.mark.parametrize(("program", "told"), [("docker", True), ("ssh", True), ("python3", False)])
+def test_a_process_that_only_starts_a_kernel_is_told(program: str, told: bool, tmp_path: Path) -> None:
+    launcher = tmp_path / program
+    launcher.symlink_to("/bin/sleep")
+    with subprocess.Popen([str(launcher), "60"]) as started:
+        [row] = kernel_table([kernel(started.pid)], machine())["kernels"]
+        started.kill()
+    expected = f"started with {program}; its own processes are not visible here" if told else None
+    assert row["elsewhere"] == expected
+
+
+def test_a_mig_instance_is_told_by_its_own_uuid() -> None:
+    instance = Gpu({"uuid": "MIG-1", "index": 1}, processes=[process(50, 1.0)])
+    snapshot = Snapshot(100.0, (Gpu({"uuid": "GPU-1", "index": 0}, instances=[instance]),))
+    [row] = kernel_table([kernel(50)], snapshot)["kernels"]
+    assert [use["uuid"] for use in row["gpus"]] == ["MIG-1"]
+
+
+def test_no_kernel_runs_on_a_simulated_machine() -> None:
+    table = kernel_table([kernel(50)], machine(process(50, 1.0)), real=False)
+    assert table["kernels"][0]["gpus"] == []
+    assert "simulated" in table["problem"]
+
+
+def test_host_memory_and_processes_are_those_of_the_kernel_and_its_children() -> None:
+    with subprocess.Popen(
+        ["sh", "-c", "sleep 60 & echo; wait"], stdout=subprocess.PIPE, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        [row] = kernel_table([kernel(parent.pid)], machine())["kernels"]
+        os.killpg(parent.pid, signal.SIGKILL)
+    assert row["children"] == 1
+    assert row["host_memory"] > 0
+    assert row["cpu_percent"] is None, "a rate needs two looks"
+
+
+def test_a_process_that_is_replaced_gets_its_own_kernel() -> None:
+    processes = KernelProcesses({50: 1}.get)
+    assert processes.owners({"k": 50}, machine(process(50, 1.0))) == {50: "k"}
+    assert processes.owners({"k": 51}, machine(process(50, 1.0))) == {}, "the kernel was restarted"
 
 
 _SEEN = {"last_activity": "2026-01-02T03:04:05.678901Z"}
