@@ -157,7 +157,7 @@ export class CellCharts {
     }
     setText(this.holders, this.chosen ? "" : holdersText(curves.cells, curves.memory.at(-1) ?? undefined));
     setShown(this.holders, this.holders.textContent !== "");
-    setText(this.note, runs.length ? "" : this.row.elsewhere ? "What this kernel uses is not visible from here." : "No cell ran in this time. Cells are seen while a GPU panel or the status bar item is shown, and always after %load_ext gpulse.");
+    setText(this.note, runs.length ? "" : (this.row.elsewhere ?? this.board.session.kernelProblem) ? "What this kernel uses is not visible from here." : "No cell ran in this time. Cells are seen while a GPU panel or the status bar item is shown, and always after %load_ext gpulse.");
     setShown(this.note, runs.length === 0);
     this.drawLane(runs, span, now);
     this.drawList(runs, now);

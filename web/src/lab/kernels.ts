@@ -144,7 +144,8 @@ class KernelItem {
     this.row = row;
     this.cells?.update(row);
     const { machine } = this.board;
-    const key = JSON.stringify([row, Math.floor(machine.now() / 10)]);
+    const unknown = Boolean(row.elsewhere ?? this.board.session.kernelProblem);
+    const key = JSON.stringify([row, unknown, Math.floor(machine.now() / 10)]);
     if (key === this.shown) return;
     this.shown = key;
     setText(this.name, row.name);
@@ -154,9 +155,9 @@ class KernelItem {
     setText(this.path, row.path && row.path !== row.name ? row.path : "");
     setText(this.elsewhere, row.elsewhere ? `Runs ${row.elsewhere}. This panel shows ${this.board.session.kernelMachine}.` : "");
     setShown(this.elsewhere, row.elsewhere !== null);
-    this.facts.replaceChildren(...facts(machine, row));
+    this.facts.replaceChildren(...facts(machine, row, unknown));
     this.gpus.replaceChildren(...row.gpus.map((use) => useElement(machine, use)));
-    if (!row.gpus.length && !row.elsewhere) this.gpus.replaceChildren(h("p", { class: "note" }, "Uses no GPU."));
+    if (!row.gpus.length && !unknown) this.gpus.replaceChildren(h("p", { class: "note" }, "Uses no GPU."));
   }
 
   destroy(): void {
@@ -168,13 +169,13 @@ function fact(title: string, text: string, hint = ""): HTMLElement {
   return h("span", { class: "fact", title: hint }, h("span", { class: "faint" }, title), " ", h("b", {}, text));
 }
 
-/** Return the totals of a kernel, each with its title. */
-function facts(machine: Machine, row: KernelRow): HTMLElement[] {
+/** Return the totals of a kernel, each with its title; `unknown` says that its processes on GPUs cannot be seen. */
+function facts(machine: Machine, row: KernelRow, unknown: boolean): HTMLElement[] {
   const memory = totalMemory(row);
   const share = meanShare(row);
-  const on = row.gpus.length ? (row.gpus.length === 1 ? gpusText(machine, row) : `${row.gpus.length} GPUs`) : row.elsewhere ? "GPUs elsewhere" : "no GPU";
+  const on = row.gpus.length ? (row.gpus.length === 1 ? gpusText(machine, row) : `${row.gpus.length} GPUs`) : unknown ? "GPUs unknown" : "no GPU";
   const state = row.idle_since === null ? row.state : `idle for ${durationText(Math.max(0, machine.now() - row.idle_since))}`;
-  const held = row.gpus.length ? (memory === undefined ? MISSING : sizeText(memory)) : row.elsewhere ? MISSING : "0";
+  const held = row.gpus.length ? (memory === undefined ? MISSING : sizeText(memory)) : unknown ? MISSING : "0";
   const host = typeof row.host_memory === "number" ? sizeText(row.host_memory) : MISSING;
   const cpu = typeof row.cpu_percent === "number" ? `${row.cpu_percent.toFixed(0)} %` : MISSING;
   const children = row.children ? `, with ${row.children} child ${row.children === 1 ? "process" : "processes"}` : "";
@@ -191,7 +192,7 @@ function facts(machine: Machine, row: KernelRow): HTMLElement[] {
 function useElement(machine: Machine, use: KernelUse): HTMLElement {
   const memory = use.memory_used === null ? MISSING : sizeText(use.memory_used);
   const share = use.sm_utilization === null ? MISSING : `${Math.min(100, use.sm_utilization).toFixed(0)} %`;
-  const pids = use.pids.length === 1 ? `process ${use.pids[0]}` : `${use.pids.length} processes`;
+  const pids = use.pids.length === 1 ? `PID ${use.pids[0]}` : `${use.pids.length} processes`;
   return h("div", { class: "use", title: `Processes ${use.pids.join(", ")}` }, h("b", {}, placeText({ gpus: [placeOf(machine, use.uuid)] })), h("span", {}, memory), h("span", {}, `SM ${share}`), h("span", { class: "faint" }, pids));
 }
 

@@ -13,7 +13,7 @@ from .kernels import KernelProcesses, kernel_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
     from ...live.hub import Hub
@@ -51,25 +51,11 @@ class KernelRecord:
         self._gpus: frozenset[str] = frozenset()
         self._told: dict[str, CellSpan] = {}
 
-    def add(self, time: float, gpus: Sequence[Gpu], own: frozenset[int]) -> None:
-        """Add a sample, with the kernel's PIDs; memory is unknown while a GPU that it was on does not tell its processes."""
-        told = [gpu for gpu in gpus if tells_processes(gpu)]
-        hidden = self._gpus & {gpu.uuid or "" for gpu in gpus if gpu not in told}
-        used = [gpu for gpu in told if any(process.pid in own for process in gpu.all_processes())]
-        self._gpus = hidden | {gpu.uuid or "" for gpu in used}
-        if not told:
-            return
-        mine = [process for gpu in used for process in gpu.all_processes() if process.pid in own]
-        power = _sum(
-            [
-                None
-                if (share := energy_share(gpu, own).value) is None or gpu.power_draw is None
-                else share * gpu.power_draw
-                for gpu in used
-            ]
-        )
-        point = CurvePoint(time, _sum([process.memory_used for process in mine]), _sm(used, own), power)
-        self.curve.append(CurvePoint(time, None, None, None) if hidden else point)
+    def add(self, time: float, used: Mapping[str, Gpu], own: frozenset[int], hidden: Collection[str] = ()) -> None:
+        """Add a sample with the GPUs that the kernel's PIDs are on; memory is unknown while one it was on is among the `hidden`."""
+        lost = self._gpus.intersection(hidden)
+        self._gpus = lost | used.keys()
+        self.curve.append(CurvePoint(time, None, None, None) if lost else _point(time, used.values(), own))
         if len(self.curve) > _MOST_POINTS:
             half = len(self.curve) // 2
             self.curve[:half] = thinned(self.curve[:half], half // 2)
@@ -119,9 +105,17 @@ class KernelWatch:
             owners = self._processes.owners(pids, snapshot)
             for id in self._records.keys() - pids.keys():
                 del self._records[id]
-            for id in pids:
+            hidden = [gpu.uuid or "" for gpu in snapshot.gpus if not tells_processes(gpu)]
+            if len(hidden) == len(snapshot.gpus):
+                return
+            used: dict[str, dict[str, Gpu]] = {}
+            for gpu in snapshot.gpus:
+                for process in gpu.all_processes():
+                    if (owner := owners.get(int(process.pid or 0))) is not None:
+                        used.setdefault(owner, {})[gpu.uuid or ""] = gpu
+            for id in (id for id, pid in pids.items() if id in used or not (pid is None or self._processes.blind)):
                 own = frozenset(pid for pid, owner in owners.items() if owner == id)
-                self._records.setdefault(id, KernelRecord()).add(snapshot.time, snapshot.gpus, own)
+                self._records.setdefault(id, KernelRecord()).add(snapshot.time, used.get(id, {}), own, hidden)
 
     def table(self, kernels: Sequence[Kernel], snapshot: Snapshot, real: bool) -> dict[str, Any]:
         """Return the kernels with what they use now."""
@@ -176,7 +170,7 @@ def cell_figures(spans: Sequence[CellSpan], curve: Sequence[CurvePoint]) -> list
     """
     known = [point for point in curve if point.memory is not None]
     times = [point.time for point in known]
-    least = _least_from(known)
+    least, waits = _least_from(known), _Waits(known)
     edges = [*(_edge(spans, at, known, times) for at in range(len(spans) + 1))]
     found: list[dict[str, Any]] = []
     first = 0
@@ -193,7 +187,7 @@ def cell_figures(spans: Sequence[CellSpan], curve: Sequence[CurvePoint]) -> list
                 "held": None,
                 "beside": 0,
                 "peak": peak,
-                "waited": _waited(span, known, inside),
+                "waited": waits.within(span),
             }
         )
         if edges[last + 1] is None and last + 1 < len(spans):
@@ -241,27 +235,38 @@ def _least_from(points: Sequence[CurvePoint]) -> list[float]:
     return found
 
 
-def _waited(span: CellSpan, known: Sequence[CurvePoint], inside: slice) -> float | None:
-    """Return how long no kernel ran; a share of zero says so only if the next reading, which reaches back, is zero, too."""
-    shares = [(point.time, point.sm) for point in known[inside.start :] if point.sm is not None and point.memory]
-    within = [time for time, _ in shares if span.end is None or time < span.end]
-    if len(within) < _FEWEST:
-        return None
-    busy = [time for time, share in shares if share >= _IDLE]
-    idle = [time for time in within if bisect_left(busy, time) == bisect_right(busy, time + _LAG)]
-    end = within[-1] if span.end is None else span.end
-    return (end - span.start) * len(idle) / len(within)
+class _Waits:
+    """Tells how long no kernel ran within a cell, by the SM shares of a curve."""
+
+    def __init__(self, known: Sequence[CurvePoint]) -> None:
+        shares = [(point.time, point.sm) for point in known if point.sm is not None and point.memory]
+        self._times = [time for time, _ in shares]
+        self._busy = [time for time, share in shares if share >= _IDLE]
+
+    def within(self, span: CellSpan) -> float | None:
+        """Return seconds; None if too few samples tell. A share of zero counts if the next reading, which reaches back, is zero, too."""
+        end = float("inf") if span.end is None else span.end
+        within = self._times[bisect_right(self._times, span.start) : bisect_left(self._times, end)]
+        if len(within) < _FEWEST:
+            return None
+        idle = sum(bisect_left(self._busy, time) == bisect_right(self._busy, time + _LAG) for time in within)
+        return ((within[-1] if span.end is None else end) - span.start) * idle / len(within)
+
+
+def _point(time: float, gpus: Collection[Gpu], own: frozenset[int]) -> CurvePoint:
+    """Return what some processes use of the GPUs they are on: memory, SM share as a mean, and power by their share of the energy."""
+    memory, shares, watts = [], [], []
+    for gpu in gpus:
+        mine = [process for process in gpu.all_processes() if process.pid in own]
+        memory += [process.memory_used for process in mine]
+        share = _sum([process.sm_utilization for process in mine])
+        shares.append(None if share is None else min(100.0, share))
+        part = energy_share(gpu, own).value
+        watts.append(None if part is None or gpu.power_draw is None else part * gpu.power_draw)
+    total = _sum(shares)
+    return CurvePoint(time, _sum(memory), None if total is None else total / max(1, len(shares)), _sum(watts))
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
     """Return a sum; None if a part is unknown."""
     return None if None in values else sum(value for value in values if value is not None)
-
-
-def _sm(gpus: Sequence[Gpu], own: frozenset[int]) -> float | None:
-    """Return the mean SM share over some GPUs; None if that of any of its processes is unknown."""
-    if not gpus:
-        return 0.0
-    shares = [_sum([process.sm_utilization for process in gpu.all_processes() if process.pid in own]) for gpu in gpus]
-    total = _sum([None if share is None else min(100.0, share) for share in shares])
-    return None if total is None else total / len(gpus)

@@ -85,18 +85,21 @@ class KernelProcesses:
         self._rates = Rates()
         self._pids: dict[str, int | None] = {}
         self._known: dict[int, str | None] = {}  # the kernel of each process that was on a GPU at the last sample
+        self._strangers: set[int] = set()  # those of them with a PID of another namespace
 
     def owners(self, pids: Mapping[str, int | None], snapshot: Snapshot) -> dict[int, str]:
         """Return the kernel of each process on a GPU that belongs to one; `pids` are those of the kernels."""
         if pids != self._pids:
-            self._pids, self._known = dict(pids), {}
+            self._pids, self._known, self._strangers = dict(pids), {}, set()
         there = {int(process.pid) for _, process in processes_by_gpu(snapshot) if process.pid}
         self._known = {pid: self._known[pid] if pid in self._known else self._owner(pid) for pid in there}
+        self._strangers &= there
         return {pid: owner for pid, owner in self._known.items() if owner is not None}
 
-    def is_foreign(self) -> bool:
-        """Return whether the driver's PIDs may be those of another namespace."""
-        return self._machine.isolated()
+    @property
+    def blind(self) -> bool:
+        """Whether any PID at the last sample was that of another namespace, and so may be any kernel's."""
+        return bool(self._strangers)
 
     def hosts(self, pids: Mapping[str, int | None]) -> dict[str, dict[str, Any]]:
         """Return host memory in bytes, CPU in per cent of one core and the number of child processes of each kernel."""
@@ -129,6 +132,7 @@ class KernelProcesses:
         A kernel in a container is no descendant of the process that started it, but its connection file is on its command line.
         """
         if self._machine.foreign([pid]):
+            self._strangers.add(pid)
             return None
         owners = {known: id for id, known in self._pids.items() if known is not None}
         for _ in range(_DEEPEST):
@@ -166,8 +170,8 @@ def kernel_table(
     for row in rows:
         if row["elsewhere"] is None and not row["gpus"] and row["pid"] and (program := processes.launcher(row["pid"])):
             row["elsewhere"] = f"started with {program}; its own processes are not visible here"
-    foreign = any(pids.values()) and not uses and processes.is_foreign() and any(processes_by_gpu(snapshot))
-    problem = (_FOREIGN if foreign else None) if real else _SIMULATED
+    blind = real and any(pids.values()) and not uses and processes.blind
+    problem = (_FOREIGN if blind else None) if real else _SIMULATED
     return {"time": round(snapshot.time, 3), "machine": os.uname().nodename, "kernels": rows, "problem": problem}
 
 

@@ -135,22 +135,32 @@ def test_the_curve_of_a_kernel_is_its_own_on_a_machine_busy_with_others() -> Non
     assert plain["memory"] == [30 * GIB]
     assert plain["sm"] == [50.0], "the mean over its two GPUs"
     assert plain["power"] == [300.0 * 0.75 + 300.0]
-    assert watch.answer(kernel("remote"), "", 0.0, 10.0, 400)["memory"] == [0.0]
+    assert watch.answer(kernel("remote"), "", 0.0, 10.0, 400)["memory"] == [], "unknown is not zero"
+
+
+def test_in_a_container_that_hides_who_is_on_the_gpus_nothing_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LinuxMachine, "isolated", lambda self: True)
+    watch = KernelWatch(lambda: {"k": 50})
+    watch.add(machine(1.0, gpu(0, process(70, 60, 20))))
+    assert watch.answer(kernel("k"), "", 0.0, 10.0, 400)["memory"] == []
+    watch.add(machine(2.0, gpu(0)))
+    assert watch.answer(kernel("k"), "", 0.0, 10.0, 400)["memory"] == []
 
 
 def test_memory_on_a_lost_gpu_is_unknown_and_a_gpu_of_others_does_not_matter() -> None:
-    record = KernelRecord()
-    own = frozenset({50})
-    record.add(1.0, [gpu(0, process(50, 10, 60)), gpu(1, state="lost")], own)
-    record.add(2.0, [gpu(0, state="lost"), gpu(1, process(70, 1, 1))], own)
-    record.add(3.0, [gpu(0, process(50, 10, 60)), gpu(1)], own)
-    assert [None if point.memory is None else point.memory / GIB for point in record.curve] == [10, None, 10]
+    watch = KernelWatch(lambda: {"k": 50})
+    watch.add(machine(1.0, gpu(0, process(50, 10, 60)), gpu(1, state="lost")))
+    watch.add(machine(2.0, gpu(0, state="lost"), gpu(1, process(70, 1, 1))))
+    watch.add(machine(3.0, gpu(0, process(50, 10, 60)), gpu(1)))
+    watch.add(machine(4.0, gpu(0, state="lost"), gpu(1, state="lost")))
+    assert watch.answer(kernel("k"), "", 0.0, 10.0, 400)["memory"] == [10 * GIB, None, 10 * GIB]
 
 
 def test_a_long_day_stays_bounded() -> None:
     record = KernelRecord()
     for at in range(9000):
-        record.add(float(at), [gpu(0, process(50, 40.0 if at == 77 else 1.0, 0))], frozenset({50}))
+        used = {"GPU-0": gpu(0, process(50, 40.0 if at == 77 else 1.0, 0))}
+        record.add(float(at), used, frozenset({50}))
     assert len(record.curve) <= 4001
     assert max(point.memory or 0.0 for point in record.curve) == 40 * GIB
 

@@ -79,8 +79,11 @@ def test_numbers_of_another_namespace_are_told_and_never_matched(monkeypatch: py
 
 def test_a_kernel_in_a_container_is_known_by_its_connection_file() -> None:
     id = "0b1c2d3e-0000-4000-8000-000000000007"
-    command = [sys.executable, "-c", "import sys; sys.stdin.read()", f"/run/kernel-{id}.json"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as contained:  # no child of the process that Jupyter started
+    command = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()", f"/run/kernel-{id}.json"]
+    # no child of the process that Jupyter started
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as contained:
+        assert contained.stdout is not None
+        contained.stdout.readline()
         table = kernel_table([kernel(2, id), kernel(3)], machine(process(contained.pid, 2.0**30)))
     assert [[use["memory_used"] for use in row["gpus"]] for row in table["kernels"]] == [[2**30], []]
 
@@ -88,8 +91,12 @@ def test_a_kernel_in_a_container_is_known_by_its_connection_file() -> None:
 @pytest.mark.parametrize(("program", "told"), [("docker", True), ("ssh", True), ("python3", False)])
 def test_a_process_that_only_starts_a_kernel_is_told(program: str, told: bool, tmp_path: Path) -> None:
     launcher = tmp_path / program
-    launcher.symlink_to("/bin/sleep")
-    with subprocess.Popen([str(launcher), "60"]) as started:
+    launcher.symlink_to("/bin/sh")
+    with subprocess.Popen(
+        [str(launcher), "-c", "echo; read end"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as started:
+        assert started.stdout is not None
+        started.stdout.readline()
         [row] = kernel_table([kernel(started.pid)], machine())["kernels"]
         started.kill()
     expected = f"started with {program}; its own processes are not visible here" if told else None
@@ -97,8 +104,8 @@ def test_a_process_that_only_starts_a_kernel_is_told(program: str, told: bool, t
 
 
 def test_a_mig_instance_is_told_by_its_own_uuid() -> None:
-    instance = Gpu({"uuid": "MIG-1", "index": 1}, processes=[process(50, 1.0)])
-    snapshot = Snapshot(100.0, (Gpu({"uuid": "GPU-1", "index": 0}, instances=[instance]),))
+    instance = Gpu({"uuid": "MIG-1", "index": 1}, processes=(process(50, 1.0),))
+    snapshot = Snapshot(100.0, (Gpu({"uuid": "GPU-1", "index": 0}, instances=(instance,)),))
     [row] = kernel_table([kernel(50)], snapshot)["kernels"]
     assert [use["uuid"] for use in row["gpus"]] == ["MIG-1"]
 
