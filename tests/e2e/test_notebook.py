@@ -297,6 +297,24 @@ names()
     assert "'top now' is unknown" in text_of(wrong)
 
 
+def test_the_lines_that_keep_the_gpu_waiting_are_named_by_their_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = (
+        "from bench.workloads.code.gpu import ScriptedGpu\ngpu = ScriptedGpu(9)\n%load_ext gpulse",
+        "def score(batch):\n    total = 0\n    for one in batch:\n        total += one % 7\n    return total",
+        "%%gpulse\nfor step in gpu.steps():\n    gpu.step().item()\n    score(range(2_500_000))",
+        "%gpulse why",
+    )
+    environ = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "GPULSE_SOURCE": "nvidia"}
+    _, _, cell, why = run(tmp_path, monkeypatch, environ, *cells)
+    sentence = r"The GPU waited \S+ of \S+ s; \S+ s of it in In \[2\], line [34] score\(…\)\."
+    assert re.search(rf"^{sentence} This is Python at work", shown_text(cell), re.MULTILINE), shown_text(cell)
+    assert "gpulse why PID" not in shown_text(cell), "what it would tell is told"
+    assert re.search(sentence, shown_text(why)), shown_text(why)
+    assert re.search(sentence, "".join(why[0]["data"]["text/html"]))
+
+
 def test_without_a_gpu_the_magic_says_so_without_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = on(Scenario.load("not-loaded"), tmp_path)
     _, status, cell = run(tmp_path, monkeypatch, given, "%load_ext gpulse", "%gpulse", "%%gpulse\nx = 1")

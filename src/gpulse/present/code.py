@@ -58,7 +58,9 @@ _ADVICE = {
 
 
 def place_text(line: CodeLine) -> str:
-    """Return where a line is: "train.py:84", or "cell:5" in a notebook."""
+    """Return where a line is: "train.py:84", or in a notebook "In [3], line 5", "cell:5" where the number of the cell is unknown."""
+    if line.file.startswith("In ["):
+        return f"{clean(line.file)}, line {line.line}"
     name = "cell" if _CELL.search(line.file) else clean(line.file.replace("\\", "/").rpartition("/")[2])
     return f"{name}:{line.line}"
 

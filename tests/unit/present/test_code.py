@@ -66,3 +66,4 @@ def test_what_a_line_is_in() -> None:
 
 def test_a_cell_is_called_a_cell() -> None:
     assert place_text(METRIC._replace(file="/tmp/ipykernel_12/345.py")) == "cell:84"
+    assert place_text(METRIC._replace(file="In [3]")) == "In [3], line 84"

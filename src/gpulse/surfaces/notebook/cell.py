@@ -6,6 +6,8 @@ from ...analysis.diagnosis.judge import judge
 from ...analysis.diagnosis.window import WindowBuilder
 from ...analysis.own_use import own_memory, own_sm, own_verdicts
 from ...monitor.measurement import CallTally
+from ...present.advice import advice_text
+from ...present.code import advised, code_advice, code_sentence
 from ...present.own_use import is_shared, others_lines, own_lines
 from ...present.plot import mini
 from ...present.quantities import energy_text, seconds_text
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from ...model.budget import Budget
     from ...model.catalog import Gpu, Process
     from ...model.snapshot import Snapshot
-    from ...model.verdict import Diagnosis
+    from ...model.stacks import CodeLine
+    from ...model.verdict import Diagnosis, Verdict
     from ...monitor.measurement import Measurement
 
 _MOST = 2000  # samples; for longer cells every second one is dropped, repeatedly
@@ -135,19 +138,35 @@ def cell_text(runs: Sequence[Measurement]) -> str:
     return " · ".join([runs[0].name, *(f"{_inside(title)} {text}" for title, text in cell_facts(runs))])
 
 
-def cell_notes(measurement: Measurement) -> tuple[list[str], list[tuple[str, Budget]]]:
-    """Return what else is to be said of a cell: what limited it, if it was long enough, and who else was on the GPUs, one line each.
+def cell_notes(
+    runs: Sequence[Measurement], code: Sequence[CodeLine] = ()
+) -> tuple[list[str], list[tuple[str, Budget]]]:
+    """Return what else is to be said of a cell, one line each: what limited its last run, if that was long enough, at which lines of its
+    code the GPU waited, and who else was on the GPUs.
 
     The second part is where the time of its GPUs went.
     """
-    tally, gpus = measurement.tally, measurement.visible_gpus
-    if measurement.used_gpu is False:
+    last = runs[-1]
+    tally, gpus = last.tally, last.visible_gpus
+    if last.used_gpu is False:
         return others_lines(gpus), []
-    if not isinstance(tally, CellTally) or measurement.elapsed < _JUDGED:
+    if not isinstance(tally, CellTally) or last.elapsed < _JUDGED:
         return own_lines(gpus), []
     found = tally.diagnosis(gpus)
-    told = [" ".join([line(one), *advice(one)[:1]]) for one in found if one.key not in QUIET]
-    return [*told, *own_lines(gpus)], times(found)
+    lines = code_notes(code, sum(run.elapsed for run in runs))
+    told = [" ".join([line(one), *_first_advice(one, bool(lines))]) for one in found if one.key not in QUIET]
+    return [*told, *lines, *own_lines(gpus)], times(found)
+
+
+def code_notes(code: Sequence[CodeLine], seconds: float) -> list[str]:
+    """Return at which lines of code the GPU waited in so many seconds, and what to change there; nothing if it hardly did."""
+    sentence = code_sentence(code, seconds)
+    return [f"{sentence} {code_advice(code[0])}", *advised(code)[1:]] if sentence else []
+
+
+def _first_advice(verdict: Verdict, lines_known: bool) -> list[str]:
+    """Return the first advice on a verdict, but not to find the lines of code that are told below it."""
+    return [text for text in advice(verdict) if not lines_known or text != advice_text("profile_host")][:1]
 
 
 def _spread(values: Sequence[float], text: Callable[[float], str]) -> str:

@@ -11,6 +11,8 @@ from ...monitor.out_of_memory import explain_oom
 from ...monitor.quiet import sampling_monitor
 from ...monitor.report import SHORTEST, gpu_line
 from ...units import parse_duration
+from .cell import code_notes
+from .cell_code import named_lines
 from .cell_recorder import CellRecorder
 from .live_table import LiveTable
 from .measured_cells import MeasuredCells, display
@@ -85,7 +87,7 @@ class GpulseMagics:
             elif what[0] == "auto" and len(what) <= 2 and source is None:
                 self._report_automatically(what[1:])
             elif words == ["why"]:
-                why()
+                why(self._shell)
             elif words == ["last"]:
                 if not self._cells.show():
                     _say("%gpulse last: no cell has been measured yet; put %%gpulse on its first line.")
@@ -109,7 +111,7 @@ class GpulseMagics:
         sys.stdout.write(f"{told} reported automatically.\n")
 
 
-def why() -> None:
+def why(shell: Any) -> None:
     """Show what limited this kernel since it is sampled: since its first measured cell, or the start of its Monitor."""
     from ...monitor.report import limits
     from ...present.html import diagnosis_html, escape
@@ -123,8 +125,9 @@ def why() -> None:
         return
     head = f"This kernel in the last {duration_text(summary.seconds)}:"
     notes = own_lines(summary.gpus)
+    summary.code = named_lines(summary.code, shell.compile)
     found = limits(summary) or ([] if all(gpu.own.used is False for gpu in summary.gpus) else ["  → nothing to report"])
-    html = "".join(f"<div>{escape(text)}</div>" for text in notes)
+    html = "".join(f"<div>{escape(text)}</div>" for text in (*code_notes(summary.code, summary.seconds), *notes))
     html = f"<div>{escape(head)}</div>{diagnosis_html(summary.diagnosis) if summary.diagnosis else ''}{html}"
     display({"text/plain": "\n".join([head, *found, *(f"  {text}" for text in notes)]), "text/html": html})
 

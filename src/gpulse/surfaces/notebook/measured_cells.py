@@ -5,12 +5,14 @@ from __future__ import annotations
 from ...errors import UsageError
 from ...monitor.measure import Timing
 from .cell import CellTally, cell_facts, cell_notes, cell_text
+from .cell_code import CellCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, TypeAlias
 
+    from ...model.stacks import CodeLine
     from ...monitor.measurement import Measurement
 
     Output: TypeAlias = tuple[dict[str, str], dict[str, Any]]  # by format, and metadata by format
@@ -33,6 +35,7 @@ class OpenCell:
         self._name = name
         self._runs: list[Timing] = []
         self.begin()
+        self.code = CellCode(repeat)
 
     def begin(self) -> None:
         """Begin the next run, which ends the one before."""
@@ -59,6 +62,7 @@ class MeasuredCells:
         self._running: list[str] = []  # the cells that run now by their text: one may run others
         self._open: list[OpenCell] = []
         self._last: list[Measurement] = []
+        self._code: list[CodeLine] = []  # of that cell
         self.longer_than: float | None = (
             None  # seconds from which a cell without the magic is reported in one line; None: never
         )
@@ -106,7 +110,7 @@ class MeasuredCells:
                 continue
             for run in runs:
                 run.wait()
-            self._last = runs
+            self._last, self._code = runs, cell.code.lines(self._shell.compile, result)
             self._shell.user_ns[RESULT] = runs[0] if len(runs) == 1 else runs
             if cell.automatic:
                 number = getattr(result, "execution_count", None)
@@ -117,7 +121,7 @@ class MeasuredCells:
 
     def show(self) -> bool:
         """Show the report of the last cell again; return False if there is none."""
-        for bundle, metadata in outputs(self._last) if self._last else ():
+        for bundle, metadata in outputs(self._last, self._code) if self._last else ():
             display(bundle, metadata)
         return bool(self._last)
 
@@ -160,13 +164,13 @@ def options_of(line: str) -> tuple[str, int]:
     return " ".join(words) or "cell", repeat
 
 
-def outputs(runs: Sequence[Measurement]) -> list[Output]:
+def outputs(runs: Sequence[Measurement], code: Sequence[CodeLine] = ()) -> list[Output]:
     """Return the report of a cell as outputs of a notebook: a table with notes, and a chart of its last run."""
     from ...present.html import budget_html, escape, measurement_html
     from ...present.verdicts import time_lines
 
     last = runs[-1]
-    notes, spent = cell_notes(last)
+    notes, spent = cell_notes(runs, code)
     html = measurement_html(cell_facts(runs), last.gpus) + "".join(f"<div>{escape(text)}</div>" for text in notes)
     html += "".join(f"<div>{escape(name)} time{budget_html(budget)}</div>" for name, budget in spent)
     text = "\n".join([cell_text(runs), *notes, *time_lines(spent)])
