@@ -305,9 +305,72 @@ def dashboard() -> str:
     return json.dumps(page, indent=1) + "\n"
 
 
+def fleet() -> str:
+    """Return deploy/grafana/fleet.json: sums over all machines, and who loses what."""
+    use, active = name(Gpu.utilization), name(Gpu.sm_active)
+    used, power = name(Gpu.memory_used), name(Gpu.power_draw)
+    whole, by = '{mig=""}', "instance"
+    held = f"count(gpulse_gpu_processes{whole} > 0) or vector(0)"
+    idle = f"{used}{whole} * on (instance, uuid) group_left (user) gpulse_gpu_job_info and on (instance, uuid) ({use}{whole} < 0.02)"
+    numbers = [
+        stat("GPUs", f"count(gpulse_gpu_up{whole})", "short", "GPUs that Prometheus knows."),
+        stat("Allocated", held, "short", "GPUs that a program holds."),
+        stat("Active", f"sum({use}{whole})", "short", "Sum of utilization: two GPUs at 50 % are one."),
+        stat("Effective", f"sum({active}{whole})", "short", "Sum of SM activity, of the GPUs that measure it."),
+        stat("Lost", f"sum(1 - gpulse_gpu_up{whole})", "short", "GPUs that do not answer."),
+        stat("Power", f"sum({power}{whole})", "watt", Gpu.power_draw.help),
+        stat(
+            "Hosts down", 'count(up{job=~".*gpulse.*"} == 0) or vector(0)', "short", "Machines that cannot be scraped."
+        ),
+        stat(
+            "Free",
+            "sum(gpulse:gpus_free:count) or vector(0)",
+            "short",
+            "GPUs that no program holds; needs the recording rules.",
+        ),
+    ]
+    charts = [
+        curves("Utilization by host", [(f"avg by ({by}) ({use}{whole})", "{{instance}}")], "percentunit", min=0, max=1),
+        curves(
+            "SM active by host", [(f"avg by ({by}) ({active}{whole})", "{{instance}}")], "percentunit", min=0, max=1
+        ),
+        curves("Power by host", [(f"sum by ({by}) ({power}{whole})", "{{instance}}")], "watt", min=0),
+        curves("GPUs by user", [("count by (user) (gpulse_gpu_job_info)", "{{user}}")], "short", min=0),
+        curves("Memory held idle, by user", [(f"sum by (user) ({idle})", "{{user}}")], "bytes", min=0),
+        curves("Lost GPUs by host", [(f"sum by ({by}) (1 - gpulse_gpu_up{whole})", "{{instance}}")], "short", min=0),
+    ]
+    panels = []
+    for at, one in enumerate(numbers):
+        panels.append({**one, "id": at + 1, "gridPos": {"x": at % 8 * 3, "y": 0, "w": 3, "h": 4}})
+    for at, one in enumerate(charts):
+        place = {"x": at % 2 * 12, "y": 4 + at // 2 * 9, "w": 12, "h": 9}
+        panels.append({**one, "id": len(numbers) + at + 1, "gridPos": place})
+    page = {
+        "title": "gpulse fleet",
+        "uid": "gpulse-fleet",
+        "description": f"GPUs of all machines ({MADE}).",
+        "tags": ["gpu", "gpulse"],
+        "schemaVersion": 38,
+        "editable": True,
+        "refresh": "30s",
+        "time": {"from": "now-3h", "to": "now"},
+        "graphTooltip": 1,
+        "templating": {
+            "list": [{"type": "datasource", "name": "datasource", "label": "Data source", "query": "prometheus"}]
+        },
+        "annotations": {"list": []},
+        "panels": panels,
+    }
+    return json.dumps(page, indent=1) + "\n"
+
+
 def files() -> dict[Path, str]:
     """Return the expected content of each generated file."""
-    return {ROOT / "deploy/grafana/gpulse.json": dashboard(), ROOT / "deploy/prometheus/gpulse.rules.yml": rules()}
+    return {
+        ROOT / "deploy/grafana/gpulse.json": dashboard(),
+        ROOT / "deploy/grafana/fleet.json": fleet(),
+        ROOT / "deploy/prometheus/gpulse.rules.yml": rules(),
+    }
 
 
 def main(argv: list[str]) -> int:

@@ -66,6 +66,15 @@ def read_feeds(path: str, interval: float) -> list[Feed]:
     return feeds
 
 
+def read_hosts(path: str) -> list[str]:
+    """Return the names of all machines of a file, for others to scrape; none if it does not exist. Raises ConfigError."""
+    tables = read_config(path)
+    names = (
+        [name for name in tables.get("ssh", []) if isinstance(name, str)] if isinstance(tables.get("ssh"), list) else []
+    )
+    return [*parse_hosts(",".join(names)), *(_url(entry, path, "url").host for entry in _entries(tables, "url", path))]
+
+
 def read_secret(path: str, what: str) -> str:
     """Return the first line of a file with a token or password; raises ConfigError."""
     try:

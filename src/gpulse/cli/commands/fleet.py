@@ -27,6 +27,12 @@ def run(arguments: Arguments) -> int:
     """Show the fleet on a live screen; once, if stdout is not a terminal."""
     from ...remote.fleet import Fleet
 
+    if arguments.action == "init":
+        return _init(arguments)
+    if arguments.action is not None:
+        raise UsageError(
+            f"fleet: unknown action {arguments.action!r};", "the only one is init, as in gpulse fleet init FOLDER."
+        )
     for other in ("free", "once", "why"):
         if arguments.watch and getattr(arguments, other):
             raise UsageError(f"fleet: --{other} and --watch cannot be combined;", "choose one.")
@@ -47,6 +53,29 @@ def run(arguments: Arguments) -> int:
             if not arguments.watch:
                 raise
             return 0  # the usual end
+
+
+def _init(arguments: Arguments) -> int:
+    """Write files for Prometheus, Grafana, systemd, Kubernetes, Slurm and containers, check them, and say what comes next."""
+    from ...remote.hosts import parse_hosts
+    from ...remote.settings import fleet_path, read_hosts
+    from ...surfaces.fleet.init import FILES, check_files, fleet_files, write_files
+
+    folder = arguments.folder or "gpulse-fleet"
+    hosts = parse_hosts(arguments.ssh) if arguments.ssh else read_hosts(arguments.file or fleet_path())
+    for name in write_files(folder, fleet_files(hosts), arguments.force):
+        sys.stdout.write(f"{os.path.join(folder, name)}{f': {FILES[name]}' if name in FILES else ''}\n")
+    wrong = 0
+    for name, tool, said in check_files(folder):
+        if said:
+            wrong += said != "not installed"
+            sys.stderr.write(f"gpulse: {name} was not checked: {tool} is not installed.\n" if said == "not installed"
+                             else f"gpulse: {name}: {tool} says: {said}\n")  # fmt: skip
+    if not hosts:
+        sys.stderr.write(
+            "gpulse: no machines to scrape were named; name them with --ssh, or edit gpulse-targets.json.\n"
+        )
+    return int(bool(wrong))
 
 
 def feeds_of(arguments: Arguments) -> list[Feed]:
@@ -174,6 +203,8 @@ VERB = Verb(
     "fleet",
     VERBS["fleet"],
     (
+        Option("action", value="[init]", help="`init` writes files for Prometheus, Grafana, systemd, Kubernetes, Slurm and containers"),
+        Option("folder", value="[FOLDER]", complete="files", help="Folder of `init` (default: gpulse-fleet)"),
         Option("--ssh", value="HOSTS",
                help="Machines to read over ssh: a,b,gpu[01-16], @FILE with one per line, or `config` for ~/.ssh/config; each runs "
                     "`gpulse record`, or nvidia-smi if there is no gpulse"),
@@ -197,6 +228,7 @@ VERB = Verb(
                help="Time between samples, in seconds (default: 5)"),
         Option("--timeout", value="SECONDS", parse=seconds("--timeout", 0.1, 3600), default=5.0,
                help="How long to wait for machines that do not answer, if shown once (default: 5)"),
+        Option("--force", default=False, help="Let `init` overwrite files that have been changed"),
         Option("--json", default=False, help="Print all machines as one JSON object per refresh"),
         COLOR, THEME, HELP,
     ),
@@ -206,6 +238,7 @@ VERB = Verb(
         ("gpulse fleet --ssh @hosts.txt --once", "show them once"),
         ("gpulse fleet --free 4 --free-memory 70GiB", "find a machine with four free GPUs"),
         ("gpulse fleet --by user", "show who holds how many GPUs"),
+        ("gpulse fleet init deploy --ssh gpu[01-16]", "write files for Prometheus, Grafana, systemd, Kubernetes and Slurm"),
         ("gpulse fleet --why", "watch for 30 seconds, then list what limits the fleet"),
         ("gpulse fleet --prometheus http://prometheus:9090", "read from Prometheus"),
         ("gpulse fleet --ssh gpu1,gpu2 --json | jq '.hosts[].state'", "read a value in a script"),
