@@ -29,16 +29,18 @@ _MOST = 20_000  # different stacks that are kept whole
 _TOGETHER = 0.25  # seconds within which stacks of workers belong to that of the thread that waits for them
 _UNSURE = 0.02  # the least share that a moment may have waited, whatever its value says
 _LEARNED = 3.0  # seconds at a line from which what was seen of it counts more than what kind of line it is
-_EXTRAPOLATED = 1.25  # by how much the seconds of stacks may be stretched to those that the counters tell
+_EXTRAPOLATED = 1.25
 
 
 class CodeTally:
     """Adds up, in bounded memory, for how long the GPUs of a program waited and computed at each of its stacks. For one thread.
 
     Only the time from the first to the last work counts: what comes before is the program's start, what comes after its end.
+    `stretch` is by how much the seconds of stacks may be stretched to those that the counters tell: more where there are pauses.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stretch: float = _EXTRAPOLATED) -> None:
+        self._stretch = stretch
         self._stacks: deque[Stack] = deque()
         self._workers: deque[Stack] = deque()
         self._feeder = _Feeder()
@@ -128,8 +130,8 @@ class CodeTally:
     def stacks(self) -> list[TimedStack]:
         """Return every stack with the seconds in which the GPUs waited and computed, which add up to what the counters tell."""
         self._count()
-        waited = _scale(self.waited, sum(times[0] for times in self._times.values()))
-        computed = _scale(self.computed, sum(times[1] for times in self._times.values()))
+        waited = _scale(self.waited, sum(times[0] for times in self._times.values()), self._stretch)
+        computed = _scale(self.computed, sum(times[1] for times in self._times.values()), self._stretch)
         return [(frames, waited * times[0], computed * times[1]) for frames, times in self._times.items()]
 
     def _blamed(self, stack: Stack) -> list[tuple[Frames, float]]:
@@ -265,5 +267,5 @@ def _expected(frames: Frames) -> tuple[Frames, float]:
     return line.path, 0.25 if waits_for_gpu(line.call) else 0.5 if line.launching else 1.0
 
 
-def _scale(wanted: float, seen: float) -> float:
-    return min(_EXTRAPOLATED, max(1.0 / _EXTRAPOLATED, wanted / seen)) if seen > 0 else 1.0
+def _scale(wanted: float, seen: float, most: float) -> float:
+    return min(most, max(1.0 / most, wanted / seen)) if seen > 0 else 1.0

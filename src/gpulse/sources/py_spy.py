@@ -104,6 +104,7 @@ class PySpy:
         path = program()
         self._lock = threading.Lock()
         self._code: int | None = None
+        self.cpu = 0.0  # seconds that it used, once it has ended
         (self._answer, answer), (self._errors, errors) = os.pipe(), os.pipe()
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1), (os.POSIX_SPAWN_DUP2, errors, 2)]
@@ -153,9 +154,10 @@ class PySpy:
             late = bool(open_ends)
             if late:
                 self.stop(signal.SIGKILL)
-            status = os.waitpid(self.pid, 0)[1]
+            _, status, used = os.wait4(self.pid, 0)
             with self._lock:
                 self._code = os.waitstatus_to_exitcode(status)
+            self.cpu = used.ru_utime + used.ru_stime
             os.close(self._answer)
             os.close(self._errors)
         if late:

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from ..model.catalog import Gpu
     from ..model.stacks import CodeLine, Stack
 
-_PROCESSES = 8  # of a program that are read: py-spy takes 1.4 % of a core for each
+_PROCESSES = (
+    8  # of a program that are read: py-spy takes up to 5 % of a core for each in the first minute, then a sixth of that
+)
 _WORKERS = 2  # of each process; they all do the same
 _WAITING = 0.1  # of the time that the main thread must wait for its workers for them to be read
+_STRETCH = 10.0  # by how much stacks are stretched to the seconds of the GPU, since there are pauses between them
 _LATE = 15.0  # seconds for which samples wait for the stacks of their time
 
 
@@ -104,7 +107,7 @@ class _ReadProcess:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.tally = CodeTally()
+        self.tally = CodeTally(_STRETCH)
         self.samples: deque[tuple[float, list[Gpu], set[int] | None]] = deque()
         self.known_until: dict[int, float] = {pid: 0.0}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.stacks import Stack
-from gpulse.sources.stack_recorder import STEP, StackRecorder, moments_of
+from gpulse.sources import stack_recorder
+from gpulse.sources.stack_recorder import STEP, StackRecorder, affordable, moments_of
 from tests.unit.sources.programs import ended, in_place_of_py_spy, started
 
 PATIENCE = 60.0
@@ -159,6 +161,33 @@ def test_a_program_that_ends_is_no_problem(program: subprocess.Popen[str]) -> No
     assert taken.over.wait(PATIENCE)
     recorder.stop()
     assert not recorder.problem
+
+
+def test_after_a_while_there_are_pauses_between_the_pieces(
+    program: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack_recorder, "_ALL", 0.0)
+    monkeypatch.setattr(stack_recorder, "_PAUSES", (600.0, 600.0))
+    taken, paused = Taken(), threading.Event()
+
+    def take(pid: int, moments: list[list[Stack]], until: float) -> None:
+        taken(pid, moments, until)
+        if time.time() + 500 < until < math.inf:  # until then nothing will be known
+            paused.set()
+
+    recorder = StackRecorder(take)
+    recorder.follow(program.pid)
+    assert paused.wait(PATIENCE)
+    recorder.stop()
+    assert taken.over.is_set()
+    assert taken.moments
+
+
+@pytest.mark.parametrize(
+    ("rate", "used", "expected"), [(50, 0.05, 50), (50, 0.5, 10), (50, 0.025, 100), (50, 0.0, 200), (200, 1.0, 10)]
+)
+def test_a_program_with_many_threads_is_read_less_often(rate: float, used: float, expected: float) -> None:
+    assert affordable(rate, used) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,10 @@ class NvidiaDevice(Device):
         if any(gap in _PASSING for gap in self._identity_gaps.values()):
             self._identify()
         sample.gaps.update(self._identity_gaps)
-        codes = [read(sample) for read in self._plan(keys)]
-        if not keys.isdisjoint(TRACES):
+        codes = []
+        if not keys.isdisjoint(TRACES):  # first, since they end now: the time of a sample is that of its start
             codes += [trace.read(sample) for key, trace in self._traces.items() if key in keys]
+        codes += [read(sample) for read in self._plan(keys)]
         self._read_activity(sample, keys)
         sample.instances = [self._instance(instance.read(keys, {})) for instance in self._instances]
         if process_keys is not None or self._integrated:
