@@ -56,10 +56,10 @@ def explained_verdict(verdict: Verdict, theme: Theme, columns: int) -> list[Line
     return _block([verdict], "", theme, max(40, min(columns, 120)))[1:]
 
 
-def code_block(lines: Sequence[CodeLine], problem: str, columns: int) -> list[Line]:
-    """Return the lines of code at which GPUs waited, each with what to change; `problem` is why they are not known."""
+def code_block(lines: Sequence[CodeLine], seconds: float, problem: str, columns: int) -> list[Line]:
+    """Return the lines of code at which GPUs waited in so many seconds, with what to change; `problem` is why they are not known."""
     room = max(40, min(columns, 120)) - _LABEL - _INDENT
-    sentence = code_sentence(lines)
+    sentence = code_sentence(lines, seconds)
     told = [sentence, *advised(lines)] if sentence else ["The GPU hardly waited for the program."] if lines else []
     rows = [part for text in [*told, clean(problem)] if text for part in wrapped(text, room)]
     return [_labelled("" if at else "Code").add(row) for at, row in enumerate(rows)]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from ..model.catalog import Gpu
-    from ..model.stacks import CodeLine, Stack
+    from ..model.stacks import Stack, TimedStack
 
 _PROCESSES = (
     8  # of a program that are read: py-spy takes up to 5 % of a core for each in the first minute, then a sixth of that
@@ -60,18 +60,18 @@ class CodeWatch:
                 process.samples.append((time, gpus, None if own is None else {process.pid}))
                 process.settle(time - _LATE)
 
-    def stop(self) -> tuple[CodeLine, ...]:
-        """Stop reading and return the lines of all processes, the longest wait first."""
+    def stop(self) -> list[TimedStack]:
+        """Stop reading and return the stacks of all processes with the seconds in which their GPUs waited and computed."""
         self._recorder.stop()
         with self._lock:
-            stacks = []
+            stacks: list[TimedStack] = []
             for process in self._processes.values():
                 process.settle(float("inf"))
                 stacks += process.tally.stacks()
         lines = code_lines(stacks)
         waits = bool(lines) and lines[0].call in LOADS
         self.problem = self.problem or self._recorder.problem or (self._recorder.worker_problem if waits else "")
-        return lines
+        return stacks
 
     def _follow(self, pid: int) -> None:
         if pid in self._processes or len(self._processes) >= _PROCESSES:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from ..monitor.report import limits, summary_text
-from ..present.code import advised, code_sentence
 from ..present.endings import status_text
 from ..present.quantities import seconds_text
 from ..present.text import clean
@@ -13,10 +12,7 @@ from ..units import size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..analysis.summary import Summary
-    from ..model.stacks import CodeLine
 
 LONG_ENOUGH = 2.0  # seconds after which a working driver has responded, and there is something to tell
 _UNSEEN = "none of its processes used a GPU"
@@ -42,13 +38,6 @@ def ending(summary: Summary, problem: str = "") -> list[str]:
     lines += [line for line in summary_text(summary).splitlines()[1:] if line not in said]
     lines += [f"  {line}" for line in [_machine(summary)] if line]
     return lines + said
-
-
-def code_ending(lines: Sequence[CodeLine], problem: str) -> list[str]:
-    """Return the lines of code at which GPUs waited, with what to change; `problem` is why they are not known."""
-    sentence = code_sentence(lines)
-    told = [f"  → {sentence}", *(f"    {text}" for text in advised(lines))] if sentence else []
-    return [*told, f"  {clean(problem)}"] if problem else told
 
 
 def _machine(summary: Summary) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from ..analysis.code_lines import code_lines
 from ..monitor.ledger import Ledger
 from ..monitor.link import InnerLink
 from ..monitor.request import AgentSample, Request
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..analysis.summary import Summary
-    from ..model.stacks import CodeLine
     from .code_watch import CodeWatch
 
 _MUTE = ("lost", "timeout")  # the processes on such a GPU are unknown; one may be the command
@@ -23,7 +23,7 @@ _LAST_SAMPLE = 0.2  # seconds to wait for it
 class CommandWatch:
     """Samples a command until stopped, in its own threads. `record` is called with every sample, in one of them.
 
-    `problem`: why sampling failed. `code`: the lines of code at which its GPUs waited, once stopped, and why they are not known.
+    `problem`: why sampling failed. `code_problem`: why the lines of code at which its GPUs waited are not known, once stopped.
     """
 
     def __init__(
@@ -34,7 +34,6 @@ class CommandWatch:
     ) -> None:
         self._answered = False
         self.problem = ""
-        self.code: tuple[CodeLine, ...] = ()
         self.code_problem = ""
         self._seen_cpu = 0.0
         self._ledger = Ledger(_nothing)
@@ -58,7 +57,9 @@ class CommandWatch:
         self._ledger.end()
         summary = self._ledger.summary()
         if self._code is not None:
-            self.code, self.code_problem = self._code.stop(), self._code.problem
+            summary.stacks = self._code.stop()
+            summary.code = [*code_lines(summary.stacks)]
+            self.code_problem = self._code.problem
         if seconds > 0 and (known := summary.program.get("tree_cpu_percent")) is not None:
             # the kernel leaves out descendants that nobody waited for, samples what happened before the first and after the last
             mean = 100.0 * max(cpu, self._seen_cpu) / seconds

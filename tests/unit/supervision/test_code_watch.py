@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gpulse.analysis.code_lines import code_lines
 from gpulse.errors import GpulseError
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.stacks import Frame, Stack
@@ -95,7 +96,7 @@ def test_stacks_that_come_after_the_samples_of_their_time_count(pid: int) -> Non
         frames = (TRAIN, METRIC) if second % 2 else (TRAIN, LAUNCH)
         seen += moments(1000.0 + second, 1.0, *frames, pid=pid)
     watch._take(pid, seen, 1010.0)
-    first, *_ = watch.stop()
+    first, *_ = code_lines(watch.stop())
     assert (first.file, first.line, first.function) == METRIC[:3]
     assert first.waited == pytest.approx(4.0, abs=0.5)  # the last wait may be the program's end
     assert first.computed == pytest.approx(0.0, abs=0.1)
@@ -116,7 +117,7 @@ def test_workers_are_read_when_the_main_thread_waits_for_them(pid: int) -> None:
     watch._take(pid, moments(1004.0, 4.0, TRAIN, NEXT, pid=pid), 1008.0)
     watch._take(worker, moments(1004.0, 4.0, LOOP, AUGMENT, pid=worker, role="worker"), 1008.0)
     watch._take(worker, [], math.inf)
-    first, *_ = watch.stop()
+    first, *_ = code_lines(watch.stop())
     assert (first.file, first.line, first.role) == (AUGMENT.file, 7, "worker")
 
 
@@ -148,7 +149,7 @@ def test_processes_of_others_are_not_read(pid: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(py_spy, "owner_of", lambda pid: 4711)
     watch = CodeWatch(pid)
     watch.add(1000.0, [gpu(pid, 50.0)], {pid})
-    assert (recorder(watch).followed, watch.stop()) == ({}, ())
+    assert (recorder(watch).followed, watch.stop()) == ({}, [])
     assert "belongs to 4711" in watch.problem
 
 
@@ -159,6 +160,6 @@ def test_without_py_spy_nothing_is_read_and_a_sentence_says_so(pid: int, monkeyp
     monkeypatch.setattr(code_watch, "program", missing)
     watch = CodeWatch(pid)
     watch.add(1000.0, [gpu(pid, 50.0)], {pid})
-    assert (recorder(watch).followed, watch.stop()) == ({}, ())
+    assert (recorder(watch).followed, watch.stop()) == ({}, [])
     assert watch.problem == "py-spy is not installed. Install it."
     assert issubclass(py_spy.StacksUnavailable, GpulseError)

@@ -105,6 +105,7 @@ def _watch(
         uuids=uuids,
         source=source_name(arguments),
         processes=() if recording is None else ("command",),
+        stacks=stacks,
     )
 
     def record(sample: AgentSample) -> None:
@@ -145,16 +146,17 @@ def _tell(
     from ...analysis.cost import cost_of
     from ...monitor.run_record import compared_text
     from ...present.cost import cost_text
+    from ...present.text import clean
     from ...sources.secrets import mask
-    from ...supervision.run_summary import LONG_ENOUGH, code_ending, ending, headline
+    from ...supervision.run_summary import LONG_ENOUGH, ending, headline
 
     summary = watch.stop(child.cpu, child.seconds)
     if recording is not None:
         recording.close()
     lines = [headline(mask(arguments.command), status, child.seconds)]
     lines += ending(summary, watch.problem)
-    if summary.seconds >= LONG_ENOUGH and any(gpu.own.used for gpu in summary.gpus):
-        lines += code_ending(watch.code, watch.code_problem)
+    if watch.code_problem and summary.seconds >= LONG_ENOUGH and any(gpu.own.used for gpu in summary.gpus):
+        lines.append(f"  {clean(watch.code_problem)}")
     tariff = cost = None
     try:
         tariff = tariff_of(arguments)

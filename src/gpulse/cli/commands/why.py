@@ -227,7 +227,9 @@ def _print(
     names: dict[int | None, str],
     code: CodeWatch | None,
 ) -> None:
-    lines = () if code is None else code.stop()
+    from ...analysis.code_lines import code_lines
+
+    lines = () if code is None else code_lines(code.stop())
     if arguments.json:
         import json
 
@@ -248,7 +250,10 @@ def _print(
     columns = size_of(sys.stdout, os.environ)[0]
     told = answer(diagnosis, names, theme, columns)
     if code is not None:
-        told += [line.render(theme, columns) for line in code_block(lines, code.problem, columns)]
+        told += [
+            line.render(theme, columns)
+            for line in code_block(lines, diagnosis.end - diagnosis.start, code.problem, columns)
+        ]
     sys.stdout.write("\n".join(told) + "\n")
 
 
