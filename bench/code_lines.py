@@ -1,22 +1,26 @@
 """Does the first line that gpulse names keep the GPU waiting? Twelve programs whose guilty line and its seconds are known.
 
-    python -m bench.code_lines [--seconds 30] [PROGRAM …]
+    python -m bench.code_lines [--outside] [--seconds 30] [PROGRAM …]
 
-On a machine with a CUDA GPU and torch they train on it; elsewhere a scripted driver follows what they do.
+With --outside the programs know nothing of gpulse, and `gpulse why PID` names the line. On a machine with a CUDA GPU and torch they train
+on it; elsewhere a scripted driver follows what they do.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from bench.workloads.code.__main__ import PROGRAMS
 
 _FOLDER = Path(__file__).parent / "workloads" / "code"
+_BEFORE = 2.0  # seconds for which a program waits until it is watched
 NEAR = 0.10  # by which the seconds may differ from the truth
 
 
@@ -36,6 +40,37 @@ def run(program: str, seconds: float) -> dict[str, Any]:
     return found
 
 
+def run_outside(program: str, seconds: float) -> dict[str, Any]:
+    """Run a program that `gpulse why` watches, and return what both say."""
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "bench.workloads.code",
+        program,
+        "--seconds",
+        str(seconds),
+        "--alone",
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as alone:
+        assert alone.stdin is not None
+        assert alone.stdout is not None
+        environ = os.environ | json.loads(alone.stdout.readline())
+        why = [sys.executable, "-m", "gpulse", "why", str(alone.pid), "--source", "nvidia", "--json"]
+        with subprocess.Popen(
+            [*why, "--for", f"{seconds + _BEFORE + 1:.0f}s"], env=environ, stdout=subprocess.PIPE
+        ) as watch:
+            time.sleep(_BEFORE)
+            print(file=alone.stdin, flush=True)
+            found = json.loads(alone.stdout.readline())
+            answer = json.loads(watch.communicate()[0])
+        alone.kill()
+    if answer["code_problem"]:
+        print(answer["code_problem"], file=sys.stderr)
+    return {**found, "code": answer["code"]}
+
+
 def judge(program: str, found: dict[str, Any]) -> tuple[bool, float]:
     """Return whether the first line is the guilty one, and by how much its seconds differ from the truth."""
     first: dict[str, Any] = found["code"][0] if found["code"] else {"file": "", "line": 0, "waited": 0.0}
@@ -47,10 +82,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("programs", nargs="*", default=PROGRAMS, metavar="PROGRAM")
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--outside", action="store_true", help="watch them with gpulse why")
     arguments = parser.parse_args()
     named = near = 0
     for program in arguments.programs:
-        found = run(program, arguments.seconds)
+        found = (run_outside if arguments.outside else run)(program, arguments.seconds)
         right, error = judge(program, found)
         named += right
         near += right and abs(error) <= NEAR
