@@ -211,18 +211,38 @@ slow_metric()
 """
 
 
+# The driver tells pids, which nobody knows before the command runs: it writes its own into the scenario, and gpulse waits for that.
+WAITING = """
+import os, sys, time
+from gpulse.cli.commands import run
+from gpulse.cli.main import main
+def watch(*arguments, start=run._watch):
+    while "4194304" in open(os.environ["FAKE_NVML_SCENARIO"]).read():
+        time.sleep(0.01)
+    return start(*arguments)
+run._watch = watch
+sys.exit(main(sys.argv[1:]))
+"""
+WRITING = """
+import os
+path = os.environ["FAKE_NVML_SCENARIO"]
+text = open(path).read().replace("4194304", str(os.getpid()))
+with open(path + ".new", "w") as file:
+    file.write(text)
+os.replace(path + ".new", path)
+"""
+
+
 @pytest.mark.parametrize("more", [(), ("--no-stacks",)], ids=["", "--no-stacks"])
 def test_run_ends_with_the_lines(tmp_path: Path, more: tuple[str, ...]) -> None:
-    # the driver tells pids, which nobody knows before the command runs: it writes the scenario itself, then waits to be seen
     machine = Scenario.load("h200-idle").gpu(0, gpm__sm=50, utilization__gpu=60)
-    folder = tmp_path / "machine"
-    environ = environment(machine.process(gpu=0, pid=4194304, memory="4 GiB", sm=50), folder, NO_COLOR="1")
-    scenario = environ["FAKE_NVML_SCENARIO"]
+    machine = machine.process(gpu=0, pid=4194304, memory="4 GiB", sm=50)
+    environ = environment(machine, tmp_path / "machine", NO_COLOR="1")
     file = tmp_path / "train.py"
-    file.write_text(
-        f"import os\np = {scenario!r}\ntext = open(p).read().replace('4194304', str(os.getpid()))\nopen(p, 'w').write(text)\n"
-        + IN_RUN
-    )
-    command = ["run", *more, "--interval", "0.5", "--", sys.executable, str(file), "8"]
-    done = gpulse(environ, *command)
+    file.write_text(WRITING + IN_RUN)
+    command = ["run", *more, "--interval", "0.5", "--", sys.executable, str(file), "10"]
+    done = subprocess.run(
+        [sys.executable, "-c", WAITING, *command],
+        capture_output=True, text=True, check=True, timeout=PATIENCE, env=environ,
+    )  # fmt: skip
     assert ("slow_metric(…)" in done.stderr) == (not more), done.stderr

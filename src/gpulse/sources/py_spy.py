@@ -10,6 +10,7 @@ import threading
 import time
 
 from ..errors import GpulseError
+from ..model.check import Check
 from ..model.stacks import Frame, Stack
 from .files import read_text
 
@@ -62,6 +63,18 @@ def program(environ: Mapping[str, str] | None = None) -> str:
     if found is None:
         raise StacksUnavailable(f"{MISSING}.", INSTALL, lasting=True)
     return found
+
+
+def examine(root: str = "") -> Check:
+    """Return the check for `gpulse doctor`: whether the stacks of this user's processes can be read."""
+    try:
+        program()
+    except StacksUnavailable as error:
+        return Check("note", "stacks", error.message, error.remedy)
+    why, remedy = _SCOPES.get(ptrace_scope(root), ("", ""))
+    if why and os.geteuid() != 0:
+        return Check("note", "stacks", f"py-spy is installed, but {why}.", remedy)
+    return Check("ok", "stacks", "py-spy can read your own processes.")
 
 
 def owner_of(pid: int) -> int | None:

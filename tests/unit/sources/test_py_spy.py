@@ -171,3 +171,29 @@ def test_whatever_py_spy_prints_is_read(threads: list[object]) -> None:
             assert isinstance(frame.file, str)
             assert isinstance(frame.function, str)
             assert frame.line >= 0
+
+
+@pytest.mark.parametrize(
+    ("user", "scope", "level", "words"),
+    [
+        (1000, "0", "ok", "can read"),
+        (1000, "1", "note", "ptrace_scope is 1"),
+        (0, "2", "ok", "can read"),
+        (1000, "3", "note", "is 3"),
+    ],
+)
+def test_the_doctor_knows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, user: int, scope: str, level: str, words: str
+) -> None:
+    file = tmp_path / "proc/sys/kernel/yama/ptrace_scope"
+    file.parent.mkdir(parents=True)
+    file.write_text(scope)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    check = py_spy.examine(str(tmp_path))
+    assert (check.level, words in check.found) == (level, True)
+
+
+def test_the_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert (py_spy.examine().level, "gpulse[stacks]" in py_spy.examine().remedy) == ("note", True)

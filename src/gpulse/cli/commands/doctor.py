@@ -19,12 +19,13 @@ def run(arguments: Arguments) -> int:
         return _capture(arguments.capture)
     from ...present.terminal import size_of
     from ...settings.check import settings_check
+    from ...sources.py_spy import examine
     from ...sources.registry import make_source
     from ...surfaces.doctor import diagnose, lines, plugin_checks, report
     from ..session import source_name
     from ..theme import theme_of
 
-    checks = [*diagnose(make_source(source_name(arguments))), settings_check(os.environ), *plugin_checks()]
+    checks = [*diagnose(make_source(source_name(arguments))), settings_check(os.environ), examine(), *plugin_checks()]
     if arguments.report:
         sys.stdout.write(report(checks) + "\n")
     else:

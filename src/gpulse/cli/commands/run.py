@@ -172,7 +172,7 @@ def _tell(
             summary if summary.samples else None,
             cost,
             seconds=child.seconds,
-            code=[line.to_plain() for line in watch.code],
+            code=[line.to_plain() for line in summary.code],
             **_ended(status),
             **{name: path and os.path.abspath(path) for name, path in paths.items()},
         )
