@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
-from ..model.out_of_memory import MemoryHolder, OutOfMemory
+from ..model.out_of_memory import Allocation, MemoryHolder, OutOfMemory
+from ..model.stacks import Frame
+from .own_lines import own_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 _SIZE = r"([\d.,]+) ?(bytes|B|[KMGTPE]i?B)\b"
 _UNITS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
@@ -78,6 +81,28 @@ def read_message(text: str, kind: str = "") -> OutOfMemory | None:
         report.device = int(next(group for group in found.groups() if group))
     report.others = [MemoryHolder(int(pid), _bytes(count, unit)) for pid, count, unit in _PROCESS.findall(text)]
     return report
+
+
+def largest_lines(snapshot: Mapping[str, Any], device: int | None, most: int = 5) -> list[Allocation]:
+    """Return the lines of code that hold most memory in a snapshot of torch's allocator, largest first; empty if it recorded none."""
+    found: dict[tuple[str, int], Allocation] = {}
+    for segment in snapshot.get("segments") or ():
+        if device is not None and segment.get("device", device) != device:
+            continue
+        for block in segment.get("blocks") or ():
+            frames = block.get("frames") or next((one.get("frames") for one in block.get("history") or ()), None)
+            line = own_line([_frame(frame) for frame in reversed(frames)]) if frames else None
+            if line is None or not str(block.get("state")).startswith("active"):
+                continue
+            at = line.frame
+            kept = found.setdefault((at.file, at.line), Allocation(at.file, at.line, at.function))
+            kept.bytes += block.get("requested_size") or block.get("size") or 0
+            kept.blocks += 1
+    return sorted(found.values(), key=lambda line: -line.bytes)[:most]
+
+
+def _frame(plain: Mapping[str, Any]) -> Frame:
+    return Frame(str(plain.get("filename") or "?"), int(plain.get("line") or 0), str(plain.get("name") or "?"))
 
 
 def judge(report: OutOfMemory, environ: Mapping[str, str]) -> None:

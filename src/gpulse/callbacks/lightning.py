@@ -54,14 +54,21 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
         ranks: Ranks = "one",
         report: bool = False,
         alerts: bool = True,
+        stacks: bool = True,
         flops_per_step: Flops = None,
         dtype: str | None = None,
+        memory_snapshot: bool = False,
+        shared: str | None = None,
+        run: str | None = None,
+        initial_step: int = 0,
         source: str | None = None,
     ) -> None:
         super().__init__()
         options = {
             "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
-            "alerts": alerts, "flops_per_step": flops_per_step, "dtype": dtype, "source": source,
+            "alerts": alerts, "stacks": stacks, "flops_per_step": flops_per_step, "dtype": dtype, "source": source,
+            "memory_snapshot": memory_snapshot, "shared": shared, "run": run,
+            "initial_step": initial_step,
         }  # fmt: skip
         self._course = Course(sinks, options, log)
         self._stage = ""

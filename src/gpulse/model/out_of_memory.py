@@ -26,6 +26,23 @@ class MemoryHolder:
         return {"pid": self.pid, "memory_used": self.bytes, "name": self.name, "user": self.user}
 
 
+class Allocation:
+    """A line of code and what it has allocated that is still held: bytes in a number of blocks."""
+
+    __slots__ = ("blocks", "bytes", "file", "function", "line")
+
+    def __init__(self, file: str, line: int, function: str, bytes: float = 0.0, blocks: int = 0) -> None:
+        self.file = file
+        self.line = line
+        self.function = function
+        self.bytes = bytes
+        self.blocks = blocks
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the line as plain data."""
+        return {name: getattr(self, name) for name in ("file", "line", "function", "bytes", "blocks")}
+
+
 class MemoryGrowth:
     """How the memory of the GPU grew before the error: from `first` to `last` bytes in `seconds`; `steady` if it kept growing."""
 
@@ -56,11 +73,11 @@ class MemoryGrowth:
 class OutOfMemory:
     """One out-of-memory error.
 
-    All sizes are in bytes and None if unknown. `framework` is torch, jax, tensorflow, cupy or cuda; `device` is the index the
-    program uses. `used` is all that this process holds, `allocated` what its tensors hold, `reserved_unused` what the framework's
-    allocator holds without using it, `limit` what the program may use at most. `free` is as the message says, or what the driver
-    says now (`free_is_now`). `where` is gpu or host. `cause` and `remedies`
-    are keys; `text` is the account in words.
+    All sizes are in bytes and None if unknown. `framework` is torch, jax, tensorflow, cupy or cuda; `device` is the index the program
+    uses. `used` is all that this process holds, `allocated` what its tensors hold, `reserved_unused` what the framework's allocator
+    holds without using it, `limit` what the program may use at most. `free` is as the message says, or what the driver says now
+    (`free_is_now`). `allocations` are the lines that hold most of torch's memory, if torch recorded them. `where` is gpu or host.
+    `cause` and `remedies` are keys; `text` is the account in words.
     """
 
     def __init__(self, message: str, framework: str, where: str = "gpu") -> None:
@@ -80,6 +97,7 @@ class OutOfMemory:
         self.private_pools: float | None = None
         self.others: Sequence[MemoryHolder] = ()
         self.growth: MemoryGrowth | None = None
+        self.allocations: Sequence[Allocation] = ()
         self.cause = "demand"
         self.remedies: Sequence[str] = ()
         self.text = ""
@@ -100,6 +118,7 @@ class OutOfMemory:
         """Return everything as plain data, ready for JSON."""
         plain: dict[str, Any] = {"framework": self.framework, "where": self.where, "device": self.device}
         plain |= {name: getattr(self, name) for name in (*_NUMBERS, "outside_framework", "cause")}
+        plain["allocations"] = [line.to_plain() for line in self.allocations]
         plain["others"] = [other.to_plain() for other in self.others]
         plain["growth"] = None if self.growth is None else self.growth.to_plain()
         return plain | {"remedies": [*self.remedies], "message": self.message}

@@ -17,6 +17,7 @@ from .ranks import global_rank, launcher, local_rank, local_size
 from .request import PART_OF, Request, descriptor_of, new_run
 from .rhythm import Collector
 from .run_keeper import RunKeeper
+from .sink_workers import close_all, opened
 from .worker_stacks import WorkerStacks
 
 TYPE_CHECKING = False
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .arguments import Given
     from .flops import StepFlops
     from .job import JobFile
+    from .memory_snapshot import MemorySnapshot
     from .sink_workers import Outlet
 
     T = TypeVar("T")
@@ -49,14 +51,14 @@ class Monitor:
     loader it does nothing. Under torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the
     others only count their steps. `shared` is a folder of all machines of a job, for one report. `gpus` is "visible", "all", or a list
     of indices and UUIDs. `mode="thread"` samples in a thread of the program instead of a separate process. `report=True` prints the
-    summary at the end. A GPU that is lost, throttled, running out of memory or no longer used is reported in one line on stderr and as
-    an alert in the sinks that have alerts, unless `alerts=False`. Ten times per second it looks at what the program executes, to tell
-    at which lines of code the GPU waits (`summary().code`), unless `stacks=False`. Instead of a sink you can pass a function,
-    a path ("gpu.csv", "gpu.jsonl", or a folder for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`.
-    `run` is the id of the run (default: a new one); to continue a run, pass its id and, as `initial_step`, the steps it already has.
-    `flops_per_step` are the floating-point operations
-    of one step of this process, or "count" to have torch count those of the second step; with `dtype`, the type they are computed in,
-    they give the model FLOPs utilization (MFU).
+    summary at the end. `memory_snapshot=True` writes torch's memory snapshot beside the run when memory runs out. A GPU that is lost,
+    throttled, running out of memory or no longer used is reported in one line on stderr and as an alert in the sinks that have alerts,
+    unless `alerts=False`. Ten times per second it looks at what the program executes, to tell at which lines of code the GPU waits
+    (`summary().code`), unless `stacks=False`. Instead of a sink you can pass a function, a path ("gpu.csv", "gpu.jsonl", or a folder
+    for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`. `run` is the id of the run (default: a new one); to continue a run, pass
+    its id and, as `initial_step`, the steps it already has. `flops_per_step` are the floating-point operations of one step of this
+    process, or "count" to have torch count those of the second step; with `dtype`, the type they are computed in, they give the model
+    FLOPs utilization (MFU).
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Monitor:
         report: bool = False,
         alerts: bool = True,
         stacks: bool = True,
+        memory_snapshot: bool = False,
         flops_per_step: float | Literal["count"] | None = None,
         dtype: object = None,
         source: str | None = None,
@@ -79,7 +82,9 @@ class Monitor:
         initial_step: int = 0,
         stderr: TextIO | None = None,
     ) -> None:
-        check_values(interval, mode, ranks, source, report=report, alerts=alerts, stacks=stacks)
+        check_values(
+            interval, mode, ranks, source, report=report, alerts=alerts, stacks=stacks, memory_snapshot=memory_snapshot
+        )
         check_run(run, initial_step, shared)
         self.interval = interval
         self.errors = 0
@@ -93,6 +98,8 @@ class Monitor:
         self._job: JobFile | None = None
         self._report = report
         self._alerts = alerts
+        self._snapshots = memory_snapshot
+        self._memory: MemorySnapshot | None = None
         self._flops = None if flops_per_step is None and dtype is None else (flops_per_step, dtype)
         self._step_flops()  # raises for a value that cannot be used
         self._stacks = stacks and os.environ.get("GPULSE_STACKS", "1") not in ("0", "false", "no")
@@ -128,15 +135,16 @@ class Monitor:
         self._keeper = RunKeeper(self.run, self._ledger, self._sinks) if keeps else None
         running.append(self)
         if self._samples():
-            if self._sinks:
-                from .sink_workers import opened
-
-                self._outlets = opened(self._sinks, self._say)
+            self._outlets = opened(self._sinks, self._say)
             self._begin()
         else:
             from .job import JobFile
 
             self._job = JobFile(self._ledger, self._shared, presence=self.run)
+        if self._snapshots:
+            from .memory_snapshot import snapshot_beside
+
+            self._memory = snapshot_beside(self._sinks, self.run, self._print)
         at_fork(_disown_all)
         at_end(self.stop)
         return self
@@ -152,16 +160,14 @@ class Monitor:
         if self._ledger.flops is not None:
             self._ledger.flops.close()
         forget_end(self.stop)
+        if self._memory is not None:
+            self._memory.close()
         if self in running:
             running.remove(self)
         if self._listener is not None:
             self._listener.stop(deadline - time.monotonic())
         self._ledger.end()
-        for outlet in self._outlets:
-            outlet.close()
-        late = [outlet.sink.name for outlet in self._outlets if not outlet.join(deadline - time.monotonic())]
-        if late:
-            self._say(f"{', '.join(late)} did not finish in time; its last samples may be missing.")
+        close_all(self._outlets, deadline, self._say)
         summary, report = self._ledger.summary(), self._report
         compared = "" if self._keeper is None else self._keeper.end(summary, deadline - time.monotonic())
         job = self._job if self._listener is None else self._listener.job
@@ -181,10 +187,7 @@ class Monitor:
         return self.start()
 
     def __reduce__(self) -> tuple[type[Monitor], tuple[()]]:
-        return (
-            Monitor,
-            (),
-        )  # a monitor that is pickled to another process, for example with a data set, does nothing there
+        return Monitor, ()  # one that is pickled to another process, for example with a data set, does nothing there
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -193,6 +196,8 @@ class Monitor:
             self.mark("failed", type(error).__name__)
             if self._keeper is not None:
                 self._keeper.failure = type(error).__name__
+            if self._memory is not None and "out of memory" in str(error):  # an older torch does not tell before
+                self._memory.write()
         self.stop()
 
     # --- reported by the program
@@ -293,10 +298,7 @@ class Monitor:
         return f"<Monitor {state}, every {self.interval:g} s{sinks}>"
 
     def hasten(self, name: str = "") -> None:
-        """Sample ten times per second while something is measured and shortly after; sinks keep their interval.
-
-        Calls of a name that were too short to be measured change nothing.
-        """
+        """Sample ten times per second while something is measured, unless calls of this name are too short; sinks keep their interval."""
         if self._listener is not None and not (self._ledger is not None and self._ledger.is_brief(name)):
             self._listener.hasten()
 

@@ -6,11 +6,12 @@ import os
 import sys
 from contextlib import ContextDecorator
 
-from ..analysis.out_of_memory import judge, read_message
+from ..analysis.out_of_memory import judge, largest_lines, read_message
 from ..model.out_of_memory import MemoryHolder, OutOfMemory
 from ..present.out_of_memory import account
 from ..torch import cuda
 from . import monitor as monitors
+from .memory_snapshot import history_is_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def _ask_torch(report: OutOfMemory) -> None:
         if report.allocated is None:
             report.allocated = float(found.memory_allocated(report.device))
             report.reserved_unused = float(found.memory_reserved(report.device)) - report.allocated
+        if history_is_on():
+            report.allocations = largest_lines(found.memory._snapshot(), report.device)
     except Exception:  # noqa: BLE001  # after some errors CUDA answers nothing more
         return
 

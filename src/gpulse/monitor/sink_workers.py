@@ -30,6 +30,16 @@ def opened(sinks: Iterable[Sink], say: Callable[[str], None]) -> list[Outlet]:
     return outlets
 
 
+def close_all(outlets: Iterable[Outlet], deadline: float, say: Callable[[str], None]) -> None:
+    """Close sinks at once and wait for them until a monotonic time; `say` is called with those that are late."""
+    waiting = [*outlets]
+    for outlet in waiting:
+        outlet.close()
+    late = [outlet.sink.name for outlet in waiting if not outlet.join(deadline - time.monotonic())]
+    if late:
+        say(f"{', '.join(late)} did not finish in time; its last samples may be missing.")
+
+
 class Outlet(QueueWorker):
     """The worker of one sink. `dropped` counts samples it was too slow for, `failed` those that raised; `say` reports the first."""
 

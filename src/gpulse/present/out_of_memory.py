@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 from ..units import duration_text, size_text
-from .text import clean
+from .text import aligned, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.out_of_memory import MemoryHolder, OutOfMemory
 
 _MOST_OTHERS = 5
+_OWN = ("demand", "growth", "fragmentation", "limit")  # causes for which it matters what the program itself allocated
 _FRAMEWORKS = {"torch": "torch", "jax": "JAX", "tensorflow": "TensorFlow", "cupy": "CuPy", "cuda": "CUDA"}
 CAUSES = {
     "too_large": "this single allocation is larger than the whole GPU.",
@@ -52,8 +55,11 @@ def account(report: OutOfMemory) -> str:
     lines += _memory(report)
     if report.growth is not None:
         lines.append(f"  Before: {_growth(report)}")
+    lines += _allocations(report)
     lines.append("  Try, in this order:")
     lines += [f"    {at}. {REMEDIES[key]}" for at, key in enumerate(report.remedies, 1)]
+    if report.framework == "torch" and report.cause in _OWN and not report.allocations:
+        lines.append("  Which lines allocated it: run it again with gpulse.Monitor(memory_snapshot=True).")
     return "\n".join(lines)
 
 
@@ -87,6 +93,21 @@ def _memory(report: OutOfMemory) -> list[str]:
     lines = [f"  Memory{total}:"] + [f"    {label:<{wide}}  {size_text(count):>9}" for label, count in known]
     left = len(report.others) - _MOST_OTHERS
     return lines + ([f"    and {left} more processes"] if left > 0 else [])
+
+
+def _allocations(report: OutOfMemory) -> list[str]:
+    """Return the lines of code that hold most memory."""
+    if not report.allocations:
+        return []
+    rows = [
+        (
+            f"{os.path.basename(clean(line.file))}:{line.line} {clean(line.function)}",
+            size_text(line.bytes),
+            str(line.blocks),
+        )
+        for line in report.allocations
+    ]
+    return ["  Allocated by:", *aligned([("line", "memory", "blocks"), *rows], lead="    ")]
 
 
 def _holder(other: MemoryHolder) -> str:
