@@ -1,7 +1,7 @@
 // The feed: everything the server says, by question and by stream, kept as the machine now and its timeline. Whoever shows it is told of changes.
 
 import { Refusal, type Api } from "./api.ts";
-import type { Alert, Happening, Problem, ProcessesMessage, Sample } from "./contract.ts";
+import type { Alert, Happening, Problem, ProcessesMessage, Sample, Verdict } from "./contract.ts";
 import { Machine, Metrics } from "./machine.ts";
 import { Moment } from "./moment.ts";
 import type { Handlers } from "./sharing.ts";
@@ -10,7 +10,7 @@ import { Timeline, type Window } from "./timeline.ts";
 
 const PAST = 43200; // seconds of the brush and of the events, at least
 const REACHES = [PAST, 86400, 7 * 86400, 30 * 86400, 90 * 86400, 366 * 86400]; // of the brush
-const SNAPSHOT_EVERY = 15_000; // ms; problems come with the stream, findings and slow values with this
+const SNAPSHOT_EVERY = 15_000; // ms; for the values that the stream does not bring
 const HIDDEN_FOR = 20_000; // ms after which a page that nobody sees lets its connection go
 const LEAP = 8_000; // ms by which a clock must jump to say that the computer slept
 const FIRST_GUESS = ["utilization", "sm_active", "memory_used", "power_draw"]; // asked for before anything is known
@@ -106,12 +106,13 @@ export class Feed {
         this.failure = error instanceof Error ? error.message : String(error);
         this.events.followed();
         if (refused(error)) return this.follow({ is: "denied" }), false;
-        await new Promise((resolve) => setTimeout(resolve, backoff(failures)));
+        do await new Promise((resolve) => setTimeout(resolve, backoff(failures)));
+        while (this.resting && !this.over);
       }
     }
     if (this.over) return false;
     this.failure = "";
-    this.asked = Date.now();
+    this.asked = this.ticked = Date.now();
     this.timeline.recorded = this.past.recorded = this.machine.server.history !== false;
     this.timeline.bridge(this.machine.server.idle_interval ?? 0);
     this.timeline.pace(this.machine.interval);
@@ -136,6 +137,11 @@ export class Feed {
   rest(): void {
     this.resting = true;
     if (this.state.is !== "denied") this.stream.stop();
+  }
+
+  /** Learn how the machine is once, without a stream; rejects where the server cannot tell. */
+  async glance(): Promise<void> {
+    this.machine.takeSnapshot(await this.api.snapshot());
   }
 
   resume(): void {
@@ -180,6 +186,9 @@ export class Feed {
         break;
       case "problems":
         this.machine.problems = data as Problem[];
+        break;
+      case "verdicts":
+        this.machine.takeVerdicts(data as Verdict[]);
         break;
       case "hole":
         // The first sample after it shows how wide the hole is; what else was missed is asked for here.

@@ -138,6 +138,12 @@ export class Machine {
     if (time) this.hear(time);
   }
 
+  /** Take what limits each GPU, as the server has just judged it. */
+  takeVerdicts(verdicts: Verdict[]): void {
+    this.verdicts = verdicts;
+    this.judged = true;
+  }
+
   takeSample(sample: Sample): void {
     this.hear(sample.time);
     if (sample.time < this.time) return; // a replay of what was missed

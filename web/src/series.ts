@@ -152,11 +152,13 @@ export class Sheet {
     let last = -Infinity;
     const shared = new Map<number[], { rows: number[]; step: number }>();
     this.learnGaps(history);
+    // The server marks a gap by a moment without values inside it. A row there would cut lines that `bridge` joins.
+    const marks = (time: number) => history.gaps?.some(([from, to]) => from + 1e-3 < time && time < to - 1e-3);
     for (const times of new Set(history.series.map((series) => series.times ?? history.times ?? []))) {
-      for (const time of times) this.row(time);
+      for (const time of times) if (!marks(time)) this.row(time);
       shared.set(times, { rows: [], step: typicalStep(times) });
     }
-    for (const [times, known] of shared) known.rows = times.map((time) => this.row(time)); // no row moves from here on
+    for (const [times, known] of shared) known.rows = times.map((time) => (marks(time) ? -1 : this.row(time))); // no row moves from here on
     for (const series of history.series) {
       const times = series.times ?? history.times ?? [];
       const { rows, step } = shared.get(times) as { rows: number[]; step: number };

@@ -88,7 +88,7 @@ class Hub:
         self.latest: Snapshot | None = None
         self.number = 0
         self.over = False
-        self.idle_interval: float | None = None  # seconds between samples while no client is connected, if different
+        self.idle_interval: float | None = None  # seconds between samples of the history without clients
         self._seen = float("-inf")  # when the latest came, on the clock that cannot be set
         self._watchers = [*watchers]
         self._failed = failed
@@ -178,7 +178,9 @@ class Hub:
         text = [wire.message("event", wire.event(event)) for event in events]
         text += [wire.message("alert", wire.alert(alert)) for alert in turned]
         text += self._alert_news(turned)
-        text += self._guarded(partial(self._problem_news, self.verdicts.latest is not before), snapshot) or []
+        is_judged = self.verdicts.latest is not before
+        text += [wire.message("verdicts", self.verdicts.found)] if is_judged else []
+        text += self._guarded(partial(self._problem_news, is_judged), snapshot) or []
         if not 0 <= snapshot.time - self._processes_at < _PROCESSES_EVERY:
             self._processes_at = snapshot.time
             self._processes = wire.message("processes", wire.processes(snapshot))

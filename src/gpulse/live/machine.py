@@ -148,7 +148,7 @@ class LiveMachine:
             keep=self._recorder.put if self._recorder else None,
             failed=lambda error: settings.failed(f"a sample failed: {error!r}"),
         )
-        hub.idle_interval = settings.idle_interval if self._recorder else None
+        hub.idle_interval = settings.idle_interval if past else None  # of whoever writes the history
         sampler.settle()
         hub.start()
         hub.pace(self._interval())

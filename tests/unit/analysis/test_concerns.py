@@ -35,6 +35,19 @@ def test_only_what_is_bad_is_listed() -> None:
     assert concerns(judged(*calm), [fired("gpu-free")]) == ()
 
 
+def test_of_a_gpu_that_does_not_respond_only_that_and_its_faults_are_wrong_now() -> None:
+    before = [
+        verdict("small_batch"),
+        verdict("thermal_throttled"),
+        verdict("memory_leak"),
+        verdict("xid", values={"xid": 79}),
+    ]
+    for key in ("lost", "driver_unresponsive"):
+        assert {one.key for one in concerns(judged(verdict(key, also=before)))} == {key, "xid"}
+        back = verdict(key, also=before, values={"end_time": END - 20})
+        assert {one.key for one in concerns(judged(back))} == {"small_batch", "thermal_throttled", "memory_leak", "xid"}
+
+
 def test_a_verdict_and_the_alert_of_one_condition_are_one_concern_since_the_earlier() -> None:
     hot = ("hw_thermal_slowdown",)
     (found,) = concerns(

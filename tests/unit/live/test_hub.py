@@ -242,6 +242,25 @@ def test_what_is_wrong_is_told_when_it_changes_and_with_every_judgement() -> Non
     assert hub.problems[0]["text"]
 
 
+def test_the_verdicts_come_with_the_judgement_that_a_lost_gpu_causes() -> None:
+    hub = Hub(None, 1.0)
+    busy = {"utilization": 96.0, "tensor_active": 0.0, "fp32_active": 60.0}
+    told: list[tuple[int, dict[str, str]]] = []
+    for one in samples(
+        {**busy, "state": lambda second: "lost" if second >= 25 else "ok"}, busy, seconds=40, interval=1.0
+    ):
+        hub.add(one)
+        (entry,) = hub.after(hub.number - 1)
+        at = round(one.time - MACHINE_START)
+        news = [data for _, kind, data in events_of(entry.data) if kind == "verdicts"]
+        told += [(at, {row["gpu"]: row["verdict"] for row in data}) for data in news]
+    first = next(at for at, verdicts in told if verdicts["0"] == "lost")
+    assert 25 <= first <= 26
+    assert all(verdicts["0"] == "lost" for at, verdicts in told if at > first)
+    assert told[-1][1]["1"] == "fp32_no_tensor"
+    assert {one["key"] for one in hub.problems if "0" in one["gpus"]} == {"lost"}
+
+
 def test_a_mig_instance_is_named_in_verdicts_problems_and_events() -> None:
     hub = Hub(None, 1.0)
     for one in samples({"tensor_active": 0.0, "fp32_active": 60.0}, seconds=40, interval=1.0):

@@ -94,10 +94,15 @@ def test_a_request_to_a_paused_machine_gets_a_fresh_sample(
 
 def test_the_history_that_another_writes_is_read(machine: Callable[..., LiveMachine], tmp_path: Path) -> None:
     path = str(tmp_path / "history.db")
-    first, second = machine(history=path), machine(history=path)
+    first, second = (machine(history=path, idle_interval=0.25) for _ in range(2))
     first.open()
     assert second.open().past is not None
-    assert second.open().hub.idle_interval is None, "it does not write, so nothing is sampled for it"
+    assert second.open().hub.idle_interval == first.open().hub.idle_interval, (
+        "slow samples of the one are no gap in the other"
+    )
+    end = time.monotonic() + 20.0
+    while grows(second, 0.6):
+        assert time.monotonic() < end, "it does not write, so nothing is sampled for it"
 
 
 def test_without_a_gpu_it_refuses_and_can_be_asked_again(machine: Callable[..., LiveMachine], tmp_path: Path) -> None:

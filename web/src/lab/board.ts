@@ -25,6 +25,7 @@ const BRUSH_EVERY = 20_000; // ms
 export class Board implements Page, Watcher {
   readonly element: HTMLElement;
   readonly look: ThemeColors;
+  readonly glances = false;
   address: Address;
   private readonly note = h("div", { class: "nothing" });
   private readonly band = h("div", { class: "band" });

@@ -1,4 +1,4 @@
-// The session: one feed for all panels of a lab, running while one of them can be seen.
+// The session: one feed for all panels of a lab, running while one of them can be seen; a slow look for what only needs a glance.
 
 import { Notification } from "@jupyterlab/apputils";
 import type { ServerConnection } from "@jupyterlab/services";
@@ -33,6 +33,8 @@ export interface Watcher {
   /** Keys of the metrics whose history it shows. */
   wantedMetrics(): string[];
   readonly needsKernels: boolean;
+  /** Whether a look every ten seconds is enough; the stream runs only while something is shown that needs more. */
+  readonly glances: boolean;
 }
 
 /** What the session asks of the lab around it. */
@@ -45,6 +47,8 @@ const REST_AFTER = 5000; // ms without anything to be seen after which the conne
 const KERNELS_EVERY = 5000; // ms
 const FOLLOW_EVERY = 1000; // ms until the kernel of a document that was opened is followed
 const IDLE_EVERY = 60_000; // ms between two looks for idle kernels while nothing shows them
+const GLANCE_EVERY = 10_000; // ms; as often as the server samples for its history by itself
+const GLANCE_AGAIN = 60_000; // ms after a server had no GPU to tell of
 const DEFAULTS: LabSettings = { interval: 1, metrics: [], gpus: [], statusBar: true, idleHours: 2, idleShutDown: false };
 
 export class Session {
@@ -60,6 +64,7 @@ export class Session {
   private registry: ISettingRegistry.ISettings | undefined;
   private readonly watchers = new Set<Watcher>();
   private resting: ReturnType<typeof setTimeout> | undefined;
+  private glancing: ReturnType<typeof setTimeout> | undefined;
   private pending = false;
   private charts = false;
   private started = false;
@@ -77,7 +82,7 @@ export class Session {
     setInterval(follow, FOLLOW_EVERY);
     follow();
     setInterval(() => this.started && this.settings.idleHours > 0 && this.refreshKernels(true), IDLE_EVERY);
-    document.addEventListener("visibilitychange", () => !document.hidden && this.refresh(true));
+    document.addEventListener("visibilitychange", () => !document.hidden && (this.refresh(true), this.glance()));
   }
 
   /** Follow the settings of the lab. */
@@ -113,23 +118,47 @@ export class Session {
 
   /** Begin to show something. */
   enter(watcher: Watcher): void {
-    clearTimeout(this.resting);
     this.watchers.add(watcher);
-    if (this.started) this.feed.resume();
-    else {
-      this.started = true;
-      void this.feed.start().then(() => this.refresh(true));
-    }
+    if (watcher.glances) this.glance();
+    else this.run();
     this.want();
     this.refresh(true);
   }
 
-  /** Stop showing it; the last to leave lets the connection go. */
+  /** Stop showing it; the last that needs the connection lets it go. */
   leave(watcher: Watcher): void {
     this.watchers.delete(watcher);
-    if (this.watchers.size) return;
+    if (this.followed || watcher.glances) return;
     clearTimeout(this.resting);
-    this.resting = setTimeout(() => this.feed.rest(), REST_AFTER);
+    this.resting = setTimeout(() => (this.feed.rest(), this.glance()), REST_AFTER);
+  }
+
+  /** Whether something is shown that needs every sample. */
+  private get followed(): boolean {
+    return [...this.watchers].some((watcher) => !watcher.glances);
+  }
+
+  private run(): void {
+    clearTimeout(this.resting);
+    this.feed.resume();
+    if (this.started) return;
+    this.started = true;
+    void this.feed.start().then(() => this.refresh(true));
+  }
+
+  /** Ask how the machine is, now and every ten seconds, while nothing follows the stream and something wants to know. */
+  private glance(): void {
+    clearTimeout(this.glancing);
+    if (this.followed || document.hidden || !this.watchers.size) return;
+    const again = (after: number) => {
+      this.refresh();
+      clearTimeout(this.glancing);
+      this.glancing = setTimeout(() => this.glance(), after);
+    };
+    this.feed.glance().then(
+      () => again(GLANCE_EVERY),
+      () => again(GLANCE_AGAIN),
+    );
   }
 
   /** Ask for what the watchers together show. */
@@ -169,7 +198,9 @@ export class Session {
   }
 
   private askKernels(always = false): void {
-    if (performance.now() - this.kernelsAsked < KERNELS_EVERY || !(always || [...this.watchers].some((watcher) => watcher.needsKernels))) return;
+    const needing = [...this.watchers].filter((watcher) => watcher.needsKernels);
+    const every = needing.every((watcher) => watcher.glances) ? GLANCE_EVERY - 100 : KERNELS_EVERY; // no later than the glance itself
+    if (performance.now() - this.kernelsAsked < every || !(always || needing.length)) return;
     this.kernelsAsked = performance.now();
     this.connection.kernels().then(
       (table) => {
@@ -189,8 +220,9 @@ export class Session {
     this.feed.close();
     this.connect(window);
     for (const watcher of this.watchers) watcher.restarted();
-    this.started = this.watchers.size > 0;
-    if (this.started) void this.feed.start().then(() => this.refresh(true));
+    this.started = false;
+    if (this.followed) this.run();
+    else this.glance();
     this.want();
   }
 
@@ -201,6 +233,7 @@ export class Session {
       { api, stream: (handlers) => new Stream({ address, fetch: fetch as typeof globalThis.fetch, ...handlers }), window, points: 360 },
       { changed: (charts) => this.refresh(charts), followed: () => this.refresh(), said: () => {} },
     );
+    this.feed.rest(); // until something is shown
     this.feed.heed();
   }
 }

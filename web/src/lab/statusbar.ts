@@ -1,15 +1,19 @@
-// The status bar item: utilization and memory of the GPUs that the current kernel uses.
+// The status bar item: utilization of the GPUs that the current kernel uses, and the memory it holds on them.
 
-import type { Gpu } from "../contract.ts";
 import { h, setShown, setText } from "../elements.ts";
+import type { Machine } from "../machine.ts";
 import { MISSING, numberOf, sizeText } from "../numbers.ts";
 import { label } from "../words.ts";
 import type { KernelRow } from "./kernels.ts";
 import type { Session, Watcher } from "./session.ts";
 
+const OLD = 45; // seconds after which the numbers of the last look are not shown any more
+const MOST_LINES = 16; // GPUs in the tooltip
+
 export class StatusItem implements Watcher {
   readonly element: HTMLElement;
   readonly needsKernels = true;
+  readonly glances = true;
   private readonly text = h("span");
   private inside = false;
   private kernel: string | undefined;
@@ -44,17 +48,36 @@ export class StatusItem implements Watcher {
   refresh(): void {
     if (this.inside !== (this.kernel !== undefined && this.session.settings.statusBar)) return this.attend();
     const row = this.session.kernels?.find((one) => one.id === this.kernel);
-    const { machine, known } = this.session.feed;
-    const uses = row?.gpus ?? [];
-    setShown(this.element, known && row !== undefined && machine.gpus.length > 0);
-    const text = uses.length ? uses.map((use) => useText(machine.gpu(use.uuid), use)).join("  ") : "No GPU in use";
-    setText(this.text, text);
-    this.element.title = row ? `${row.name}: ${uses.length ? "the GPUs it uses, as a whole, and its own memory" : "this kernel uses no GPU"}` : "";
+    const { machine } = this.session.feed;
+    setShown(this.element, row !== undefined && machine.gpus.length > 0 && machine.age() < OLD);
+    if (!row) return;
+    const { short, long } = useTexts(machine, row);
+    setText(this.text, short);
+    if (this.element.title !== long) this.element.title = long;
   }
 }
 
-function useText(gpu: Gpu | undefined, use: KernelRow["gpus"][number]): string {
-  const busy = gpu && numberOf(gpu, "utilization");
-  const own = use.memory_used === null ? MISSING : sizeText(use.memory_used);
-  return `GPU ${gpu ? label(gpu) : "?"}: ${busy === undefined ? MISSING : `${busy.toFixed(0)} %`} · ${own}`;
+/** Say what the GPUs of a kernel do and how much of their memory is its own: in a few words, and for each GPU. */
+function useTexts(machine: Machine, { name, gpus: uses }: KernelRow): { short: string; long: string } {
+  if (!uses.length) return { short: "No GPU in use", long: `${name} uses no GPU.` };
+  const gpus = [...new Set(uses.map((use) => machine.whole(use.uuid)))];
+  const busy = percentText(mean(gpus.map((gpu) => numberOf(gpu, "utilization"))));
+  const own = uses.map((use) => use.memory_used).filter((size) => size !== null);
+  const held = own.length ? sizeText(own.reduce((one, other) => one + other, 0)) : MISSING;
+  const which = gpus.length > 1 ? `${gpus.length} GPUs` : `GPU ${gpus[0] ? label(gpus[0]) : "?"}`;
+  const lines = uses.map((use) => {
+    const gpu = machine.whole(use.uuid);
+    const memory = use.memory_used === null ? MISSING : sizeText(use.memory_used);
+    return `GPU ${gpu ? label(gpu) : use.uuid.slice(0, 12)}: ${percentText(numberOf(gpu, "utilization"))}, ${memory}`;
+  });
+  const hidden = lines.length > MOST_LINES ? [`and ${lines.splice(MOST_LINES).length} more`] : [];
+  const first = `${name} on ${which}: ${gpus.length > 1 ? "mean " : ""}utilization ${busy} by all processes, ${held} held by this kernel`;
+  return { short: `${which} · ${busy} · kernel ${held}`, long: [first, ...(uses.length > 1 ? [...lines, ...hidden] : [])].join("\n") };
 }
+
+function mean(values: (number | undefined)[]): number | undefined {
+  const known = values.filter((value) => value !== undefined);
+  return known.length ? known.reduce((one, other) => one + other, 0) / known.length : undefined;
+}
+
+const percentText = (value: number | undefined) => (value === undefined ? MISSING : `${value.toFixed(0)} %`);

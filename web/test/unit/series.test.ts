@@ -55,6 +55,21 @@ test("samples that come late find their place", () => {
   assert.deepEqual(sheet.frame([ID], START, START + 6).lines[0]?.mean.slice(0, 6), [0, 1, 2, 3, 4, 5]);
 });
 
+test("samples that are slow while nobody watches leave no gap, whether the stream or the history brought them", () => {
+  for (const idle of [10, 0]) {
+    const sheet = new Sheet(1);
+    sheet.bridge(idle);
+    const times = [0, 1, 2, 12, 22, 32, 33, 34];
+    for (const at of times) sheet.add(START + at, [[OTHER, at]]);
+    // as the server tells it: the first slow sample comes late, and a moment without values marks that
+    const told = [0, 1, 2, 3, 12, 22, 32, 33, 34];
+    sheet.pour(history(told.map((at) => START + at), told.map((at) => (at === 3 ? null : at)), "power_draw", "GPU-a", [[START + 2, START + 12]]));
+    const { lines } = sheet.frame([ID, OTHER], START, START + 34);
+    const drawn = idle ? times : [0, 1, 2, null, 12, 22, 32, 33, 34]; // one gap, the recorded one
+    for (const line of lines) assert.deepEqual(line.mean, drawn);
+  }
+});
+
 test("a stretch without samples is a gap, one that is a little late is not", () => {
   const sheet = new Sheet(1);
   for (const at of [0, 1, 3, 4, 20, 21]) sheet.add(START + at, [[ID, 7]]);

@@ -15,6 +15,7 @@ WINDOW = 60.0  # seconds that are judged together
 EVERY = 10.0  # seconds from judgement to judgement
 SOON = 5.0  # the same while a program is new
 _NEW = 30.0  # seconds
+_AT_ONCE = 1.0  # seconds; when a GPU fails or its program ends, what was found before is old
 _FIRST = 8.0  # seconds of samples before the first judgement
 _PASSING = frozenset({"unknown", "starting", "loading"})  # no news
 _MOST = 240  # samples per window; faster sampling is thinned to this, since more of them tell no more
@@ -34,6 +35,7 @@ class LiveDiagnosis:
         self._builder = WindowBuilder()
         self._judged: float | None = None
         self._before: float | None = None
+        self._down: frozenset[str | None] = frozenset()
         self._changed = 0.0  # when another program began on any GPU
         self._seen: dict[str, str] = {}
         self._told: dict[str, str] = {}
@@ -54,9 +56,14 @@ class LiveDiagnosis:
         for name in self._builder.changed():  # what the program before did says nothing of this one
             self._builder.cut(name, time)
             self._changed = time
+        down = frozenset(gpu.uuid for gpu in snapshot.gpus if gpu.state in ("lost", "timeout"))
+        turned, self._down = down != self._down, down
         if self._judged is None:
             self._judged = time - self._every + _FIRST
-        if time - self._judged < (SOON if time - self._changed < _NEW else self._every):
+        due = SOON if time - self._changed < _NEW else self._every
+        if self.latest.samples and (turned or self._changed == time):
+            due = _AT_ONCE
+        if time - self._judged < due:
             return False
         self._judged = time
         self._builder.drop_before(time - self._window)
