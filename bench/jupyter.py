@@ -71,10 +71,11 @@ def _gpulse(folder: Path, prefix: Path, browser: Browser, seconds: float) -> Non
         browser.until("document.querySelector('.jp-Launcher')", 60)
         idle = _busy(browser, seconds)
         browser.click(".lm-TabBar-tab[data-id=gpulse-side]")
-        browser.until("document.querySelectorAll('#gpulse-side .card').length", 60)
+        browser.until("document.querySelector('#gpulse-side .tile')", 60)
         browser.click(".lm-TabBar-tab[data-id=gpulse-side]")  # closed again: the panel alone is measured
         side = ".lm-TabBar-tab[data-id=gpulse-side]"
         browser.click(side)
+        browser.click("#gpulse-side .panels summary")
         browser.evaluate(_TIMED)
         browser.click("#gpulse-side [data-panel=resources]")
         first = browser.evaluate("window.painted")

@@ -15,11 +15,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.e2e.browser import Browser
 from tests.e2e.lab import PERSONAL, ROOT
 
+NEWEST = Path(sys.prefix)
 OLDEST = Path(sys.prefix) / "jupyterlab-oldest"
 TOKEN = "a-token-for-tests"
 BASE = "/user/ada/"  # as behind a JupyterHub
+SIDE = ".lm-TabBar-tab[data-id=gpulse-side]"
 _PATIENCE = 60.0
 
 
@@ -121,6 +124,11 @@ class JupyterServer:
         self._log.close()
 
     @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    @property
     def log(self) -> str:
         """What it wrote."""
         self._log.flush()
@@ -149,3 +157,69 @@ class JupyterServer:
         except urllib.error.HTTPError as error:
             return error.code
         raise AssertionError(f"{path} was answered")
+
+
+def open_lab(browser: Browser, server: JupyterServer, more: str = "&reset", width: int = 1400) -> None:
+    """Open the lab, by default an empty one."""
+    browser.open(server.page("lab", more), width, 900)
+    browser.until(f"document.querySelector('{SIDE}')", 60)
+    browser.until("!document.querySelector('#jupyterlab-splash')")
+    if "reset" in more:
+        browser.until("document.querySelector('.jp-Launcher')")  # comes after all else, into a lab that is empty
+
+
+def open_panel(browser: Browser, name: str) -> None:
+    """Open a panel from the menu of the sidebar."""
+    if not browser.evaluate("document.querySelector('#gpulse-side')?.offsetParent != null"):
+        browser.click(SIDE)
+    browser.click("#gpulse-side .panels summary")
+    browser.click(f"#gpulse-side [data-panel={name}]")
+    browser.until(f"document.querySelector('#gpulse-{name} .gpulse .view')")
+
+
+def command(browser: Browser, text: str) -> None:
+    """Run a command from the palette."""
+    browser.evaluate("(document.activeElement?.blur(), true)")
+    keys = {"key": "C", "code": "KeyC", "windowsVirtualKeyCode": 67, "modifiers": 10}  # ctrl and shift
+    browser.call("Input.dispatchKeyEvent", type="keyDown", **keys)
+    browser.call("Input.dispatchKeyEvent", type="keyUp", **keys)
+    browser.until("document.querySelector('.lm-CommandPalette-input')?.offsetParent")
+    browser.call("Input.insertText", text=text)
+    item = "document.querySelector('.lm-CommandPalette-item.lm-mod-active')?.textContent"
+    browser.until(f"{item}?.includes({json.dumps(text)})")
+    enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+    browser.call("Input.dispatchKeyEvent", type="keyDown", text="\r", **enter)
+    browser.call("Input.dispatchKeyEvent", type="keyUp", **enter)
+    browser.until("!document.querySelector('.lm-CommandPalette-input')?.offsetParent")
+
+
+def moves(browser: Browser, panel: str) -> None:
+    """Wait until a live chart has drawn two more samples: its clock in the status line has moved on twice."""
+    clock = f"document.querySelector('#{panel} .status .text').textContent"
+    for _ in range(2):
+        before = browser.until(f"{clock}.startsWith('Live') && {clock}")
+        browser.until(f"{clock}.startsWith('Live') && {clock} !== {json.dumps(before)}")
+
+
+def write_gpu_kernel(prefix: Path, folder: Path) -> None:
+    """Install a kernel `gpu` that holds what looks like a GPU's device file, by which gpulse knows its processes in a container."""
+    device = folder / "dev" / "nvidia0"
+    device.parent.mkdir()
+    device.touch()
+    spec = prefix / "share/jupyter/kernels/gpu"
+    spec.mkdir(parents=True, exist_ok=True)
+    command = f"exec {sys.executable} -m ipykernel_launcher -f {{connection_file}} 9<{device}"
+    plain = {"argv": ["sh", "-c", command], "display_name": "GPU", "language": "python"}
+    (spec / "kernel.json").write_text(json.dumps(plain))
+
+
+def kernel_pid(server: JupyterServer) -> int:
+    """Return the process of the one kernel: the child of the server's process that has its connection file on its command line."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            if b"ipykernel_launcher" in words and os.readlink(folder / "cwd").startswith(str(server.root)):
+                return int(folder.name)
+        except OSError:
+            continue
+    raise AssertionError("no kernel runs")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,15 +12,26 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.e2e.browser import Browser, chromium
-from tests.e2e.jupyter import OLDEST, JupyterServer, install, surroundings
+from tests.e2e.jupyter import (
+    NEWEST,
+    OLDEST,
+    SIDE,
+    JupyterServer,
+    command,
+    install,
+    kernel_pid,
+    moves,
+    open_lab,
+    open_panel,
+    surroundings,
+    write_gpu_kernel,
+)
 from tests.e2e.lab import environment
 from tests.fake_nvml import Scenario
 
 pytest.importorskip("jupyterlab")
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no browser")
 
-NEWEST = Path(sys.prefix)
-SIDE = ".lm-TabBar-tab[data-id=gpulse-side]"
 LABS = [
     pytest.param(NEWEST, id="newest"),
     pytest.param(OLDEST, id="oldest", marks=pytest.mark.skipif(not OLDEST.exists(), reason="no old JupyterLab")),
@@ -52,45 +61,6 @@ def server(
         browser.open("about:blank")  # a page whose server is gone complains
 
 
-def open_lab(browser: Browser, server: JupyterServer, more: str = "&reset", width: int = 1400) -> None:
-    browser.open(server.page("lab", more), width, 900)
-    browser.until(f"document.querySelector('{SIDE}')", 60)
-    browser.until("!document.querySelector('#jupyterlab-splash')")
-    if "reset" in more:
-        browser.until("document.querySelector('.jp-Launcher')")  # comes after all else, into a lab that is empty
-
-
-def open_panel(browser: Browser, name: str) -> None:
-    if not browser.evaluate("document.querySelector('#gpulse-side')?.offsetParent != null"):
-        browser.click(SIDE)
-    browser.click(f"#gpulse-side [data-panel={name}]")
-    browser.until(f"document.querySelector('#gpulse-{name} .gpulse .view')")
-
-
-def command(browser: Browser, text: str) -> None:
-    """Run a command from the palette."""
-    browser.evaluate("(document.activeElement?.blur(), true)")
-    keys = {"key": "C", "code": "KeyC", "windowsVirtualKeyCode": 67, "modifiers": 10}  # ctrl and shift
-    browser.call("Input.dispatchKeyEvent", type="keyDown", **keys)
-    browser.call("Input.dispatchKeyEvent", type="keyUp", **keys)
-    browser.until("document.querySelector('.lm-CommandPalette-input')?.offsetParent")
-    browser.call("Input.insertText", text=text)
-    item = "document.querySelector('.lm-CommandPalette-item.lm-mod-active')?.textContent"
-    browser.until(f"{item}?.includes({json.dumps(text)})")
-    enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
-    browser.call("Input.dispatchKeyEvent", type="keyDown", text="\r", **enter)
-    browser.call("Input.dispatchKeyEvent", type="keyUp", **enter)
-    browser.until("!document.querySelector('.lm-CommandPalette-input')?.offsetParent")
-
-
-def moves(browser: Browser, panel: str) -> None:
-    """Wait until a live chart has drawn two more samples: its clock in the status line has moved on twice."""
-    clock = f"document.querySelector('#{panel} .status .text').textContent"
-    for _ in range(2):
-        before = browser.until(f"{clock}.startsWith('Live') && {clock}")
-        browser.until(f"{clock}.startsWith('Live') && {clock} !== {json.dumps(before)}")
-
-
 @pytest.mark.parametrize("lab", LABS)
 def test_installing_enables_it(prefix: Path, tmp_path: Path, lab: Path) -> None:
     environ = surroundings(prefix, tmp_path)
@@ -106,7 +76,7 @@ def test_installing_enables_it(prefix: Path, tmp_path: Path, lab: Path) -> None:
 def test_the_icon_opens_cards_and_a_panel_whose_chart_moves(browser: Browser, server: JupyterServer) -> None:
     open_lab(browser, server)
     browser.click(SIDE)
-    assert browser.until("document.querySelectorAll('#gpulse-side .card').length") == 8
+    assert browser.until("document.querySelectorAll('#gpulse-side .lines article').length") == 8
     open_panel(browser, "utilization")
     moves(browser, "gpulse-utilization")
     titles = browser.evaluate("[...document.querySelectorAll('#gpulse-utilization h3')].map(e => e.textContent)")
@@ -212,37 +182,16 @@ def test_the_server_lets_nobody_in_without_its_token(server: JupyterServer) -> N
     assert server.refusal("gpulse/api/nonsense") == 404
 
 
-_HOLDS_A_GPU = "exec {python} -m ipykernel_launcher -f {{connection_file}} 9<{device}"
-
-
 @pytest.fixture
 def scripted(prefix: Path, tmp_path: Path) -> Iterator[tuple[JupyterServer, Path]]:
     """A lab on a scripted driver whose scenario is written later, with a kernel that holds what looks like a GPU's device file."""
-    device = tmp_path / "dev" / "nvidia0"
-    device.parent.mkdir()
-    device.touch()
     machine = environment(Scenario.load("h200-busy"), tmp_path / "driver")
     environ = surroundings(
         prefix, tmp_path, **{key: machine[key] for key in machine if key.startswith(("FAKE_NVML", "LD_"))}
     )
-    spec = prefix / "share/jupyter/kernels/gpu"
-    spec.mkdir(parents=True, exist_ok=True)
-    argv = ["sh", "-c", _HOLDS_A_GPU.format(python=sys.executable, device=device)]
-    (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "GPU", "language": "python"}))
+    write_gpu_kernel(prefix, tmp_path)
     with JupyterServer(tmp_path, environ, NEWEST / "bin") as server:
         yield server, tmp_path / "driver"
-
-
-def kernel_pid(server: JupyterServer) -> int:
-    """Return the process of the one kernel: the child of the server's process that has its connection file on its command line."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-            if b"ipykernel_launcher" in words and os.readlink(folder / "cwd").startswith(str(server.root)):
-                return int(folder.name)
-        except OSError:
-            continue
-    raise AssertionError("no kernel runs")
 
 
 def test_the_notebook_that_holds_the_memory_is_shown_and_shut_down(
@@ -295,7 +244,7 @@ def test_without_a_gpu_it_says_so_and_offers_the_demo(browser: Browser, prefix: 
         told = browser.evaluate("document.querySelector('#gpulse-side .nothing').innerText")
         assert "driver" in told.lower()
         browser.click("#gpulse-side .nothing button")
-        assert browser.until("document.querySelectorAll('#gpulse-side .card').length") == 8
+        assert browser.until("document.querySelectorAll('#gpulse-side .lines article').length") == 8
         assert browser.until("document.querySelector('#gpulse-side .demo').offsetParent && true")
 
 

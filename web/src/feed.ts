@@ -129,6 +129,7 @@ export class Feed {
   /** Listen to the page around: sleep, sight and network. */
   heed(): void {
     addEventListener("online", () => this.wake());
+    addEventListener("pagehide", () => this.stream.stop()); // a page kept for the back button would keep its socket
     addEventListener("pageshow", (event) => event.persisted && this.wake());
     document.addEventListener("visibilitychange", () => this.seen());
   }

@@ -21,6 +21,8 @@ export interface Page {
   readonly look: Colors;
   readonly api: Api;
   readonly address: Address;
+  /** Whether it stands in a panel so narrow that lists must be short. */
+  readonly narrow?: boolean;
   /** Change a part of the address, and with it what is shown. */
   go(change: Partial<Address>): void;
   /** Return where a change of the address would lead, for links. */

@@ -31,9 +31,9 @@ export class Problems {
   constructor(
     private readonly page: Page,
     private readonly uuid = "",
-    private readonly compact = false,
+    private readonly compact = page.narrow ?? false,
   ) {
-    this.element = h("section", { class: "problems", "aria-label": uuid ? "Problems and findings of this GPU" : "What is wrong now" });
+    this.element = h("section", { class: compact ? "problems compact" : "problems", "aria-label": uuid ? "Problems and findings of this GPU" : "What is wrong now" });
     this.element.hidden = true;
   }
 

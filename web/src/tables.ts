@@ -76,7 +76,11 @@ export class SortedTable<Row> {
 
   private grow(): HTMLTableRowElement {
     const row = this.body.insertRow();
-    for (const column of this.columns) setClass(row.insertCell(), this.kind(column));
+    for (const column of this.columns) {
+      const cell = row.insertCell();
+      setClass(cell, this.kind(column));
+      cell.dataset["title"] = column.title; // for where rows are too narrow for columns
+    }
     return row;
   }
 

@@ -1,8 +1,8 @@
-// Tiles: many GPUs at a glance, one small field each; what is wrong stands out, the rest is one number and two bars.
+// Tiles: many GPUs at a glance, one small field each; what is wrong stands out, the rest is one number and three bars.
 
 import { gpuWord } from "./address.ts";
 import type { Gpu } from "./contract.ts";
-import { Meter, h, setClass, setText } from "./elements.ts";
+import { Meter, h, setClass, setShown, setText } from "./elements.ts";
 import { MISSING, numberOf, numberText, ofText, severity } from "./numbers.ts";
 import type { Page } from "./page.ts";
 import { gpuTitle } from "./specs.ts";
@@ -15,6 +15,7 @@ export class Tile {
   private readonly link: HTMLElement;
   private readonly busy = h("b", {}, MISSING);
   private readonly busyBar = new Meter("busy");
+  private readonly workBar = new Meter("share");
   private readonly memoryBar = new Meter("memory");
   private readonly heat = h("span", { class: "heat-value" });
   private readonly note = h("span", { class: "tile-note" });
@@ -27,7 +28,8 @@ export class Tile {
     const href = page.link({ view: "gpu", gpu: gpuWord(uuid, page.machine.gpus) });
     this.link = h("a", { href, "aria-label": gpuTitle(gpu) }, label(gpu));
     const head = h("h3", {}, this.link, this.busy, this.heat);
-    this.element = h("article", { class: "tile" }, head, this.busyBar.element, this.memoryBar.element, this.note);
+    const bars = h("div", { class: "bars" }, this.busyBar.element, this.workBar.element);
+    this.element = h("article", { class: "tile" }, head, bars, this.memoryBar.element, this.note);
   }
 
   update(): void {
@@ -38,16 +40,22 @@ export class Tile {
     const busy = numberOf(gpu, "utilization");
     const [used, total, heat] = [numberOf(gpu, "memory_used"), numberOf(gpu, "memory_total"), numberOf(gpu, "temperature")];
     const wrong = remarks(gpu).filter((remark) => remark.level !== "label");
-    setClass(this.element, quiet ? `tile ${gpu.state}` : wrong.length ? `tile ${wrong[0]?.level}` : "tile");
+    const problem = machine.problems.find((one) => one.uuids.some((uuid) => machine.whole(uuid) === gpu));
+    const level = [problem?.severity, ...wrong.map((remark) => remark.level)].find((one) => one === "critical" || one === "warn") ?? "";
+    setClass(this.element, `tile ${quiet ? gpu.state : level}`.trim());
     setText(this.busy, busy === undefined ? MISSING : `${busy.toFixed(0)} %`);
     this.busyBar.set(busy);
+    const work = numberOf(gpu, "sm_active");
+    setShown(this.workBar.element, gpu.gaps?.["sm_active"] !== "unsupported");
+    this.workBar.set(work);
     this.memoryBar.set(used !== undefined && total ? (100 * used) / total : undefined, severity(metrics.of("memory_percent"), gpu));
     setText(this.heat, heat === undefined ? "" : numberText(metrics.of("temperature"), heat));
     setClass(this.heat, `heat-value ${severity(metrics.of("temperature"), gpu)}`);
     const owner = who(machine.processesOf(this.uuid));
-    setText(this.note, quiet || wrong.map((remark) => remark.text).join(", ") || owner || "free");
+    setText(this.note, quiet || wrong.map((remark) => remark.text).join(", ") || problem?.title || owner || "free");
     const power = numberOf(gpu, "power_draw");
-    const title = [gpuTitle(gpu), `memory ${ofText(used, total)}`, power === undefined ? "" : `power ${power.toFixed(0)} W`, owner, quiet];
+    const active = work === undefined ? "" : `SM active ${work.toFixed(0)} %`;
+    const title = [gpuTitle(gpu), active, `memory ${ofText(used, total)}`, power === undefined ? "" : `power ${power.toFixed(0)} W`, owner, quiet];
     const text = title.filter(Boolean).join("\n");
     if (this.element.title !== text) this.element.title = text;
   }

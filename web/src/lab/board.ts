@@ -21,11 +21,13 @@ import { freshAddress } from "./session.ts";
 import { ThemeColors, isDark } from "./theme.ts";
 
 const BRUSH_EVERY = 20_000; // ms
+const NARROW = 620; // px, as in lab.css
 
 export class Board implements Page, Watcher {
   readonly element: HTMLElement;
   readonly look: ThemeColors;
   readonly glances = false;
+  narrow = false;
   address: Address;
   private readonly note = h("div", { class: "nothing" });
   private readonly band = h("div", { class: "band" });
@@ -38,6 +40,7 @@ export class Board implements Page, Watcher {
   private viewKey = "";
   private drawn = 0;
   private brushed = -Infinity;
+  private readonly size = new ResizeObserver(() => this.element.clientWidth && this.narrow !== this.element.clientWidth < NARROW && this.resized());
   private news = "";
 
   /** `moved` is told when something has changed that a reload should bring back. */
@@ -51,6 +54,12 @@ export class Board implements Page, Watcher {
     this.element = h("div", { class: `gpulse ${kind.id}` }, this.band, this.tools, this.note, this.main);
     this.element.addEventListener("click", (event) => this.click(event));
     this.look = new ThemeColors(this.element, isDark());
+    this.size.observe(this.element);
+  }
+
+  private resized(): void {
+    this.narrow = !this.narrow;
+    this.refresh(true);
   }
 
   get machine(): Machine {
@@ -113,6 +122,7 @@ export class Board implements Page, Watcher {
   }
 
   destroy(): void {
+    this.size.disconnect();
     this.dismantle();
     this.element.remove();
   }
@@ -165,10 +175,10 @@ export class Board implements Page, Watcher {
   /** Make the view anew when what it is made of has changed. */
   private build(): void {
     const { gpu, metrics, chart, legend } = this.address;
-    const { gpus, metrics: shown } = this.session.settings;
+    const { gpus, metrics: shown, sidebar } = this.session.settings;
     const [from, to] = this.timeline.span();
     const heat = isHeat(chart, this.chosen().length, to - from);
-    const key = JSON.stringify([gpu, metrics, heat, legend, gpus, shown, this.machine.gpus.map((one) => one.uuid)]);
+    const key = JSON.stringify([gpu, metrics, heat, legend, gpus, shown, sidebar, this.narrow, this.machine.gpus.map((one) => one.uuid)]);
     if (key === this.viewKey) return;
     this.viewKey = key;
     this.view?.destroy();

@@ -72,7 +72,7 @@ declare module "@jupyterlab/application" {
   export interface JupyterFrontEnd {
     readonly shell: Shell;
     readonly restored: Promise<unknown>;
-    readonly commands: { addCommand(id: string, options: CommandOptions): unknown; execute(id: string, args?: object): Promise<unknown> };
+    readonly commands: { addCommand(id: string, options: CommandOptions): unknown; hasCommand(id: string): boolean; execute(id: string, args?: object): Promise<unknown> };
     readonly serviceManager: {
       readonly serverSettings: import("@jupyterlab/services").ServerConnection.ISettings;
       readonly kernels: { shutdown(id: string): Promise<void> };

@@ -13,6 +13,7 @@ import type { Session } from "./room.ts";
 
 const ID = "gpulse:plugin";
 const OPEN = "gpulse:open";
+const EDIT = "settingeditor:open";
 const CATEGORY = "GPU (gpulse)";
 const PULSE =
   '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24"><path class="jp-icon3" fill="#616161" d="M4 4h16a2 2 0 0 1 2 2v12a2 2 0 0 1-2 2H4a2 2 0 0 1-2-2V6c0-1.1.9-2 2-2zm0 2v12h16V6H4z"/><path class="jp-icon3" fill="#616161" d="M5.5 13.2v-1.7h3l1.9-4.1 3.1 8.4 1.5-4.3h3.5v1.7h-2.3l-2.6 6-3.2-8.4-1 2.4z"/></svg>';
@@ -77,6 +78,7 @@ class Extension {
       const session = new Session(this.app.serviceManager.serverSettings, {
         open: (name, args) => void this.app.commands.execute(OPEN, { name, ...args }),
         kernels: new Documents(this.app),
+        editSettings: this.app.commands.hasCommand(EDIT) ? () => void this.app.commands.execute(EDIT, { query: "gpulse" }) : undefined,
       });
       if (this.settings) session.follow(this.settings);
       return session;

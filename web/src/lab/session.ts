@@ -22,6 +22,7 @@ export interface LabSettings {
   statusBar: boolean;
   idleHours: number;
   idleShutDown: boolean;
+  sidebar: "auto" | "cards" | "lines";
 }
 
 /** Something that shows the feed: a panel, the sidebar, the status bar item. */
@@ -41,6 +42,8 @@ export interface Watcher {
 export interface Lab {
   open(kind: string, args?: Record<string, unknown>): void;
   readonly kernels: Documents;
+  /** Open the settings of gpulse; absent where there is no editor. */
+  editSettings?: (() => void) | undefined;
 }
 
 const REST_AFTER = 5000; // ms without anything to be seen after which the connection is let go
@@ -49,7 +52,7 @@ const FOLLOW_EVERY = 1000; // ms until the kernel of a document that was opened 
 const IDLE_EVERY = 60_000; // ms between two looks for idle kernels while nothing shows them
 const GLANCE_EVERY = 10_000; // ms; as often as the server samples for its history by itself
 const GLANCE_AGAIN = 60_000; // ms after a server had no GPU to tell of
-const DEFAULTS: LabSettings = { interval: 1, metrics: [], gpus: [], statusBar: true, idleHours: 2, idleShutDown: false };
+const DEFAULTS: LabSettings = { interval: 1, metrics: [], gpus: [], statusBar: true, idleHours: 2, idleShutDown: false, sidebar: "auto" };
 
 export class Session {
   feed!: Feed;
@@ -81,7 +84,7 @@ export class Session {
     const follow = () => lab.kernels.heed((kernel) => this.watch.follow(kernel));
     setInterval(follow, FOLLOW_EVERY);
     follow();
-    setInterval(() => this.started && this.settings.idleHours > 0 && this.refreshKernels(true), IDLE_EVERY);
+    setInterval(() => this.kernels && this.settings.idleHours > 0 && this.refreshKernels(true), IDLE_EVERY);
     document.addEventListener("visibilitychange", () => !document.hidden && (this.refresh(true), this.glance()));
   }
 
