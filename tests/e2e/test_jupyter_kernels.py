@@ -13,9 +13,19 @@ from typing import Any
 import pytest
 
 from tests.e2e.browser import Browser, chromium
-from tests.e2e.jupyter import TOKEN, JupyterServer, install, surroundings
+from tests.e2e.jupyter import (
+    NEWEST,
+    SIDE,
+    TOKEN,
+    JupyterServer,
+    command,
+    install,
+    kernel_pid,
+    open_panel,
+    surroundings,
+)
 from tests.e2e.lab import ROOT, environment
-from tests.e2e.test_jupyter import LABS, NEWEST, SIDE, command, kernel_pid, open_panel
+from tests.e2e.test_jupyter import LABS
 from tests.fake_nvml import Clock, Scenario
 
 pytest.importorskip("jupyterlab")
