@@ -58,7 +58,7 @@ export function frameOf(curves: KernelCurves, key: "memory" | "sm" | "power"): F
 export class CellCharts {
   readonly element: HTMLElement;
   private readonly charts: [Chart, "memory" | "sm" | "power"][];
-  private readonly lane = h("div", { class: "lane", role: "list", "aria-label": "Cells" });
+  private readonly lane = h("div", { class: "lane", role: "group", "aria-label": "Cells" });
   private readonly list = h("ol", { class: "runs" });
   private readonly holders = h("p", { class: "holders" });
   private readonly note = h("p", { class: "note" });
@@ -172,7 +172,7 @@ export class CellCharts {
         .sort((one, other) => one.start - other.start)
         .map((run) => {
           const title = [`${nameOf(run)} ${run.code}`, `${momentText(run.start)}: ${factsOf(run, now).join(" · ")}`, "Click: go to this cell."].join("\n");
-          const band = h("button", { type: "button", class: `band ${kindOf(run)}`, role: "listitem", title, "aria-label": title, "data-run": run.id, onclick: () => void this.show(run) }, nameOf(run));
+          const band = h("button", { type: "button", class: `band ${kindOf(run)}`, title, "aria-label": title, "data-run": run.id, onclick: () => void this.show(run) }, nameOf(run));
           band.style.left = `${share(run.start)}%`;
           band.style.width = `${share(run.end ?? now) - share(run.start)}%`;
           return band;
