@@ -26,6 +26,12 @@ _WORDS = frozenset(
     )
 )
 
+# The last words of calls in which a thread waits, and so is seen.
+_WAITS = frozenset(
+    {"item", "cpu", "tolist", "numpy", "synchronize", "empty_cache", "to", "cuda", "save", "load", "print"}
+    | {"sleep", "acquire", "wait", "join", "get", "result", "read", "write", "recv"}
+)
+
 
 def called(expression: str) -> str:
     """Return what an expression calls last: "loss.item" for "loss.item()", "item" for "f(x).item()"; empty if it is no call."""
@@ -42,6 +48,7 @@ def called(expression: str) -> str:
 
 
 def call_in(line: str) -> str:
-    """Return the call in a line of source that has one; empty if it has none or several."""
-    calls = [name for name in _CALL.findall(line.split("#", 1)[0]) if name not in _WORDS]
-    return calls[0] if len(calls) == 1 else ""
+    """Return the call in a line of source; of several the one in which a thread waits, and none if there is no such call."""
+    calls = dict.fromkeys(name for name in _CALL.findall(line.split("#", 1)[0]) if name not in _WORDS)
+    waits = [name for name in calls if name.rpartition(".")[2] in _WAITS]
+    return next(iter(calls)) if len(calls) == 1 else waits[0] if waits else ""

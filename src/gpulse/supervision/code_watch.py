@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import linecache
 import threading
 from collections import deque
 
 from ..analysis.code_lines import code_lines
 from ..analysis.lost_time import CodeTally
-from ..analysis.own_lines import LOADS, own_line
+from ..analysis.own_lines import LOADS, library_of, own_line
+from ..analysis.source_calls import call_in
 from ..sources.processes import LinuxMachine
 from ..sources.py_spy import StacksUnavailable, check_own, program
-from ..sources.source_calls import with_call
 from ..sources.stack_recorder import StackRecorder
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from ..model.catalog import Gpu
-    from ..model.stacks import Stack, TimedStack
+    from ..model.stacks import Frames, Stack, TimedStack
 
 _PROCESSES = (
     8  # of a program that are read: py-spy takes up to 5 % of a core for each in the first minute, then a sixth of that
@@ -128,3 +129,13 @@ class _ReadProcess:
         """Hand on the samples whose stacks are known."""
         while self.samples and self.samples[0][0] <= until:
             self.tally.add_sample(*self.samples.popleft())
+
+
+def with_call(frames: Frames) -> Frames:
+    """Return a stack in which the innermost line of the program itself names the call it is in, as far as its source tells."""
+    for at in range(len(frames) - 1, -1, -1):
+        frame = frames[at]
+        if library_of(frame.file) is None:
+            called = frame._replace(call=call_in(linecache.getline(frame.file, frame.line)))
+            return (*frames[:at], called, *frames[at + 1 :])
+    return frames

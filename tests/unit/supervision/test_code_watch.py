@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,7 @@ from gpulse.model.catalog import Gpu, Process
 from gpulse.model.stacks import Frame, Stack
 from gpulse.sources import py_spy
 from gpulse.supervision import code_watch
-from gpulse.supervision.code_watch import CodeWatch
+from gpulse.supervision.code_watch import CodeWatch, with_call
 
 TRAIN = Frame("/home/ada/train.py", 12, "train")
 METRIC = Frame("/home/ada/train.py", 30, "metric")
@@ -130,6 +131,16 @@ def test_why_the_workers_cannot_be_read_is_told_where_it_matters(pid: int) -> No
         recorder(watch).worker_problem = "refused"
         watch.stop()
         assert watch.problem == told
+
+
+def test_the_innermost_line_of_the_program_names_its_call(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("losses.append(loss.item())\nf(g(x))\n")
+    outer, own = Frame(str(file), 2, "<module>"), Frame(str(file), 1, "train")
+    assert with_call((outer, own, LAUNCH)) == (outer, own._replace(call="loss.item"), LAUNCH)
+    assert with_call((outer,)) == (outer,)  # of two calls, nothing tells which one it is
+    assert with_call((LAUNCH, Frame("<string>", 1, "x"))) == (LAUNCH, Frame("<string>", 1, "x"))
+    assert with_call(()) == ()
 
 
 def test_the_program_itself_is_read_where_processes_on_gpus_cannot_be_told(pid: int) -> None:
