@@ -166,7 +166,7 @@ def code_notes(code: Sequence[CodeLine], seconds: float) -> list[str]:
 
 def _first_advice(verdict: Verdict, lines_known: bool) -> list[str]:
     """Return the first advice on a verdict, but not to find the lines of code that are told below it."""
-    return [text for text in advice(verdict) if not lines_known or text != advice_text("profile_host")][:1]
+    return [text for text in advice(verdict)[:1] if not lines_known or text != advice_text("profile_host")]
 
 
 def _spread(values: Sequence[float], text: Callable[[float], str]) -> str:
