@@ -2,7 +2,7 @@
 _gpulse() {
   local word="$2" before="$3" verb="status" w
   for w in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$w" in status|top|query|why|stacks|smi|run|pick|runs|report|record|replay|history|fleet|serve|mcp|metrics|config|doctor|completion) verb="$w"; break;; esac
+    case "$w" in status|top|query|why|stacks|smi|run|pick|runs|trace|report|record|replay|history|fleet|serve|mcp|metrics|config|doctor|completion) verb="$w"; break;; esac
   done
   case "$before" in
     --filter|-f) COMPREPLY=(); return;;
@@ -47,6 +47,8 @@ _gpulse() {
     --carbon) COMPREPLY=(); return;;
     --by) COMPREPLY=($(compgen -W "host gpu user job" -- "${word##*,}")); return;;
     --number|-n) COMPREPLY=(); return;;
+    --steps) COMPREPLY=(); return;;
+    --trace) COMPREPLY=(); return;;
     --from) COMPREPLY=(); return;;
     --to) COMPREPLY=(); return;;
     --title) COMPREPLY=(); return;;
@@ -79,7 +81,7 @@ _gpulse() {
     --capture) COMPREPLY=(); return;;
   esac
   case "$verb" in
-    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick runs report record replay history fleet serve mcp metrics config doctor completion" -- "$word"));;
+    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick runs trace report record replay history fleet serve mcp metrics config doctor completion" -- "$word"));;
     top) COMPREPLY=($(compgen -W "--interval -n --sort -s --filter -f --tree -t --group -g --readonly --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     query) COMPREPLY=($(compgen -W "--query-gpu --query-compute-apps --format --loop -l --loop-ms -lms --count --for --filename -f --where --sort --list-gpus -L -q --display -d -x --scroll --scroll-processes --help-query-gpu --help-query-compute-apps --unsupported --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     why) COMPREPLY=($(compgen -W "--for --since --interval -n --fleet --check --json --no-stacks --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
@@ -88,7 +90,8 @@ _gpulse() {
     run) COMPREPLY=($(compgen -W "--gpus -n --free-memory --utilization --window --wait --timeout --interval --output -o --force --report --quiet -q --no-stacks --price --gpu-price --carbon --gpu --id -i --source --demo --help -h" -- "$word"));;
     pick) COMPREPLY=($(compgen -W "--by --fleet --free-memory --utilization --window --wait --timeout --gpu --id -i --source --demo --help -h" -- "$word"));;
     runs) COMPREPLY=($(compgen -W "--number -n --json --help -h list show compare open" -- "$word"));;
-    report) COMPREPLY=($(compgen -W "--output -o --format --compare --since --from --to --share --title --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;
+    trace) COMPREPLY=($(compgen -W "--steps --timeout --help -h" -- "$word"));;
+    report) COMPREPLY=($(compgen -W "--output -o --format --compare --trace --since --from --to --share --title --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;
     record) COMPREPLY=($(compgen -W "--output -o --history --interval -n --for --count --processes -p --metrics -m --rotate --keep --max-size --append --force --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     replay) COMPREPLY=($(compgen -W "--speed --start --loop --top --status --processes -p --gpu --id -i --color --theme --help -h" -- "$word"));;
     history) COMPREPLY=($(compgen -W "--since --from --to --metrics -m --format --usage --events --points --verify --repair --output -o --file --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;

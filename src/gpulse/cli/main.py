@@ -27,6 +27,7 @@ VERBS = {
     "run": "Run a command and report its GPU usage and bottleneck",
     "pick": "Select free GPUs for CUDA_VISIBLE_DEVICES, waiting for them if asked",
     "runs": "List past runs, and compare them: speed, commit, what limited them",
+    "trace": "Ask a running program for a profiler trace of its next steps",
     "report": "Summarize a recording, or compare two",
     "record": "Record GPU samples to a file or to this machine's history",
     "replay": "Play back a recording",

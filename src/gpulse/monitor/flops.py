@@ -55,12 +55,13 @@ class StepFlops:
         def at_step() -> None:
             self.at_step()
             if not self.waiting:
-                ledger.at_step = None
+                ledger.at_step = tuple(call for call in ledger.at_step if call is not at_step)
                 if self.reason:
                     say(f"flops_per_step: {self.reason}; there is no MFU.")
 
         ledger.flops = self
-        ledger.at_step = at_step if self.waiting else None
+        ledger.at_stop = (self.close,)
+        ledger.at_step = (at_step,) if self.waiting else ()
 
     def at_step(self) -> None:
         """Count one step with torch's counter, from the end of one to the end of the next."""

@@ -72,7 +72,8 @@ class Ledger:
         self._sharing = Sharing()
         self._diagnosis: RunningDiagnosis | None = None
         self._judging = threading.Lock()  # judging takes milliseconds, for which no phase of the program waits
-        self.at_step: Callable[[], None] | None = None  # called after each step, in the thread that made it
+        self.at_step: tuple[Callable[[], None], ...] = ()  # called after each step, in the thread that made it
+        self.at_stop: tuple[Callable[[], None], ...] = ()  # called before the run ends, in the thread that stops it
         self.flops: StepFlops | None = None
         self.charge: Callable[[float], None] | None = None
         self.ordinals: dict[str, int] = {}
@@ -162,8 +163,9 @@ class Ledger:
             tally.tokens += tokens
             if seconds is not None:
                 tally.step_times.add(seconds, count)
-        if count > 0 and self.at_step is not None:
-            self.at_step()
+        if count > 0:
+            for call in self.at_step:
+                call()
 
     def _step_seconds(self, stack: list[Phase], now: float) -> float | None:
         """Return the time since the last step, in a phase only that spent in it, so that no evaluation counts as part of a step."""

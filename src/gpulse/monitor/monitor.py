@@ -130,9 +130,9 @@ class Monitor:
         self._ledger = Ledger(self._sample_now, self._initial_step)
         if (flops := self._step_flops()) is not None:
             flops.follow(self._ledger, self._say)
-        # not of a measurement, a notebook, or any rank but the first of a job
-        keeps = not self._quiet and self._cell is None and self._samples() and not global_rank(os.environ)
-        self._keeper = RunKeeper(self.run, self._ledger, self._sinks) if keeps else None
+        if not self._quiet and self._samples():
+            kept = self._cell is None and not global_rank(os.environ)  # no notebook, and of a job only the first rank
+            self._keeper = RunKeeper(self.run, self._ledger, self._sinks, kept)
         running.append(self)
         if self._samples():
             self._outlets = opened(self._sinks, self._say)
@@ -157,8 +157,8 @@ class Monitor:
         if not self._is_ours() or self._ledger is None:
             return None
         deadline = time.monotonic() + _GOODBYE
-        if self._ledger.flops is not None:
-            self._ledger.flops.close()
+        for call in self._ledger.at_stop:
+            call()
         forget_end(self.stop)
         if self._memory is not None:
             self._memory.close()

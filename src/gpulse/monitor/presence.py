@@ -160,6 +160,13 @@ def presence_of(pid: int, environ: Mapping[str, str] = os.environ) -> Presence |
     return next((one for folder in _folders(environ) if (one := _read(folder, pid)) is not None), None)
 
 
+def folder_of(pid: int, environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return the folder with the file of a process of this user, where it also looks for requests; None if it has no Monitor."""
+    if _user(pid) != os.geteuid():
+        return None
+    return next((folder for folder in _folders(environ) if _read(folder, pid) is not None), None)
+
+
 def presence_folders(environ: Mapping[str, str] = os.environ) -> tuple[str, str]:
     """Return where the files of this user are, the preferred place first; the other is for jobs without a login session."""
     user = os.geteuid()

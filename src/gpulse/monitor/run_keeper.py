@@ -16,32 +16,54 @@ if TYPE_CHECKING:
     from ..sinks.base import Sink
     from .ledger import Ledger
     from .run_record import RunRecord
+    from .step_trace import StepTraces
 
 _TRIAL = 5.0  # seconds below which a run is a trial that nobody wants listed
 
 
 class RunKeeper:
-    """Writes the record of a run once it has lasted long enough. `failure` is the exception that ended it."""
+    """Writes the record of a run once it has lasted long enough, if it is to be `kept`, and the traces that are asked for.
 
-    def __init__(self, run: str, ledger: Ledger, sinks: Sequence[Sink]) -> None:
+    `failure` is the exception that ended it.
+    """
+
+    def __init__(self, run: str, ledger: Ledger, sinks: Sequence[Sink], kept: bool) -> None:
         self._run = run
         self._ledger = ledger
         self._sinks = sinks
+        self._kept = kept
         self._part = os.environ.get(PART_OF) == run
         self._record: RunRecord | None = None
+        self._traces: StepTraces | None = None
+        self._traced: list[str] = []
         self.failure = ""
 
     def tick(self) -> None:
         """Write how the run is getting on, if it is time; called about once per second, in the listener's thread."""
-        if time.monotonic() - self._ledger.started >= _TRIAL:
+        self._poll()
+        if self._kept and time.monotonic() - self._ledger.started >= _TRIAL:
             self._begun().tick(self._ledger)
 
     def end(self, summary: Summary, seconds: float) -> str:
         """Write how it ended; return how it compares with the last run of the same command, empty if that takes too long."""
-        if summary.seconds < _TRIAL and not self._part:
+        if not self._kept or (summary.seconds < _TRIAL and not self._part):
             return ""
         recording = next((os.path.abspath(sink.path) for sink in self._sinks if sink.name == "jsonl"), None)  # type: ignore[attr-defined]
-        return self._begun().end_in_time(max(0.5, seconds), summary, failure=self.failure, recording=recording)
+        told = {"failure": self.failure, "recording": recording, "traces": self._traced}
+        return self._begun().end_in_time(max(0.5, seconds), summary, **told)
+
+    def _poll(self) -> None:
+        if self._traces is None:
+            from .presence import private_folder
+            from .step_trace import StepTraces
+
+            try:
+                folder = private_folder(os.environ)
+            except OSError:
+                return
+            self._traces = StepTraces(self._run, self._ledger, self._sinks, folder, self._traced.append)
+            self._ledger.at_stop = (*self._ledger.at_stop, self._traces.close)
+        self._traces.poll()
 
     def _begun(self) -> RunRecord:
         from .run_record import RunRecord  # with the words of verdicts, which a short program need not load

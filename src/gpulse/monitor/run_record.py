@@ -78,7 +78,10 @@ class RunRecord:
     def end(self, summary: Summary | None, cost: Cost | None = None, **more: Any) -> KeptRun | None:
         """Write how it ended and return it; None if runs are not kept."""
         if self.part:
-            return self._write({**(described(summary, cost) if summary is not None else {}), "seconds": None})
+            told = {} if summary is None else described(summary, cost)
+            return self._write(
+                {**told, "recording": more.get("recording"), "traces": more.get("traces"), "seconds": None}
+            )
         if not self._begun:
             self.begin()
         if self._git is not None:

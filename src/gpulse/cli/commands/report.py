@@ -10,7 +10,7 @@ from ...units import parse_duration
 from ..cost import COST, tariff_of
 from ..export import TABLES, say_damaged, write_table
 from ..main import VERBS
-from ..options import COLOR, GPU, HELP, THEME, Option, Verb
+from ..options import COLOR, GPU, HELP, THEME, Option, Verb, some_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ...surfaces.report.recorded_samples import RecordedSample
     from ...surfaces.report.run import Run
     from ..options import Arguments
+
+PERFETTO = "perfetto"
 
 
 def run(arguments: Arguments) -> int:
@@ -34,6 +36,10 @@ def run(arguments: Arguments) -> int:
     kept = _kept(arguments)
     if form in TABLES:
         return _export(arguments, form, arguments.output if to_file else None)
+    if form == PERFETTO:
+        return _trace(arguments, kept[0], arguments.output if to_file else None)
+    if arguments.trace:
+        raise UsageError("report: --trace needs --format perfetto;", "add it, or leave --trace out.")
     tariff = tariff_of(arguments)
     runs = [_read(arguments, path) for path in arguments.files or [None]]
     for each, known in zip(runs, kept, strict=True):
@@ -116,6 +122,27 @@ def _export(arguments: Arguments, form: str, output: str | None) -> int:
     return 0
 
 
+def _trace(arguments: Arguments, kept: KeptRun | None, output: str | None) -> int:
+    """Write samples and profiler traces as one trace; of a run that is named, its traces that are still there."""
+    from ...store.lines import OPEN, PRIVATE
+    from ...surfaces.report.perfetto import perfetto
+    from ...surfaces.report.writing import save
+
+    if arguments.compare:
+        raise UsageError("report: two recordings cannot be compared as perfetto;", "use html, markdown or json.")
+    path = arguments.files[0] if arguments.files else None
+    traces = arguments.trace or [one for one in (kept.list("traces") if kept else ()) if os.path.exists(str(one))]
+    damaged: list[int] = []
+    text = "".join(perfetto(_moments(arguments, path, damaged), traces))
+    say_damaged(path or "the history", damaged)
+    if output is None:
+        sys.stdout.write(text)
+        return 0
+    save(output, text, OPEN if arguments.share else PRIVATE)
+    sys.stderr.write(f"gpulse: wrote {output} ({len(text) / 1000:,.0f} kB); open it at https://ui.perfetto.dev.\n")
+    return 0
+
+
 def _check(arguments: Arguments) -> None:
     files, since = len(arguments.files), arguments.since is not None
     if arguments.compare and (files not in (1, 2) or since):
@@ -162,8 +189,8 @@ def _form(word: str) -> str:
     from ...surfaces.report.writing import FORMS
 
     form = "markdown" if word == "md" else word
-    if form not in (*FORMS, *TABLES):
-        raise UsageError(f"unknown format {word!r};", f"choose one of {', '.join((*FORMS, *TABLES))}.")
+    if form not in (*FORMS, *TABLES, PERFETTO):
+        raise UsageError(f"unknown format {word!r};", f"choose one of {', '.join((*FORMS, *TABLES, PERFETTO))}.")
     return form
 
 
@@ -177,12 +204,15 @@ VERB = Verb(
         Option("--output", "-o", value="FILE", complete="files",
                help="File to write: .html, .md, .json, .csv or .parquet (default: standard output)"),
         Option("--format", value="FORM", parse=_form, open=True,
-               complete=("text", "html", "markdown", "json", "folded", "speedscope", *TABLES),
+               complete=("text", "html", "markdown", "json", "folded", "speedscope", *TABLES, PERFETTO),
                help="Output format: text (tables and bars for a terminal), html, markdown (or md), json, folded or speedscope for the "
-                    "stacks at which the GPU waited (for flamegraph.pl or speedscope.app), or csv or parquet for the samples "
-                    "themselves (default: from the name of the output file; on standard output, text on a terminal and markdown "
-                    "otherwise)"),
+                    "stacks at which the GPU waited (for flamegraph.pl or speedscope.app), csv or parquet for the samples "
+                    "themselves, or perfetto for a trace of them (default: from the name of the output file; on standard output, "
+                    "text on a terminal and markdown otherwise)"),
         Option("--compare", default=False, help="Compare two recordings and mark the significant differences"),
+        Option("--trace", value="FILES", parse=some_words, complete="files",
+               help="Traces of torch's profiler to write into the same file, with --format perfetto, separated by commas "
+                    "(default: those of the run)"),
         Option("--since", value="TIME", help="Report on the last TIME of this machine's history, for example 2h"),
         Option("--from", value="WHEN", help="Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording"),
         Option("--to", value="WHEN", help="End time, in the same forms"),
@@ -200,6 +230,7 @@ VERB = Verb(
         ("gpulse report --compare last", "compare the last recorded run with the one before of the same command"),
         ("gpulse report run.ndjson.gz --share -o report.html", "write a page to give to others"),
         ("gpulse report --since 2h -o report.html", "report on the last two hours"),
+        ("gpulse report run.jsonl --format perfetto -o run.json", "write counters, phases and marks for ui.perfetto.dev"),
         ("gpulse report run.ndjson.gz --format csv -o run.csv", "export one row per sample and GPU"),
     ),
 )  # fmt: skip

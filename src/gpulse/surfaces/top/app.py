@@ -29,6 +29,7 @@ from .past import ProcessPast
 from .processes import all_rows, pids, rows
 from .recall import Recall
 from .settings import PANELS
+from .tracing import TraceKey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,9 +45,8 @@ if TYPE_CHECKING:
 
 _ANSWERED = 0.05  # seconds to wait for the terminal's answer before the first frame
 _ESCAPE = 0.03  # seconds after which an Esc is a key and not the start of a sequence
-_IN_DIALOGS = frozenset(
-    ("up", "down", "left", "right", "pageup", "pagedown", "home", "end", "enter", "space", "j", "k", "<", ">")
-)  # keys that a dialog takes before the table of keys does
+# keys that a dialog takes first
+_IN_DIALOGS = {"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "enter", "space", "j", "k", "<", ">"}
 _RELATIVES = 10_000  # processes to remember for the tree of earlier samples
 _EVENTS = 500  # how many of the last events are kept, for the view of a GPU and for stepping back
 
@@ -70,6 +70,7 @@ class App:
         self._targets: list[Target] = []
         self._about: tuple[int, dict[str, str]] = (0, {})
         self._stack: LiveStack | None = None
+        self._tracing = TraceKey()
 
     def run(self) -> None:
         """Show the screen until the user leaves it or a signal ends it; the terminal is left as it was."""
@@ -148,8 +149,7 @@ class App:
 
     def _note(self, events: Iterable[Event]) -> None:
         """Keep the last events, newest first; one that comes again with its end replaces itself."""
-        events = list(events)
-        if not events:
+        if not (events := list(events)):
             return
         found = {event.key: event for event in (*reversed(self._state.events), *events)}
         self._state.events = sorted(found.values(), key=lambda event: -event.time)[:_EVENTS]
@@ -194,10 +194,10 @@ class App:
         if self._state.dialog != "details":
             self._about = (0, {})
         self._look_at_stack()
-        grid = paint(self._state, self._facts)
-        if text := difference(self._drawn, grid, self._state.theme):
+        self._state.message = self._tracing.news() or self._state.message
+        before, self._drawn = self._drawn, paint(self._state, self._facts)
+        if text := difference(before, self._drawn, self._state.theme):
             tty.write(text)
-        self._drawn = grid
 
     def _look_at_stack(self) -> None:
         """Have the stack of a process read while its details are open and show the present."""
@@ -217,8 +217,7 @@ class App:
         return self._about[1]
 
     def _ask_for_what_is_shown(self) -> None:
-        now = wanted(self._state)
-        if now != self._wanted:
+        if (now := wanted(self._state)) != self._wanted:
             self._wanted = now
             self._sampler.want(now)
 
@@ -276,6 +275,8 @@ class App:
                 state.dialog = ""
             else:
                 self._over = True
+        elif effect == "trace":
+            state.message = self._tracing.ask(state.selected, self._sampler.source.machine)
         elif effect == "redraw":
             self._drawn = None
         elif effect == "save" and callable(self._save):

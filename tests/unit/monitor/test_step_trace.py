@@ -1,0 +1,146 @@
+"""A trace on request, by the real profiler of torch."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gpulse
+from gpulse.errors import GpulseError, UsageError
+from gpulse.monitor import trace_request
+from gpulse.monitor.ledger import Ledger
+from gpulse.monitor.presence import PresenceFile
+from gpulse.monitor.step_trace import StepTraces
+from gpulse.sinks import JsonlSink
+
+PID = os.getpid()
+
+
+@pytest.fixture
+def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    PresenceFile(PID).write({"run": "r"})
+    return {"XDG_RUNTIME_DIR": str(tmp_path)}
+
+
+class Tracing:
+    """A ledger with traces, whose writing can be waited for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ledger = Ledger(lambda: None)
+        self.written: list[str] = []
+        self.done = threading.Event()
+        self.traces = StepTraces(
+            "a-run", self.ledger, [JsonlSink(folder / "gpu.jsonl")], str(folder / "gpulse"), self._took
+        )
+
+    def _took(self, path: str) -> None:
+        self.written.append(path)
+        self.done.set()
+
+    def steps(self, torch: Any, count: int) -> None:
+        layer = torch.nn.Linear(8, 8)
+        for _ in range(count):
+            layer(torch.ones(4, 8)).sum().backward()
+            self.ledger.step(1, 0)
+
+
+def test_the_next_steps_are_traced_and_written_beside_the_run(tmp_path: Path, environ: dict[str, str]) -> None:
+    torch = pytest.importorskip("torch")
+    tracing = Tracing(tmp_path)
+    request = trace_request.ask(PID, 3, environ)
+    assert (request.taken, request.answer()) == (False, ("waiting", ""))
+    tracing.traces.poll()
+    assert request.taken
+    tracing.steps(torch, 1)
+    assert request.answer()[0] == "tracing"
+    tracing.steps(torch, 6)
+    assert tracing.done.wait(60)
+    state, path = request.answer()
+    assert (state, path) == ("done", tracing.written[0])
+    assert path == str(tmp_path / "gpulse-a-run-step0.pt.trace.json.gz")
+    assert os.stat(path).st_mode & 0o077 == 0
+    names = [event.get("name", "") for event in json.loads(gzip.decompress(Path(path).read_bytes()))["traceEvents"]]
+    assert sorted({name for name in names if name.startswith("ProfilerStep#")}) == [
+        f"ProfilerStep#{at}" for at in (2, 3, 4)
+    ]
+    assert any("addmm" in name for name in names)
+    assert tracing.ledger.at_step == ()  # no step costs anything afterwards
+
+
+def test_a_program_that_profiles_itself_goes_on(tmp_path: Path, environ: dict[str, str]) -> None:
+    torch = pytest.importorskip("torch")
+    tracing = Tracing(tmp_path)
+    request = trace_request.ask(PID, 3, environ)
+    tracing.traces.poll()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        tracing.steps(torch, 3)
+    state, reason = request.answer()
+    assert state == "failed"
+    assert reason == "torch's profiler could not be used: the program is using it itself"
+    assert tracing.ledger.at_step == ()
+
+
+def test_a_trace_ends_with_the_program(tmp_path: Path, environ: dict[str, str]) -> None:
+    torch = pytest.importorskip("torch")
+    tracing = Tracing(tmp_path)
+    trace_request.ask(PID, 100, environ)
+    tracing.traces.poll()
+    tracing.steps(torch, 3)
+    tracing.traces.close()
+    assert tracing.done.wait(60)
+    assert [*(tmp_path / "gpulse").iterdir()] == [tmp_path / f"gpulse/{PID}.json"]  # no file of a request is left
+
+
+def test_only_running_monitors_of_the_user_can_be_asked(environ: dict[str, str]) -> None:
+    with pytest.raises(GpulseError, match=f"process 1 has no Monitor of yours.* These have: .*{PID}"):
+        trace_request.ask(1, 3, environ)
+    with pytest.raises(UsageError, match="0 is not a number of steps"):
+        trace_request.ask(PID, 0, environ)
+
+
+def test_a_request_can_be_withdrawn(environ: dict[str, str]) -> None:
+    request = trace_request.ask(PID, 3, environ)
+    request.withdraw()
+    assert trace_request.take(PID, f"{environ['XDG_RUNTIME_DIR']}/gpulse") is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"id": 1, "steps": 2}',
+        '{"id": "a", "steps": 99999, "time": 0}',
+        '{"id": "a", "steps": 3, "time": 0}',
+    ],
+)
+def test_a_broken_or_old_request_is_removed_and_ignored(environ: dict[str, str], tmp_path: Path, content: str) -> None:
+    path = tmp_path / f"gpulse/{PID}.request.json"
+    path.write_text(content)
+    assert trace_request.take(PID, f"{environ['XDG_RUNTIME_DIR']}/gpulse") is None
+    assert not path.exists()
+
+
+@gpulse.testing.scripted(gpus=[{}])
+def test_a_monitor_answers_a_request(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    with gpulse.Monitor(interval=0.1) as monitor:
+        request = trace_request.ask(PID, 2, environ)
+        layer = torch.nn.Linear(8, 8)
+        for _ in range(100_000):
+            layer(torch.ones(4, 8)).sum().backward()
+            monitor.step()
+            if request.answer()[0] in ("done", "failed"):
+                break
+    state, path = request.answer() if request.answer()[1] else ("done", str(next(tmp_path.glob("*.pt.trace.json.gz"))))
+    assert state == "done"
+    assert Path(path).exists()
