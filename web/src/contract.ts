@@ -112,6 +112,8 @@ export interface Verdict {
   advice?: string[];
   /** Where the time goes, in the order of a bar. */
   budget?: BudgetPart[];
+  /** Lines of code that keep the GPU waiting, in words. */
+  code?: string[];
 }
 
 /** Something that happened; `text` is the server's sentence, `until` when it was over, `uuids` every GPU it is about. */

@@ -41,7 +41,7 @@ class Presence:
     `run` is its id, `rank` its rank in a job or None. `time` is when this was written (seconds since 1970), `seconds` how long it has run.
     `phase`, `step` (None before the first), `steps_per_second` and `data_wait` (percent) are those of the last second or so;
     `step_p50`, `step_p95` and `step_max` are seconds per step since the start. `code` are the lines of the program where the GPU
-    waited longest: file, line, function, waited, computed.
+    waited longest, as `CodeLine` has them.
     """
 
     def __init__(self, pid: int, **told: Any) -> None:
@@ -96,7 +96,7 @@ class Teller:
             "step_p95": times and times.p95,
             "step_max": times and times.max,
             "data_wait": rates.get("train/data_wait"),
-            "code": [] if ledger.code is None else [line.to_plain() for line in ledger.code.recent()[:_LINES]],
+            "code": [] if ledger.code is None else [line._asdict() for line in ledger.code.recent()[:_LINES]],
         }
         return {key: round(value, 6) if isinstance(value, float) else value for key, value in told.items()}
 
@@ -253,6 +253,7 @@ def _checked(pid: int, plain: dict[str, Any]) -> Presence:
 
 def _line(plain: dict[str, Any]) -> dict[str, Any]:
     texts = {key: _text(plain.get(key)) for key in ("file", "function")}
+    texts |= {key: _text(plain[key]) for key in ("call", "within", "role", "caller") if key in plain}
     return texts | {key: _number(plain.get(key)) or 0 for key in ("line", "waited", "computed")}
 
 

@@ -44,6 +44,7 @@ function verdictCard(page: Page, gpu: Gpu, at: number, verdict: Verdict | undefi
     head,
     h("p", { class: "title" }, verdict.text),
     budgetFigure(verdict.budget),
+    section("Lines of code", verdict.code),
     section("Evidence", verdict.evidence),
     section("Try", verdict.advice),
     section("Also", verdict.also),
