@@ -12,9 +12,8 @@ from contextvars import ContextVar
 from ..analysis.energy import TELLING
 from ..analysis.own_use import own_verdicts
 from ..sinks.base import PhaseProgress
-from .held import HeldValues
+from .held import HeldValues, MemoryTrail
 from .marks import Marks
-from .memory_trail import MemoryTrail
 from .rhythm import Rhythm
 from .sharing import Sharing
 from .windows import Phase as Phase

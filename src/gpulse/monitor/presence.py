@@ -30,7 +30,8 @@ _ENDING = ".json"
 _LARGEST = 1 << 16  # bytes of a file that are read
 _LONGEST = 200  # characters of a text
 _PHASES = 8  # phases in one message: a pipe takes 4096 bytes at once or not at all
-_LINES = 20  # lines of code
+_LINES = 20  # lines of code that are read
+_TOLD = 5  # lines of code that are written: more would not fit into one write to a pipe
 _NUMBERS = ("time", "seconds", "step", "steps_per_second", "step_p50", "step_p95", "step_max", "data_wait")
 _TEXTS = ("run", "phase")
 
@@ -96,7 +97,7 @@ class Teller:
             "step_p95": times and times.p95,
             "step_max": times and times.max,
             "data_wait": rates.get("train/data_wait"),
-            "code": [] if ledger.code is None else [line._asdict() for line in ledger.code.recent()[:_LINES]],
+            "code": [] if ledger.code is None else [line._asdict() for line in ledger.code.recent()[:_TOLD]],
         }
         return {key: round(value, 6) if isinstance(value, float) else value for key, value in told.items()}
 

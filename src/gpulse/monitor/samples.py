@@ -8,7 +8,7 @@ from ..analysis.clock import ClockWatch
 from ..analysis.events import EventDetector
 from ..model.stack_log import StackWriter
 from ..sinks.base import Sample
-from .activity_means import ActivityMeans
+from .held import ActivityMeans
 from .rhythm import RhythmRates
 from .tags import EnergySinceStart, Tags
 

@@ -207,7 +207,7 @@ class App:
         open_now = state.dialog == "details" and not state.paused and not state.back
         foreign = state.selected is None or self._sampler.source.machine.foreign([state.selected])
         stack.watch(state.selected if open_now and not foreign else None)
-        state.stacks, state.stack_problem = stack.stacks, stack.problem
+        state.stacks, state.stack_problem, state.run = stack.stacks, stack.problem, stack.run
 
     def _facts(self, pid: int) -> dict[str, str]:
         """Return what else is known of a process, read once while its details are open."""

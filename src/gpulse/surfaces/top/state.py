@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...model.stacks import Stack
+    from ...monitor.presence import Presence
     from ...sources.base import Relative
     from ...sources.replay.player import Player, Position
     from .history import History
@@ -64,6 +65,7 @@ class State:
         self.tagged: set[int] = set()
         self.stacks: Sequence[Stack] = ()  # what the selected process executes now, while its details are open
         self.stack_problem = ""  # why that is not known
+        self.run: Presence | None = None  # what a Monitor in the process whose details are open says of its run
         self.digits = ""  # the number being typed in the signal menu
         self.choice = 0  # the line under the cursor in a dialog
         # the GPUs and charts

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.stacks import Frame, Stack
+from gpulse.monitor.presence import Presence
 from gpulse.present.theme import Theme
 from gpulse.screen.grid import Grid
 from gpulse.surfaces.top.area import Area
@@ -139,6 +140,21 @@ def test_any_command_is_drawn_in_any_area(command: str, columns: int, rows: int,
     text = drawn(state(command, unicode), columns, rows)
     assert all(line.isprintable() for line in text.split("\n"))
     assert unicode or text.isascii()
+
+
+def test_what_a_monitor_says_of_its_run_is_shown() -> None:
+    made = state()
+    code = [{"file": "/home/ada/train.py", "line": 84, "function": "score", "waited": 12.5, "computed": 1.0}]
+    made.run = Presence(
+        42, run="a-run", rank=3, seconds=90.0, phase="train", step=1204, steps_per_second=1.66,
+        step_p50=0.6, step_p95=0.7, step_max=1.2, data_wait=34.0, code=code,
+    )  # fmt: skip
+    text = " ".join(drawn(made, rows=60).split())
+    for words in ("Run a-run, rank 3 · 1m30s", "Phase train", "Step 1204 · 1.66/s", "p50 600 ms · p95 700 ms · max 1.20 s",
+                  "Data wait 34 %", "GPU waits in train.py:84 score (12.5 s)"):  # fmt: skip
+        assert words in text
+    made.run = Presence(42, run="a-run")
+    assert "Data wait" not in drawn(made, rows=60)
 
 
 def test_the_present_stack_is_shown() -> None:

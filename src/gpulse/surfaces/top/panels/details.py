@@ -6,6 +6,7 @@ from ....model.catalog import PROCESS_METRICS, Process
 from ....present.cells import MISSING, value_text
 from ....present.line import Line
 from ....present.plot import mini
+from ....present.running import running_parts
 from ....present.stacks import stack_lines
 from ....present.text import clean, fit, width
 from ....present.verdicts import QUIET, advice, evidence, gpu_name, title
@@ -85,6 +86,7 @@ def lines(state: State, facts: Facts, columns: int) -> list[Line]:
     more = facts(state.selected or 0)
     entries = [
         *_who(found),
+        *_run(state),
         *_gpus(found, state),
         *_limits(found, state),
         *_known(found[0].process, state),
@@ -140,6 +142,12 @@ def _who(found: list[ProcessRow]) -> Iterator[tuple[str, str, str]]:
     yield "PID", f"{found[0].pid}", ""
     yield "Name", process.name or MISSING, ""
     yield "User", process.user or MISSING, "user"
+
+
+def _run(state: State) -> Iterator[tuple[str, str, str]]:
+    """Return how the run goes, as a Monitor in the process says."""
+    if state.run is not None:
+        yield from ((label, text, "busy") for label, text in running_parts(state.run))
 
 
 def _gpus(found: list[ProcessRow], state: State) -> Iterator[tuple[str, str, str]]:
