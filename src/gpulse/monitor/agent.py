@@ -59,7 +59,7 @@ class Agent:
         self._commands = Commands(commands, request.pid)
         self._program = Program(request.pid)
         self._family = ProcessFamily(request.root)
-        self._wanted = Wanted(request.asked, request.processes, HOST)
+        self._wanted = Wanted(request.asked, request.processes, HOST, request.serving)
         self._rules = None
         source = make_source(request.source)
         if request.alerts:

@@ -49,7 +49,7 @@ class Request:
     which need the driver's own samples of power beside them.
     `started` is when the run was, on the monotonic clock. If the program is killed, the agent writes its last sample to `files`
     (sinks by name) and, with `report`, the report to the program's descriptor `stderr`. `shared` is a folder that
-    all machines of the job can write to.
+    all machines of the job can write to. `serving`: whether model servers are asked how they are doing.
     """
 
     def __init__(
@@ -73,7 +73,9 @@ class Request:
         stderr: int = -1,
         shared: str | None = None,
         stacks: bool = False,
+        serving: bool = False,
     ) -> None:
+        self.serving = serving
         self.pid = pid
         self.run = run
         self.root = pid if root is None else root

@@ -6,12 +6,16 @@ import os
 
 from ..monitor.report import limits, summary_text
 from ..present.endings import status_text
-from ..present.quantities import seconds_text
+from ..present.quantities import quantity_text, seconds_text
+from ..present.serving import model_name
 from ..present.text import clean
 from ..units import size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..analysis.serving_tally import ServedRun
     from ..analysis.summary import Summary
 
 LONG_ENOUGH = 2.0  # seconds after which a working driver has responded, and there is something to tell
@@ -38,6 +42,36 @@ def ending(summary: Summary, problem: str = "") -> list[str]:
     lines += [line for line in summary_text(summary).splitlines()[1:] if line not in said]
     lines += [f"  {line}" for line in [_machine(summary)] if line]
     return lines + said
+
+
+def serving_ending(runs: Sequence[ServedRun]) -> list[str]:
+    """Return a line for each model server: what it made, who waited, how fast it was and what it took."""
+    lines = []
+    for run in runs:
+        queue = (
+            ""
+            if run.mean("running") is None
+            else f"{run.mean('running') or 0:.1f} running, {run.mean('waiting') or 0:.1f} waiting"
+        )
+        cache = (
+            ""
+            if run.mean("kv_cache") is None
+            else f"KV {run.mean('kv_cache') or 0:.0f} % (max {run.highest['kv_cache']:.0f})"
+        )
+        parts = [
+            model_name(run.server),
+            ""
+            if run.tokens is None
+            else f"{run.tokens:,.0f} tokens, {quantity_text('tok/s', run.mean('generation_rate'))}",
+            *(queue, cache),
+            *(
+                "" if (late := run.mean(key)) is None else f"{title} p95 {seconds_text(late)}"
+                for title, key in (("first token", "first_token_p95"), ("between tokens", "inter_token_p95"))
+            ),
+            "" if run.tokens_per_joule is None else quantity_text("tok/J", run.tokens_per_joule),
+        ]
+        lines.append("  served " + " · ".join(part for part in parts if part))
+    return lines
 
 
 def _machine(summary: Summary) -> str:

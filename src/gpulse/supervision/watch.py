@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 
 from ..analysis.code_lines import code_lines
+from ..analysis.serving_tally import ServingTally
+from ..model.cadence import Cadence
 from ..monitor.ledger import Ledger
 from ..monitor.link import InnerLink
 from ..monitor.request import AgentSample, Request
@@ -13,7 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..analysis.serving_tally import ServedRun
     from ..analysis.summary import Summary
+    from ..model.snapshot import Snapshot
     from .code_watch import CodeWatch
 
 _MUTE = ("lost", "timeout")  # the processes on such a GPU are unknown; one may be the command
@@ -36,6 +40,8 @@ class CommandWatch:
         self.problem = ""
         self.code_problem = ""
         self._seen_cpu = 0.0
+        self._serving = ServingTally()
+        self._cadence = Cadence()
         self._ledger = Ledger(_nothing)
         self._record = record
         self._code = code
@@ -69,6 +75,11 @@ class CommandWatch:
             summary.samples = 0  # no GPU ever responded, not even with its name
         return summary
 
+    @property
+    def serving(self) -> list[ServedRun]:
+        """What model servers did meanwhile on the GPUs of the command."""
+        return self._serving.sorted()
+
     def _listen(self) -> None:
         try:
             for message in self._link:
@@ -77,6 +88,7 @@ class CommandWatch:
                         self._seen_cpu = max(self._seen_cpu, message.program.tree_cpu_time or 0.0)
                     self._answered |= any(gpu.state not in _MUTE for gpu in message.snapshot.gpus)
                     self._ledger.add(message)
+                    self._serving.add(_of_command(message), max(self._cadence.next(message.snapshot.time)[0], 1e-6))
                     if self._code is not None:
                         self._code.add(message.snapshot.time, message.snapshot.gpus, message.own)
                     if self._record is not None:
@@ -87,6 +99,20 @@ class CommandWatch:
 
     def _note(self, sentence: str) -> None:
         self.problem = self.problem or sentence
+
+
+def _of_command(message: AgentSample) -> Snapshot:
+    """Return a snapshot with only the model servers on GPUs that the command uses."""
+    snapshot, own = message.snapshot, message.own
+    if own is None or not snapshot.serving:
+        return snapshot
+    used = {
+        part.uuid
+        for gpu in snapshot.gpus
+        for part in (gpu, *gpu.instances)
+        if any(process.pid in own for process in part.processes)
+    }
+    return snapshot.replace(serving=tuple(one for one in snapshot.serving if not used.isdisjoint(one.gpus or ())))
 
 
 def _nothing() -> None:

@@ -106,6 +106,7 @@ def _watch(
         source=source_name(arguments),
         processes=() if recording is None else ("command",),
         stacks=stacks,
+        serving=True,
     )
 
     def record(sample: AgentSample) -> None:
@@ -148,13 +149,14 @@ def _tell(
     from ...present.cost import cost_text
     from ...present.text import clean
     from ...sources.secrets import mask
-    from ...supervision.run_summary import LONG_ENOUGH, ending, headline
+    from ...supervision.run_summary import LONG_ENOUGH, ending, headline, serving_ending
 
     summary = watch.stop(child.cpu, child.seconds)
     if recording is not None:
         recording.close()
     lines = [headline(mask(arguments.command), status, child.seconds)]
     lines += ending(summary, watch.problem)
+    lines += serving_ending(watch.serving)
     if watch.code_problem and summary.seconds >= LONG_ENOUGH and any(gpu.own.used for gpu in summary.gpus):
         lines.append(f"  {clean(watch.code_problem)}")
     tariff = cost = None

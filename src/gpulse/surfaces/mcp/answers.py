@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...model.catalog import SERVER_METRICS
+from ...present.serving import serving_text
 from ...present.text import clean
 
 TYPE_CHECKING = False
@@ -41,7 +43,13 @@ def snapshot_answer(snapshot: Snapshot, keys: Sequence[str]) -> dict[str, Any]:
         plain["processes"] = len([*gpu.all_processes()])
         gpus.append(plain)
     problems = [clean(problem.message)[:_TEXT] for problem in snapshot.problems]
-    return {"time": _time(snapshot.time), "host": _values(snapshot.host, HOST_KEYS), "gpus": gpus, "problems": problems}
+    answer = {"time": _time(snapshot.time), "host": _values(snapshot.host, HOST_KEYS), "gpus": gpus}
+    if snapshot.serving:
+        answer["serving"] = [
+            _values(server, SERVER_METRICS) | {"summary": clean(serving_text(server))[:_TEXT]}
+            for server in snapshot.serving
+        ]
+    return answer | {"problems": problems}
 
 
 def processes_answer(gpus: Iterable[Gpu]) -> dict[str, Any]:

@@ -36,13 +36,13 @@ class Tools:
     def snapshot(self, gpus: Sequence[str] | None = None, metrics: Sequence[str] | None = None) -> dict[str, Any]:
         """Return one sample of the GPUs and the machine."""
         keys = answers.GPU_KEYS if metrics is None else ("index", "name", *(metric_named(name).key for name in metrics))
-        wanted = Wanted(keys, ("pid",), answers.HOST_KEYS)
+        wanted = Wanted(keys, ("pid",), answers.HOST_KEYS, serving=True)
         sampler = Sampler(make_source(self._source), wanted).open()
         try:
             if gpus is not None:
                 sampler.choose([str(word) for word in gpus])
             sampler.settle()
-            return answers.snapshot_answer(sampler.read(), keys)
+            return answers.snapshot_answer(sampler.with_servers(sampler.read()), keys)
         finally:
             sampler.close()
 

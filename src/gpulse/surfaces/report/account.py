@@ -9,6 +9,7 @@ from ...analysis.diagnosis.waiting import with_wait
 from ...analysis.energy import Meter
 from ...analysis.events import EventDetector
 from ...analysis.mfu import Mfu
+from ...analysis.serving_tally import ServingTally
 from ...analysis.shares import Shares
 from ...analysis.tally import Tally
 from ...errors import RecordingError
@@ -66,6 +67,7 @@ class _Account:
         self._events: dict[tuple[object, ...], Event] = {}
         self.uses = Uses()
         self.instances = InstanceSpans()
+        self.serving = ServingTally()
         self.marks: list[Mark] = []
         self.bands: list[tuple[float, float, str]] = []
         self.problems: dict[tuple[str, str], None] = {}
@@ -104,6 +106,7 @@ class _Account:
         self._diagnosis.note(moment.events or ())
         self.uses.add(gpus, snapshot.time, seconds)
         self.instances.add(gpus, max(seconds, 1e-6))
+        self.serving.add(snapshot, max(seconds, 1e-6))
         progress = self._progress(moment, seconds)
         self._enter(moment, late)
         self._count(progress)
@@ -142,6 +145,7 @@ class _Account:
             events=[*self._events.values()],
             uses=self.uses.sorted(),
             instances=self.instances.sorted(),
+            serving=self.serving.sorted(),
             timeline=self.timeline,
             labels=list(self._labels.values()),
             bands=self.bands,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...analysis.run_comparison import RunComparison
+from ...analysis.serving_tally import together
 from ...present.cost import money_text
 from ...present.differences import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, standard_error
 from ...present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
@@ -16,9 +19,21 @@ from .pages import idle_share, peak_of, subtitle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...analysis.summary import Summary
     from .document import Block, Cell
     from .run import Run
+
+
+_SERVED: tuple[tuple[str, str, Callable[[float], str], float], ...] = (
+    ("Generated tokens", "generation_rate", partial(quantity_text, "tok/s"), 1.0),
+    ("Waiting requests", "waiting", "{:.1f}".format, 0.5),
+    ("KV cache", "kv_cache", partial(quantity_text, "%"), 1.0),
+    ("First token p95", "first_token_p95", seconds_text, 0.01),
+    ("Between tokens p95", "inter_token_p95", seconds_text, 0.001),
+    ("Tokens per joule", "tokens_per_joule", partial(quantity_text, "tok/J"), 0.01),
+)  # title, key, text, floor
 
 
 def comparison_document(first: Run, second: Run, title: str = "") -> Document:
@@ -91,6 +106,10 @@ def differences(first: Run, second: Run) -> list[Difference]:
                 floor,
             )
             for title, key, unit, floor in COMPARED
+        ),
+        *(
+            Difference(title, (together(first.serving, key), together(second.serving, key)), text, floor=floor)
+            for title, key, text, floor in _SERVED
         ),
         Difference("Peak memory", (_peak(first), _peak(second)), size_text, floor=256 << 20),
         Difference("Energy", (one.energy, two.energy), energy_text, floor=36.0),

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from ...model.catalog import GPU_METRICS, Gpu
 from ...present.cells import severity
+from ...present.cost import money_text
 from ...present.quantities import DASH, energy_text, quantity_text
 from ...present.text import Untrusted
-from ...present.words import product_name, share_style
+from ...present.words import product_name, ranges, share_style
 from ...units import duration_text
 from .document import Figure, TableBlock
 from .wording import throttled_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ...analysis.serving_tally import ServedRun
     from ...analysis.summary import GpuSummary
     from .document import Cell
     from .instances import InstanceSpan
@@ -80,6 +82,64 @@ def _level(key: str, **values: float | None) -> str:
     """Return the style of a value by the thresholds of its metric: critical, warn or none."""
     level = severity(GPU_METRICS[key], Gpu({name: value for name, value in values.items() if value is not None}))
     return "" if level == "calm" else level
+
+
+def serving_table(run: Run) -> TableBlock:
+    """Return the model servers: what they made, who waited, and what it took."""
+    rows: list[list[Cell]] = []
+    numbers = {gpu.uuid: label for gpu, label in zip(run.last.gpus, run.labels, strict=False)}
+    for served in run.serving:
+        queue = " / ".join(quantity_text("", _round(served.mean(key))) for key in ("running", "waiting"))
+        cache = served.highest.get("kv_cache")
+        rows.append(
+            [
+                Untrusted(served.server.model or served.server.server or "?"),
+                ranges([numbers.get(uuid, "?") for uuid in served.gpus]) or Untrusted(served.server.endpoint or "?"),
+                quantity_text("tok/s", served.mean("generation_rate")),
+                quantity_text("", _round(served.tokens)),
+                queue,
+                f"{quantity_text('%', served.mean('kv_cache'))} (max {quantity_text('%', cache)})" if cache else DASH,
+                quantity_text("seconds", served.mean("first_token_p95")),
+                quantity_text("seconds", served.mean("inter_token_p95")),
+                quantity_text("tok/J", served.tokens_per_joule),
+                money_text(_cost_per_million(run, served)),
+            ]
+        )
+    header = (
+        "Model",
+        "GPU",
+        "Generated",
+        "Tokens",
+        "Running / waiting",
+        "KV cache",
+        "First token p95",
+        "Between p95",
+        "Per joule",
+    )
+    priced = any(row[-1] != DASH for row in rows)
+    return TableBlock(
+        "Model servers",
+        (*header, "Per million") if priced else header,
+        rows if priced else [row[:-1] for row in rows],
+        caption="Means over the run, as the servers say; energy is that of their GPUs, by power.",
+    )
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, 1 if value < 100 else None)
+
+
+def _cost_per_million(run: Run, served: ServedRun) -> float | None:
+    """Return what a million generated tokens cost: GPU time and energy of the server's GPUs."""
+    tariff, tokens = run.tariff, served.tokens
+    if not tariff or not tokens:
+        return None
+    parts = [
+        None if tariff.gpu_price is None else tariff.gpu_price * len(served.gpus) * served.seconds / 3600,
+        None if tariff.price is None or served.joules is None else tariff.price * served.joules / 3.6e6,
+    ]
+    known = [part for part in parts if part is not None]
+    return sum(known) / tokens * 1e6 if known else None
 
 
 def instance_table(run: Run) -> TableBlock:

@@ -21,7 +21,7 @@ from ...present.words import of, ranges, short_name
 from ...units import duration_text, size_text
 from .charts import run_charts, run_strips
 from .document import Charts, Document, Flame, Lines, TableBlock, Tiles, TimeBars, plain
-from .gpu_tables import gpu_table, instance_table
+from .gpu_tables import gpu_table, instance_table, serving_table
 from .wording import mark_text, throttled_text
 
 TYPE_CHECKING = False
@@ -60,6 +60,7 @@ def run_document(run: Run, title: str = "") -> Document:
         Charts("Timelines", [run], charts, run_strips(run, charts)),
         gpu_table(run),
         instance_table(run),
+        serving_table(run),
         _phase_table(run.summary),
         _process_table(run),
         _event_table(run),

@@ -36,6 +36,7 @@ def run_to_plain(run: Run) -> dict[str, Any]:
             for one in run.diagnosis
             if one.budget is not None
         ],
+        "serving": [served.to_plain() for served in run.serving],
         "instances": [span.to_plain() for span in run.instances],
         "processes": [_timed(use.to_plain(), "first_seen", "last_seen") for use in run.uses],
         "events": [

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...analysis.cost import Cost, Tariff
+    from ...analysis.serving_tally import ServedRun
     from ...analysis.summary import Stats, Summary
     from ...model.event import Event
     from ...model.snapshot import Snapshot
@@ -38,6 +39,7 @@ class Run:
         events: Sequence[Event],
         uses: Sequence[ProcessSpan],
         instances: Sequence[InstanceSpan],
+        serving: Sequence[ServedRun] = (),
         timeline: Timeline,
         labels: Sequence[str],
         bands: Sequence[tuple[float, float, str]],
@@ -55,6 +57,7 @@ class Run:
         self.events = events
         self.uses = uses
         self.instances = instances
+        self.serving = serving
         self.timeline = timeline
         self.labels = labels
         self.bands = bands
