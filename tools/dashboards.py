@@ -15,7 +15,7 @@ from gpulse.model.catalog import Gpu
 from gpulse.model.metric import Metric, Number
 from gpulse.present.exposition import series_name
 from gpulse.surfaces.exporter.counters import GPU_RATES, HOST_RATES
-from gpulse.surfaces.exporter.families import GPU_SERIES, HOST_SERIES, total_name
+from gpulse.surfaces.exporter.families import GPU_SERIES, HOST_SERIES, SERVER_SERIES, total_name
 from tools.rules import MADE, name, rules
 
 ROOT = Path(__file__).parent.parent
@@ -40,6 +40,9 @@ UNITS = {
     "_hertz": "hertz",
     "_seconds": "s",
     "_rpm": "rotrpm",
+    "_per_second": "reqps",
+    "_tokens_per_second": "short",
+    "_tokens_per_joule": "short",
     "": "short",
 }
 HERE = '{instance=~"$instance",gpu=~"$gpu"}'
@@ -222,6 +225,21 @@ def machine() -> list[dict[str, Any]]:
     return panels
 
 
+def servers() -> list[dict[str, Any]]:
+    """Return a panel for each figure of model servers."""
+    return [
+        curves(
+            metric.title,
+            [(f"{series_name(metric, 'serving')}{HOSTS}", "{{instance}} {{model}} {{endpoint}}")],
+            UNITS[metric.unit.suffix],
+            metric.help,
+            min=0,
+            **({"max": 1} if metric.unit.suffix == "_ratio" else {}),
+        )
+        for metric in SERVER_SERIES
+    ]
+
+
 def variable(word: str, label: str, query: str) -> dict[str, Any]:
     """Return a choice of labels at the top of the dashboard."""
     return {
@@ -257,6 +275,7 @@ def sections() -> list[tuple[str, list[dict[str, Any]], int, bool]]:
         *rows,
         ("Throttling, processes and events", happenings(), 2, False),
         ("GPU $gpu", one_gpu(), 4, True),
+        ("Model servers", servers(), 4, True),
         ("Machine and server", machine(), 4, True),
     ]
 
