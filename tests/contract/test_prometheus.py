@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 from gpulse.model.catalog import Gpu
-from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
@@ -62,7 +61,7 @@ class Pages(ThreadingHTTPServer):
         self._clock.sleep(time.time() - self._clock.now())
         seen = self._sampler.read()
         counted = Gpu({"index": 8, "uuid": "GPU-counted", "pcie_rx": RATE, "throttle_reasons": ("hw_slowdown",)})
-        self.exporter.add(Snapshot(seen.time, (*seen.gpus, counted), seen.host, seen.driver))
+        self.exporter.add(seen.replace(gpus=(*seen.gpus, counted)))
         self.scraped.append(openmetrics)
         return self.exporter.text(openmetrics, processes=True, dcgm=True)
 
