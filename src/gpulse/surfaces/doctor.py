@@ -215,11 +215,16 @@ def _surroundings() -> Iterator[Check]:
 
 def plugin_checks() -> list[Check]:
     """Return one check per installed plug-in: loaded here to see whether it can be, and never called."""
-    from ..plugins import SINKS, SOURCES
+    from ..plugins import SERVING, SINKS, SOURCES
+    from ..serving.kinds import MODULES
     from ..sinks.named import BUILT_IN as OWN_SINKS
     from ..sources.registry import BUILT_IN as OWN_SOURCES
 
-    return [*_plugged_in(SOURCES, "source", OWN_SOURCES), *_plugged_in(SINKS, "sink", OWN_SINKS)]
+    return [
+        *_plugged_in(SOURCES, "source", OWN_SOURCES),
+        *_plugged_in(SINKS, "sink", OWN_SINKS),
+        *_plugged_in(SERVING, "kind of model server", MODULES),
+    ]
 
 
 def _plugged_in(group: str, kind: str, own: Collection[str]) -> Iterator[Check]:

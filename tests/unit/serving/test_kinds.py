@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpulse.serving.kind import Figures, Kind
-from gpulse.serving.kinds import kinds
+from gpulse.serving.kinds import kinds, plugin_kinds
 from gpulse.serving.kinds.ollama import read
 from gpulse.serving.text_format import TextFormat
 
@@ -98,3 +98,22 @@ def test_numbers_that_cannot_be_are_nothing() -> None:
 def test_an_answer_of_very_many_models_is_cut() -> None:
     text = "".join(answers.vllm(model=f"m{number}") for number in range(40))
     assert len(figures(text)[1]) == 16
+
+
+class _Plugin:
+    def __init__(self, made: object) -> None:
+        self._made = made
+
+    def load(self) -> object:
+        return self._made
+
+
+def test_a_plug_in_adds_a_kind_and_a_broken_one_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Kind("acme", "requests", prefixes=("acme_",))
+
+    def broken() -> Kind:
+        raise RuntimeError("no")
+
+    found = [_Plugin(broken), _Plugin(lambda: "something else"), _Plugin(lambda: mine)]
+    monkeypatch.setattr("gpulse.plugins.plugins", lambda group: found)
+    assert list(plugin_kinds()) == [mine]

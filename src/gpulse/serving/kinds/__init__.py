@@ -1,6 +1,6 @@
 """The kinds of servers that gpulse knows, one module each; a new one is a module with a KIND and its name in this table.
 
-In another package, an entry point in the group `gpulse.serving` names a `Kind`.
+In another package, an entry point in the group `gpulse.serving` names a function that returns a `Kind`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def kinds() -> list[Kind]:
 
 def plugin_kinds() -> Iterator[Kind]:
     """Yield the kinds of plug-ins; one that does not work is left out (`gpulse doctor` says why)."""
-    from ...plugins import SERVING, BrokenPlugin, plugins
+    from ...plugins import SERVING, plugins
     from ..kind import Kind
 
     for plugin in plugins(SERVING):
         try:
-            loaded = plugin.load()
-        except BrokenPlugin:
+            made = plugin.load()()
+        except (Exception, SystemExit):  # noqa: BLE001  # foreign code, in the thread that asks all servers
             continue
-        if isinstance(loaded, Kind):
-            yield loaded
+        if isinstance(made, Kind):
+            yield made
