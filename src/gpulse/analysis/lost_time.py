@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _USUAL = 3  # of the lags, until more is known
 _TOLD_LAG, _LEARNED_LAG = 60, 3000  # stacks from which the lag is known, and after which it is no longer learned
 _KEPT = 20.0  # seconds for which stacks wait for the activity of their moment
-_MOST = 20_000  # different stacks that are kept whole
+_MOST = 5000  # different stacks that are kept whole
 _TOGETHER = 0.25  # seconds within which stacks of workers belong to that of the thread that waits for them
 _UNSURE = 0.02  # the least share that a moment may have waited, whatever its value says
 _LEARNED = 3.0  # seconds at a line from which what was seen of it counts more than what kind of line it is

@@ -76,6 +76,11 @@ def own_line(frames: Sequence[Frame]) -> OwnLine | None:
 
     Where all frames are of libraries, as in a program that is installed, it is the outermost one of a package.
     """
+    return _own_line(tuple(frames))
+
+
+@lru_cache(maxsize=8192)
+def _own_line(frames: tuple[Frame, ...]) -> OwnLine | None:
     kinds = [_kind(frame) for frame in frames]
     places = [at for at, kind in enumerate(kinds) if kind is None]
     if not places:

@@ -85,13 +85,15 @@ class Listener:
         try:
             from .samples import Samples
 
+            stacks = any(getattr(outlet.sink, "stacks", False) for outlet in self._outlets)
+
             if ledger.workers is not None:
                 from .stack_sampler import StackSampler
 
                 ledger.code = StackSampler(ledger.workers)
                 self.link.beside = self._sample_stacks
 
-            samples = Samples(ledger, request.interval * _PUNCTUAL, request.metrics, request.run)
+            samples = Samples(ledger, request.interval * _PUNCTUAL, request.metrics, request.run, stacks)
             for message in self.link:
                 if isinstance(message, Greeting):
                     samples.greet(message.uuids)

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from .ledger import Ledger
     from .request import AgentSample
 
-_STACKS = 10.0  # seconds between two samples that have the stacks since the one before
+_STACKS = 30.0  # seconds between two samples that have the stacks since the one before
 
 
 class Samples:
     """Converts samples that are at least `apart` seconds apart; those in between are used for summaries only."""
 
-    def __init__(self, ledger: Ledger, apart: float, keys: list[str] | None, run: str = "") -> None:
+    def __init__(
+        self, ledger: Ledger, apart: float, keys: list[str] | None, run: str = "", stacks: bool = False
+    ) -> None:
+        """Convert for a run; with `stacks`, for sinks that keep them."""
         self._ledger = ledger
         self._apart = apart
         self._keys = keys
@@ -39,6 +42,7 @@ class Samples:
         self._activity = ActivityMeans()
         self._rates = RhythmRates(ledger.rhythm)
         self._progress: dict[str, PhaseProgress] = {}
+        self._keeps_stacks = stacks
         self._stacks = StackWriter()
         self._stacks_at = ledger.started
 
@@ -92,7 +96,7 @@ class Samples:
 
     def _new_stacks(self, at: float, last: bool) -> dict[str, object] | None:
         code = self._ledger.code
-        if code is None or (at - self._stacks_at < _STACKS and not last):
+        if code is None or not self._keeps_stacks or (at - self._stacks_at < _STACKS and not last):
             return None
         self._stacks_at = at
         return self._stacks.new(code.stacks())

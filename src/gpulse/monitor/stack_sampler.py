@@ -30,7 +30,7 @@ _UNEVEN = (
     0.4  # of that by which one comes early or late, so that steps of a tenth of a second are seen at all their places
 )
 _LATEST = 5.0  # seconds that one stack may stand for: the program may have been stopped
-_OFTEN = 5.0  # seconds between two tables of lines for those who watch
+_OFTEN = 15.0  # seconds between two tables of lines for those who watch
 _THREADS = 16  # threads looked at until one is known to feed the GPU
 
 
@@ -69,7 +69,7 @@ class StackSampler:
         return code_lines(self.stacks())
 
     def recent(self) -> tuple[CodeLine, ...]:
-        """Return the lines as they were a few seconds ago, for whoever asks again and again; none in the first seconds."""
+        """Return the lines as they were some seconds ago, for whoever asks again and again; none in the first seconds."""
         at, lines = self._told
         if (now := time.monotonic()) - at >= _OFTEN and self._tally.is_settled:
             lines = self.lines()

@@ -148,6 +148,7 @@ class Sink:
 
     name = "sink"
     processes: tuple[str, ...] = ()  # catalog keys to read for each process on a GPU
+    stacks = False  # whether it keeps the stacks of samples
 
     def open(self) -> None:
         """Prepare; nothing needs to be created before the first sample."""

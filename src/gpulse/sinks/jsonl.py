@@ -20,13 +20,14 @@ class JsonlSink(Sink):
     """Writes every sample as a complete snapshot (schema 1) with elapsed, step, phase and the id of the run.
 
     `marks`, `program` (the monitored process), `values` (values that are in neither the snapshot nor the program) and
-    `progress` (seconds, calls and steps of each phase since the previous line) are included if not empty, and every ten seconds
+    `progress` (seconds, calls and steps of each phase since the previous line) are included if not empty, and every half minute
     `stacks` (what the program executed meanwhile, and how long the GPU waited and computed).
     `gpulse --source replay:FILE` and `read_recording` read the file; only its owner may, for it holds command lines. An
     existing recording is continued; any other file is rejected.
     """
 
     name = "jsonl"
+    stacks = True
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
