@@ -4,6 +4,7 @@ import type { KernelConnection, KernelMessage } from "@jupyterlab/application";
 import type { CellSpan } from "./runs.ts";
 
 const SEND_AFTER = 500; // ms in which cells are gathered
+const AGAIN = 20_000; // ms after which a cell that runs is told again, so that the server knows that somebody still watches it
 const LONGEST = 400; // characters of code that are sent; the server keeps the first line
 
 /** Return the seconds since 1970 of a message. */
@@ -16,7 +17,7 @@ function timeOf(message: KernelMessage): number {
 export class CellWatch {
   private readonly followed = new WeakSet<KernelConnection>();
   private readonly asked = new Map<string, string>(); // the cell of each request, by message
-  private readonly running = new Map<string, CellSpan>();
+  private readonly running = new Map<string, CellSpan & { kernel: string }>();
   private readonly news = new Map<string, Map<string, CellSpan>>(); // by kernel and message
   private timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -24,6 +25,11 @@ export class CellWatch {
     private readonly send: (kernel: string, cells: CellSpan[]) => Promise<void>,
     private readonly after = SEND_AFTER,
   ) {}
+
+  /** Tell again which cells run, from time to time. */
+  remind(): void {
+    setInterval(() => this.running.forEach(({ kernel }, id) => this.tell(kernel, id)), AGAIN);
+  }
 
   /** Follow a kernel, once. */
   follow(kernel: KernelConnection): void {
@@ -40,7 +46,7 @@ export class CellWatch {
     } else if (header.msg_type === "execute_input") {
       const code = String(content["code"] ?? "").slice(0, LONGEST);
       const count = typeof content["execution_count"] === "number" ? content["execution_count"] : null;
-      this.running.set(id, { id, cell: this.asked.get(id) ?? null, count, code, start: timeOf(message), end: null, ok: null });
+      this.running.set(id, { kernel, id, cell: this.asked.get(id) ?? null, count, code, start: timeOf(message), end: null, ok: null });
       this.tell(kernel, id);
     } else if (header.msg_type === "error") {
       const span = this.running.get(id);
@@ -58,7 +64,8 @@ export class CellWatch {
 
   private tell(kernel: string, id: string): void {
     const cells = this.news.get(kernel) ?? new Map<string, CellSpan>();
-    cells.set(id, this.running.get(id) as CellSpan);
+    const { kernel: _, ...span } = this.running.get(id) as CellSpan & { kernel: string };
+    cells.set(id, span);
     this.news.set(kernel, cells);
     this.timer ??= setTimeout(() => this.flush(), this.after);
   }

@@ -2,10 +2,11 @@
 
 import type { Notification } from "@jupyterlab/apputils";
 import { durationText } from "../numbers.ts";
-import { heldText, totalMemory, type KernelRow, type KernelTable } from "./kernels.ts";
+import { heldText, meanShare, totalMemory, type KernelRow, type KernelTable } from "./kernels.ts";
 import type { Session } from "./session.ts";
 
 const LEAST = 2 ** 30; // bytes that are worth a notification
+const WORKING = 5; // per cent of a core from which a kernel does something
 const GRACE = 600; // seconds between the warning and the shutdown
 
 interface Notice {
@@ -59,7 +60,7 @@ export class IdleKernels {
   private async end(row: KernelRow, notice: Notice): Promise<void> {
     notice.due = undefined; // once
     const now = await this.session.kernelNow(row.id).catch(() => undefined);
-    if (now?.state !== "idle" || now.idle_since !== notice.idleSince) return;
+    if (!now || !isIdle(now, Infinity, 0) || now.idle_since !== notice.idleSince) return;
     const held = heldText(this.session.feed.machine, now);
     await this.session.lab.kernels.end(now);
     this.forget(row.id);
@@ -74,5 +75,6 @@ export class IdleKernels {
 }
 
 function isIdle(row: KernelRow, now: number, hours: number): boolean {
-  return row.state === "idle" && row.idle_since !== null && now - row.idle_since >= hours * 3600 && (totalMemory(row) ?? 0) >= LEAST;
+  const working = (row.cpu_percent ?? 0) >= WORKING || (meanShare(row) ?? 0) >= 1; // whatever Jupyter takes it for
+  return !working && row.state === "idle" && row.idle_since !== null && now - row.idle_since >= hours * 3600 && (totalMemory(row) ?? 0) >= LEAST;
 }

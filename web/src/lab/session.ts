@@ -83,6 +83,7 @@ export class Session {
     this.idle = new IdleKernels(this, Notification);
     const follow = () => lab.kernels.heed((kernel) => this.watch.follow(kernel));
     setInterval(follow, FOLLOW_EVERY);
+    this.watch.remind();
     follow();
     setInterval(() => this.kernels && this.settings.idleHours > 0 && this.refreshKernels(true), IDLE_EVERY);
     document.addEventListener("visibilitychange", () => !document.hidden && (this.refresh(true), this.glance()));

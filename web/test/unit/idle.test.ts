@@ -52,6 +52,7 @@ test("busy kernels, kernels with little memory and a switched-off setting are no
     [2, kernel({ state: "busy", idle_since: null })],
     [2, kernel({ gpus: [] })],
     [2, kernel({ gpus: [{ uuid: "GPU-0", memory_used: GIB / 2, sm_utilization: 0, pids: [] }] })],
+    [2, kernel({ cpu_percent: 100 })],
     [0, kernel({})],
   ] as const) {
     const { idle, told } = lab({ idleHours: hours, idleShutDown: true });

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from bisect import bisect_left, bisect_right
 from operator import attrgetter
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _MOST_POINTS = 4000  # of one kernel; then the older half keeps every second one
 _MOST_CELLS = 500  # of one kernel
 _IDLE = 1.0  # per cent of SM share below which a cell waited
+_TOLD_AGAIN = 60.0  # seconds; browsers tell of a running cell every 20
 _NEAR = 2.0  # seconds before the end of a cell in which a sample tells what it left
 _LAG = 5.0  # seconds that a reading of SM shares reaches back, and stands until the next one
 _FEWEST = 3  # samples that tell whether a cell waited
@@ -50,6 +52,7 @@ class KernelRecord:
         self.log: CellLog | None = None
         self._gpus: frozenset[str] = frozenset()
         self._told: dict[str, CellSpan] = {}
+        self._told_at = float("-inf")
 
     def add(self, time: float, used: Mapping[str, Gpu], own: frozenset[int], hidden: Collection[str] = ()) -> None:
         """Add a sample with the GPUs that the kernel's PIDs are on; memory is unknown while one it was on is among the `hidden`."""
@@ -63,6 +66,16 @@ class KernelRecord:
     def tell(self, spans: Sequence[CellSpan]) -> None:
         """Take what a browser has seen of the kernel's cells."""
         self._told = {span.id: span for span in merged([self._told.values(), spans])[-_MOST_CELLS:]}
+        self._told_at = time.monotonic()
+
+    def is_running(self, since: float) -> bool:
+        """Return whether a cell runs in the process that was started then, by the kernel's own record or a browser that still tells.
+
+        Jupyter takes a kernel for idle when a message to a subshell has been answered, while its main shell runs a cell.
+        """
+        told = self._told.values() if time.monotonic() - self._told_at < _TOLD_AGAIN else ()
+        found = merged([told, [] if self.log is None else self.log.read()])
+        return bool(found) and found[-1].end is None and found[-1].start >= since - 1.0
 
     def spans(self, idle_since: float | None) -> list[CellSpan]:
         """Return the cells, the earliest first. One whose end nobody saw ended with the next one, or when the kernel became idle."""
@@ -75,10 +88,16 @@ class KernelRecord:
 
 
 class KernelWatch:
-    """Follows the kernels of a server: `pids` returns those of all by kernel ID and may be called by any thread."""
+    """Follows the kernels of a server: `pids` returns those of all by kernel ID, `file` the connection file of one, or "".
 
-    def __init__(self, pids: Callable[[], Mapping[str, int | None]]) -> None:
+    Both may be called by any thread.
+    """
+
+    def __init__(
+        self, pids: Callable[[], Mapping[str, int | None]], file: Callable[[str], str] = lambda kernel: ""
+    ) -> None:
         self._pids = pids
+        self._file = file
         self._records: dict[str, KernelRecord] = {}
         self._processes = KernelProcesses()
         self._lock = threading.Lock()
@@ -115,25 +134,39 @@ class KernelWatch:
                         used.setdefault(owner, {})[gpu.uuid or ""] = gpu
             for id in (id for id, pid in pids.items() if id in used or not (pid is None or self._processes.blind)):
                 own = frozenset(pid for pid, owner in owners.items() if owner == id)
-                self._records.setdefault(id, KernelRecord()).add(snapshot.time, used.get(id, {}), own, hidden)
+                self._record(id).add(snapshot.time, used.get(id, {}), own, hidden)
 
     def table(self, kernels: Sequence[Kernel], snapshot: Snapshot, real: bool) -> dict[str, Any]:
         """Return the kernels with what they use now."""
         with self._lock:
+            for kernel in kernels:
+                self._correct(kernel)
             return kernel_table(kernels, snapshot, self._processes, real)
+
+    def _record(self, id: str) -> KernelRecord:
+        if (record := self._records.get(id)) is None:
+            record = self._records[id] = KernelRecord()
+        if record.log is None and (path := self._file(id)):
+            record.log = CellLog(path)
+            remove_left_behind(os.path.dirname(path))
+        return record
+
+    def _correct(self, kernel: Kernel) -> None:
+        """Take a kernel for busy while a cell is known to run in it."""
+        record = self._record(kernel.id)
+        if kernel.state == "idle" and record.is_running(self._processes.started(kernel.pid)):
+            kernel.state, kernel.idle_since = "busy", None
 
     def tell(self, kernel: str, spans: Sequence[CellSpan]) -> None:
         """Take what a browser has seen of a kernel's cells."""
         with self._lock:
-            self._records.setdefault(kernel, KernelRecord()).tell(spans)
+            self._record(kernel).tell(spans)
 
-    def answer(self, kernel: Kernel, connection_file: str, start: float, end: float, points: int) -> dict[str, Any]:
+    def answer(self, kernel: Kernel, start: float, end: float, points: int) -> dict[str, Any]:
         """Return the curve of a kernel between two times, and its cells with what each took."""
         with self._lock:
-            record = self._records.setdefault(kernel.id, KernelRecord())
-            if record.log is None and connection_file:
-                record.log = CellLog(connection_file)
-                remove_left_behind(os.path.dirname(connection_file))
+            record = self._record(kernel.id)
+            self._correct(kernel)
             spans, curve = record.spans(kernel.idle_since), list(record.curve)
         cells = [span.to_plain() | figures for span, figures in zip(spans, cell_figures(spans, curve), strict=True)]
         shown = thinned([point for point in curve if start <= point.time <= end], points)

@@ -11,7 +11,7 @@ from traitlets import Bool, Float, Unicode
 from ...live.machine import LiveMachine, MachineSettings
 from .cells import KernelWatch
 from .handlers import QuestionHandler, StreamHandler
-from .kernel_handlers import CellsHandler, KernelsHandler, kernel_pids
+from .kernel_handlers import CellsHandler, KernelsHandler, connection_file, kernel_pids
 from .workers import Workers
 
 
@@ -47,7 +47,10 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
         machines = {"": LiveMachine(self._settings(source)), "demo/": LiveMachine(self._settings("demo", history=""))}
         self.settings["gpulse_machines"] = machines
         self.settings["gpulse_workers"] = Workers()
-        self.settings["gpulse_kernels"] = KernelWatch(lambda: kernel_pids(self.serverapp.kernel_manager))
+        self.settings["gpulse_kernels"] = KernelWatch(
+            lambda: kernel_pids(self.serverapp.kernel_manager),
+            lambda kernel: connection_file(self.serverapp.kernel_manager, kernel),
+        )
         if self.watch_from_start:
             self.settings["gpulse_workers"].begin(machines[""].open)
 

@@ -81,8 +81,7 @@ class CellsHandler(KernelsHandler):
             if kernel is None:
                 raise Refusal(404, "kernel: there is no such kernel.")
             watch, points = watch_of(self), given["points"] or 400
-            path = connection_file(self.kernel_manager, kernel.id)
-            answer = lambda: compact(watch.answer(kernel, path, start, end, points))  # noqa: E731
+            answer = lambda: compact(watch.answer(kernel, start, end, points))  # noqa: E731
             self.finish_json(await workers_of(self).work(answer))
         except Refusal as refusal:
             self.refuse(refusal)

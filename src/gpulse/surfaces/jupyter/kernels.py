@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from calendar import timegm
 
 from ...sampling.assemble import settle_rates
@@ -116,6 +117,11 @@ class KernelProcesses:
             if pid in found
         }
 
+    def started(self, pid: int | None) -> float:
+        """Return when a process was started, in seconds since 1970; infinity if it is not there."""
+        facts = self._machine.processes([pid], frozenset()).get(pid) if pid else None
+        return float("inf") if facts is None else time.time() - float(str(facts.values["running_time"]))
+
     def launcher(self, pid: int) -> str | None:
         """Return the program of a kernel's process if that only starts the kernel in a container or on another machine."""
         program = (
@@ -194,8 +200,6 @@ def _add(uses: dict[str, dict[str, Any]], uuid: str, process: Process) -> None:
 
 def _moment(text: Any) -> float | None:
     """Return a time of Jupyter's API in seconds since 1970."""
-    import time
-
     try:
         return float(timegm(time.strptime(str(text)[:19].replace(" ", "T"), "%Y-%m-%dT%H:%M:%S")))
     except ValueError:

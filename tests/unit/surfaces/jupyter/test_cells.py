@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -131,20 +133,20 @@ def test_the_curve_of_a_kernel_is_its_own_on_a_machine_busy_with_others() -> Non
             gpu(2, process(70, 60, 90)),
         )
     )
-    plain = watch.answer(kernel("k"), "", 0.0, 10.0, 400)
+    plain = watch.answer(kernel("k"), 0.0, 10.0, 400)
     assert plain["memory"] == [30 * GIB]
     assert plain["sm"] == [50.0], "the mean over its two GPUs"
     assert plain["power"] == [300.0 * 0.75 + 300.0]
-    assert watch.answer(kernel("remote"), "", 0.0, 10.0, 400)["memory"] == [], "unknown is not zero"
+    assert watch.answer(kernel("remote"), 0.0, 10.0, 400)["memory"] == [], "unknown is not zero"
 
 
 def test_in_a_container_that_hides_who_is_on_the_gpus_nothing_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LinuxMachine, "isolated", lambda self: True)
     watch = KernelWatch(lambda: {"k": 50})
     watch.add(machine(1.0, gpu(0, process(70, 60, 20))))
-    assert watch.answer(kernel("k"), "", 0.0, 10.0, 400)["memory"] == []
+    assert watch.answer(kernel("k"), 0.0, 10.0, 400)["memory"] == []
     watch.add(machine(2.0, gpu(0)))
-    assert watch.answer(kernel("k"), "", 0.0, 10.0, 400)["memory"] == []
+    assert watch.answer(kernel("k"), 0.0, 10.0, 400)["memory"] == []
 
 
 def test_memory_on_a_lost_gpu_is_unknown_and_a_gpu_of_others_does_not_matter() -> None:
@@ -153,7 +155,7 @@ def test_memory_on_a_lost_gpu_is_unknown_and_a_gpu_of_others_does_not_matter() -
     watch.add(machine(2.0, gpu(0, state="lost"), gpu(1, process(70, 1, 1))))
     watch.add(machine(3.0, gpu(0, process(50, 10, 60)), gpu(1)))
     watch.add(machine(4.0, gpu(0, state="lost"), gpu(1, state="lost")))
-    assert watch.answer(kernel("k"), "", 0.0, 10.0, 400)["memory"] == [10 * GIB, None, 10 * GIB]
+    assert watch.answer(kernel("k"), 0.0, 10.0, 400)["memory"] == [10 * GIB, None, 10 * GIB]
 
 
 def test_a_long_day_stays_bounded() -> None:
@@ -173,16 +175,29 @@ def test_what_the_browser_and_the_kernel_saw_is_one_list(tmp_path: Path) -> None
     path = tmp_path / "kernel-k.json"
     path.touch()
     CellLog(str(path)).append(span(10.0, 12.0, "both"))
-    watch = KernelWatch(lambda: {"k": 50})
+    watch = KernelWatch(lambda: {"k": 50}, lambda kernel: str(path))
     watch.tell("k", [span(10.1, 12.1, "both"), span(20.0, None, "cut off"), span(30.0, None, "runs")])
-    cells = watch.answer(kernel("k"), str(path), 0.0, 100.0, 400)["cells"]
+    cells = watch.answer(kernel("k"), 0.0, 100.0, 400)["cells"]
     assert [(cell["id"], cell["start"], cell["end"]) for cell in cells] == [
         ("both", 10.0, 12.0),
         ("cut off", 20.0, 30.0),
         ("runs", 30.0, None),
     ]
-    idle = watch.answer(kernel("k", 35.0), str(path), 0.0, 100.0, 400)["cells"]
+    idle = watch.answer(kernel("k", 35.0), 0.0, 100.0, 400)["cells"]
     assert idle[-1]["end"] == 35.0, "nothing runs in a kernel that is idle"
+
+
+def test_a_kernel_that_jupyter_takes_for_idle_is_busy_while_a_cell_is_known_to_run() -> None:
+    own = Kernel("k", None, "a.ipynb", "a.ipynb", "idle", time.time(), os.getpid())
+    watch = KernelWatch(lambda: {"k": os.getpid()})
+    watch.tell("k", [span(time.time(), None, "runs")])
+    [row] = watch.table([own], machine(1.0), True)["kernels"]
+    assert (row["state"], row["idle_since"]) == ("busy", None)
+    watch.tell("k", [span(time.time(), time.time() + 1, "runs")])
+    own.state, own.idle_since = "idle", 7.0
+    assert watch.table([own], machine(1.0), True)["kernels"][0]["state"] == "idle"
+    watch.tell("k", [span(1.0, None, "of a process before")])
+    assert watch.table([own], machine(1.0), True)["kernels"][0]["state"] == "idle"
 
 
 def test_a_kernel_that_is_gone_is_forgotten() -> None:
@@ -192,5 +207,5 @@ def test_a_kernel_that_is_gone_is_forgotten() -> None:
     watch.add(machine(3.0, gpu(0)))
     there.clear()
     watch.add(machine(4.0, gpu(0)))
-    plain = watch.answer(kernel("k"), "", 0.0, 10.0, 400)
+    plain = watch.answer(kernel("k"), 0.0, 10.0, 400)
     assert (plain["cells"], plain["times"]) == ([], [])
