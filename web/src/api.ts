@@ -22,6 +22,19 @@ export interface Api {
   events(from: number, to: number): Promise<Happening[]>;
   usage(query: UsageQuery): Promise<UsageAnswer>;
   compare(query: CompareQuery): Promise<ComparisonAnswer>;
+  /** Programs with a running Monitor, and a trace of one; only gpulse serve has them. */
+  monitors?(): Promise<Monitor[]>;
+  trace?(pid: number): Promise<unknown>;
+}
+
+/** A program with a running Monitor. */
+export interface Monitor {
+  pid: number;
+  phase: string;
+  step: number | null;
+  steps_per_second: number | null;
+  data_wait: number | null;
+  trace: { state: string; text: string } | null;
 }
 
 /** Empty `gpus` are all. */
@@ -82,13 +95,15 @@ export function serverApi(root = "api/", transport = OWN): Api {
       const query = { a_from: `${a[0]}`, a_to: `${a[1]}`, from: `${b[0]}`, to: `${b[1]}`, gpus: gpus.join(",") || "all" };
       return ask(`${root}compare?${new URLSearchParams(query)}`);
     },
+    monitors: async () => (await ask<{ monitors: Monitor[] }>(`${root}monitors`)).monitors,
+    trace: (pid) => asked(transport, `${root}trace`, undefined, { method: "POST", body: JSON.stringify({ pid }) }),
   };
 }
 
-async function asked<Answer>(transport: Transport, address: string, signal?: AbortSignal): Promise<Answer> {
+async function asked<Answer>(transport: Transport, address: string, signal?: AbortSignal, more: RequestInit = {}): Promise<Answer> {
   let response: Response;
   try {
-    response = await transport.fetch(address, { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) });
+    response = await transport.fetch(address, { headers: { Accept: "application/json" }, ...more, ...(signal ? { signal } : {}) });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Refusal(0, "The server does not respond.");

@@ -10,6 +10,7 @@ import type { Page, View } from "../page.ts";
 import { SortedTable, type ColumnSpec } from "../tables.ts";
 import { label } from "../words.ts";
 import { instanceLabel } from "./instances.ts";
+import { Monitors } from "./monitors.ts";
 
 /** A process on a GPU, or on a MIG instance of it. */
 export interface Row {
@@ -101,6 +102,7 @@ export function processes(page: Page): View {
   const columns = columnsOf(page.metrics, all());
   const sort = () => page.address.sort || USUAL;
   const table = new SortedTable("Processes on the GPUs", columns, sort(), (chosen) => page.go({ sort: chosen }), "No process matches.");
+  const monitors = new Monitors(page);
   const count = h("span", { class: "faint", role: "status" });
   const field = h("input", {
     type: "search",
@@ -120,7 +122,7 @@ export function processes(page: Page): View {
   };
   field.addEventListener("input", () => page.go({ filter: field.value }));
   return {
-    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "Processes"), field, count, note), table.element),
+    element: h("div", { class: "view" }, h("div", { class: "row" }, h("h2", {}, "Processes"), field, count, note), monitors.element, table.element),
     wanted: () => ({ metrics: [], gpus: [] }),
     update,
     draw: () => {},
@@ -130,7 +132,7 @@ export function processes(page: Page): View {
       const cell = (row: Row, key: string) => (key === "gpu" ? (row.part ? placeOf(row) : (row.gpu.index ?? null)) : plain(valueOf(row, key)));
       return { name: "processes", heads: keys, rows: rows.map((row) => keys.map((key) => cell(row, key))) };
     },
-    destroy: () => {},
+    destroy: () => monitors.stop(),
   };
 }
 

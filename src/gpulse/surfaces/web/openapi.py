@@ -165,7 +165,16 @@ _SCHEMAS: dict[str, Any] = {
                         for thing in ("gpu", "host", "process")}),
     "OpenAPI": {"type": "object"},
 }  # fmt: skip
+_TRACE = _object({"pid": {"type": "integer"}, "steps": {"type": "integer", "minimum": 1, "maximum": 1000}})
+_MONITORS = _object({"monitors": {"type": "array", "items": _object({
+    "pid": {"type": "integer"}, "run": _TEXT, "phase": _TEXT, "step": {"type": ["integer", "null"]}, "steps_per_second": _KNOWN,
+    "data_wait": _KNOWN, "trace": {"anyOf": [{"type": "null"}, _object({"state": _TEXT, "text": _TEXT})]}})}})  # fmt: skip
 _OTHERS = {
+    "/api/monitors": _get("Programs of the server's user that have a running Monitor: phase, step, waits, and the state of a trace.",
+                          {"application/json": {"schema": _MONITORS}}, _ALWAYS),
+    "/api/trace": {"post": _get("Ask a Monitor for a profiler trace of its next steps; needs a token.",
+                                {"application/json": {"schema": _TRACE}}, (*_ALWAYS, 403, 404, 422),
+                                requestBody={"required": True, "content": {"application/json": {"schema": _TRACE}}})["get"]},
     "/api/stream": _get("Samples as server-sent events: sample, processes, event, alert, alerts, problems, hole.",
                         {"text/event-stream": {"schema": _TEXT}}, (*_ALWAYS, 503)),
     "/metrics": _get("Metrics for Prometheus; no token required if only this machine can connect.",

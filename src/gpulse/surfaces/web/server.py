@@ -9,12 +9,14 @@ from starlette.routing import Route, Router
 
 from ...live.api import ApiRequest
 from ...live.parameters import read
+from ...live.wire import compact
 from ...present.exposition import exposition
 from .answers import packed, page, problem
 from .assets import read_assets
 from .gate import Gate
 from .openapi import QUESTIONS
 from .streams import MOST, Streams
+from .traces import LARGEST, TraceDesk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,12 +92,7 @@ def make_app(
         if hub.latest is None:
             return problem(503, "no sample has been taken yet.", {"retry-after": "1"})
         accept = ",".join(request.headers.getlist("accept"))
-
-        def write() -> Response:
-            text, kind = scrape(accept)
-            return packed(request.scope, text, kind)
-
-        return await threads.run(write)
+        return await threads.run(lambda: packed(request.scope, *scrape(accept)))
 
     async def healthz(request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -113,6 +110,7 @@ def make_app(
         Route("/metrics", scraped),
         Route("/healthz", healthz),
         Route("/readyz", readyz),
+        *_trace_routes(threads),
         Route("/api/stream", Streams(hub, streams, by_address=settings.token is None)),
         *(Route(question.path, _answering(question, asked, threads)) for question in QUESTIONS),
     ]
@@ -125,6 +123,23 @@ def _answering(question: Question, asked: ApiRequest, threads: _Threads) -> Call
         return await threads.run(lambda: packed(request.scope, question.answer(asked, given)))
 
     return endpoint
+
+
+def _trace_routes(threads: _Threads) -> list[Route]:
+    desk = TraceDesk()
+
+    async def monitors(request: Request) -> Response:
+        return await threads.run(lambda: packed(request.scope, compact(desk.monitors())))
+
+    async def trace(request: Request) -> Response:
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LARGEST:
+                return problem(413, f"this request must not have a body larger than {LARGEST} bytes.")
+        return await threads.run(lambda: packed(request.scope, compact(desk.ask(body))))
+
+    return [Route("/api/monitors", monitors), Route("/api/trace", trace, methods=["POST"])]
 
 
 class _Threads:

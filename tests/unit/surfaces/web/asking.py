@@ -56,7 +56,13 @@ def scope_of(target: str, method: str = "GET", **headers: str) -> dict[str, Any]
 
 
 def ask(
-    app: Callable[..., Awaitable[None]], target: str, method: str = "GET", *, known: bool = True, **headers: str
+    app: Callable[..., Awaitable[None]],
+    target: str,
+    method: str = "GET",
+    *,
+    known: bool = True,
+    body: str = "",
+    **headers: str,
 ) -> Answer:
     """Ask once; `known` shows the token."""
     if known:
@@ -65,7 +71,7 @@ def ask(
     parts: list[bytes] = []
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body.encode(), "more_body": False}
 
     async def send(message: dict[str, Any]) -> None:
         if message["type"] == "http.response.start":

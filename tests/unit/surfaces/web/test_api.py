@@ -312,6 +312,8 @@ def test_every_path_is_in_the_openapi_document() -> None:
     assert set(plain["paths"]) == {
         *(question.path for question in QUESTIONS),
         "/api/stream",
+        "/api/monitors",
+        "/api/trace",
         "/metrics",
         "/healthz",
         "/readyz",

@@ -1,0 +1,60 @@
+// Programs with a running Monitor, of the server's own user: phase, step and waits, and a button that asks for a profiler trace.
+
+import type { Monitor } from "../api.ts";
+import { h, setShown } from "../elements.ts";
+import type { Page } from "../page.ts";
+
+const EVERY = 3000; // ms between two questions
+const STATES: Record<string, string> = {
+  waiting: "waiting for the next step …",
+  tracing: "tracing …",
+  writing: "writing the trace …",
+};
+
+/** A list of programs that keeps itself up to date until it is stopped; hidden while there is none. */
+export class Monitors {
+  readonly element = h("div", { class: "monitors", hidden: true });
+  private readonly timer: ReturnType<typeof setInterval>;
+
+  constructor(private readonly page: Page) {
+    this.timer = setInterval(() => void this.ask(), EVERY);
+    void this.ask();
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+
+  private async ask(): Promise<void> {
+    try {
+      this.show((await this.page.api.monitors?.()) ?? []);
+    } catch {
+      this.show([]); // a server that cannot tell, or a moment without one
+    }
+  }
+
+  private show(monitors: Monitor[]): void {
+    setShown(this.element, monitors.length > 0);
+    this.element.replaceChildren(...monitors.map((one) => this.row(one)));
+  }
+
+  private row(one: Monitor): HTMLElement {
+    const parts = [`Process ${one.pid}`, one.phase, one.step === null ? "" : `step ${one.step.toLocaleString("en")}`];
+    if (one.steps_per_second) parts.push(`${one.steps_per_second.toPrecision(3)} steps/s`);
+    if (one.data_wait) parts.push(`waiting for data ${one.data_wait.toFixed(0)} %`);
+    const busy = one.trace !== null && one.trace.state in STATES;
+    const button = h("button", { type: "button", disabled: busy, onclick: () => void this.trace(one.pid) }, "Trace 20 steps");
+    const told = one.trace === null ? "" : (STATES[one.trace.state] ?? `${one.trace.state === "done" ? "Trace: " : "No trace: "}${one.trace.text}`);
+    return h("div", { class: "row" }, h("span", {}, parts.filter(Boolean).join(" · ")), button, h("span", { class: "faint", role: "status" }, told));
+  }
+
+  private async trace(pid: number): Promise<void> {
+    try {
+      await this.page.api.trace?.(pid);
+    } catch (error) {
+      this.element.append(h("div", { class: "warn", role: "status" }, error instanceof Error ? error.message : String(error)));
+      return;
+    }
+    await this.ask();
+  }
+}
