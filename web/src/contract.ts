@@ -114,6 +114,8 @@ export interface Verdict {
   budget?: BudgetPart[];
   /** Lines of code that keep the GPU waiting, in words. */
   code?: string[];
+  /** Runs of Monitors on the GPU: phase, step, step times and data wait, in words. */
+  runs?: string[];
 }
 
 /** Something that happened; `text` is the server's sentence, `until` when it was over, `uuids` every GPU it is about. */

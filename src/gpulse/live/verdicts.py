@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..analysis.diagnosis.live import LiveDiagnosis
+from ..present.running import running_text
 from ..present.verdicts import QUIET, verdict_event, verdict_row
 
 TYPE_CHECKING = False
@@ -12,17 +13,23 @@ if TYPE_CHECKING:
     from ..model.event import Event
     from ..model.snapshot import Snapshot
     from ..model.verdict import Diagnosis
+    from ..monitor.presence import Presence
 
 
-def _code(snapshot: Snapshot, uuid: str) -> list[str]:
-    """Return the lines of code that keep a GPU waiting, as Monitors in its processes tell them to their own user."""
-    from ..model.stacks import CodeLine
+def _runs(snapshot: Snapshot, uuid: str) -> list[Presence]:
+    """Return what Monitors in the processes of a GPU tell their own user."""
     from ..monitor.presence import presences
-    from ..present.code import advised
 
     pids = {int(process.pid or 0) for gpu in snapshot.gpus if gpu.uuid == uuid for process in gpu.all_processes()}
-    told = [one for pid, one in presences().items() if pid in pids]
-    return [text for one in told for text in advised([CodeLine(**line) for line in one.code])]
+    return [one for pid, one in presences().items() if pid in pids]
+
+
+def _code(runs: list[Presence]) -> list[str]:
+    """Return the lines of code that keep a GPU waiting."""
+    from ..model.stacks import CodeLine
+    from ..present.code import advised
+
+    return [text for one in runs for text in advised([CodeLine(**line) for line in one.code])]
 
 
 class Verdicts:
@@ -46,5 +53,6 @@ class Verdicts:
             return []
         self.found = [verdict_row(verdict) for verdict in self._live.latest if verdict.key not in QUIET]
         for row in self.found:
-            row["code"] = _code(snapshot, row["uuid"])
+            runs = _runs(snapshot, row["uuid"])
+            row["code"], row["runs"] = _code(runs), [running_text(one) for one in runs]
         return [verdict_event(verdict, snapshot.time) for verdict in self._live.changes]

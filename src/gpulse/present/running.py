@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from ..monitor.presence import Presence
 
 _LINES = 3
+_SHORT = ("Run", "Phase", "Step", "Step time", "Data wait")
+
+
+def running_text(run: Presence) -> str:
+    """Return what a Monitor says of its run on one line, without its lines of code."""
+    parts = [(label, text) for label, text in running_parts(run) if label in _SHORT]
+    return " · ".join(text if label == "Run" else f"{label.lower()} {text}" for label, text in parts)
 
 
 def running_parts(run: Presence) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.live.verdicts import _code
+from gpulse.live.verdicts import _code, _runs
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.stacks import CodeLine
@@ -26,7 +26,7 @@ def test_the_lines_of_the_program_on_a_gpu_stand_under_its_verdict(
         Gpu({"uuid": "GPU-1", "index": 1}, processes=(other,)),
     )
     snapshot = Snapshot(0.0, gpus, Host({}))
-    assert _code(snapshot, "GPU-0") == []
+    assert _code(_runs(snapshot, "GPU-0")) == []
     PresenceFile(os.getpid()).write({"run": "r", "code": [LINE._asdict()]})
-    assert _code(snapshot, "GPU-0")[0].startswith("58 s in train.py:84 compute_f1(…): ")
-    assert _code(snapshot, "GPU-1") == []
+    assert _code(_runs(snapshot, "GPU-0"))[0].startswith("58 s in train.py:84 compute_f1(…): ")
+    assert _code(_runs(snapshot, "GPU-1")) == []

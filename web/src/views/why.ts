@@ -45,6 +45,7 @@ function verdictCard(page: Page, gpu: Gpu, at: number, verdict: Verdict | undefi
     h("p", { class: "title" }, verdict.text),
     budgetFigure(verdict.budget),
     section("Lines of code", verdict.code),
+    section("Runs", verdict.runs),
     section("Evidence", verdict.evidence),
     section("Try", verdict.advice),
     section("Also", verdict.also),

@@ -12,6 +12,7 @@ from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.stacks import Frame, Stack
 from gpulse.monitor.presence import Presence
+from gpulse.present.running import running_text
 from gpulse.present.theme import Theme
 from gpulse.screen.grid import Grid
 from gpulse.surfaces.top.area import Area
@@ -153,6 +154,9 @@ def test_what_a_monitor_says_of_its_run_is_shown() -> None:
     for words in ("Run a-run, rank 3 · 1m30s", "Phase train", "Step 1204 · 1.66/s", "p50 600 ms · p95 700 ms · max 1.20 s",
                   "Data wait 34 %", "GPU waits in train.py:84 score (12.5 s)"):  # fmt: skip
         assert words in text
+    assert running_text(made.run) == (
+        "a-run, rank 3 · 1m30s · phase train · step 1204 · 1.66/s · step time p50 600 ms · p95 700 ms · max 1.20 s · data wait 34 %"
+    )
     made.run = Presence(42, run="a-run")
     assert "Data wait" not in drawn(made, rows=60)
 
