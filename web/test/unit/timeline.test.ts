@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HistoryQuery } from "../../src/api.ts";
 import type { History, Sample } from "../../src/contract.ts";
-import { seriesId } from "../../src/series.ts";
+import { seriesId, seriesOf } from "../../src/series.ts";
 import { Timeline, values, type Window } from "../../src/timeline.ts";
 
 const START = 1_700_000_000;
@@ -255,4 +255,11 @@ test("a history that failed is asked again", async () => {
   assert.ok(timeline.sheet.rows > 100);
   assert.deepEqual(wrong("GPU-a", "power_draw"), []);
   assert.equal(timeline.problem, "");
+});
+
+test("the figures of a model server are series of its own", () => {
+  const server = { key: "serving:vllm 127.0.0.1:8000 acme/m", pieces: [], generation_rate: 2140 } as const;
+  const told = { ...sample(START, 300), serving: [{ ...server, pieces: [] as [string, string][] }] };
+  assert.deepEqual([...values(told, ["serving.generation_rate", "serving.kv_cache"])], [[seriesId(server.key, "generation_rate"), 2140]]);
+  assert.deepEqual(seriesOf(seriesId(server.key, "generation_rate")), { uuid: server.key, key: "serving.generation_rate" });
 });
