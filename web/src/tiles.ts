@@ -20,9 +20,11 @@ export class Tile {
   private readonly heat = h("span", { class: "heat-value" });
   private readonly note = h("span", { class: "tile-note" });
 
+  /** With `owned` the note is about the user even if there is a problem, which is then told elsewhere. */
   constructor(
     private readonly page: Page,
     private readonly uuid: string,
+    private readonly owned = false,
   ) {
     const gpu = page.machine.gpu(uuid) as Gpu;
     const href = page.link({ view: "gpu", gpu: gpuWord(uuid, page.machine.gpus) });
@@ -52,10 +54,11 @@ export class Tile {
     setText(this.heat, heat === undefined ? "" : numberText(metrics.of("temperature"), heat));
     setClass(this.heat, `heat-value ${severity(metrics.of("temperature"), gpu)}`);
     const owner = who(machine.processesOf(this.uuid));
-    setText(this.note, quiet || wrong.map((remark) => remark.text).join(", ") || problem?.title || owner || "free");
+    const trouble = wrong.map((remark) => remark.text).join(", ") || problem?.title;
+    setText(this.note, quiet || (!this.owned && trouble) || owner || "free");
     const power = numberOf(gpu, "power_draw");
     const active = work === undefined ? "" : `SM active ${work.toFixed(0)} %`;
-    const title = [gpuTitle(gpu), active, `memory ${ofText(used, total)}`, power === undefined ? "" : `power ${power.toFixed(0)} W`, owner, quiet];
+    const title = [gpuTitle(gpu), active, `memory ${ofText(used, total)}`, power === undefined ? "" : `power ${power.toFixed(0)} W`, owner, quiet || trouble];
     const text = title.filter(Boolean).join("\n");
     if (this.element.title !== text) this.element.title = text;
   }

@@ -51,6 +51,7 @@ class Content {
 export function fill(widget: Widget & { heard: (visible: boolean) => void }, session: Session, name: string, args: Record<string, unknown>, moved: () => void): Board {
   const content = new Content(session, name === "side" ? SIDE : panelKind(name), args, moved);
   widget.node.append(content.board.element);
+  widget.node.tabIndex = 0; // so that the keyboard scrolls a panel in which nothing else can be focused
   widget.heard = (visible) => content.seen(visible);
   widget.disposed.connect(() => content.destroy());
   content.seen(widget.isVisible);

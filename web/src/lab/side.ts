@@ -51,8 +51,8 @@ function cards(board: Board, gpus: Gpu[]): View {
 
 /** One line for each GPU, those with a problem first. */
 function lines(board: Board, gpus: Gpu[]): View {
-  const tiles = gpus.map((gpu) => ({ uuid: gpu.uuid, tile: new Tile(board, gpu.uuid) }));
-  const heads = h("div", { class: "tile heads", "aria-hidden": "true" }, ...["", "Util", "and SM", "Memory", "", "Used by"].map((head) => h("span", {}, head)));
+  const tiles = gpus.map((gpu) => ({ uuid: gpu.uuid, tile: new Tile(board, gpu.uuid, true) }));
+  const heads = h("div", { class: "tile heads", "aria-hidden": "true" }, ...["", "", "Util/SM", "Memory", "", "Used by"].map((head) => h("span", {}, head)));
   const element = h("section", { class: "lines", "aria-label": "GPUs" }, heads);
   let shown = "";
   return {
@@ -93,6 +93,6 @@ function summaryText(board: Board): string {
     return known.length ? known.reduce((one, other) => one + other, 0) : undefined;
   };
   const watts = sum("power_draw");
-  const power = watts === undefined ? MISSING : `${watts.toFixed(0)} W`;
+  const power = watts === undefined ? MISSING : watts >= 10_000 ? `${(watts / 1000).toFixed(1)} kW` : `${watts.toFixed(0)} W`;
   return `${gpus.length} ${gpus.length === 1 ? "GPU" : "GPUs"} · ${ofText(sum("memory_used"), sum("memory_total"))} · ${power}`;
 }
