@@ -167,7 +167,7 @@ def agents(of: int) -> list[int]:
                 name = (entry / "comm").read_bytes().strip()  # what starts an agent has its words and not its name
             except OSError:
                 continue
-            if name == b"gpulse-agent" and any(word.startswith(b'{"pid": %d,' % of) for word in words):
+            if name == b"gpulse-agent" and any(b'"pid": %d,' % of in word for word in words):
                 found.append(int(entry.name))
     return sorted(found)
 

@@ -161,6 +161,7 @@ def test_everything_killed_at_once_leaves_whole_files_and_nothing_else(tmp_path:
     with Program(KILLED.format(end="", handler=""), tmp_path, environ) as program:
         program.line()
         until(lambda: presence_of(program.pid, environ))
+        until(lambda: ",train," in (tmp_path / "gpu.csv").read_text())
         with outlived(watcher := agent(program.pid)) as wait:
             for pid in (watcher, program.pid):
                 os.kill(pid, signal.SIGKILL)
