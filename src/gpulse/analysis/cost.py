@@ -7,31 +7,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from ..model.tariff import Tariff
     from ..store.history import Usage
     from .summary import Summary
 
 _JOULES = 3.6e6  # of a kWh
-
-
-class Tariff:
-    """Prices: `price` per kWh, `gpu_price` per GPU hour, `carbon` in grams of CO2e per kWh; None if not given."""
-
-    __slots__ = ("carbon", "currency", "gpu_price", "price")
-
-    def __init__(
-        self,
-        price: float | None = None,
-        gpu_price: float | None = None,
-        carbon: float | None = None,
-        currency: str = "",
-    ) -> None:
-        self.price = price
-        self.gpu_price = gpu_price
-        self.carbon = carbon
-        self.currency = currency
-
-    def __bool__(self) -> bool:
-        return any(value is not None for value in (self.price, self.gpu_price, self.carbon))
 
 
 class Cost:

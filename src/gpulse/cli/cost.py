@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..analysis.cost import Tariff
+    from ..model.tariff import Tariff
     from .options import Arguments
 
 _MOST = 1e12

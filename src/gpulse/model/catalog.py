@@ -12,6 +12,7 @@ from ..units import (
     JOULE,
     LATENCY,
     MEGAHERTZ,
+    MONEY,
     PER_SECOND,
     PERCENT,
     RPM,
@@ -102,6 +103,7 @@ class Server(Reading):
     generation_rate = Number("Generated tokens", "Tokens generated per second.", unit=TOKENS_PER_SECOND, group="tokens", short="TOK/s", high=1e12, window=PREVIOUS)
     gpu_generation_rate = Number("Generated tokens per GPU", "Tokens generated per second, divided by the number of GPUs of the server.", unit=TOKENS_PER_SECOND, group="tokens", short="TOK/s/GPU", high=1e12, window=PREVIOUS)
     tokens_per_joule = Number("Tokens per joule", "Generated tokens divided by the energy of all GPUs of the server in the same time, other programs on them included.", unit=TOKENS_PER_JOULE, group="tokens", short="TOK/J", high=1e9, window=HALF_MINUTE)
+    cost_per_million = Number("Cost per million tokens", "What a million generated tokens cost at the present rate: time and energy of all GPUs of the server at the prices in the settings; missing without prices.", unit=MONEY, group="tokens", short="COST/M", high=1e15, window=HALF_MINUTE)
     prompt_tokens = Number("Prompt tokens in total", "Prompt tokens processed since the server started.", unit=COUNT, kind="counter", group="tokens", short="PROMPT TOTAL", high=1e18)
     generation_tokens = Number("Generated tokens in total", "Tokens generated since the server started.", unit=COUNT, kind="counter", group="tokens", short="TOKENS TOTAL", high=1e18)
     kv_cache = Number("KV cache", "Share of the key-value cache in use.", unit=PERCENT, group="cache", short="KV", high=100, warn=90, critical=98)

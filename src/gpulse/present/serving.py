@@ -6,6 +6,7 @@ from ..analysis.serving import activity
 from ..model.catalog import Server
 from ..units import duration_text
 from .cells import severity
+from .cost import money_text
 from .quantities import rate_text, seconds_text
 from .text import clean
 from .words import label, ranges
@@ -49,6 +50,8 @@ def serving_pieces(server: Server) -> list[Piece]:
         pieces.append((f"first token p95 {seconds_text(server.first_token_p95)}", "calm"))
     if does == "serving" and server.tokens_per_joule is not None:
         pieces.append((f"{server.tokens_per_joule:.3g} tok/J", "calm"))
+    if does == "serving" and server.cost_per_million is not None:
+        pieces.append((f"{money_text(server.cost_per_million)} per M tok", "calm"))
     if server.error_rate and server.error_rate >= _TELLING:
         pieces.append((f"{rate_text(server.error_rate)} errors/s", "critical" if server.error_rate >= 1 else "warn"))
     if len(pieces) == 1 and server.server and server.model:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+from .settings import read_tariff
 from .tracking import ServingTracker
 from .watch import ServingWatch
 
@@ -21,7 +24,7 @@ class MachineServing:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._watch = ServingWatch() if machine.real and not machine.root else None
-        self._tracker = ServingTracker()
+        self._tracker = ServingTracker(lambda: read_tariff(os.environ))
         self._pids: set[int] = set()
 
     def added_to(self, snapshot: Snapshot, now: float, most: float = 0.0) -> Snapshot:

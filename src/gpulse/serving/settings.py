@@ -1,8 +1,9 @@
-"""The [serving] table of the settings: which servers to ask besides those found, and with which tokens."""
+"""What the settings say of model servers: which to ask besides those found, with which tokens, and what GPUs and energy cost."""
 
 from __future__ import annotations
 
 from ..errors import ConfigError
+from ..model.tariff import Tariff
 from ..sources.files import read_bytes, read_text
 from ..store.config_path import config_path
 from .address import parse_address, parse_token_file
@@ -46,22 +47,43 @@ class ServingSettings:
 
 def read_settings(environ: Mapping[str, str]) -> ServingSettings:
     """Return the settings of the file and the environment; a file that is wrong counts as none (`gpulse config check` says why)."""
-    table: dict[str, Any] = {}
-    path = config_path(environ)
-    if b"serving" in (read_bytes(path, 1 << 20) or b""):  # parsing it would load tomllib for nothing
-        from ..store.config import read_config
-
-        try:
-            found = read_config(path).get("serving")
-        except ConfigError:
-            found = None
-        table = dict(found) if isinstance(found, dict) else {}
+    table = _table("serving", environ)
     for key in ("endpoints", "token_files"):
         if text := environ.get(f"GPULSE_SERVING_{key.upper()}"):
             table[key] = [word.strip() for word in text.split(",") if word.strip()]
     if text := environ.get("GPULSE_SERVING_DISCOVER"):
         table["discover"] = text.strip().lower() not in _NO
     return ServingSettings(table)
+
+
+def read_tariff(environ: Mapping[str, str]) -> Tariff:
+    """Return the prices of the file and the environment; one that is wrong counts as none."""
+    table = _table("cost", environ)
+    price, gpu_price = (
+        _amount(environ.get(f"GPULSE_COST_{key.upper()}") or table.get(key)) for key in ("price", "gpu_price")
+    )
+    return Tariff(price, gpu_price)
+
+
+def _table(name: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    path = config_path(environ)
+    if name.encode() not in (read_bytes(path, 1 << 20) or b""):  # parsing it would load tomllib for nothing
+        return {}
+    from ..store.config import read_config
+
+    try:
+        found = read_config(path).get(name)
+    except ConfigError:
+        return {}
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def _amount(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if 0.0 <= number <= 1e12 and not isinstance(value, bool) else None
 
 
 def _words(value: Any) -> list[str]:

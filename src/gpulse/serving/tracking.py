@@ -9,11 +9,12 @@ from ..model.serving import COUNTS, LATENCIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ..model.catalog import Gpu
     from ..model.metric import Gap, Value
     from ..model.serving import Histogram, ServerSample
+    from ..model.tariff import Tariff
 
 _MINUTE = 60.0  # seconds over which latencies and the hits of the prefix cache are taken
 _ENERGY = 30.0  # seconds over which tokens are divided by joules
@@ -115,9 +116,14 @@ class _Trail:
 
 
 class ServingTracker:
-    """Turns the answers of all servers into readings, one sample after the other. Used by the sampler's thread."""
+    """Turns the answers of all servers into readings, one sample after the other. Used by the sampler's thread.
 
-    def __init__(self) -> None:
+    `tariff` returns the user's prices; it is called once, when the first server answers.
+    """
+
+    def __init__(self, tariff: Callable[[], Tariff] | None = None) -> None:
+        self._read_tariff = tariff
+        self._tariff: Tariff | None = None
         self._trails: dict[tuple[str, str, str], _Trail] = {}
         self._energy: dict[str, EnergyTrail] = {}
 
@@ -125,6 +131,8 @@ class ServingTracker:
         """Return a reading for each answer; `gpus` are those of the same sample, taken at `now`."""
         if not samples and not self._trails:
             return ()
+        if self._read_tariff is not None:
+            self._tariff, self._read_tariff = self._read_tariff(), None
         for gpu in gpus:
             if gpu.uuid:
                 self._energy.setdefault(gpu.uuid, EnergyTrail()).add(gpu, now)
@@ -158,6 +166,7 @@ class ServingTracker:
         if uuids and isinstance(rate, (int, float)):
             values["gpu_generation_rate"] = round(rate / len(uuids), 2)
         self._add_efficiency(values, gaps, trail, uuids)
+        self._add_cost(values, gaps, uuids)
         _add_memory(values, sample, gpus, uuids)
         return Server(*_checked(values, gaps))
 
@@ -193,6 +202,20 @@ class ServingTracker:
             values["tokens_per_joule"] = round(rate / watts, 5)
         else:
             gaps["tokens_per_joule"] = "pending"
+
+    def _add_cost(self, values: dict[str, Value], gaps: dict[str, Gap], uuids: tuple[str, ...]) -> None:
+        """Add the cost of a million tokens, if there are prices and whole GPUs to apply them to."""
+        if not uuids or self._tariff is None or (self._tariff.price is None and self._tariff.gpu_price is None):
+            return
+        rate, efficiency = values.get("generation_rate"), values.get("tokens_per_joule")
+        joules = rate / efficiency if isinstance(rate, float) and isinstance(efficiency, float) and efficiency else None
+        cost = self._tariff.per_million(rate if isinstance(rate, float) else None, len(uuids), joules)
+        if any(uuid not in self._energy for uuid in uuids):  # a MIG instance, of which there is no price
+            gaps["cost_per_million"] = "unsupported"
+        elif cost is None:
+            gaps["cost_per_million"] = "pending"
+        else:
+            values["cost_per_million"] = float(f"{cost:.6g}")
 
 
 def _figures(sample: ServerSample, trail: _Trail) -> tuple[dict[str, Value], dict[str, Gap]]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from ..analysis.cost import Tariff
+    from ..model.tariff import Tariff
     from .setting import Setting
 
 
@@ -44,7 +44,7 @@ def effective(table: str, file: Mapping[str, Any], environ: Mapping[str, str]) -
 
 def tariff_in_force(environ: Mapping[str, str], given: Mapping[str, Any] | None = None) -> Tariff:
     """Return the prices in force, those `given` before all others; raise ConfigError if the settings are wrong."""
-    from ..analysis.cost import Tariff
+    from ..model.tariff import Tariff
     from ..store.config import config_path, read_config
 
     path = config_path(environ)

@@ -21,7 +21,7 @@ _TITLES = {
     "serve": "gpulse serve",
     "top": "gpulse top; it saves its own settings here",
     "terminal": "output of all commands on a terminal",
-    "cost": "prices for gpulse run, report and history --usage",
+    "cost": "prices for gpulse run, report and history --usage, and for the tokens of model servers",
     "serving": "model servers, asked how many tokens they make",
 }
 

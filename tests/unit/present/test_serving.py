@@ -1,13 +1,9 @@
-"""The line of a model server, and what a million tokens cost."""
+"""The line of a model server."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from gpulse.analysis.cost import Tariff
-from gpulse.analysis.serving import cost_per_million
 from gpulse.model.catalog import Gpu, Server
 from gpulse.present.serving import place_text, serving_text
 
@@ -26,6 +22,8 @@ def test_everything_in_one_line() -> None:
     assert serving_text(server()) == (
         "Qwen3-32B · 2,140 tok/s · 31 running, 4 waiting · KV 87 % · first token p95 410 ms · 4.9 tok/J"
     )
+    assert serving_text(server(cost_per_million=1.5)).endswith("4.9 tok/J · 1.50 per M tok")
+    assert "per M tok" not in serving_text(server(cost_per_million=1.5, idle_time=900.0, running=0.0, waiting=0.0))
 
 
 def test_what_is_missing_is_left_out() -> None:
@@ -50,11 +48,3 @@ def test_its_gpus_or_its_address() -> None:
     gpus = [Gpu({"index": at, "uuid": f"GPU-{name}"}) for at, name in enumerate("abc")]
     assert place_text(server(), gpus) == "0, 1"
     assert place_text(server(gpus=None), gpus) == "127.0.0.1:8000"
-
-
-def test_a_million_tokens() -> None:
-    gpus = [Gpu({"uuid": f"GPU-{name}", "power_draw": 360.0}) for name in "ab"]
-    assert cost_per_million(server(generation_rate=1000.0), gpus, Tariff(gpu_price=1.8)) == pytest.approx(1.0)
-    assert cost_per_million(server(generation_rate=1000.0), gpus, Tariff(price=0.5)) == pytest.approx(0.1)
-    assert cost_per_million(server(generation_rate=0.0), gpus, Tariff(price=0.5)) is None
-    assert cost_per_million(server(), gpus, None) is None

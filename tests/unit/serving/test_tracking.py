@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu, Process, Server
 from gpulse.model.serving import Histogram, ServerSample
+from gpulse.model.tariff import Tariff
 from gpulse.serving.tracking import ServingTracker
 
 _INFINITE = float("inf")
@@ -49,6 +50,27 @@ def test_tokens_per_joule_within_one_percent(counter: bool) -> None:
     samples = [answer(1000 + at, 700.0 * at) for at in range(60)]
     last = run(ServingTracker(), samples, counter=counter)[-1]
     assert last.tokens_per_joule == pytest.approx(700 / (2 * 200), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("tariff", "cost"),
+    [
+        (Tariff(gpu_price=1.8), 1.0),  # 2000 GPU seconds at 0.0005
+        (Tariff(price=0.5), 0.5 * 2 * 200 * 1000 / 3.6e6),
+        (Tariff(price=0.5, gpu_price=1.8), 1.0 + 0.5 * 2 * 200 * 1000 / 3.6e6),
+        (Tariff(carbon=400.0), None),
+    ],
+)
+def test_a_million_tokens_cost_gpu_time_and_energy(tariff: Tariff, cost: float | None) -> None:
+    first, *_, last = run(ServingTracker(lambda: tariff), [answer(10 + at, 1000.0 * at) for at in range(40)])
+    assert last.cost_per_million == (cost if cost is None else pytest.approx(cost, rel=0.01))
+    assert first.gaps.get("cost_per_million") == (None if cost is None else "pending")
+
+
+def test_no_cost_without_tokens_or_known_energy() -> None:
+    idle = run(ServingTracker(lambda: Tariff(gpu_price=1.8)), [answer(10, 500), answer(11, 500)])[-1]
+    assert (idle.cost_per_million, idle.gap("cost_per_million")) == (None, "pending")
+    assert Tariff(price=0.5, gpu_price=1.8).per_million(1000, 2, None) is None
 
 
 def test_a_restarted_server_has_no_negative_rate() -> None:

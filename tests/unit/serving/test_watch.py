@@ -13,7 +13,7 @@ import pytest
 
 from gpulse.serving.asked_server import DEADLINE
 from gpulse.serving.discovery import Discovery
-from gpulse.serving.settings import ServingSettings, read_settings
+from gpulse.serving.settings import ServingSettings, read_settings, read_tariff
 from gpulse.serving.watch import ServingWatch
 
 from . import answers
@@ -230,3 +230,12 @@ def test_settings_of_file_and_environment(tmp_path: Path) -> None:
     )
     [one] = settings.endpoints
     assert (one.name, one.path, one.tls) == ("llm.example.org:443", "/metrics", True)
+
+
+def test_prices_of_file_and_environment(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("[cost]\nprice = 0.3\ngpu_price = true\n")
+    tariff = read_tariff({"GPULSE_CONFIG": str(path)})
+    assert (tariff.price, tariff.gpu_price) == (0.3, None)
+    tariff = read_tariff({"GPULSE_CONFIG": str(path), "GPULSE_COST_PRICE": "nan", "GPULSE_COST_GPU_PRICE": "2.5"})
+    assert (tariff.price, tariff.gpu_price) == (None, 2.5)

@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...analysis.cost import Tariff
     from ...model.snapshot import Snapshot
+    from ...model.tariff import Tariff
     from ...surfaces.history.request import HistoryAnswer
     from ..options import Arguments
 

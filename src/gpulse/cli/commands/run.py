@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ...analysis.cost import Tariff
     from ...model.catalog import Gpu
+    from ...model.tariff import Tariff
     from ...monitor.request import AgentSample
     from ...monitor.run_record import RunRecord
     from ...store.claims import Claim

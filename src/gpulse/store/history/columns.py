@@ -22,6 +22,7 @@ from ...units import (
     JOULE,
     LATENCY,
     MEGAHERTZ,
+    MONEY,
     SECOND,
     TOKENS_PER_JOULE,
     TOKENS_PER_SECOND,
@@ -49,7 +50,7 @@ _CODINGS = {
     WATT: 4,
     JOULE: 4,
     SECOND: 6,
-    **dict.fromkeys((BYTES_PER_SECOND, TOKENS_PER_SECOND, TOKENS_PER_JOULE, LATENCY), RATE),
+    **dict.fromkeys((BYTES_PER_SECOND, TOKENS_PER_SECOND, TOKENS_PER_JOULE, LATENCY, MONEY), RATE),
 }
 _ANY = 5
 _RATE_BITS = 11  # of float32's 23 bits of fraction, those that are dropped

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ...analysis.cost import Tariff
+    from ...model.tariff import Tariff
     from ...store.history import Usage
     from .request import HistoryAnswer
 

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...analysis.cost import Tariff
     from ...model.event import Event
+    from ...model.tariff import Tariff
     from ...store.history import GpuIdentity, Usage
     from .request import HistoryAnswer
 

@@ -131,15 +131,9 @@ def _round(value: float | None) -> float | None:
 
 def _cost_per_million(run: Run, served: ServedRun) -> float | None:
     """Return what a million generated tokens cost: GPU time and energy of the server's GPUs."""
-    tariff, tokens = run.tariff, served.tokens
-    if not tariff or not tokens:
+    if run.tariff is None or not served.gpus:
         return None
-    parts = [
-        None if tariff.gpu_price is None else tariff.gpu_price * len(served.gpus) * served.seconds / 3600,
-        None if tariff.price is None or served.joules is None else tariff.price * served.joules / 3.6e6,
-    ]
-    known = [part for part in parts if part is not None]
-    return sum(known) / tokens * 1e6 if known else None
+    return run.tariff.per_million(served.tokens, len(served.gpus) * served.seconds, served.joules)
 
 
 def instance_table(run: Run) -> TableBlock:

@@ -28,8 +28,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...analysis.cost import Cost, Tariff
+    from ...analysis.cost import Cost
     from ...analysis.summary import GpuSummary, Summary
+    from ...model.tariff import Tariff
     from .document import Block, Cell
     from .run import Run
 

@@ -8,11 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...analysis.cost import Cost, Tariff
+    from ...analysis.cost import Cost
     from ...analysis.serving_tally import ServedRun
     from ...analysis.summary import Stats, Summary
     from ...model.event import Event
     from ...model.snapshot import Snapshot
+    from ...model.tariff import Tariff
     from ...model.verdict import Diagnosis
     from ...sinks.base import Mark
     from ...store.runs import KeptRun
