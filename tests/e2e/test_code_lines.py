@@ -14,9 +14,12 @@ NEAR = 0.25  # a busy machine starts a program late and reads late; bench/code_l
 
 @pytest.mark.parametrize("program", ["metric", "item", "lock"])
 def test_the_first_line_is_the_guilty_one(program: str) -> None:
-    right, error = judge(program, run(program, SECONDS))
+    found = run(program, SECONDS)
+    right, error = judge(program, found)
     assert right
     assert abs(error) < NEAR
+    (text,) = found["told"]  # by a sink
+    assert f"\n| {program}.py:" in text
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")

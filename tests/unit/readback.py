@@ -73,6 +73,14 @@ def wandb_alerts(directory: Path) -> list[tuple[str, str, str]]:
     return [(alert.title, alert.text, alert.level) for alert in alerts]
 
 
+def wandb_summary(directory: Path) -> dict[str, Any]:
+    """Return the summary of the finished offline run below a directory."""
+    summaries = [record.summary for record in _finished_run(directory) if record.HasField("summary")]
+    return {
+        item.key or ".".join(item.nested_key): json.loads(item.value_json) for each in summaries for item in each.update
+    }
+
+
 def _finished_run(directory: Path) -> list[Any]:
     (path,) = directory.glob("wandb/offline-run-*/*.wandb")
     deadline = time.monotonic() + 20

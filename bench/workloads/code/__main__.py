@@ -30,8 +30,18 @@ def main() -> int:
     if arguments.alone:
         return _alone(program, device, guilty)
     from gpulse import Monitor
+    from gpulse.sinks import Sink
 
-    with Monitor(source="nvidia") as monitor:
+    told: list[str] = []
+
+    class Told(Sink):
+        def write(self, sample: object) -> None:
+            """Keep only what comes at the end."""
+
+        def summarize(self, text: str) -> None:
+            told.append(text)
+
+    with Monitor(Told(), source="nvidia") as monitor:
         started = time.monotonic()
         program.main(device, guilty)
         device.synchronize()
@@ -39,6 +49,7 @@ def main() -> int:
     summary = monitor.summary()
     assert summary is not None
     found = {"truth": guilty.seconds, "seconds": elapsed, "code": [line.to_plain() for line in summary.code]}
+    found["told"] = told
     print(json.dumps(found | {"calls": [line.call for line in summary.code], "budget": _budget(summary)}))
     return 0
 

@@ -167,8 +167,8 @@ class Monitor:
         if self._listener is not None:
             self._listener.stop(deadline - time.monotonic())
         self._ledger.end()
-        close_all(self._outlets, deadline, self._say)
         summary, report = self._ledger.summary(), self._report
+        close_all(self._outlets, deadline, self._say, summary)
         compared = "" if self._keeper is None else self._keeper.end(summary, deadline - time.monotonic())
         job = self._job if self._listener is None else self._listener.job
         if job is not None:

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ..analysis.summary import Summary
     from ..sinks.base import Sample, Sink
 
 _WAITING = 600  # samples that a slow sink may be behind: ten minutes at one per second
@@ -30,10 +31,13 @@ def opened(sinks: Iterable[Sink], say: Callable[[str], None]) -> list[Outlet]:
     return outlets
 
 
-def close_all(outlets: Iterable[Outlet], deadline: float, say: Callable[[str], None]) -> None:
-    """Close sinks at once and wait for them until a monotonic time; `say` is called with those that are late."""
-    waiting = [*outlets]
+def close_all(outlets: Iterable[Outlet], deadline: float, say: Callable[[str], None], summary: Summary) -> None:
+    """Hand sinks the lines of code, close them and wait for them until a monotonic time; `say` is called with those that are late."""
+    from ..present.code import code_markdown
+
+    waiting, text = [*outlets], code_markdown(summary.code, summary.seconds)
     for outlet in waiting:
+        outlet.summary = text
         outlet.close()
     late = [outlet.sink.name for outlet in waiting if not outlet.join(deadline - time.monotonic())]
     if late:
@@ -46,6 +50,7 @@ class Outlet(QueueWorker):
     def __init__(self, sink: Sink, say: Callable[[str], None]) -> None:
         super().__init__(sink.name, _WAITING, say)
         self.sink = sink
+        self.summary = ""  # what the sink is handed before it is closed
         self._flushed = time.monotonic()
 
     @property
@@ -60,6 +65,8 @@ class Outlet(QueueWorker):
             self.sink.flush()
 
     def finish(self) -> None:
+        if self.summary and hasattr(self.sink, "summarize"):
+            self._try(self.sink.summarize, self.summary)
         self.sink.close()
 
     def complaint(self, error: Exception) -> str:

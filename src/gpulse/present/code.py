@@ -19,6 +19,7 @@ _SEVERAL = 1.2  # of the time of a run from which seconds are those of several G
 _SHORTEST = 0.5  # seconds of waiting below which nothing is said
 HEADER = ("line", "function", "in", "waited", "computed")
 _CELL = re.compile(r"/ipykernel_\d+/\d+\.py$|^<ipython-input-|^<python-input-|^<stdin>$")
+_MARKUP = re.compile(r"[\\`*|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")  # what Markdown would not show as it is
 _LOADING = re.compile(r"^DataLoader\.__(?:next|iter)__$")
 # Which advice fits a line: what the call or the text of the call must look like, the first match wins.
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -120,6 +121,16 @@ def advised(lines: Sequence[CodeLine], most: int = SHOWN) -> list[str]:
     ]
 
 
+def code_markdown(lines: Sequence[CodeLine], seconds: float | None = None) -> str:
+    """Return sentence, table and advice as Markdown, for experiment trackers; empty where the GPU hardly waited."""
+    sentence = code_sentence(lines, seconds)
+    if not sentence:
+        return ""
+    rows = [HEADER, ["---"] * 3 + ["---:"] * 2, *([_escaped(cell) for cell in row] for row in code_rows(lines))]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return "\n\n".join([_escaped(sentence), table, "\n".join(f"- {_escaped(text)}" for text in advised(lines))]) + "\n"
+
+
 def code_advice(line: CodeLine) -> str:
     """Return what to change at a line, one sentence."""
     return _ADVICE[kind_of(line)]
@@ -138,6 +149,10 @@ def kind_of(line: CodeLine) -> str:
 
 def _is_named(line: CodeLine) -> bool:
     return bool(line.function) and not line.function.startswith("<")
+
+
+def _escaped(text: str) -> str:
+    return _MARKUP.sub(r"\\\g<0>", text.replace("<", "&lt;"))
 
 
 def _seconds(seconds: float) -> str:

@@ -140,7 +140,7 @@ class Sample:
 
 
 class Sink:
-    """A destination of samples. `open` is called once in the program's thread; `write` and `close` in one other thread.
+    """A destination of samples. `open` is called once in the program's thread; `write`, `summarize` and `close` in one other thread.
 
     A sink imports other packages in `open`, and raises GpulseError if one is missing. If `write` raises, only that sample
     of that sink is lost. `flush` is called from time to time and must not block for long.
@@ -160,6 +160,9 @@ class Sink:
     def continued(self) -> str:
         """Return the name of a sink that continues this one in another process: csv:/path/to/gpu.csv; empty if there is none."""
         return ""
+
+    def summarize(self, text: str) -> None:
+        """Take the lines of code that kept the GPU waiting, as Markdown: once, before `close`, if there are any."""
 
     def flush(self) -> None:
         """Write buffered data, so that a killed program loses little."""

@@ -20,7 +20,8 @@ class ClearmlSink(TrackerSink):
     """Logs to `task`, or to the current task; the program closes it. Each tag is a plot of its own.
 
     `step` "seconds" counts seconds elapsed as iterations, "train" the program's steps, which is better for a task that will be continued:
-    ClearML goes on from its largest iteration. An alert is a line of the task's console log.
+    ClearML goes on from its largest iteration. An alert is a line of the task's console log, which also
+    ends with the lines of code that kept the GPU waiting.
     """
 
     name = "clearml"
@@ -40,6 +41,9 @@ class ClearmlSink(TrackerSink):
         logger = run.get_logger()
         for name, value in values.items():
             logger.report_scalar(name, name, value, step)
+
+    def note(self, run: Any, text: str) -> None:
+        run.get_logger().report_text(f"gpulse:\n{text}", print_console=False)
 
     def report(self, run: Any, alert: Alert) -> None:
         level = _LEVELS.get(alert.severity, 20)

@@ -17,7 +17,8 @@ class CometSink(TrackerSink):
     """Logs to `experiment`, or to the one that is running when the monitor starts; the program ends it.
 
     Comet has one current step for all metrics, and giving a step would change the program's. Values therefore have their time and the
-    step that the program has reached: choose time as x axis. An alert is a text of the experiment.
+    step that the program has reached: choose time as x axis. An alert is a text of the experiment, and so are the lines of
+    code that kept the GPU waiting.
     """
 
     name = "comet"
@@ -38,6 +39,9 @@ class CometSink(TrackerSink):
 
     def log(self, run: Any, values: dict[str, float], step: int) -> None:
         run.log_metrics(values, include_context=False)  # a context would add train/ or validate/ to the names
+
+    def note(self, run: Any, text: str) -> None:
+        run.log_text(text, metadata={"gpulse": "code"})
 
     def report(self, run: Any, alert: Alert) -> None:
         run.log_text(alert.text, metadata={"gpulse": alert.rule, "severity": alert.severity})

@@ -77,6 +77,10 @@ class PluginSink(Sink):
         assert self._sink is not None
         self._sink.write(sample)
 
+    def summarize(self, text: str) -> None:
+        if self._sink is not None:
+            self._sink.summarize(text)
+
     def flush(self) -> None:
         if self._sink is not None:
             self._sink.flush()

@@ -27,6 +27,7 @@ class TensorBoardSink(Sink):
     are added to the program's own, and the program closes the writer. Without both, logdir is "runs", as for other writers.
     `step` "seconds" counts seconds elapsed, or samples if they come more often than every second; "train" counts the
     program's steps, and samples of one step are averaged to one point. A run without any sample is removed.
+    The lines of code that kept the GPU waiting are the text gpulse/code.
     Values have the 24 bits of precision that TensorBoard keeps.
     """
 
@@ -50,6 +51,7 @@ class TensorBoardSink(Sink):
         self._prefix = prefix
         self._texts: Mapping[str, str] = {}
         self._told: set[str] = set()
+        self._step = 0
         self._make: Callable[[], _EventFile | _Writer] | None = None
         self._curves: _EventFile | _Writer | None = None
 
@@ -80,6 +82,10 @@ class TensorBoardSink(Sink):
     def write(self, sample: Sample) -> None:
         self._texts = sample.texts
         self._put(self._points.add(sample))
+
+    def summarize(self, text: str) -> None:
+        if self._curves is not None:
+            self._curves.add_text(under(self._prefix or "gpulse", "code"), text, self._step)
 
     def flush(self) -> None:
         """Write every point except a training step that is still being collected."""
@@ -115,6 +121,7 @@ class TensorBoardSink(Sink):
         values = {under(self._prefix, tag): value for tag, value in point.values.items()}
         self._curves.add(values, point.step, point.time, texts)
         self._curves.write_through()
+        self._step = point.step
         self._told.update(point.values)
 
 
@@ -130,6 +137,9 @@ class _Writer:
         for tag, value in values.items():
             spare = {"summary_description": texts[tag]} if self._own and texts.get(tag) else {}
             self._writer.add_scalar(tag, value, global_step=step, walltime=time, **spare)
+
+    def add_text(self, tag: str, text: str, step: int) -> None:
+        self._writer.add_text(tag, text, global_step=step)
 
     def write_through(self) -> None:
         """Flush at most once per second: the writer's own thread is waited for."""
@@ -167,6 +177,15 @@ class _EventFile:
                 curve.metadata.summary_description = texts[tag]
                 curve.metadata.plugin_data.plugin_name = "scalars"
                 curve.metadata.data_class = 1  # DATA_CLASS_SCALAR; without it the fast loader drops the description
+        self._write(event)
+
+    def add_text(self, tag: str, text: str, step: int) -> None:
+        event = self._event(wall_time=clock.time(), step=step)
+        value = event.summary.value.add(tag=tag)
+        value.metadata.plugin_data.plugin_name = "text"
+        value.metadata.data_class = 2  # DATA_CLASS_TENSOR
+        value.tensor.dtype = 7  # DT_STRING
+        value.tensor.string_val.append(text.encode("utf-8", "replace"))
         self._write(event)
 
     def write_through(self) -> None:

@@ -40,6 +40,9 @@ class TrackerSink(Sink):
     def report(self, run: Any, alert: Alert) -> None:
         """Report an alert that fired."""
 
+    def note(self, run: Any, text: str) -> None:
+        """Add a text in Markdown to the run, if the tracker has texts."""
+
     def open(self) -> None:
         self._run = self.active_run() if self._given is None else self._given
         self._points.resume()
@@ -49,6 +52,10 @@ class TrackerSink(Sink):
         for alert in sample.alerts:
             if alert.state == "fire" and self._run is not None and self.runs(self._run):
                 self.report(self._run, alert)
+
+    def summarize(self, text: str) -> None:
+        if self._run is not None and self.runs(self._run):
+            self.note(self._run, text)
 
     def close(self) -> None:
         if self._run is not None:

@@ -21,6 +21,7 @@ class WandbSink(Sink):
     advances run.step. Samples therefore go into the row that the program's next log() finishes, as their mean since the
     previous row, and those after its last log() into the row that finish() writes. If the program does not call log(), use
     `commit`: then every sample is its own row and advances run.step by one. An alert is an alert of the run.
+    The lines of code that kept the GPU waiting are gpulse/code in the summary of the run.
     """
 
     name = "wandb"
@@ -60,6 +61,10 @@ class WandbSink(Sink):
             level = load("wandb", "wandb").AlertLevel
             grave = level.ERROR if alert.severity == "critical" else level.WARN
             self._run.alert(title=f"gpulse: {alert.rule}", text=alert.text, level=grave, wait_duration=0)
+
+    def summarize(self, text: str) -> None:
+        if self._run is not None:
+            self._run.summary[under(self._prefix, "code")] = text
 
     def close(self) -> None:
         self._run = None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpulse.model.stacks import CodeLine
 from gpulse.monitor import sink_workers
-from gpulse.monitor.sink_workers import Outlet
+from gpulse.monitor.ledger import Ledger
+from gpulse.monitor.sink_workers import Outlet, close_all
+from gpulse.present.code import code_markdown
 from gpulse.sinks.base import Sample, Sink
 from tests.unit.samples import sample
 
@@ -124,6 +128,32 @@ def test_a_sink_that_fails_to_close_or_flush_is_done_all_the_same(
     outlet.close()
     assert outlet.join(PATIENCE)
     assert (sink.steps, outlet.failed, len(bench.said)) == ([1], 2, 1)
+
+
+def test_a_summary_is_handed_over_once_after_the_samples_and_one_that_fails_costs_nothing_else(bench: Bench) -> None:
+    class Summarized(Recorder):
+        def summarize(self, text: str) -> None:
+            self.told = (text, [*self.steps], self.closed, threading.get_ident() in self.threads)
+            self.act(numbered(2))
+
+    def refuse(sample: Sample) -> None:
+        if sample.step == 2:
+            raise OSError("disk full")
+
+    failing, other, without = Summarized(refuse), Summarized(), Recorder()
+    outlets = [bench.outlet(sink) for sink in (failing, other, without)]
+    for outlet in outlets:
+        outlet.put(numbered(1))
+    lines = [CodeLine("train.py", 84, "compute_f1", 58.0, 1.0)]
+    summary = Ledger(lambda: None).summary()
+    summary.code = lines
+    summary.seconds = 60.0
+    close_all(outlets, time.monotonic() + PATIENCE, bench.said.append, summary)
+    assert failing.told == other.told == (code_markdown(lines), [1], 0, True)
+    assert [sink.closed for sink in (failing, other, without)] == [1, 1, 1]
+    assert [outlet.failed for outlet in outlets] == [1, 0, 0]
+    assert len(bench.said) == 1
+    assert "disk full" in bench.said[0]
 
 
 def test_a_sink_that_hangs_blocks_neither_the_others_nor_the_end(bench: Bench) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpulse.model.stacks import CodeLine
-from gpulse.present.code import advised, call_text, code_rows, code_sentence, kind_of, place_text
+from gpulse.present.code import advised, call_text, code_markdown, code_rows, code_sentence, kind_of, place_text
 
 METRIC = CodeLine("/home/ada/train.py", 84, "compute_f1", 58.0, 1.0)
 ITEM = CodeLine("/home/ada/train.py", 40, "train", 13.0, 228.0, "loss.item")
@@ -29,6 +29,21 @@ def test_a_table_leaves_out_lines_that_hardly_count() -> None:
         ("train.py:84", "compute_f1", "", "58 s", "1.0 s"),
         ("train.py:40", "train", "loss.item()", "13 s", "228 s"),
     ]
+
+
+def test_markdown_has_sentence_table_and_advice_and_shows_names_as_they_are() -> None:
+    odd = CodeLine("/home/ada/a|b.py", 4, "<lambda>", 13.0, 228.0, "DataLoader.__next__")
+    sentence, table, advice = code_markdown([METRIC, odd]).split("\n\n")
+    assert sentence == code_sentence([METRIC, odd])
+    assert table.splitlines() == [
+        "| line | function | in | waited | computed |",
+        "| --- | --- | --- | ---: | ---: |",
+        "| train.py:84 | compute_f1 |  | 58 s | 1.0 s |",
+        r"| a\|b.py:4 | &lt;lambda> | DataLoader.\_\_next\_\_ | 13 s | 228 s |",
+    ]
+    assert advice.startswith("- 58 s in train.py:84 compute_f1(…): ")
+    assert r"- 13 s in a\|b.py:4, in DataLoader.\_\_next\_\_: " in advice
+    assert code_markdown([METRIC._replace(waited=0.2)]) == ""
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,17 @@ def test_a_call_that_fails_costs_what_it_carried(client: Any, monkeypatch: pytes
     assert mlflow_rows(client, run_id) == [(2, {NAME: 3.0})]
 
 
+def test_the_lines_of_code_are_an_artifact_of_the_run(client: Any) -> None:
+    run_id = client.create_run("0").info.run_id
+    sink = MlflowSink(run_id)
+    sink.open()
+    sink.write(sample(0, {TAG: 1.0}))
+    sink.summarize("| train.py:84 … |\n")
+    sink.close()
+    assert mlflow.artifacts.load_text(f"runs:/{run_id}/gpulse/code.md") == "| train.py:84 … |\n"
+    assert mlflow_rows(client, run_id) == [(0, {NAME: 1.0})]
+
+
 def test_no_run_is_said_with_its_remedy(client: Any) -> None:
     with pytest.raises(GpulseError, match=r"no MLflow run is active. Call mlflow.start_run\(\)"):
         MlflowSink().open()

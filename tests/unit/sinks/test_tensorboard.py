@@ -71,6 +71,32 @@ def test_every_curve_says_what_it_is_also_one_that_comes_later(tmp_path: Path) -
         assert (about.plugin_data.plugin_name, about.data_class) == ("scalars", 1)  # what the fast loader asks for
 
 
+@WRITERS
+def test_the_lines_of_code_are_a_text(make: Make, tmp_path: Path) -> None:
+    to = make(tmp_path)
+    sink = TensorBoardSink(**to)
+    sink.open()
+    sink.write(sample(0, {TAG: 1.0}))
+    sink.write(sample(7, {TAG: 1.0}))
+    sink.summarize("| train.py:84 … |")
+    sink.close()
+    if "writer" in to:
+        to["writer"].close()
+    reader = curves(tmp_path / "gpulse")
+    (tag,) = reader.PluginTagToContent("text")
+    (event,) = reader.Tensors(tag)
+    assert tag.removesuffix("/text_summary") == "gpulse/code"  # the libraries' own writers append that
+    assert (event.step, [each.decode() for each in event.tensor_proto.string_val]) == (7, ["| train.py:84 … |"])
+
+
+def test_without_a_sample_the_lines_of_code_leave_nothing(tmp_path: Path) -> None:
+    sink = TensorBoardSink(tmp_path / "runs")
+    sink.open()
+    sink.summarize("| train.py:84 … |")
+    sink.close()
+    assert not (tmp_path / "runs").exists()
+
+
 def test_every_point_is_in_the_file_at_once(tmp_path: Path) -> None:
     sink, folder = TensorBoardSink(tmp_path), tmp_path / "gpulse"
     sink.open()

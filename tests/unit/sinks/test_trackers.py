@@ -43,6 +43,7 @@ def fill(sink, own=lambda: None):
             one.alerts = (alert("fire", "critical"), alert("clear", "critical")) if at == 1 else ()
             sink.write(one)
             own()
+        sink.summarize("| train.py:84 |")
         sink.flush()
         done.append(True)
     done = []
@@ -90,7 +91,7 @@ folder = str(task.get_offline_mode_folder())
 def lines(name): return [each for line in open(f"{folder}/{name}") for each in json.loads(line)]
 tell(none=none, rows=[(each["metric"], each["value"]) for each in lines("metrics.jsonl") if "gpu0" in each["metric"]],
     steps=[each["iter"] for each in lines("metrics.jsonl") if each["metric"] == "gpulse/gpu0/utilization"],
-    texts=[each["msg"] for each in lines("log.jsonl") if "gpulse:" in each["msg"] and each["level"] == "error"])
+    texts=[each["msg"] for each in lines("log.jsonl") if "gpulse:" in each["msg"] and each["level"] in ("error", "info")])
 """
 TRACKIO = """
 import sqlite3, trackio
@@ -142,8 +143,10 @@ tell(none="", rows=[(curve.name, value) for value in rows["value"]], steps=[int(
 run.close()
 """
 CASES = {
-    "comet": (COMET, "comet_ml", "gpulse/", [7, 7, 7], ["GPU 2 is lost"], "no Comet experiment is running. Call comet_ml.start()"),
-    "clearml": (CLEARML, "clearml", "gpulse/", [0, 1, 2], ["gpulse: GPU 2 is lost"], "no ClearML task is active. Call clearml.Task.init()"),
+    "comet": (COMET, "comet_ml", "gpulse/", [7, 7, 7], ["GPU 2 is lost", "| train.py:84 |"],
+        "no Comet experiment is running. Call comet_ml.start()"),
+    "clearml": (CLEARML, "clearml", "gpulse/", [0, 1, 2], ["gpulse: GPU 2 is lost", "gpulse:\n| train.py:84 |"],
+        "no ClearML task is active. Call clearml.Task.init()"),
     "trackio": (TRACKIO, "trackio", "gpulse/", [0, 1, 2], ["gpulse: lost: GPU 2 is lost: error"],
                 "no Trackio run is active. Call trackio.init()"),
     "swanlab": (SWANLAB, "swanlab", "gpulse/", [0, 1, 2], [], "no SwanLab run is active. Call swanlab.init()"),

@@ -11,7 +11,7 @@ import pytest
 
 from gpulse.errors import GpulseError
 from gpulse.sinks import WandbSink
-from tests.unit.readback import wandb_history
+from tests.unit.readback import wandb_history, wandb_summary
 from tests.unit.samples import sample
 
 wandb: Any = pytest.importorskip("wandb")
@@ -71,6 +71,16 @@ def test_rows_of_its_own_for_a_program_that_logs_nothing(run: Any, tmp_path: Pat
     assert run.step == 3
     run.finish()
     assert rows(tmp_path) == [{"_step": at, f"machine/{TAG}": at * 10.0, "machine/elapsed": at} for at in range(3)]
+
+
+def test_the_lines_of_code_are_in_the_summary_of_the_run_and_move_no_step(run: Any, tmp_path: Path) -> None:
+    sink = WandbSink()
+    sink.open()
+    sink.summarize("| train.py:84 … |")
+    sink.close()
+    assert run.step == 0
+    run.finish()
+    assert wandb_summary(tmp_path)["gpulse/code"] == "| train.py:84 … |"
 
 
 def test_the_run_stays_open(run: Any) -> None:
