@@ -129,7 +129,8 @@ class LastWords:
 
     def _report(self, ledger: Ledger, how: str) -> str:
         from ..analysis.summary import Stats
-        from .report import death_line, report_text
+        from ..model.stacks import CodeLine
+        from .report import death_line, last_lines, report_text
 
         if self._last is not None:
             ledger.add(self._last)
@@ -145,7 +146,9 @@ class LastWords:
 
             gather(summary, folder, time.time() - summary.seconds, ledger.places)
             shutil.rmtree(folder, ignore_errors=True)
-        return f"{death_line(how, told.get('phase') or '', told.get('step'))}\n{report_text(summary, os.environ)}\n"
+        first = death_line(how, told.get("phase") or "", told.get("step"))
+        code = last_lines([CodeLine(**line) for line in told.get("code") or ()])
+        return "\n".join([first, report_text(summary, os.environ), *code, ""])
 
     def _write(self, text: str) -> None:
         if self._descriptor >= 0:
@@ -195,8 +198,8 @@ def _wait_status(pid: int, death: int) -> int | str:
         fcntl.ioctl(death, _GET_INFO, answer)
         if struct.unpack_from("<Q", answer)[0] & _EXIT:
             return int(struct.unpack_from("<i", answer, 60)[0])
-    except OSError:
-        pass  # an older kernel
+    except (OSError, ValueError):
+        pass  # an older kernel, or no pidfd
     words = (read_text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
     if len(words) > 49 and words[0] in "ZX":  # not yet waited for by its parent
         return int(words[49])

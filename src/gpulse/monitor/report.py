@@ -22,9 +22,10 @@ from ..units import duration_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..analysis.summary import GpuSummary, Stats, Summary
+    from ..model.stacks import CodeLine
 
 _ACTIVITY = (("util", "utilization"), ("SM", "sm_active"), ("tensor", "tensor_active"), ("DRAM", "dram_active"))
 SHORTEST = 5.0  # seconds of a run below which nothing is said about what limited it
@@ -58,6 +59,16 @@ def death_line(how: str, phase: str, step: int | None) -> str:
     """Return the first line of the report of a program that was killed: how it ended, and what it was doing."""
     doing = [f"in phase {clean(phase)}"] * bool(phase) + [f"at about step {step}"] * (step is not None)
     return f"gpulse: the program did not finish ({how}){' ' if doing else ''}{', '.join(doing)}."
+
+
+def last_lines(lines: Sequence[CodeLine]) -> list[str]:
+    """Return where the GPU waited in a program that was killed; `lines` are only the first few, so there is no total."""
+    told = advised(lines)
+    return (
+        ["  Where the GPU waited longest, up to 15 s before the end:", *(f"    {text}" for text in told)]
+        if told
+        else []
+    )
 
 
 def limits(summary: Summary) -> list[str]:

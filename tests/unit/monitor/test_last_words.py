@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
+from gpulse.model.stacks import CodeLine
 from gpulse.monitor.last_words import LastWords, OomKills, _wait_status
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.request import Request
@@ -108,6 +110,28 @@ def test_a_replayed_run_has_the_figures_of_the_program() -> None:
     assert phase is not None
     assert (summary.steps, summary.items, summary.waited) == (6, 12.0, 0.5)
     assert (phase.calls, phase.seconds, phase.steps, phase.gpus[0].stats["utilization"].mean) == (2, 1.5, 6, 90.0)
+
+
+@pytest.mark.parametrize("waited", [58.0, 0.1])
+def test_the_report_of_a_killed_program_has_the_lines_of_code_that_it_told_last(tmp_path: Path, waited: float) -> None:
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    line = CodeLine("/home/ada/train.py", 84, "compute_f1", waited, 240.0)
+    with (tmp_path / "stderr").open("wb") as stderr:
+        words = LastWords(Request(pid=pid, report=True, started=START), stderr.fileno())
+        words.status(json.loads(json.dumps({"phase": "train", "step": 7, "code": [line._asdict()]})))
+        words.sample(sample(1.0, utilization=10.0))
+        try:
+            words.speak(-1)
+        finally:
+            signal.alarm(0)
+    first, *rest = (tmp_path / "stderr").read_text().splitlines()
+    assert first.endswith("in phase train, at about step 7.")
+    told = [text for text in rest if "train.py:84" in text]
+    assert [text.partition(":84 ")[0] for text in told] == ["    58 s in train.py"] * (waited > 1)
+    assert ("up to 15 s before the end:" in "".join(rest)) is bool(told)
 
 
 def test_nothing_is_said_while_the_program_lives(tmp_path: Path) -> None:
