@@ -24,6 +24,7 @@ DEADLINE = 1.5  # seconds for a whole answer, however slowly it comes
 _RESTS = 300.0  # seconds until a server that does not say anything is asked again
 _RETRY, _LONGEST = 5.0, 60.0  # seconds until one that has answered before is, doubled each time
 _WHOLE_EVERY = 5.0  # seconds between two looks at the histograms, which are most of an answer
+_SECOND_RESTS = 60.0  # seconds until the second page of a server is tried again
 _TOKEN = 'Put its token into a file and name it in the settings: [serving] token_files = ["{}=FILE"].'
 
 
@@ -53,6 +54,9 @@ class AskedServer:
         self._delay = _RETRY
         self._connection: Any = None
         self._refusals: list[NoAnswer] = []
+        self._awaiting: list[Figures] = []  # complete but for the second page, which is being asked
+        self._answered_at = 0.0
+        self._second_at = float("-inf")
 
     @property
     def address(self) -> Address:
@@ -67,7 +71,8 @@ class AskedServer:
     def begin(self, now: float, token: str) -> None:
         """Send the next request."""
         connection, self._connection = self._connection, None
-        self.deadline = now + DEADLINE
+        if not self._awaiting:  # both pages have one deadline
+            self.deadline = now + DEADLINE
         self.due, self.immediate = float("-inf"), False
         self.request = HttpRequest(self.address, self._path(), token, connection)
 
@@ -76,10 +81,21 @@ class AskedServer:
         request = self.request
         assert request is not None
         assert request.body is not None
-        figures = self._figures(request.body, now)
+        figures = self._awaiting
+        if figures:
+            self._add_second(figures[0], request.body, now)
+        else:
+            figures, self._answered_at = self._figures(request.body, now), now
         self._end(keep=request.reusable)
+        if not self._awaiting and self._lacks_second(figures, now):
+            self._awaiting, self.immediate = figures, True
+            return
+        self._take(figures)
+
+    def _take(self, figures: list[Figures]) -> None:
+        self._awaiting = []
         self.problem, self._delay, self._refusals = None, _RETRY, []
-        self.samples = tuple(self._sample(one, now) for one in figures)
+        self.samples = tuple(self._sample(one, self._answered_at) for one in figures)
 
     def refused(self, now: float, refusal: NoAnswer) -> None:
         """Note why there was no answer, and when to ask again."""
@@ -87,6 +103,10 @@ class AskedServer:
         self._end(keep=False)
         if stale:  # the server has closed a connection that nobody used for a while, as it may
             self.immediate = True
+            return
+        if self._awaiting:
+            self._second_at = now + _SECOND_RESTS
+            self._take(self._awaiting)
             return
         if self.samples or self._kind is not None:
             self.due, self._delay = now + self._delay, min(_LONGEST, 2 * self._delay)
@@ -117,7 +137,24 @@ class AskedServer:
                 self.request.close()
         self.request = None
 
+    def _lacks_second(self, figures: list[Figures], now: float) -> bool:
+        second = self._kind.second if self._kind is not None else None
+        return (
+            second is not None and len(figures) == 1 and second.key not in figures[0].gauges and now >= self._second_at
+        )
+
+    def _add_second(self, figures: Figures, body: bytes, now: float) -> None:
+        assert self._kind is not None
+        assert self._kind.second is not None
+        value = self._kind.second.read(body, self.found.command if self.found is not None else "")
+        if value is None:
+            self._second_at = now + _SECOND_RESTS
+        else:
+            figures.gauges[self._kind.second.key] = value
+
     def _path(self) -> str:
+        if self._awaiting and self._kind is not None and self._kind.second is not None:
+            return self.address.path.rpartition("/")[0] + self._kind.second.path
         if self.address.path:
             return self.address.path
         if self._kind is not None:

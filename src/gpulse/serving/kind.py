@@ -48,13 +48,28 @@ class Figures:
         return f"<Figures of {self.model}: {self.gauges} {self.counts}>"
 
 
+class SecondPage:
+    """Another page of a server, asked where its figures lack the gauge `key`.
+
+    `read` returns the gauge from an answer and the command line of the server, which is empty if not known; None if they do not tell.
+    """
+
+    __slots__ = ("key", "path", "read")
+
+    def __init__(self, path: str, key: str, read: Callable[[bytes, str], float | None]) -> None:
+        self.path = path
+        self.key = key
+        self.read = read
+
+
 class Kind:
     """One kind of server. An answer is of this kind if a line begins with one of the `prefixes` followed by `mark`.
 
     `model` is the label with the name of the model; without one, the caller names it. Of series that differ only in `ranks`,
     which compute the same requests together, the highest counts; all others are added up, but for `means`, which are shares.
     `capacity` is the number of tokens that the cache has room for. `read`, of a kind that answers something else than the text
-    format, turns an answer into figures. `remedy` says what to do where `path` is missing.
+    format, turns an answer into figures. `second` is another page with what `path` may lack.
+    `remedy` says what to do where `path` is missing.
     """
 
     def __init__(
@@ -74,6 +89,7 @@ class Kind:
         means: Collection[str] = ("kv_cache",),
         ranks: Collection[str] = (),
         read: Callable[[bytes], list[Figures]] | None = None,
+        second: SecondPage | None = None,
         remedy: str = "",
     ) -> None:
         self.name = name
@@ -90,6 +106,7 @@ class Kind:
         self.means = frozenset(means)
         self.ranks = frozenset(ranks)
         self.read = read
+        self.second = second
         self.remedy = remedy
 
     def prefix_in(self, body: bytes) -> str | None:

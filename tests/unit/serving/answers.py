@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -102,6 +104,23 @@ def llama_cpp() -> str:
             "llamacpp:requests_deferred 1\n",
         ]
     )
+
+
+def llama_slots(*held: tuple[int, int, int] | None, size: int = 4096) -> bytes:
+    """Return an answer of llama.cpp's /slots: the tokens from the cache, of the prompt and decoded, by slot; None of an idle one."""
+    return json.dumps(
+        [
+            {
+                "id": at,
+                "n_ctx": size,
+                "is_processing": tokens is not None,
+                "n_prompt_tokens_cache": (tokens or (700,))[0],  # of an idle one, of its last request
+                "n_prompt_tokens_processed": (tokens or (0, 70))[1],
+                "next_token": [{"has_next_token": tokens is not None, "n_decoded": (tokens or (0, 0, 7))[2]}],
+            }
+            for at, tokens in enumerate(held)
+        ]
+    ).encode()
 
 
 def triton() -> str:

@@ -21,12 +21,16 @@ FAULTS = (
 
 
 class ScriptedServer:
-    """Serves what `body` returns at each request, with a fault. Counts connections and requests; closed by its creator."""
+    """Serves what `body` returns at each request, with a fault; at the paths in `pages` that body and fault.
+
+    Counts connections and requests; closed by its creator.
+    """
 
     def __init__(self, body: Callable[[], bytes], fault: str = "none", host: str = "127.0.0.1", port: int = 0) -> None:
         self.fault = fault
         self.requests: list[bytes] = []
         self.connections = 0
+        self.pages: dict[bytes, tuple[bytes, str]] = {}
         self._body = body
         self._closed = threading.Event()
         self._listener = socket.create_server((host, port))
@@ -70,16 +74,16 @@ class ScriptedServer:
                         return
                     request += piece
                 self.requests.append(request)
-                if not self._answer(client):
+                if not self._answer(client, request.split()[1]):
                     return
         except OSError:
             return
         finally:
             client.close()
 
-    def _answer(self, client: socket.socket) -> bool:
+    def _answer(self, client: socket.socket, path: bytes) -> bool:
         """Send one answer; return whether the connection stays."""
-        body, fault = self._body(), self.fault
+        body, fault = self.pages.get(path) or (self._body(), self.fault)
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
         whole = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
         if fault == "none":

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpulse.serving.kind import Figures, Kind
 from gpulse.serving.kinds import kinds, plugin_kinds
+from gpulse.serving.kinds.llama_cpp import read_slots
 from gpulse.serving.kinds.ollama import read
 from gpulse.serving.text_format import TextFormat
 
@@ -73,6 +78,41 @@ def test_llama_cpp_before_its_first_request() -> None:
     assert kind == "llama.cpp"
     assert one.gauges == {"running": 2, "waiting": 1}
     assert one.counts == {"prompt_tokens": 120, "generation_tokens": 640}
+
+
+@pytest.mark.parametrize(
+    ("command", "share"),
+    [
+        ("llama-server -m tiny.gguf", 75.0),  # the server chose four slots with one cache
+        ("llama-server -m tiny.gguf --parallel 4", 18.75),  # each has its own
+        ("llama-server -np 4 -kvu", 75.0),
+        ("", None),  # on another machine: who knows
+    ],
+)
+def test_llama_cpp_tells_the_cache_by_slots(command: str, share: float | None) -> None:
+    body = answers.llama_slots((1000, 500, 548), None, (0, 1000, 24), None)
+    assert read_slots(body, command) == share
+
+
+def test_one_slot_of_llama_cpp_needs_no_command_line() -> None:
+    assert read_slots(answers.llama_slots((1000, 24, 0)), "") == 25.0
+    assert read_slots(answers.llama_slots(None), "") == 0.0
+    assert read_slots(answers.llama_slots((4000, 200, 0)), "") == 100.0
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(("n_ctx", "is_processing", "next_token", "n_decoded")), inner)
+    ),
+)
+
+
+@given(st.binary() | _JSON.map(lambda plain: json.dumps(plain).encode()))
+def test_any_answer_of_slots_is_a_share_or_nothing(body: bytes) -> None:
+    share = read_slots(body, "llama-server")
+    assert share is None or 0.0 <= share <= 100.0
 
 
 def test_triton_tells_only_of_models_that_are_used() -> None:

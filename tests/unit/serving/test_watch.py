@@ -111,6 +111,36 @@ def test_a_fault_is_said_once_and_delays_nobody(
         assert len(bad.requests) == asked == 1
 
 
+@pytest.mark.parametrize("path", ["", "/llm/metrics"])
+def test_a_second_page_adds_what_the_first_lacks(
+    path: str, watching: Callable[[ServingSettings], ServingWatch]
+) -> None:
+    with serving(answers.llama_cpp().encode) as server:
+        second = path.replace("metrics", "slots") or "/slots"
+        server.pages[second.encode()] = answers.llama_slots((1000, 24, 0)), "none"
+        watch = watching(ServingSettings({"endpoints": [f"http://127.0.0.1:{server.port}{path}"]}))
+        [one], problems = until(watch, lambda samples, problems: samples)
+        assert one.gauges == {"running": 2, "waiting": 1, "kv_cache": 25.0}
+        assert not problems
+        until(watch, lambda samples, problems: samples[0].at > one.at)
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize("fault", ["hang", "large", "html", "missing", "garbage", "other"])
+def test_a_second_page_that_fails_takes_nothing_away_and_is_left_alone(
+    fault: str, watching: Callable[[ServingSettings], ServingWatch]
+) -> None:
+    with serving(answers.llama_cpp().encode) as server:
+        server.pages[b"/slots"] = b"", fault
+        watch = watching(ServingSettings({"endpoints": [f"http://127.0.0.1:{server.port}"]}))
+        [one], problems = until(watch, lambda samples, problems: samples)
+        assert one.gauges == {"running": 2, "waiting": 1}
+        assert not problems
+        asked = [request.split()[1] for request in server.requests].count(b"/slots")
+        until(watch, lambda samples, problems: samples[0].at > one.at)
+        assert [request.split()[1] for request in server.requests].count(b"/slots") == asked > 0
+
+
 def test_a_refused_token_says_what_to_do_and_a_given_one_is_sent(
     tmp_path: Path, watching: Callable[[ServingSettings], ServingWatch]
 ) -> None:
