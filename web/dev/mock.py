@@ -217,6 +217,9 @@ class Handler(BaseHTTPRequestHandler):
         finally:
             machine.listeners -= 1
 
+    def _api_monitors(self, asked: dict[str, str]) -> None:
+        self._json({"monitors": []})
+
     def _mock_listeners(self, asked: dict[str, str]) -> None:
         self._json({"listeners": self.machine.listeners})
 

@@ -31,6 +31,8 @@ export class Connection {
       denied: "The Jupyter server no longer accepts this page. Reload it to log in again.",
     };
     this.api = serverApi(this.root, this.transport);
+    delete this.api.monitors; // Jupyter's server lists kernels instead, and would log a 404 for each question
+    delete this.api.trace;
   }
 
   /** The stream's address, for `fetch` below. */
