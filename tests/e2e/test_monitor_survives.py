@@ -122,6 +122,23 @@ def test_an_end_that_python_does_not_see_is_told(tmp_path: Path, end: str, how: 
     )
 
 
+def test_os_exit_in_the_middle_of_a_sample_of_the_stacks_hangs_nothing_and_leaves_whole_files(tmp_path: Path) -> None:
+    held = """
+inside = threading.Event()
+def exit_within_a_sample():
+    sys._current_frames = lambda: (inside.set(), threading.Event().wait())
+    until(inside.is_set)
+    os._exit(3)
+"""
+    err = killed(tmp_path, None, "exit_within_a_sample()", held)
+    how = "exit 3 without stopping the monitor, as os._exit does"
+    assert err.splitlines()[0] == f"gpulse: the program did not finish ({how}) {STATED}"
+    assert (last_row(tmp_path)["step"], last_row(tmp_path)["phase"]) == ("7", "train")
+    lines = (tmp_path / "gpu.jsonl").read_text().splitlines()
+    assert [mark["value"] for mark in json.loads(lines[-1])["marks"]] == [how]
+    assert len([*read_recording(str(tmp_path / "gpu.jsonl"))]) == len(lines)
+
+
 @pytest.mark.parametrize(
     ("number", "end", "handler"),
     [

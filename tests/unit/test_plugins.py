@@ -46,6 +46,7 @@ from gpulse.sinks import Sink
 
 class Log(Sink):
     name = "log"
+    stacks = True
     def __init__(self, path):
         self._path = path
     def open(self):
@@ -53,6 +54,8 @@ class Log(Sink):
     def write(self, sample):
         self._file.write(f"{sample.values.get('gpu0/utilization')}\\n")
         self._file.flush()
+    def summarize(self, text):
+        self._file.write(text)
     def close(self):
         self._file.close()
 """
@@ -158,6 +161,21 @@ def test_a_monitor_uses_sources_and_sinks_by_name(env: dict[str, str], tmp_path:
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "log").read_text().startswith("42")
     assert '"Acme One"' in (tmp_path / "run.jsonl").read_text()
+
+
+def test_a_sink_of_another_package_gets_stacks_and_lines_of_code_if_it_takes_them(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    code = f"""
+        from gpulse.sinks.named import sink_named
+        sink = sink_named("log:{tmp_path}/log")
+        sink.open()
+        sink.summarize("train.py:84")
+        sink.close()
+        print(sink.stacks)
+    """
+    assert python(env, code).stdout == "True\n"
+    assert (tmp_path / "log").read_text() == "train.py:84"
 
 
 def test_a_broken_sink_is_named_and_stops_nothing(env: dict[str, str], tmp_path: Path) -> None:

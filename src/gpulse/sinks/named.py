@@ -69,7 +69,7 @@ class PluginSink(Sink):
         sink = self._plugin.call(self._detail)
         if not isinstance(sink, Sink):
             raise self._plugin.broken(f"it made a {type(sink).__name__} instead of a gpulse.sinks.Sink")
-        self.processes = sink.processes
+        self.processes, self.stacks = sink.processes, sink.stacks
         sink.open()
         self._sink = sink
 
