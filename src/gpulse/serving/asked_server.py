@@ -205,15 +205,16 @@ class AskedServer:
             self.files.add_to(gauges)
         gauges.pop("capacity", None)
         return ServerSample(
-            self._kind.name,
+            figures.server or self._kind.name,
             figures.model or (found.model if found is not None else ""),
-            self.address.name,
+            figures.endpoint or self.address.name,
             now,
             gauges=gauges,
             counts=figures.counts,
             latencies=figures.latencies,
             pid=found.pid if found is not None else None,
             pids=found.pids if found is not None else (),
+            gap=figures.gap,
         )
 
     def _problem(self, refusal: NoAnswer, address: Address | None = None) -> Problem:

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from ..model.metric import Gap
     from .text_format import Labels, Samples
 
 MOST_MODELS = 16  # of one endpoint; more would be a mistake of ours or an attack
@@ -34,12 +35,18 @@ class Series:
 
 
 class Figures:
-    """What one answer says about one model; gauges have catalog keys, counts and latencies those of `model.serving`."""
+    """What one answer says about one model; gauges have catalog keys, counts and latencies those of `model.serving`.
 
-    __slots__ = ("counts", "gauges", "latencies", "model")
+    `server`, `endpoint` and `gap` are set where the one who answers tells of others.
+    """
 
-    def __init__(self, model: str) -> None:
+    __slots__ = ("counts", "endpoint", "gap", "gauges", "latencies", "model", "server")
+
+    def __init__(self, model: str, server: str = "", endpoint: str = "") -> None:
         self.model = model
+        self.server = server
+        self.endpoint = endpoint
+        self.gap: Gap | None = None
         self.gauges: dict[str, float] = {}
         self.counts: dict[str, float] = {}
         self.latencies: dict[str, Histogram] = {}

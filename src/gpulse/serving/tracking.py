@@ -219,7 +219,7 @@ class ServingTracker:
 
 
 def _figures(sample: ServerSample, trail: _Trail) -> tuple[dict[str, Value], dict[str, Gap]]:
-    values: dict[str, Value] = {key: round(value, 3) for key, value in sample.gauges.items() if key in SERVER_METRICS}
+    values: dict[str, Value] = {key: round(value, 5) for key, value in sample.gauges.items() if key in SERVER_METRICS}
     gaps: dict[str, Gap] = {}
     for key in COUNTS[:2]:
         if key in sample.counts:
@@ -239,7 +239,9 @@ def _figures(sample: ServerSample, trail: _Trail) -> tuple[dict[str, Value], dic
         values["prefix_hits"] = round(100.0 * hits, 2)
     for key in LATENCIES:
         _add_quantiles(values, gaps, key, trail.latencies.get(key))
-    return values, gaps
+    return values, {
+        key: gap for key, gap in gaps.items() if key not in values
+    }  # another gpulse tells rates as they are
 
 
 def _add_quantiles(

@@ -61,7 +61,7 @@ _COST = (
 )
 _SERVING = (
     Setting("serving", "discover", "flag", True, "Look for model servers among this user's processes on the GPUs and ask them how they are doing", flag="-"),
-    Setting("serving", "endpoints", "words", None, "More model servers to ask, also on other machines", flag="-", what="address", form=parse_address, example=["http://gpu2:8000"]),
+    Setting("serving", "endpoints", "words", None, "More model servers to ask, also on other machines, or a `gpulse serve` there", flag="-", what="address", form=parse_address, example=["http://gpu2:8000"]),
     Setting("serving", "token_files", "words", None, "Files with the tokens of servers that ask for one, as HOST:PORT=FILE", flag="-", what="token file", form=parse_token_file, example=["gpu2:8000=/etc/gpulse/gpu2.token"]),
 )
 # Not in the file: a command that shows one line must not have to read it.

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gpulse.model.catalog import Gpu, Host, Process, Server
+from gpulse.model.codec import to_plain
+from gpulse.model.snapshot import Snapshot
 from gpulse.serving.asked_server import DEADLINE
 from gpulse.serving.discovery import Discovery
+from gpulse.serving.kinds.gpulse_serve import read as read_snapshot
 from gpulse.serving.settings import ServingSettings, read_settings, read_tariff
+from gpulse.serving.tracking import ServingTracker
 from gpulse.serving.watch import ServingWatch
 
 from . import answers
@@ -139,6 +146,37 @@ def test_a_second_page_that_fails_takes_nothing_away_and_is_left_alone(
         asked = [request.split()[1] for request in server.requests].count(b"/slots")
         until(watch, lambda samples, problems: samples[0].at > one.at)
         assert [request.split()[1] for request in server.requests].count(b"/slots") == asked > 0
+
+
+def test_another_machine_tells_of_the_servers_on_its_gpus(
+    tmp_path: Path, watching: Callable[[ServingSettings], ServingWatch]
+) -> None:
+    names: dict[str, Any] = {"server": "vllm", "gpus": ("GPU-a",), "pid": 7}
+    told = (
+        Server(names | {"model": "m", "endpoint": "127.0.0.1:8000", "generation_rate": 900.0, "tokens_per_joule": 4.5}),
+        Server(names | {"model": "n", "endpoint": "127.0.0.1:8001"}, {"running": "timeout"}),
+        Server({"server": "vllm", "model": "ours", "endpoint": "here:8000"}),  # which it has from somebody else
+    )
+    plain = to_plain(Snapshot(0.0, (), Host({"name": "gpu2"}), serving=told)) | {"time": 17.5}
+    secret = tmp_path / "token"
+    secret.write_text("s3cret")
+    with serving(json.dumps(plain).encode) as server:
+        name = f"127.0.0.1:{server.port}"
+        settings = {"endpoints": [f"http://{name}/api/snapshot"], "token_files": [f"{name}={secret}"]}
+        samples, problems = until(watching(ServingSettings(settings)), lambda samples, problems: samples)
+        assert not problems
+        assert b"Authorization: Bearer s3cret\r\n" in server.requests[0]
+    ours = Gpu({"uuid": "GPU-a", "power_draw": 300.0}, processes=(Process({"pid": 7}),))
+    first, second = ServingTracker().readings(samples, [ours], samples[0].at)
+    assert (first.server, first.model, first.endpoint) == ("vllm", "m", "gpu2:8000")
+    assert (first.generation_rate, first.tokens_per_joule, first.gpus, first.pid) == (900.0, 4.5, None, None)
+    assert "generation_rate" not in first.gaps
+    assert (second.endpoint, second.gap("running")) == ("gpu2:8001", "timeout")
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"{", b'{"schema": 1, "serving": 5, "host": 7}', b"\xff"])
+def test_what_is_no_snapshot_tells_of_nobody(body: bytes) -> None:
+    assert read_snapshot(body) == []
 
 
 def test_a_refused_token_says_what_to_do_and_a_given_one_is_sent(

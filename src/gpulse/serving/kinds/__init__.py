@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..kind import Kind
 
 # Order matters for answers that could be of several: nim, which has no prefix, comes last.
-MODULES = ("vllm", "sglang", "tgi", "llama_cpp", "triton", "ollama", "nim")
+MODULES = ("vllm", "sglang", "tgi", "llama_cpp", "triton", "ollama", "gpulse_serve", "nim")
 
 
 def kinds() -> list[Kind]:
