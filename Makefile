@@ -78,10 +78,10 @@ compiler:
 browser:
 	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; }
 
-# Prometheus and promtool for the tests; RUNLEVEL=1 keeps Debian from starting it as a service.
+# Prometheus, promtool and VictoriaMetrics for the tests; RUNLEVEL=1 keeps Debian from starting them as services.
 prometheus:
-	@command -v promtool >/dev/null || { apt-get update -qq && \
-	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus; }
+	@command -v promtool >/dev/null && command -v victoria-metrics >/dev/null || { apt-get update -qq && \
+	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus victoria-metrics; }
 
 # A server of ssh stands for other machines in the tests; it is not started as a service.
 sshd:

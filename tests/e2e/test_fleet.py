@@ -314,6 +314,31 @@ def test_prometheus_has_the_gpus_of_four_exporters(prometheus: str, tmp_path: Pa
     assert all(0 <= host["age"] < 60 for host in found.values() if host["state"] == "ok")
 
 
+def test_victoriametrics_answers_as_prometheus_does(tmp_path: Path) -> None:
+    port = free_port()
+    command = [
+        *("victoria-metrics", f"-storageDataPath={tmp_path}/data", f"-httpListenAddr=127.0.0.1:{port}"),
+        *("-search.latencyOffset=0s", "-loggerLevel=ERROR"),
+    ]
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _until(f"{url}/health", "OK")
+        urllib.request.urlopen(f"{url}/api/v1/import/prometheus", data=_page().encode(), timeout=30).close()
+        _until(f"{url}/api/v1/query?query=count(DCGM_FI_DEV_GPU_UTIL)", '"4"')
+        found = hosts(fleet(tmp_path, "--prometheus", url, "--json", "--timeout", "30"))
+    finally:
+        process.terminate()
+        process.wait(30)
+    assert {name: (host["state"], len(host["gpus"])) for name, host in found.items()} == {
+        "desk": ("ok", 1),
+        "dgx1": ("ok", 2),
+        "dgx2": ("ok", 2),
+        "mi1": ("ok", 1),
+    }
+    assert found["dgx2"]["gpus"][0]["memory_total"] == 4 << 30
+
+
 def test_a_server_that_is_no_prometheus_is_told_as_that(tmp_path: Path) -> None:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Exporter) as server:
         thread = threading.Thread(target=server.serve_forever)
