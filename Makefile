@@ -34,8 +34,8 @@ page: $(STAMP) node browser ## build the web page, the JupyterLab extension and 
 	PYTHON=$(abspath $(BIN))/python sh web/test/real.sh
 	cd web && PYTHON=$(abspath $(BIN))/python PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these tests need a server that misbehaves
 
-test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus sshd ## run all tests, one file per core at a time
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder || \
+test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus sshd ## run all tests, one file per core and one more: many wait for a browser or a clock
+	$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder --durations 15 || \
 	  { echo "Second try of the tests that failed, without others beside them:"; \
 	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1; }  # e2e, the longest files, are first
 
