@@ -21,6 +21,7 @@ from tests.e2e.jupyter import (
     command,
     install,
     kernel_pid,
+    open_lab,
     open_panel,
     surroundings,
 )
@@ -211,7 +212,9 @@ def test_one_row_has_the_total_and_opens_its_gpus(browser: Browser, busy: BusyLa
     facts = browser.evaluate(f"document.querySelector('{PANEL} .facts').innerText")
     assert "8 GPUs" in facts
     assert "Host memory" in facts
-    assert "idle for" in facts
+    browser.until(
+        f"document.querySelector('{PANEL} .facts').innerText.includes('idle for')"
+    )  # the last cell has just ended
     assert browser.evaluate(f"document.querySelectorAll('{PANEL} button.stop').length") == 1
     uses = browser.until(
         f"(u => u.length === 8 && u.map(e => e.innerText))([...document.querySelectorAll('{PANEL} .use')])"
@@ -324,8 +327,7 @@ def test_behind_a_gateway_the_panel_says_that_kernels_are_elsewhere(
             [row] = server.ask("gpulse/api/kernels")["kernels"]
             assert (row["pid"], row["gpus"]) == (None, [])
             assert row["elsewhere"] == f"behind the gateway {gateway.address.rstrip('/')}"
-            browser.open(server.page("lab", "&reset"), 1500, 1000)
-            browser.until(f"document.querySelector('{SIDE}')", 60)
+            open_lab(browser, server, width=1500)
             open_panel(browser, "kernels")
             text = browser.until(
                 f"document.querySelector('{PANEL} .elsewhere')?.offsetParent && document.querySelector('{PANEL}').innerText"

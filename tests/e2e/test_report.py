@@ -130,7 +130,7 @@ def test_a_part_of_it_and_one_gpu(training: Path) -> None:
     [
         ((), "exactly one recording is needed", 2),
         (("one", "two"), "exactly one recording is needed", 2),
-        (("--compare", "one"), "--compare needs two recordings", 2),
+        (("--compare", "one"), "there is no earlier recorded run to compare one with", 2),
         (("nowhere.ndjson",), "cannot be read", 1),
         (("x.ndjson", "-o", "x.pdf"), "use .html", 2),
         (("x.ndjson", "--format", "pdf"), "choose one of html, markdown, json, text", 2),

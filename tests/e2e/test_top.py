@@ -173,7 +173,8 @@ class TestSorting:
             assert len(pids) > 5
             top.press(b"r")
             top.until(lambda: "PID▲" in top.titles)
-            assert [int(words[1]) for words in top.table] == pids[::-1]
+            turned = [int(words[1]) for words in top.table]  # the table may be too short for all of them
+            assert turned == sorted(turned)
 
     def test_by_a_click_on_a_title_and_a_second_one_turns_it_round(self, tmp_path: Path) -> None:
         with Top(tmp_path) as top:
@@ -185,7 +186,8 @@ class TestSorting:
             assert pids == sorted(pids, reverse=True)
             top.click(top.titles.index("PID"), row)
             top.until(lambda: "PID▲" in top.titles)
-            assert [int(words[1]) for words in top.table] == pids[::-1]
+            turned = [int(words[1]) for words in top.table]  # the table may be too short for all of them
+            assert turned == sorted(turned)
 
     def test_by_the_menu(self, tmp_path: Path) -> None:
         with Top(tmp_path) as top:

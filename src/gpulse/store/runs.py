@@ -146,11 +146,11 @@ def run_named(word: str, folder: str | None = None) -> KeptRun:
         for at, run in enumerate(kept_runs(folder)):
             if at == back:
                 return run
-        raise UsageError(f"there is no run {word!r};", "see `gpulse runs`.")
+        raise UsageError(f"there is no run {word!r}.", option="See `gpulse runs`.")
     found = [run for run in kept_runs(folder) if word and (run.id.startswith(word) or run.short.startswith(word))]
     exact = [run for run in found if word in (run.id, run.short)]
     if not found:
-        raise UsageError(f"no run has an id that starts with {word!r};", "see `gpulse runs`.")
+        raise UsageError(f"no run has an id that starts with {word!r}.", option="See `gpulse runs`.")
     if len(exact or found) > 1:
         some = ", ".join(run.short if run.short.startswith(word) else run.id for run in found[:4])
         raise UsageError(f"{len(found)} runs have an id that starts with {word!r};", f"write more of it: {some}.")
