@@ -98,7 +98,7 @@ def code_sentence(lines: Sequence[CodeLine], seconds: float | None = None) -> st
 
 
 def told_lines(lines: Sequence[CodeLine], most: int = SHOWN) -> list[CodeLine]:
-    """Return the lines worth telling: at most so many, each with a notable part of the time, none where the GPU hardly waited."""
+    """Return at most `most` lines, each with a notable part of the time; none where the GPU hardly waited."""
     total = sum(line.waited + line.computed for line in lines)
     return [line for line in lines[:most] if line.waited >= max(_SHORTEST, _TOLD * total)]
 

@@ -57,7 +57,7 @@ def explained_verdict(verdict: Verdict, theme: Theme, columns: int) -> list[Line
 
 
 def code_block(lines: Sequence[CodeLine], seconds: float, problem: str, columns: int) -> list[Line]:
-    """Return the lines of code at which GPUs waited in so many seconds, with what to change; `problem` is why they are not known."""
+    """Return the lines of code at which GPUs waited within `seconds`, with what to change; `problem` is why they are not known."""
     room = max(40, min(columns, 120)) - _LABEL - _INDENT
     sentence = code_sentence(lines, seconds)
     told = [sentence, *advised(lines)] if sentence else ["The GPU hardly waited for the program."] if lines else []

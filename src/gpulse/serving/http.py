@@ -92,7 +92,7 @@ class HttpRequest:
 
             context = ssl.create_default_context()
             return context.wrap_socket(plain, server_hostname=self.address.host, do_handshake_on_connect=False)
-        except BaseException:
+        except BaseException:  # also Ctrl-C must not leak the socket
             plain.close()
             raise
 
@@ -106,7 +106,7 @@ class HttpRequest:
         if len(self._received) > MOST_BODY:
             raise NoAnswer("failed", f"the answer is longer than {MOST_BODY >> 20} MiB")
         if self._chunked:
-            if self._received.endswith(b"0\r\n\r\n"):  # or each byte of a slow answer would cost a look at all of it
+            if self._received.endswith(b"0\r\n\r\n"):  # or every byte of a slow answer would parse it anew
                 self.body = _unchunked(self._received)
         elif self._length is not None and len(self._received) >= self._length:
             self.body = bytes(self._received[: self._length])

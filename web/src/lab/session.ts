@@ -34,7 +34,7 @@ export interface Watcher {
   /** Keys of the metrics whose history it shows. */
   wantedMetrics(): string[];
   readonly needsKernels: boolean;
-  /** Whether a look every ten seconds is enough; the stream runs only while something is shown that needs more. */
+  /** Whether one request every ten seconds is enough; the stream runs only while something is shown that needs more. */
   readonly glances: boolean;
 }
 

@@ -159,7 +159,7 @@ def cell_notes(
 
 
 def code_notes(code: Sequence[CodeLine], seconds: float) -> list[str]:
-    """Return at which lines of code the GPU waited in so many seconds, and what to change there; nothing if it hardly did."""
+    """Return at which lines of code the GPU waited within `seconds`, and what to change there; nothing if it hardly did."""
     sentence = code_sentence(code, seconds)
     return [f"{sentence} {code_advice(code[0])}", *advised(code)[1:]] if sentence else []
 

@@ -32,7 +32,7 @@ class KernelFeed:
             self._sampler.begin_rates()
             self._sampler.settle()
             self.latest: Snapshot = self._sampler.read()
-        except BaseException:
+        except BaseException:  # also an interrupted cell must not leave the driver open
             self._sampler.close()
             raise
         self.began = self._sampler.clock.monotonic()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ...model.stacks import Stack
     from ...monitor.presence import Presence
 
-_EVERY = 1.0  # seconds; a look costs 11 ms of CPU
+_EVERY = 1.0  # seconds; reading a stack costs 11 ms of CPU
 _PATIENCE = 5.0
 
 
