@@ -303,25 +303,35 @@ def dashboard() -> str:
             panels += inside
         top += 1 + (0 if folded else (len(inside) + across - 1) // across * height)
     choices = [
-        {"type": "datasource", "name": "datasource", "label": "Data source", "query": "prometheus"},
         variable("instance", "Host", "label_values(gpulse_gpu_up, instance)"),
         variable("gpu", "GPU", 'label_values(gpulse_gpu_up{instance=~"$instance"}, gpu)'),
     ]
-    page = {
-        "title": "gpulse",
-        "uid": "gpulse",
-        "description": f"GPU usage, health and processes ({MADE}).",
-        "tags": ["gpu", "gpulse"],
-        "schemaVersion": 38,
-        "editable": True,
-        "refresh": "30s",
-        "time": {"from": "now-3h", "to": "now"},
-        "graphTooltip": 1,
-        "templating": {"list": choices},
-        "annotations": {"list": []},
-        "panels": panels,
-    }
-    return json.dumps(page, indent=1) + "\n"
+    return page("gpulse", "gpulse", "GPU usage, health and processes", panels, choices)
+
+
+def page(title: str, uid: str, description: str, panels: list[dict[str, Any]], choices: list[dict[str, Any]]) -> str:
+    """Return a dashboard of placed panels; its choices follow that of the data source."""
+    source = {"type": "datasource", "name": "datasource", "label": "Data source", "query": "prometheus"}
+    return (
+        json.dumps(
+            {
+                "title": title,
+                "uid": uid,
+                "description": f"{description} ({MADE}).",
+                "tags": ["gpu", "gpulse"],
+                "schemaVersion": 38,
+                "editable": True,
+                "refresh": "30s",
+                "time": {"from": "now-3h", "to": "now"},
+                "graphTooltip": 1,
+                "templating": {"list": [source, *choices]},
+                "annotations": {"list": []},
+                "panels": panels,
+            },
+            indent=1,
+        )
+        + "\n"
+    )
 
 
 def fleet() -> str:
@@ -364,23 +374,7 @@ def fleet() -> str:
     for at, one in enumerate(charts):
         place = {"x": at % 2 * 12, "y": 4 + at // 2 * 9, "w": 12, "h": 9}
         panels.append({**one, "id": len(numbers) + at + 1, "gridPos": place})
-    page = {
-        "title": "gpulse fleet",
-        "uid": "gpulse-fleet",
-        "description": f"GPUs of all machines ({MADE}).",
-        "tags": ["gpu", "gpulse"],
-        "schemaVersion": 38,
-        "editable": True,
-        "refresh": "30s",
-        "time": {"from": "now-3h", "to": "now"},
-        "graphTooltip": 1,
-        "templating": {
-            "list": [{"type": "datasource", "name": "datasource", "label": "Data source", "query": "prometheus"}]
-        },
-        "annotations": {"list": []},
-        "panels": panels,
-    }
-    return json.dumps(page, indent=1) + "\n"
+    return page("gpulse fleet", "gpulse-fleet", "GPUs of all machines", panels, [])
 
 
 def files() -> dict[Path, str]:

@@ -166,7 +166,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
         asked = wanted(
             not arguments.no_commands,
             alerts.wanted
-            | exported(arguments.processes_metrics, arguments.dcgm_names, arguments.smi_names)
+            | exported(arguments.processes_metrics, arguments.dcgm_names, arguments.smi_names, bool(arguments.otlp))
             | Wanted(details),
         )
         sampler = open_sampler(arguments, asked)

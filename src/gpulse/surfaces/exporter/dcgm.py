@@ -57,12 +57,14 @@ _TOTALS: dict[str, tuple[tuple[str, ...], int, str]] = {
     "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL": (("nvlink_rx", "nvlink_tx"), 10**6, "Data moved over all NVLinks, in MB."),
 }
 _REASON_FIELDS = ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS")
+HEALTH = ("recovery_action", "remapped_rows_failed", "remapped_rows_pending", "retired_pages_pending")
 DCGM_WANTED = Wanted(
     gpu=(
         *FIELDS,
         *(key for keys, *_ in _TOTALS.values() for key in keys),
         *(key for keys, _ in _VIOLATIONS.values() for key in keys),
-        *("xid_last", "xids", "throttle_reasons", "virtualization_mode", "recovery_action"),
+        *HEALTH,
+        *("xid_last", "xids", "throttle_reasons", "virtualization_mode"),
         *("name", "uuid", "index", "pci_bus_id", "driver_version"),
     ),
     process=("pid", "container", "pod", "memory_used"),
@@ -104,8 +106,8 @@ def dcgm_families(snapshot: Snapshot, counters: Counters, tenants: Tenants | Non
     yield Family(
         "DCGM_FI_DEV_VGPU_LICENSE_STATUS", "gauge", "Whether a vGPU has its license; 0 on what is none.", licenses
     )
-    health = ((card.text, _health(card.gpu)) for card in cards if card.whole is None)
-    yield Family("DCGM_EXP_GPU_HEALTH_STATUS", "gauge", "0 healthy, 10 warning, 20 failed.", health)
+    well = ((card.text, health(card.gpu)) for card in cards if card.whole is None)
+    yield Family("DCGM_EXP_GPU_HEALTH_STATUS", "gauge", "0 healthy, 10 warning, 20 failed.", well)
 
 
 def _once(cards: list[_Card], key: str) -> list[_Card]:
@@ -170,7 +172,8 @@ def _violation(gpu: Gpu, keys: Sequence[str], reasons: Sequence[str], sums: Mapp
     return sum(sums.get(reason, 0.0) for reason in reasons)
 
 
-def _health(gpu: Gpu) -> float:
+def health(gpu: Gpu) -> float:
+    """Return 0 for a healthy GPU, 10 for one that needs a reset, 20 for one that failed, as DCGM does."""
     if gpu.state in DOWN or gpu.get("remapped_rows_failed"):
         return 20.0
     needed = gpu.recovery_action not in (None, "none") or gpu.get("remapped_rows_pending")

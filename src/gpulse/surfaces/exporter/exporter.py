@@ -6,6 +6,7 @@ import threading
 import time
 
 from ..._version import __version__
+from ...model.select import Wanted
 from ...present.exposition import Family, labels, render
 from .counters import Counters
 from .families import (
@@ -22,7 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from ...model.select import Wanted
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
     from .tenants import Tenants
@@ -31,13 +31,13 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-def wanted(processes: bool = False, dcgm: bool = False, smi: bool = False) -> Wanted:
-    """Return the metrics to sample for a page with these parts."""
+def wanted(processes: bool = False, dcgm: bool = False, smi: bool = False, otlp: bool = False) -> Wanted:
+    """Return the metrics to sample for a page with these parts, and for pushing to a collector."""
     asked = WANTED | PROCESS_WANTED if processes else WANTED
-    if dcgm:
-        from .dcgm import DCGM_WANTED
+    if dcgm or otlp:
+        from .dcgm import DCGM_WANTED, HEALTH
 
-        asked |= DCGM_WANTED
+        asked |= DCGM_WANTED if dcgm else Wanted(HEALTH)
     if smi:
         from .smi_names import SMI_WANTED
 

@@ -11,6 +11,7 @@ from ...present.exposition import DOWN
 from ...sinks.packages import load
 from ...units import BYTES, CELSIUS, JOULE, LATENCY, MEGAHERTZ, PERCENT, SECOND, WATT
 from .counters import Counters, owners
+from .dcgm import health
 from .families import GPU_SERIES, SERVER_SERIES, server_labels
 
 TYPE_CHECKING = False
@@ -44,7 +45,7 @@ _CONVENTIONS: tuple[tuple[str, str, str, tuple[tuple[Number, str, str], ...]], .
 )  # fmt: skip
 _TOLD = {metric.key for *_, sources in _CONVENTIONS for metric, *_ in sources} | {"ecc_corrected", "ecc_uncorrected"}
 _DIRECTIONS = (("rx", "receive"), ("tx", "transmit"))
-_STATES = ("ok", "degraded", "failed")
+_STATES = {"ok": 0.0, "degraded": 10.0, "failed": 20.0}  # by DCGM's numbers; nothing here predicts a failure
 
 
 class OtlpPush:
@@ -214,8 +215,8 @@ def _reading(sources: Iterable[tuple[Metric, str, str]]) -> Callable[[str, Gpu],
 
 
 def _status(_: str, gpu: Gpu) -> list[Point]:
-    now = "failed" if gpu.state in DOWN else "ok"
-    return [(int(state == now), {"hw.state": state}) for state in _STATES]
+    now = health(gpu)
+    return [(int(number == now), {"hw.state": state}) for state, number in _STATES.items()]
 
 
 def _attributes(gpu: Gpu, whole: Gpu | None) -> dict[str, str]:
@@ -227,6 +228,8 @@ def _attributes(gpu: Gpu, whole: Gpu | None) -> dict[str, str]:
         "hw.vendor": card.vendor,
         "hw.parent": whole.uuid if whole else None,
         "hw.driver_version": card.driver_version,
+        "hw.firmware_version": card.vbios,
+        "hw.serial_number": card.serial,
     }
     # lone surrogates of a name that is not UTF-8 would fail the whole push
     texts = {key: text.encode(errors="backslashreplace").decode() for key, text in told.items() if text}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 PART = Gpu({"index": 0, "uuid": "MIG-1", "name": "MIG 1g.10gb", "memory_used": 5, "gpu_instance": 7})
 VALUES: dict[str, Value] = {
-    "index": 3, "uuid": "GPU-1", "name": "A\udc80", "vendor": "nvidia", "driver_version": "580",
-    "utilization": 57, "encoder_utilization": 0, "memory_percent": 25, "memory_used": 1 << 30, "energy": 12.5,
+    "index": 3, "uuid": "GPU-1", "name": "A\udc80", "vendor": "nvidia", "driver_version": "580", "vbios": "96.00.5E", "serial": "1652922",
+    "utilization": 57, "encoder_utilization": 0, "memory_percent": 25, "memory_used": 1 << 30, "memory_total": 1 << 32, "energy": 12.5,
     "temperature": 60, "memory_temperature": 70, "power_draw": 300.0, "sm_active": 40, "pcie_rx": 1000,
     "ecc_corrected": 2, "xid_last": 31, "throttle_reasons": ("sw_power_cap",), "clock_sm": 1980,
 }  # fmt: skip
@@ -79,7 +80,8 @@ def pushed(collector: Collector, *snapshots: Snapshot) -> Any:
 
 def test_a_sample_arrives_under_the_names_of_the_conventions(collector: Collector) -> None:
     resource = pushed(collector, Snapshot(100.0, (WELL, LOST)), Snapshot(102.0, (WELL, LOST)))
-    assert texts(resource.resource.attributes)["service.name"] == "gpulse"
+    who = texts(resource.resource.attributes)
+    assert (who["service.name"], who["host.name"]) == ("gpulse", os.uname().nodename)
     found = points(resource)
     assert found["hw.gpu.utilization", "GPU-1", "general"] == (0.57, "1")
     assert found["hw.gpu.utilization", "GPU-1", "encoder"] == (0.0, "1")
@@ -106,6 +108,25 @@ def test_a_lost_gpu_has_a_status_and_nothing_else_and_what_is_missing_is_absent(
     assert not [name for name, *_ in found if name == "gpulse.gpu.tensor_active"]
 
 
+def test_a_gpu_that_needs_a_reset_is_degraded(collector: Collector) -> None:
+    worn = Gpu({"index": 0, "uuid": "GPU-3", "remapped_rows_pending": True})
+    found = points(pushed(collector, Snapshot(100.0, (worn,))))
+    assert {state: found["hw.status", "GPU-3", state][0] for state in ("ok", "degraded", "failed")} == {
+        "ok": 0,
+        "degraded": 1,
+        "failed": 0,
+    }
+
+
+def test_the_hardware_conventions_name_what_is_pushed(collector: Collector) -> None:
+    conventions = pytest.importorskip("opentelemetry.semconv._incubating.metrics.hw_metrics")
+    known = {value for key, value in vars(conventions).items() if key.isupper() and isinstance(value, str)}
+    resource = pushed(collector, Snapshot(100.0, (WELL,)), Snapshot(102.0, (WELL,)))
+    names = {metric.name for scope in resource.scope_metrics for metric in scope.metrics}
+    assert {name for name in names if name.startswith("hw.")} <= known
+    assert {name for name in known if name.startswith("hw.gpu.")} <= names
+
+
 def test_points_say_which_hardware_they_are_of(collector: Collector) -> None:
     resource = pushed(collector, Snapshot(100.0, (WELL,)))
     metrics = {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
@@ -114,6 +135,7 @@ def test_points_say_which_hardware_they_are_of(collector: Collector) -> None:
     assert metrics["hw.energy"].sum.is_monotonic
     told = {texts(point.attributes)["hw.id"]: texts(point.attributes) for point in memory.data_points}
     common = {"hw.type": "gpu", "hw.name": "gpu3", "hw.vendor": "nvidia", "hw.driver_version": "580"}
+    common |= {"hw.firmware_version": "96.00.5E", "hw.serial_number": "1652922"}
     assert told["GPU-1"] == {**common, "hw.id": "GPU-1", "hw.model": "A\\udc80"}
     assert told["MIG-1"] == {**common, "hw.id": "MIG-1", "hw.model": "MIG 1g.10gb", "hw.parent": "GPU-1"}
 
