@@ -51,6 +51,7 @@ VARIABLES = (
     ("COLUMNS", "output width, instead of the terminal's width"),
     ("CUDA_VISIBLE_DEVICES", "the GPUs that `--gpu visible` selects"),
     ("GPULSE_CONFIG", "configuration file (default: ~/.config/gpulse/config.toml)"),
+    ("GPULSE_MACHINE_CONFIG", "the machine's settings, which only root may write (default: /etc/gpulse/config.toml)"),
     ("GPULSE_CLAIMS", "folder in which `gpulse run --gpus` and `gpulse.pick()` claim GPUs"),
     ("GPULSE_RUNS", "folder in which past runs are kept (default: ~/.local/state/gpulse/runs), or off"),
     ("GPULSE_ROOT", "folder to read /proc and /sys from, for tests"),

@@ -11,7 +11,8 @@ from .delivery import Delivery, Failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    import threading
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..analysis.alerts import Transition
 
@@ -45,41 +46,50 @@ class Command(Delivery):
 
     def deliver(self, transition: Transition) -> None:
         environ = {**os.environ, **variables(transition, self._host)}
-        null = [(os.POSIX_SPAWN_OPEN, at, "/dev/null", os.O_RDONLY if at == 0 else os.O_WRONLY, 0) for at in range(3)]
-        try:
-            pid = os.posix_spawnp(
-                self._run_this[0],
-                self._run_this,
-                environ,
-                file_actions=null,
-                setpgroup=0,
-                setsigmask=(),
-                setsigdef=_PYTHONS,
-            )
-        except OSError as error:
-            raise Failed(f"{self._run_this[0]} cannot be run: {error.strerror}") from None
-        code = self._wait(pid)
-        if code is None:
-            raise Failed(f"{self._run_this[0]} took too long and was killed")
-        if code:
-            raise Failed(f"{self._run_this[0]} ended with {code}")
+        run_program(self._run_this, environ, self._timeout, self.stopping, clock=self._clock)
 
-    def _wait(self, pid: int) -> int | None:
-        """Return the exit code of a program, below 0 for a signal; None for one that had to be killed."""
-        until, pause = self._clock.monotonic() + self._timeout, 0.001
-        try:
-            while self._clock.monotonic() < until:
-                ended, status = os.waitpid(pid, os.WNOHANG)
-                if ended:
-                    return os.waitstatus_to_exitcode(status)
-                if self.stopping.wait(pause):
-                    break
-                pause = min(0.05, 2 * pause)
-            os.killpg(pid, signal.SIGKILL)  # nobody else reaps it, so that the number is still its own
-            os.waitpid(pid, 0)
-        except ChildProcessError:  # SIGCHLD is ignored here, and its code with it
-            return 0
-        return None
+
+def run_program(
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    timeout: float,
+    stopping: threading.Event,
+    *,
+    stdin: int | None = None,
+    clock: SystemClock | None = None,
+) -> None:
+    """Run a program without a shell, its input the file `stdin`, its output /dev/null; raise Failed if it fails or takes too long."""
+    null = [(os.POSIX_SPAWN_OPEN, at, "/dev/null", os.O_RDONLY if at == 0 else os.O_WRONLY, 0) for at in range(3)]
+    fed = [] if stdin is None else [(os.POSIX_SPAWN_DUP2, stdin, 0)]
+    try:
+        pid = os.posix_spawnp(
+            words[0], [*words], environ, file_actions=null + fed, setpgroup=0, setsigmask=(), setsigdef=_PYTHONS
+        )
+    except OSError as error:
+        raise Failed(f"{words[0]} cannot be run: {error.strerror}") from None
+    code = _wait(pid, timeout, stopping, clock or SystemClock())
+    if code is None:
+        raise Failed(f"{words[0]} took too long and was killed")
+    if code:
+        raise Failed(f"{words[0]} ended with {code}")
+
+
+def _wait(pid: int, timeout: float, stopping: threading.Event, clock: SystemClock) -> int | None:
+    """Return the exit code of a program, below 0 for a signal; None for one that had to be killed."""
+    until, pause = clock.monotonic() + timeout, 0.001
+    try:
+        while clock.monotonic() < until:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            if stopping.wait(pause):
+                break
+            pause = min(0.05, 2 * pause)
+        os.killpg(pid, signal.SIGKILL)  # nobody else reaps it, so that the number is still its own
+        os.waitpid(pid, 0)
+    except ChildProcessError:  # SIGCHLD is ignored here, and its code with it
+        return 0
+    return None
 
 
 def variables(transition: Transition, host: str) -> dict[str, str]:

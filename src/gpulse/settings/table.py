@@ -1,4 +1,4 @@
-"""Every setting: the tables [serve], [top], [terminal], [cost] and [serving] of the file, and what only the environment sets."""
+"""Every setting: the tables [serve], [top], [terminal], [cost], [serving] and [mail] of the file, and what only the environment sets."""
 
 from __future__ import annotations
 
@@ -64,6 +64,14 @@ _SERVING = (
     Setting("serving", "endpoints", "words", None, "More model servers to ask, also on other machines, or a `gpulse serve` there", flag="-", what="address", form=parse_address, example=["http://gpu2:8000"]),
     Setting("serving", "token_files", "words", None, "Files with the tokens of servers that ask for one, as HOST:PORT=FILE", flag="-", what="token file", form=parse_token_file, example=["gpu2:8000=/etc/gpulse/gpu2.token"]),
 )
+_MAIL = (
+    Setting("mail", "server", "text", None, "SMTP server to send mail through, as HOST or HOST:PORT", flag="-", example="smtp.example.org:587", otherwise="the sendmail program of this machine"),
+    Setting("mail", "tls", "text", "auto", "Encryption: starttls, tls, none, or auto (tls on port 465, none on this machine, else starttls)", flag="-", choices=("auto", "starttls", "tls", "none"), what="kind of encryption"),
+    Setting("mail", "user", "text", None, "User name at the server", flag="-", example="gpulse"),
+    Setting("mail", "password_file", "text", None, "File with the password of that user", flag="-", example="/etc/gpulse/mail.password"),
+    Setting("mail", "sender", "text", None, "Address that mail comes from", flag="-", example="gpulse@example.org", otherwise="gpulse at the name of this machine"),
+    Setting("mail", "sendmail", "text", "/usr/sbin/sendmail", "Program that takes a message on its standard input, used without a server", flag="-"),
+)
 # Not in the file: a command that shows one line must not have to read it.
 ENVIRONMENT = (
     Setting("", "source", "text", "auto", "Where samples come from", environ="GPULSE_SOURCE"),
@@ -78,4 +86,5 @@ TOP = {setting.key: setting for setting in _TOP}
 TERMINAL = {setting.key: setting for setting in _TERMINAL}
 COST = {setting.key: setting for setting in _COST}
 SERVING = {setting.key: setting for setting in _SERVING}
-TABLES = {"serve": SERVE, "top": TOP, "terminal": TERMINAL, "cost": COST, "serving": SERVING}
+MAIL = {setting.key: setting for setting in _MAIL}
+TABLES = {"serve": SERVE, "top": TOP, "terminal": TERMINAL, "cost": COST, "serving": SERVING, "mail": MAIL}

@@ -23,6 +23,7 @@ _TITLES = {
     "terminal": "output of all commands on a terminal",
     "cost": "prices for gpulse run, report and history --usage, and for the tokens of model servers",
     "serving": "model servers, asked how many tokens they make",
+    "mail": "how mail is sent",
 }
 
 

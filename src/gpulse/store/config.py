@@ -7,6 +7,7 @@ import re
 
 from ..errors import ConfigError
 from .config_path import config_path as config_path
+from .config_path import machine_path, writable_by_others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,22 @@ def read_config(path: str) -> dict[str, Any]:
     """
     text = _text(path)
     return _parse(text, path) if text else {}
+
+
+def read_machine_config(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the tables of the machine's settings; {} where there are none. Others than root must not be able to change them.
+
+    Raises ConfigError for a file that somebody else could write, and as `read_config` does.
+    """
+    path = machine_path(environ)
+    if not os.path.exists(path):
+        return {}
+    if other := writable_by_others(path):
+        raise ConfigError(
+            f"{path} is not used: {other} can be changed by others than root;",
+            f"run chown root {other} && chmod go-w {other}.",
+        )
+    return read_config(path)
 
 
 def key_lines(path: str) -> list[tuple[tuple[str, ...], int]]:

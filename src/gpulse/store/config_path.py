@@ -18,3 +18,24 @@ def config_path(environ: Mapping[str, str]) -> str:
         home = environ.get("HOME") or os.path.expanduser("~")
         folder = os.path.join(home, ".config")
     return os.path.join(folder, "gpulse", "config.toml")
+
+
+MACHINE = "/etc/gpulse/config.toml"  # the machine's own settings, which only an administrator can write
+
+
+def machine_path(environ: Mapping[str, str]) -> str:
+    """Return the path of the machine's settings: $GPULSE_MACHINE_CONFIG, or /etc/gpulse/config.toml."""
+    return environ.get("GPULSE_MACHINE_CONFIG") or MACHINE
+
+
+def writable_by_others(path: str) -> str:
+    """Return the file or folder through which somebody other than root could change a file; empty where nobody can."""
+    at = os.path.realpath(path)
+    while True:
+        found = os.stat(at)
+        sticky = os.path.isdir(at) and found.st_mode & 0o1000  # others cannot replace what is not theirs
+        if found.st_uid != 0 or (found.st_mode & 0o022 and not sticky):
+            return at
+        if at == "/":
+            return ""
+        at = os.path.dirname(at)
