@@ -56,6 +56,8 @@ class Log(Sink):
         self._file.flush()
     def summarize(self, text):
         self._file.write(text)
+    def continued(self):
+        return f"log:{self._path}"
     def close(self):
         self._file.close()
 """
@@ -172,9 +174,12 @@ def test_a_sink_of_another_package_gets_stacks_and_lines_of_code_if_it_takes_the
         sink.open()
         sink.summarize("train.py:84")
         sink.close()
-        print(sink.stacks)
+        print(sink.stacks, bool(sink.continued()))
+        sink.open()
+        print(sink.continued())
+        sink.close()
     """
-    assert python(env, code).stdout == "True\n"
+    assert python(env, code).stdout == f"True False\nlog:{tmp_path}/log\n"
     assert (tmp_path / "log").read_text() == "train.py:84"
 
 

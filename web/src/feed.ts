@@ -191,6 +191,9 @@ export class Feed {
       case "verdicts":
         this.machine.takeVerdicts(data as Verdict[]);
         break;
+      case "runs":
+        this.machine.takeRuns(data as Parameters<Machine["takeRuns"]>[0]);
+        break;
       case "hole":
         // The first sample after it shows how wide the hole is; what else was missed is asked for here.
         void this.askSnapshot();

@@ -139,6 +139,11 @@ export class Machine {
   }
 
   /** Take what limits each GPU, as the server has just judged it. */
+  /** Take what Monitors say of their runs, by GPU. */
+  takeRuns(runs: Record<string, Pick<Verdict, "code" | "runs">>): void {
+    this.verdicts = this.verdicts.map((verdict) => ({ ...verdict, code: [], runs: [], ...runs[verdict.uuid] }));
+  }
+
   takeVerdicts(verdicts: Verdict[]): void {
     this.verdicts = verdicts;
     this.judged = true;

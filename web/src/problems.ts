@@ -89,7 +89,7 @@ export class Problems {
     const facts = problem && h("p", { class: "faint" });
     if (facts && problem) this.facts.push([facts, problem]);
     const kind = h("b", { class: "kind" }, item.word);
-    const told = h("div", { class: "told" }, h("p", {}, said), facts);
+    const told = h("div", { class: "told" }, h("p", {}, said), facts, ...programLines(verdict));
     const step = remedy && h("p", {}, h("span", { class: "faint" }, "Next: "), remedy);
     if (this.compact) {
       const line = h("span", { class: "brief" }, kind, ` ${place} `, h("span", { class: "name" }, item.title));
@@ -132,6 +132,13 @@ export class Problems {
     });
     return details;
   }
+}
+
+/** The lines of code at which the GPU waits, each with its advice, and the runs that say so. */
+function programLines(verdict: Verdict | undefined): (HTMLElement | undefined)[] {
+  const list = (title: string, texts: string[] = []) =>
+    texts.length ? h("div", { class: "program" }, h("p", { class: "faint" }, title), h("ul", {}, ...texts.map((text) => h("li", {}, text)))) : undefined;
+  return [list("Lines of code", verdict?.code), list("Runs", verdict?.runs)];
 }
 
 function finding(verdict: Verdict): Item {

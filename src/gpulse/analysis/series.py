@@ -68,17 +68,21 @@ class WeightedSeries:
 
     def percentile(self, percent: float) -> float | None:
         """Return the value that the series stays at or below for this share of its time; None when nothing was added."""
-        if not self.seconds:
-            return None
-        if not self._values:
-            return self.highest
-        pairs = sorted(zip(self._values, self._seconds, strict=True))
-        left = sum(self._seconds) * percent / 100.0
-        for value, seconds in pairs:
-            left -= seconds
-            if left <= 1e-9:
-                return value
-        return pairs[-1][0]
+        return self.percentiles(percent)[0]
+
+    def percentiles(self, *percents: float) -> list[float | None]:
+        """Return several percentiles, each larger than the one before: the values are sorted once."""
+        if not self.seconds or not self._values:
+            return [self.highest if self.seconds else None for _ in percents]
+        total, spent, found = sum(self._seconds), 0.0, []
+        pairs = iter(sorted(zip(self._values, self._seconds, strict=True)))
+        value = self.lowest
+        for percent in percents:
+            while spent < total * percent / 100.0 - 1e-9 or not spent:
+                value, seconds = next(pairs, (value, total))
+                spent += seconds
+            found.append(value)
+        return [*found]
 
     def _thin(self) -> None:
         self._stride *= 2

@@ -23,6 +23,7 @@ class StepTimes:
         self._blocks: list[float] = []  # mean seconds of a step
         self._size = 1  # steps in a block
         self._open = [0.0, 0.0]  # seconds and steps of the block that is not full yet
+        self._told: tuple[float, Stats | None] = (0.0, None)
 
     def add(self, seconds: float, steps: int = 1) -> None:
         """Add the time that this number of steps took together."""
@@ -43,6 +44,18 @@ class StepTimes:
         """Mean, percentiles and extremes in seconds; None before the second step."""
         with self._lock:
             return Stats.of(self._series) if self._series.seconds else None
+
+    @property
+    def recent(self) -> Stats | None:
+        """The same for who asks every second: percentiles may be those of up to 3 % fewer steps, since sorting takes milliseconds."""
+        steps, stats = self._told
+        series = self._series
+        if stats is None or series.seconds > 1.03 * steps:
+            stats = self.stats
+            self._told = series.seconds, stats
+        elif series.seconds > steps and (mean := series.mean) is not None:
+            stats = Stats(mean, stats.p50, stats.p95, series.highest, series.lowest)
+        return stats
 
     @property
     def blocks(self) -> list[float]:

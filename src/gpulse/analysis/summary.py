@@ -32,7 +32,7 @@ class Stats:
     @classmethod
     def of(cls, series: WeightedSeries) -> Stats:
         """Return the figures of a series that has at least one value."""
-        mean, p50, p95 = series.mean, series.percentile(50), series.percentile(95)
+        mean, (p50, p95) = series.mean, series.percentiles(50, 95)
         assert mean is not None
         assert p50 is not None
         assert p95 is not None

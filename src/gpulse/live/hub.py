@@ -83,7 +83,10 @@ class Hub:
         self.alerts = alerts
         self._keep = keep
         self.events = EventLog()
-        self.verdicts = Verdicts()
+        # what programs of this computer say of themselves belongs to no simulated machine, and names files and functions
+        self.real = sampler is None or sampler.source.machine.real
+        self.tells_programs = self.real and (commands or conceal is not None)
+        self.verdicts = Verdicts(self.tells_programs)
         self.problems: list[dict[str, Any]] = []  # what is wrong now, the worst first
         self.latest: Snapshot | None = None
         self.number = 0
@@ -167,7 +170,7 @@ class Hub:
         for watcher in self._watchers:
             self._guarded(watcher, snapshot)
         events = self.events.observe(snapshot)
-        before = self.verdicts.latest
+        before, runs = self.verdicts.latest, self.verdicts.runs
         judged = self._guarded(self.verdicts.add, snapshot) or []
         self.events.keep(judged)
         events += judged
@@ -180,6 +183,7 @@ class Hub:
         text += self._alert_news(turned)
         is_judged = self.verdicts.latest is not before
         text += [wire.message("verdicts", self.verdicts.found)] if is_judged else []
+        text += [wire.message("runs", self.verdicts.runs)] if self.verdicts.runs != runs and not is_judged else []
         text += self._guarded(partial(self._problem_news, is_judged), snapshot) or []
         if not 0 <= snapshot.time - self._processes_at < _PROCESSES_EVERY:
             self._processes_at = snapshot.time

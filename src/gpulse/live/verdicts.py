@@ -8,28 +8,35 @@ from ..present.verdicts import QUIET, verdict_event, verdict_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
+    from ..model.catalog import Gpu
     from ..model.event import Event
     from ..model.snapshot import Snapshot
     from ..model.verdict import Diagnosis
-    from ..monitor.presence import Presence
 
 
-def _runs(snapshot: Snapshot, uuid: str) -> list[Presence]:
-    """Return what Monitors in the processes of a GPU tell their own user."""
-    from ..monitor.presence import presences
-
-    pids = {int(process.pid or 0) for gpu in snapshot.gpus if gpu.uuid == uuid for process in gpu.all_processes()}
-    return [one for pid, one in presences().items() if pid in pids]
+_RUNS_EVERY = 2.0  # seconds between two questions to Monitors
+_NO_RUNS: dict[str, list[str]] = {"code": [], "runs": []}
 
 
-def _code(runs: list[Presence]) -> list[str]:
-    """Return the lines of code that keep a GPU waiting."""
+def _runs(snapshot: Snapshot) -> dict[str, dict[str, list[str]]]:
+    """Return what Monitors in the processes of each GPU tell their own user: lines of code that keep it waiting, and their runs."""
     from ..model.stacks import CodeLine
+    from ..monitor.presence import presences
     from ..present.code import advised
 
-    return [text for one in runs for text in advised([CodeLine(**line) for line in one.code])]
+    told, found = presences(), {}
+    for gpu in snapshot.gpus if told else ():
+        if here := [told[pid] for pid in dict.fromkeys(_pids(gpu)) if pid in told]:
+            lines = [text for one in here for text in advised([CodeLine(**line) for line in one.code])]
+            found[gpu.uuid or ""] = {"code": lines, "runs": [running_text(one) for one in here]}
+    return found
+
+
+def _pids(gpu: Gpu) -> Iterator[int]:
+    return (int(process.pid or 0) for process in gpu.all_processes())
 
 
 class Verdicts:
@@ -38,8 +45,12 @@ class Verdicts:
     `found` has one entry for each GPU that is neither idle nor unknown.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, programs: bool = True) -> None:
+        """Judge; without `programs`, nothing is said of what programs of this computer tell of themselves."""
         self.found: list[dict[str, Any]] = []
+        self.runs: dict[str, dict[str, list[str]]] = {}  # what Monitors say, by GPU: lines of code and runs, in words
+        self._programs = programs
+        self._asked = float("-inf")
         self._live = LiveDiagnosis()
 
     @property
@@ -49,10 +60,11 @@ class Verdicts:
 
     def add(self, snapshot: Snapshot) -> list[Event]:
         """Take a sample; return an event for each GPU whose verdict has changed."""
-        if not self._live.add(snapshot):
-            return []
-        self.found = [verdict_row(verdict) for verdict in self._live.latest if verdict.key not in QUIET]
-        for row in self.found:
-            runs = _runs(snapshot, row["uuid"])
-            row["code"], row["runs"] = _code(runs), [running_text(one) for one in runs]
-        return [verdict_event(verdict, snapshot.time) for verdict in self._live.changes]
+        judged = self._live.add(snapshot)
+        if judged:
+            self.found = [verdict_row(verdict) for verdict in self._live.latest if verdict.key not in QUIET]
+        if self._programs and (judged or not 0 <= snapshot.time - self._asked < _RUNS_EVERY):
+            self._asked = snapshot.time
+            self.runs = _runs(snapshot)
+        self.found = [row | self.runs.get(row["uuid"], _NO_RUNS) for row in self.found]
+        return [verdict_event(verdict, snapshot.time) for verdict in self._live.changes] if judged else []

@@ -241,8 +241,9 @@ class Ledger:
 
     @property
     def step_time(self) -> Stats | None:
-        """The seconds per step so far; None before the second step."""
-        return self._whole.tally.step_times.stats
+        """The seconds per step so far, exact once the run has ended; None before the second step."""
+        times = self._whole.tally.step_times
+        return times.recent if self.ended is None else times.stats
 
     def progress(self) -> dict[str, PhaseProgress]:
         """Return what samples have covered so far of every phase, by name, and of the run under an empty name."""

@@ -141,6 +141,7 @@ class Timing:
         measurement.seconds = self._inside
         measurement.cpu_seconds = time.process_time() - self._cpu
         measurement.failed = kind is not None and kind is not GeneratorExit
+        measurement.interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
         if self._cuda is not None and self._memory is not None and (after := allocated(self._cuda)) is not None:
             measurement.torch_net = after[0] - self._memory[0]
             measurement.torch_held_net = after[2] - self._memory[2]

@@ -73,11 +73,11 @@ class Measurement:
     """The values of one call.
 
     `seconds`: time inside it; `elapsed`: time from start to end (longer only for generators); `cpu_seconds` of this process;
-    `failed`: it raised. `torch_net` and `torch_peak`: bytes of torch's allocator on its current device; None if torch is not in
-    use or, for the peak, if an earlier peak was higher: then `torch_peak_limit` is that one. GPU values cover the GPUs that this
-    program used with all its processes (all it can see, where processes cannot be told apart), and are None if it used none, or if
-    the call was too short: below 0.1 s for memory and activity, below 1 s for energy. Reading them waits for the last sample,
-    at most two seconds.
+    `failed`: it raised, `interrupted`: by Ctrl-C. `torch_net` and `torch_peak`: bytes of torch's allocator on its current device;
+    None if torch is not in use or, for the peak, if an earlier peak was higher: then `torch_peak_limit` is that one. GPU values
+    cover the GPUs that this program used with all its processes (all it can see, where processes cannot be told apart), and are
+    None if it used none, or if the call was too short: below 0.1 s for memory and activity, below 1 s for energy. Reading them
+    waits for the last sample, at most two seconds.
     """
 
     def __init__(self, name: str) -> None:
@@ -86,6 +86,7 @@ class Measurement:
         self.elapsed = 0.0
         self.cpu_seconds = 0.0
         self.failed = False
+        self.interrupted = False
         self.torch_net: int | None = None
         self.torch_peak: int | None = None
         self.torch_peak_limit: int | None = None
@@ -190,8 +191,8 @@ class Measurement:
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data, ready for JSON."""
-        names = ("name", "seconds", "elapsed", "cpu_seconds", "failed", "torch_net", "torch_peak", "memory_peak",
-                 "memory_net", "device_memory_peak", "device_memory_net", "used_gpu", "sm_utilization", "energy",
+        names = ("name", "seconds", "elapsed", "cpu_seconds", "failed", "interrupted", "torch_net", "torch_peak",
+                 "memory_peak", "memory_net", "device_memory_peak", "device_memory_net", "used_gpu", "sm_utilization", "energy",
                  "energy_estimated")  # fmt: skip
         plain = {name: getattr(self, name) for name in names}
         return plain | {"gpus": [gpu.to_plain() for gpu in self.gpus]}
@@ -210,10 +211,10 @@ class Measurement:
             else:
                 parts += [f"util {_share(self.utilization)}", f"SM {_share(self.sm_active)}"]
             parts.append(own_energy_text(self.energy, self.gpus))
-        return "  ".join(parts) + ("  failed" if self.failed else "")
+        return "  ".join([*parts, *([self.result] if self.failed else [])])
 
     def __repr__(self) -> str:
-        failed = ", failed" if self.failed else ""
+        failed = f", {self.result}" if self.failed else ""
         return f"<Measurement {clean(self.name)[:_LONGEST]}: {seconds_text(self.seconds)}{failed}>"
 
     def _repr_html_(self) -> str:
@@ -240,7 +241,12 @@ class Measurement:
                     facts.append((title, f"{share.mean:.0f} % (p95 {share.p95:.0f})"))
         if self.energy is not None:
             facts.append(("Energy", own_energy_text(self.energy, self.gpus)))
-        return facts + ([("Result", "failed")] if self.failed else [])
+        return facts + ([("Result", self.result)] if self.failed else [])
+
+    @property
+    def result(self) -> str:
+        """How it ended, in a word; empty if it raised nothing."""
+        return "interrupted" if self.interrupted else "failed" if self.failed else ""
 
     @property
     def _is_told_apart(self) -> bool:

@@ -135,7 +135,7 @@ class Monitor:
             self._keeper = RunKeeper(self.run, self._ledger, self._sinks, kept)
         running.append(self)
         if self._samples():
-            self._outlets = opened(self._sinks, self._say)
+            self._outlets = opened(self._sinks, self._say, self._source)
             self._begin()
         else:
             from .job import JobFile
@@ -193,9 +193,10 @@ class Monitor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self.mark("failed", type(error).__name__)
+            interrupted = isinstance(error, KeyboardInterrupt)
+            self.mark("interrupted" if interrupted else "failed", type(error).__name__)
             if self._keeper is not None:
-                self._keeper.failure = type(error).__name__
+                self._keeper.failure = "interrupted" if interrupted else type(error).__name__
             if self._memory is not None and "out of memory" in str(error):  # an older torch does not tell before
                 self._memory.write()
         self.stop()

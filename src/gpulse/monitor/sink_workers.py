@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from ..queue_worker import QueueWorker
+from ..sources.registry import make_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,11 +18,17 @@ _WAITING = 600  # samples that a slow sink may be behind: ten minutes at one per
 _FLUSH = 10.0  # seconds between flushes
 
 
-def opened(sinks: Iterable[Sink], say: Callable[[str], None]) -> list[Outlet]:
-    """Open sinks and return the workers of those that could be opened; `say` is called with what is wrong with the others."""
+def opened(sinks: Iterable[Sink], say: Callable[[str], None], source: str) -> list[Outlet]:
+    """Open sinks and return the workers of those that could be opened; `say` is called with what is wrong with the others.
+
+    `source` names where the samples come from.
+    """
     outlets = []
     for sink in sinks:
         try:
+            if getattr(sink, "real_only", False) and not make_source(source).machine.real:
+                say(f"data of {source} is not written to this machine's history; name another file: {sink.name}:FILE.")
+                continue
             sink.open()
         except Exception as error:  # noqa: BLE001  # a missing logger must not prevent the training from starting
             say(f"{sink.name}: {str(error) or type(error).__name__} (this program continues without this sink).")

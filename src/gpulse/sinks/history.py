@@ -18,6 +18,7 @@ class HistorySink(Sink):
 
     def __init__(self, path: str | None = None) -> None:
         self._path = path
+        self.real_only = path is None  # this machine's history is no place for a simulated one
         self._recorder: Recorder | None = None
 
     def open(self) -> None:

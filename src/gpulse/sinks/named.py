@@ -77,6 +77,9 @@ class PluginSink(Sink):
         assert self._sink is not None
         self._sink.write(sample)
 
+    def continued(self) -> str:
+        return "" if self._sink is None else self._sink.continued()
+
     def summarize(self, text: str) -> None:
         if self._sink is not None:
             self._sink.summarize(text)

@@ -21,7 +21,8 @@ class CellSpan:
     """One run of a cell; times are in seconds since 1970.
 
     `id` is that of the message that asked for it, which kernel and browser share. `cell` names the cell in its notebook, None in a
-    console; `code` is its first line. `end` and `ok` are None while it runs.
+    console; `code` is its first line. `end` and `ok` are None while it runs; `ok` is
+    "interrupted" if somebody stopped it.
     """
 
     __slots__ = ("cell", "code", "count", "end", "id", "ok", "start")
@@ -34,7 +35,7 @@ class CellSpan:
         code: str,
         start: float,
         end: float | None = None,
-        ok: bool | None = None,
+        ok: bool | str | None = None,
     ) -> None:
         self.id = id
         self.cell = cell
@@ -66,7 +67,7 @@ class CellSpan:
             first_line(code) if isinstance(code, str) else "",
             start,
             end,
-            ok if isinstance(ok, bool) else None,
+            ok if isinstance(ok, bool) or ok == "interrupted" else None,
         )
 
 

@@ -192,6 +192,8 @@ def test_a_line_for_people() -> None:
     )
     call.failed = True
     assert str(call).endswith("  failed")
+    call.interrupted = True
+    assert str(call).endswith("  interrupted")
 
 
 def test_beside_others_the_line_is_about_this_program() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from gpulse.model.stacks import CodeLine
 from gpulse.monitor import sink_workers
 from gpulse.monitor.ledger import Ledger
-from gpulse.monitor.sink_workers import Outlet, close_all
+from gpulse.monitor.sink_workers import Outlet, close_all, opened
 from gpulse.present.code import code_markdown
+from gpulse.sinks import HistorySink
 from gpulse.sinks.base import Sample, Sink
 from tests.unit.samples import sample
 
@@ -207,3 +209,13 @@ def test_what_waits_is_written_after_closing(bench: Bench) -> None:
     bench.release.set()
     assert outlet.join(PATIENCE)
     assert sink.steps == [0, 1, 2]
+
+
+def test_a_simulated_machine_does_not_get_into_the_history_of_this_one(tmp_path: Path) -> None:
+    said: list[str] = []
+    assert opened([HistorySink()], said.append, "demo") == []
+    assert "name another file: history:FILE" in said[0]
+    (outlet,) = opened([HistorySink(str(tmp_path / "history.db"))], said.append, "demo")
+    outlet.close()
+    assert outlet.join(PATIENCE)
+    assert len(said) == 1

@@ -50,7 +50,7 @@ export class CellWatch {
       this.tell(kernel, id);
     } else if (header.msg_type === "error") {
       const span = this.running.get(id);
-      if (span) span.ok = false;
+      if (span) span.ok = content["ename"] === "KeyboardInterrupt" && "interrupted";
     } else if (header.msg_type === "status" && content["execution_state"] === "idle") {
       this.asked.delete(id);
       const span = this.running.get(id);

@@ -10,7 +10,7 @@ export interface CellSpan {
   code: string;
   start: number;
   end: number | null;
-  ok: boolean | null;
+  ok: boolean | "interrupted" | null;
 }
 
 /** A run with what it did to the kernel's GPU memory, in bytes, and the seconds the GPU waited; null if unknown. */
@@ -41,7 +41,7 @@ export function nameOf(run: CellSpan): string {
 /** Tell what a run did, most important first. */
 export function factsOf(run: CellRun, now: number): string[] {
   const facts = [run.end === null ? `running for ${durationText(now - run.start)}` : lastedText(run.end - run.start)];
-  if (run.ok === false) facts.push("failed");
+  if (run.ok === false || run.ok === "interrupted") facts.push(run.ok || "failed");
   const took = run.before === null || run.after === null ? undefined : run.after - run.before;
   if (took !== undefined && Math.abs(took) >= LEAST_HELD) facts.push(`${took > 0 ? "took" : "freed"} ${sizeText(Math.abs(took))}${besideText(run)}`);
   if (took !== undefined && took >= LEAST_HELD && run.held !== null && run.end !== null) facts.push(run.held >= LEAST_HELD ? `still holds ${sizeText(run.held)}` : "freed since");

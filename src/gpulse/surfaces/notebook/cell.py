@@ -130,7 +130,7 @@ def cell_facts(runs: Sequence[Measurement]) -> list[tuple[str, str]]:
     facts += [("GPU", "not used")] if all(run.used_gpu is False for run in runs) else []
     facts += [("Peak GPU memory", _spread(peaks, size_text))] if peaks else []
     facts += [("Energy of a run", _spread(energy, energy_text))] if energy else []
-    return facts + ([("Result", "failed")] if runs[-1].failed else [])
+    return facts + ([("Result", runs[-1].result)] if runs[-1].failed else [])
 
 
 def cell_text(runs: Sequence[Measurement]) -> str:

@@ -45,7 +45,8 @@ class CellRecorder:
                 return  # one that the cell ran
             (span, _), self._open = self._open, None
             span.count = getattr(result, "execution_count", None)  # before, it depends on the version of IPython
-            span.end, span.ok = time.time(), bool(result is not None and result.success)
+            interrupted = result is None or isinstance(result.error_in_exec, KeyboardInterrupt)
+            span.end, span.ok = time.time(), "interrupted" if interrupted else bool(result.success)
             self._log.append(span)
         except Exception:  # noqa: BLE001, S110
             pass

@@ -110,7 +110,7 @@ def make_app(
         Route("/metrics", scraped),
         Route("/healthz", healthz),
         Route("/readyz", readyz),
-        *_trace_routes(threads),
+        *_trace_routes(hub, threads),
         Route("/api/stream", Streams(hub, streams, by_address=settings.token is None)),
         *(Route(question.path, _answering(question, asked, threads)) for question in QUESTIONS),
     ]
@@ -125,8 +125,8 @@ def _answering(question: Question, asked: ApiRequest, threads: _Threads) -> Call
     return endpoint
 
 
-def _trace_routes(threads: _Threads) -> list[Route]:
-    desk = TraceDesk()
+def _trace_routes(hub: Hub, threads: _Threads) -> list[Route]:
+    desk = TraceDesk(hub)
 
     async def monitors(request: Request) -> Response:
         return await threads.run(lambda: packed(request.scope, compact(desk.monitors())))

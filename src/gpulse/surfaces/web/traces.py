@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ...live.hub import Hub
     from ...monitor.trace_request import TraceRequest
 
 LARGEST = 1024  # bytes of a request
@@ -21,14 +22,17 @@ LARGEST = 1024  # bytes of a request
 class TraceDesk:
     """Asks Monitors for traces and remembers the last request to each; called in worker threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
         self._asked: dict[int, TraceRequest] = {}
 
     def monitors(self) -> dict[str, Any]:
-        """Return the running Monitors, each with the state of its last trace: null, or `state` and `text`."""
-        own = {pid: one for pid, one in presences().items() if folder_of(pid) is not None}
+        """Return the running Monitors, each with the state of its last trace: null, or `state` and `text`; none of a simulated machine."""
+        there = presences() if self._hub.real else {}
+        own = {pid: one.to_plain() for pid, one in there.items() if folder_of(pid) is not None}
         self._asked = {pid: request for pid, request in self._asked.items() if pid in own}
-        return {"monitors": [one.to_plain() | {"trace": self._state(pid)} for pid, one in sorted(own.items())]}
+        hidden: dict[str, Any] = {} if self._hub.tells_programs else {"code": []}
+        return {"monitors": [one | hidden | {"trace": self._state(pid)} for pid, one in sorted(own.items())]}
 
     def ask(self, body: bytes) -> dict[str, Any]:
         """Ask for a trace, as the body says: {"pid": 4242, "steps": 20}; refuse what is not such a request."""
@@ -41,6 +45,8 @@ class TraceDesk:
             raise Refusal(422, "pid and steps must be integers.")
         if not 1 <= steps <= MOST_STEPS:
             raise Refusal(422, f"steps must be from 1 to {MOST_STEPS}.")
+        if not self._hub.real:
+            raise Refusal(404, "this server shows a machine that is not this computer.")
         try:
             self._asked[pid] = ask(pid, steps)
         except (GpulseError, OSError) as error:

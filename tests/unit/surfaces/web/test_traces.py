@@ -12,7 +12,7 @@ pytest.importorskip("starlette")
 
 from gpulse.monitor import trace_request
 from gpulse.monitor.presence import PresenceFile
-from tests.unit.surfaces.web.asking import app_of, ask
+from tests.unit.surfaces.web.asking import app_of, ask, hub_of
 
 PID = os.getpid()
 
@@ -65,3 +65,12 @@ def test_no_other_method_and_no_other_path(folder: str) -> None:
     assert ask(app_of(), "/api/trace", "GET").status == 405
     assert ask(app_of(), "/api/trace", "DELETE").status == 405
     assert ask(app_of(), "/api/monitors", "POST").status == 405
+
+
+def test_a_server_of_a_simulated_machine_lists_no_program_of_this_computer(folder: str) -> None:
+    hub = hub_of(1)
+    hub.real = False
+    app = app_of(hub)
+    assert ask(app, "/api/monitors").json == {"monitors": []}
+    assert ask(app, "/api/trace", "POST", body=json.dumps({"pid": PID})).status == 404
+    assert trace_request.take(PID, folder) is None
