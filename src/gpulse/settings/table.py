@@ -35,6 +35,8 @@ _SERVE = (
     Setting("serve", "history", "file or flag", True, "Record a history: true, false, or the file to write", flag="--history, --no-history"),
     Setting("serve", "metrics", "words", None, "More GPU metrics to sample, show, record and export: names in the group `details`, or all", choices=("all", *GPU_METRICS), what="metric", example=["power_draw_instant", "temperature_margin"]),
     Setting("serve", "processes_metrics", "flag", False, "Export per-process series in /metrics (high cardinality)"),
+    Setting("serve", "owner_labels", "flag", False, "Label the series of each GPU in /metrics with its user, job, pod, namespace and container"),
+    Setting("serve", "series_limit", "integer", 1000, "Most owners, and most processes, with labels of their own in /metrics within two hours", low=1, high=1_000_000),
     Setting("serve", "dcgm_names", "flag", False, "Also export DCGM_FI_* names in /metrics, for existing dashboards"),
     Setting("serve", "smi_names", "flag", False, "Also export nvidia_smi_* names in /metrics, as nvidia_gpu_exporter does"),
     Setting("serve", "otlp", "text", None, "Also push to an OpenTelemetry collector, for example http://host:4318/v1/metrics", example="http://localhost:4318/v1/metrics"),

@@ -33,15 +33,22 @@ class Assignment:
         self.container = container
 
 
-def pod_resources(path: str = SOCKET) -> dict[str, Assignment] | None:
-    """Return who was given which device, by the device's id; None where no kubelet answers within a second."""
+def pod_resources(path: str = SOCKET) -> dict[str, list[Assignment]] | None:
+    """Return who was given which device, by the device's id; None where no kubelet answers within a second.
+
+    Devices of device plugins have the id that the plugin gave them, usually a UUID. Those that were claimed (dynamic resource allocation)
+    have the id DRIVER/DEVICE, for instance gpu.nvidia.com/gpu-0, and the names by which the container runtime knows them.
+    """
     if not os.path.exists(path):
         return None
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(_PATIENCE)
             connection.connect(path)
-            return dict(_assignments(_call(connection)))
+            found: dict[str, list[Assignment]] = {}
+            for device, owner in _assignments(_call(connection)):
+                found.setdefault(device, []).append(owner)
+            return found
     except (OSError, ValueError, IndexError):
         return None
 
@@ -109,13 +116,26 @@ def _assignments(message: bytes) -> Iterator[tuple[str, Assignment]]:
         name, namespace = _word(pod, 1), _word(pod, 2)
         for container in _parts(pod, 3):
             owner = Assignment(namespace, name, _word(container, 1))
-            for devices in _parts(container, 2):
-                for device in _parts(devices, 2):
-                    yield device.decode("utf-8", "replace").partition("::")[0], owner
+            ids = [_text_of(device) for devices in _parts(container, 2) for device in _parts(devices, 2)]
+            claimed = [name for claim in _parts(container, 5) for device in _parts(claim, 4) for name in _names(device)]
+            for device in dict.fromkeys((*(one.partition("::")[0] for one in ids), *claimed)):
+                yield device, owner
+
+
+def _names(claimed: bytes) -> Iterator[str]:
+    """Yield the names of a claimed device: driver and device, and what follows the kind in a CDI name (vendor/class=name)."""
+    driver, device = _word(claimed, 2), _word(claimed, 4)
+    if driver and device:
+        yield f"{driver}/{device}"
+    yield from (name for part in _parts(claimed, 1) if (name := _word(part, 1).partition("=")[2]))
+
+
+def _text_of(part: bytes) -> str:
+    return part.decode("utf-8", "replace")
 
 
 def _word(message: bytes, number: int) -> str:
-    return next((part.decode("utf-8", "replace") for part in _parts(message, number)), "")
+    return next(map(_text_of, _parts(message, number)), "")
 
 
 def _parts(message: bytes, number: int) -> Iterator[bytes]:

@@ -7,7 +7,8 @@ import re
 import sys
 
 from ...errors import GpulseError, UsageError
-from ...settings.table import DETAILS, PORT, SERVE
+from ...settings.table import PORT, SERVE
+from ..exporting import Exports
 from ..main import VERBS
 from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds, words
 from ..session import open_sampler
@@ -15,7 +16,7 @@ from ..session import open_sampler
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from ...live.past import Past
@@ -83,6 +84,7 @@ def _fill(arguments: Arguments, settings: Mapping[str, Any]) -> None:
     for name, value in (
         ("base_path", path if path.endswith("/") else f"{path}/"),
         ("interval", arguments.interval or SERVE["interval"].default),
+        ("series_limit", arguments.series_limit or SERVE["series_limit"].default),
     ):
         setattr(arguments, name, value)
 
@@ -142,19 +144,14 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
 
     from ...delivery.alerts import Alerts
     from ...live.hub import Hub, wanted
-    from ...model.select import Wanted
     from ...monitor.stuck import where_stuck
-    from ...surfaces.exporter.exporter import Exporter
-    from ...surfaces.exporter.exporter import wanted as exported
-    from ...surfaces.exporter.tenants import Tenants
     from ...surfaces.web.crowd import reserve_places
     from ...surfaces.web.running import Running
     from ...surfaces.web.server import make_app
 
     _share_heaps()
     token = _token(arguments)
-    details = _details(arguments.metrics or ())
-    exporter = Exporter(lambda: hub.verdicts.latest, Tenants() if arguments.dcgm_names else None, details, _say)
+    exports = Exports(arguments, lambda: hub.verdicts.latest, _say)
     with ExitStack() as ends:
 
         def explain(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
@@ -163,33 +160,25 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
         # who hides command lines does not show the names of files and functions either
         alerts = Alerts(rules, _say, explain=None if arguments.no_commands else explain)
         ends.callback(alerts.close, 1.0)
-        asked = wanted(
-            not arguments.no_commands,
-            alerts.wanted
-            | exported(arguments.processes_metrics, arguments.dcgm_names, arguments.smi_names, bool(arguments.otlp))
-            | Wanted(details),
-        )
+        asked = wanted(not arguments.no_commands, alerts.wanted | exports.wanted)
         sampler = open_sampler(arguments, asked)
         ends.callback(sampler.close)
         sampler.settle()
         recorder, past = _history(arguments, sampler.source.machine.real, ends)
-        push = _push(arguments, ends)
         hub = Hub(
             sampler,
             arguments.interval,
             commands=not arguments.no_commands,
-            watchers=[
-                lambda snapshot: exporter.add(snapshot, hub.took),
-                *([push] if push else []),
-            ],
+            watchers=exports.start(lambda: hub.took, ends),
             alerts=alerts,
             keep=recorder.put if recorder else None,
             failed=lambda error: _say(f"sampling failed: {error!r}."),
-            details=details,
+            details=exports.details,
         )
-        metrics = _metrics(exporter, arguments.processes_metrics, arguments.dcgm_names, arguments.smi_names)
         places = reserve_places()
-        app = make_app(hub, _settings(arguments, place, token), past=past, metrics=metrics, streams=places.streams)
+        app = make_app(
+            hub, _settings(arguments, place, token), past=past, metrics=exports.scrape, streams=places.streams
+        )
         running = Running(app, listening, places, arguments.cert, arguments.key)
         hub.start()
         ends.callback(running.stop)
@@ -208,27 +197,6 @@ def _share_heaps() -> None:
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
     except (OSError, AttributeError):
         pass  # another C library than glibc
-
-
-def _details(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys of the named details; metrics of other groups are sampled in any case."""
-    from ...model.select import metric_named
-
-    if "all" in names:
-        return DETAILS
-    return tuple(key for key in (metric_named(name).key for name in names) if key in DETAILS)
-
-
-def _push(arguments: Arguments, ends: Any) -> Callable[[Snapshot], None] | None:
-    """Start pushing samples to a collector and return the function that adds one; None without --otlp."""
-    if not arguments.otlp:
-        return None
-    from ...surfaces.exporter.otlp import OtlpPush
-
-    push = OtlpPush(arguments.otlp)
-    push.start()
-    ends.callback(push.stop)
-    return push.add
 
 
 def _settings(arguments: Arguments, place: _Place, token: str | None) -> Any:
@@ -277,16 +245,6 @@ def _history(arguments: Arguments, real: bool, ends: Any) -> tuple[Recorder | No
     past = Past(path)
     ends.callback(past.close)
     return recorder, past
-
-
-def _metrics(exporter: Any, processes: bool, dcgm: bool, smi: bool) -> Callable[[str], tuple[bytes, str]]:
-    from ...surfaces.exporter.exporter import OPENMETRICS, TEXT, prefers_openmetrics
-
-    def scrape(accept: str) -> tuple[bytes, str]:
-        openmetrics = prefers_openmetrics(accept)
-        return exporter.text(openmetrics, processes, dcgm, smi), OPENMETRICS if openmetrics else TEXT
-
-    return scrape
 
 
 def _announce(arguments: Arguments, place: _Place, token: str | None) -> None:
@@ -338,6 +296,13 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _limit(text: str) -> int:
+    taken, wrong = SERVE["series_limit"].parse(text)
+    if wrong:
+        raise UsageError(f"--series-limit: {wrong[0].removesuffix('.')};", "try --series-limit 1000.")
+    return int(taken)
+
+
 def _option(key: str, *flags: str, value: str = "", **more: Any) -> Option:
     """Return the option of a setting: its help and default are those of the table of settings."""
     setting = SERVE[key]
@@ -366,6 +331,8 @@ VERB = Verb(
         Option("--no-history", default=False, help="Do not record or show a history"),
         _option("metrics", value="NAMES", parse=words, complete="metrics"),
         _option("processes_metrics"),
+        _option("owner_labels"),
+        _option("series_limit", value="N", parse=_limit),
         _option("dcgm_names"),
         _option("smi_names"),
         _option("otlp", value="URL"),

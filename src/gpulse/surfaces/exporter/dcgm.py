@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...model.metric import Metric
     from ...model.snapshot import Snapshot
     from .counters import Counters
-    from .tenants import Tenants
+    from .families import Owners
 
 # Keys whose catalog line has another DCGM field, or none because only this module exports them.
 _ALSO = {
@@ -84,13 +84,13 @@ class _Card:
         self.text = text
 
 
-def dcgm_families(snapshot: Snapshot, counters: Counters, tenants: Tenants | None = None) -> Iterator[Family]:
+def dcgm_families(snapshot: Snapshot, counters: Counters, owned: Owners) -> Iterator[Family]:
     """Yield the fields that dcgm-exporter has by default, and those it has on request, as far as gpulse knows them.
 
-    `tenants` says which pod was given which GPU; without it the processes' own cgroups do.
+    `owned` says which pod was given which GPU; without a kubelet the processes' own cgroups do.
     """
     known = {
-        name: _Card(name, gpu, whole, _labels(gpu, whole, snapshot, tenants)) for name, gpu, whole in owners(snapshot)
+        name: _Card(name, gpu, whole, _labels(gpu, whole, snapshot, owned)) for name, gpu, whole in owners(snapshot)
     }
     cards = list({card.text: card for card in known.values()}.values())
     there = [card for card in cards if (card.whole or card.gpu).state not in DOWN]
@@ -208,7 +208,7 @@ def _reasons(gpus: list[tuple[Gpu, str]]) -> Iterator[Family]:
         yield Family(field, "gauge", "Throttle reasons as a bit mask.", samples)
 
 
-def _labels(gpu: Gpu, whole: Gpu | None, snapshot: Snapshot, tenants: Tenants | None) -> str:
+def _labels(gpu: Gpu, whole: Gpu | None, snapshot: Snapshot, owned: Owners) -> str:
     card = whole or gpu
     number = None if card.index is None else f"{card.index:.0f}"
     host = snapshot.host.name or os.uname().nodename
@@ -226,6 +226,15 @@ def _labels(gpu: Gpu, whole: Gpu | None, snapshot: Snapshot, tenants: Tenants | 
             *instance,
             *(("Hostname", host), ("hostname", host)),  # renamed in 2026: dashboards use either name
             ("DCGM_FI_DRIVER_VERSION", card.driver_version or snapshot.driver.get("version")),
-            *tenant_labels(gpu, whole, tenants),
+            *tenant_labels(gpu, whole, owned.tenants),
+            *_owner(gpu, whole, owned),
         ]
     )
+
+
+def _owner(gpu: Gpu, whole: Gpu | None, owned: Owners) -> list[tuple[str, str | None]]:
+    """Return the user, and the job under the name that dcgm-exporter has for it, if GPUs are to have the labels of their owners."""
+    if not owned.labelled:
+        return []
+    told = dict(owned.of_gpu(gpu, gpu.processes if whole is not None else gpu.all_processes()))
+    return [("user", told.get("user")), ("hpc_job", told.get("job_id"))]

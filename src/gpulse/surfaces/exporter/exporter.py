@@ -12,6 +12,7 @@ from .counters import Counters
 from .families import (
     PROCESS_WANTED,
     WANTED,
+    Owners,
     diagnosis_families,
     gap_family,
     gpu_families,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
-    from .tenants import Tenants
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -65,13 +65,13 @@ class Exporter:
     def __init__(
         self,
         judged: Callable[[], Diagnosis] | None = None,
-        tenants: Tenants | None = None,
+        owners: Owners | None = None,
         details: Collection[str] = (),
         say: Callable[[str], None] | None = None,
     ) -> None:
         """Start without samples.
 
-        `judged` gives the latest diagnosis, `tenants` which Kubernetes pod has which GPU, `details` names metrics of that
+        `judged` gives the latest diagnosis, `owners` whose each GPU is, `details` names metrics of that
         group to export too. `say` is told once of each family that fails; it is left out of the page, and counted there.
         """
         self._details = frozenset(details)
@@ -82,14 +82,14 @@ class Exporter:
         self._sampling: float | None = None
         self._made: float | None = None
         self._pages: dict[tuple[bool, bool, bool, bool], bytes] = {}
-        self._tenants = tenants
+        self._owners = owners or Owners()
         self._say = say
         self._failures: dict[str, int] = {}
 
     def add(self, snapshot: Snapshot, seconds: float | None = None) -> None:
         """Add the next sample; `seconds` is its duration, if known."""
-        if self._tenants is not None:
-            self._tenants.refresh()
+        if self._owners.tenants is not None:
+            self._owners.tenants.refresh()
         with self._lock:
             self._counters.add(snapshot)
             self._latest = snapshot
@@ -113,7 +113,7 @@ class Exporter:
         yield from self._own()
         snapshot = self._latest
         if snapshot is not None:
-            yield from self._part("gpulse_gpu", gpu_families(snapshot, self._counters, processes, self._details))
+            yield from self._part("gpulse_gpu", self._gpus(snapshot, processes))
             yield from self._part("gpulse_host", host_families(snapshot, self._counters))
             yield from self._part("gpulse_serving", server_families(snapshot))
             if self._judged is not None:
@@ -121,7 +121,7 @@ class Exporter:
             if dcgm:
                 from .dcgm import dcgm_families
 
-                yield from self._part("DCGM", dcgm_families(snapshot, self._counters, self._tenants))
+                yield from self._part("DCGM", dcgm_families(snapshot, self._counters, self._owners))
             if smi:
                 from .smi_names import smi_families
 
@@ -130,6 +130,9 @@ class Exporter:
         failures = ((labels([("family", name)]), count) for name, count in sorted(self._failures.items()))
         help = "Metric families left out of a page because they failed, by their name or the prefix of several."
         yield Family("gpulse_failed_families_total", "counter", help, failures)
+
+    def _gpus(self, snapshot: Snapshot, processes: bool) -> Iterator[Family]:
+        return gpu_families(snapshot, self._counters, processes, self._owners, self._details)
 
     def _part(self, prefix: str, families: Iterator[Family]) -> Iterator[Family]:
         """Yield families until they fail, so that the parts after these are still there."""

@@ -16,16 +16,19 @@ from ...present.exposition import (
 )
 from ...units import BYTES_PER_SECOND
 from .counters import GPU_RATES, HOST, HOST_RATES, owners
+from .tenants import LIMIT, LONGEST_LABEL, OTHER, Bound, owner_of_gpu, owner_of_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from ...model.catalog import Gpu, Process, Server
     from ...model.metric import Metric, Reading
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
+    from ...sources.kubelet import Assignment
     from .counters import Counters
+    from .tenants import Pairs, Tenants
 
 _OF_GPUS = tuple(
     metric
@@ -52,7 +55,6 @@ SERVER_SERIES = tuple(metric for metric in SERVER_METRICS.values() if is_series(
 _MOST_SERVERS = 64  # so that models that come and go cannot flood a database
 _LOADS = ("1", "5", "15")
 PORTS = ("port_names", "port_states", "port_speeds", "port_rx", "port_tx", "port_downs", "port_errors")
-_LONGEST_LABEL = 120
 _OWNER = ("user", "job", "container", "pod")
 WANTED = Wanted(
     gpu=(
@@ -72,16 +74,45 @@ def total_name(metric: Metric, thing: str) -> str:
     return f"{series_name(metric, thing).removesuffix('_per_second')}_total"
 
 
+class Owners:
+    """Whose GPUs and processes are, in a limited number of labels: `labelled` puts them on every series of a GPU."""
+
+    def __init__(self, tenants: Tenants | None = None, labelled: bool = False, most: int = LIMIT) -> None:
+        self.tenants = tenants
+        self.labelled = labelled
+        self._owners = Bound(most)
+        self._processes = Bound(most)
+
+    def of_gpu(self, gpu: Gpu, processes: Iterable[Process]) -> Pairs:
+        """Return the labels of a GPU's owner; nothing if unknown."""
+        pairs = owner_of_gpu(processes, self._given(gpu))
+        return pairs if not pairs or self._owners.admits(tuple(pairs)) else OTHER
+
+    def of_process(self, gpu: Gpu, process: Process) -> Pairs | None:
+        """Return the labels of a process on a GPU; None if it is beyond the limit."""
+        pid = None if process.pid is None else f"{process.pid:.0f}"
+        pairs = [("pid", pid), ("name", process.name), *owner_of_process(process, self._given(gpu))]
+        return pairs if self._processes.admits((gpu.uuid, *pairs)) else None
+
+    def _given(self, gpu: Gpu) -> Sequence[Assignment]:
+        return () if self.tenants is None else self.tenants.of(gpu)
+
+
 class Member:
-    """A responding GPU or MIG instance: the name of its counters, and its labels as pairs and as text."""
+    """A responding GPU or MIG instance: the name of its counters, and its labels as pairs and as text.
 
-    __slots__ = ("gpu", "name", "pairs", "text", "whole")
+    `plain` are the labels that stay the same when the owner changes.
+    """
 
-    def __init__(self, name: str, gpu: Gpu, whole: Gpu | None) -> None:
+    __slots__ = ("gpu", "name", "owner", "pairs", "plain", "text", "whole")
+
+    def __init__(self, name: str, gpu: Gpu, whole: Gpu | None, owners: Owners) -> None:
         self.name = name
         self.gpu = gpu
         self.whole = whole
-        self.pairs = gpu_labels(gpu, whole)
+        self.plain = gpu_labels(gpu, whole)
+        self.owner = owners.of_gpu(gpu, self.processes()) if "processes" not in (whole or gpu).gaps else []
+        self.pairs = (*self.plain, *(self.owner if owners.labelled else ()))
         self.text = labels(self.pairs)
 
     def processes(self) -> Iterable[Process]:
@@ -90,15 +121,15 @@ class Member:
 
 
 def gpu_families(
-    snapshot: Snapshot, counters: Counters, processes: bool, details: Collection[str] = ()
+    snapshot: Snapshot, counters: Counters, processes: bool, owned: Owners, details: Collection[str] = ()
 ) -> Iterator[Family]:
     """Yield the families of GPUs, with these details. A lost or silent GPU only has `up` and its XIDs, which may tell why."""
-    there = _distinct(Member(*owner) for owner in owners(snapshot))
+    there = _distinct(Member(*owner, owned) for owner in owners(snapshot))
     members = [member for member in there if (member.whole or member.gpu).state not in DOWN]
     named = [(member.gpu, member.text) for member in members]
     identities = ((gpu_identity(member.gpu, member.whole), 1) for member in members)
     yield Family("gpulse_gpu_info", "info", "Identity of the GPU.", identities)
-    up = ((member.text, float(member.gpu.state not in DOWN)) for member in there if member.whole is None)
+    up = ((labels(member.plain), float(member.gpu.state not in DOWN)) for member in there if member.whole is None)
     yield Family("gpulse_gpu_up", "gauge", "Whether the GPU responds.", up)
     chosen = (metric for metric in DETAIL_SERIES if metric.key in details)
     yield from (of_metric(metric, "gpu", named) for metric in (*GPU_SERIES, *chosen))
@@ -106,7 +137,7 @@ def gpu_families(
     yield _xids(there, counters)
     yield from _use(members)
     if processes:
-        yield from _processes(members)
+        yield from _processes(members, owned)
 
 
 def host_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
@@ -138,7 +169,7 @@ def server_families(snapshot: Snapshot) -> Iterator[Family]:
 def server_labels(server: Server) -> tuple[tuple[str, str], ...]:
     """Return the labels that every series of a server has."""
     told = (("server", server.server), ("model", server.model), ("endpoint", server.endpoint))
-    return tuple((name, (text or "")[:_LONGEST_LABEL]) for name, text in told)
+    return tuple((name, (text or "")[:LONGEST_LABEL]) for name, text in told)
 
 
 def _ports(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
@@ -181,8 +212,8 @@ def gap_family(counters: Counters) -> Family:
 
 
 def _distinct(members: Iterable[Member]) -> list[Member]:
-    """Return each label text once: Prometheus rejects a page with duplicate series."""
-    return list({member.text: member for member in members}.values())
+    """Return each GPU once: Prometheus rejects a page with duplicate series."""
+    return list({labels(member.plain): member for member in members}.values())
 
 
 def _grown(members: list[Member], counters: Counters) -> Iterator[Family]:
@@ -207,7 +238,7 @@ def _total(metric: Metric, thing: str, named: Iterable[tuple[str, Reading, str]]
 
 def _xids(members: list[Member], counters: Counters) -> Family:
     samples = (
-        (labels([*member.pairs, ("xid", code)]), count)
+        (labels([*member.plain, ("xid", code)]), count)
         for member in members
         for code, count in counters.xids.get(member.name, {}).items()
     )
@@ -221,37 +252,22 @@ def _use(members: list[Member]) -> Iterator[Family]:
     counts = ((member.text, sum(1 for _ in member.processes())) for member in listed if member.gpu.state == "ok")
     yield Family("gpulse_gpu_processes", "gauge", "Number of processes on the GPU.", counts)
     help = "Owner of the process with the most memory on the GPU; one series per GPU, to join by uuid."
-    tenants = ((member, _tenant(member.processes())) for member in listed)
-    owned = ((labels([*member.pairs, *tenant]), 1) for member, tenant in tenants if tenant)
+    owned = ((labels([*member.plain, *member.owner]), 1) for member in members if member.owner)
     yield Family("gpulse_gpu_job_info", "info", help, owned)
 
 
-def _tenant(processes: Iterable[Process]) -> list[tuple[str, str | None]]:
-    """Return the owner of the most memory, with all processes of a job or user added up; nothing if unknown."""
-    held: dict[tuple[str | None, ...], float] = {}
-    for process in processes:
-        owner = process.user, process.job, process.container, process.pod
-        if any(owner):
-            held[owner] = held.get(owner, 0.0) + (process.memory_used or 0)
-    if not held:
-        return []
-    user, job, container, pod = max(held, key=lambda owner: (held[owner], tuple(part or "" for part in owner)))
-    scheduler, _, number = (job or "").rpartition(":")
-    return [
-        *(("user", user), ("scheduler", scheduler or None), ("job_id", number or None)),
-        *(("container", container), ("pod", pod)),
-    ]
-
-
-def _processes(members: list[Member]) -> Iterator[Family]:
-    named = {}
-    for member in members:
-        for process in member.gpu.processes:
-            pid = None if process.pid is None else f"{process.pid:.0f}"
-            named[member.name, pid] = (
-                process,
-                labels([*member.pairs, ("pid", pid), ("user", process.user), ("name", process.name)]),
-            )
+def _processes(members: list[Member], owned: Owners) -> Iterator[Family]:
+    """Yield the processes that hold most memory first, so that those beyond the limit are small."""
+    named: dict[tuple[str, float | None], tuple[Process, str]] = {}
+    beyond = 0
+    found = [(member, process) for member in members for process in member.gpu.processes]
+    for member, process in sorted(found, key=lambda pair: -(pair[1].memory_used or 0)):
+        if (pairs := owned.of_process(member.gpu, process)) is None:
+            beyond += 1
+        else:
+            named[member.name, process.pid] = process, labels([*member.plain, *pairs])
     told = list(named.values())
     for name, metric in PROCESS_SERIES.items():
         yield Family(name, "gauge", metric.help, of_metric(metric, "process", told).samples)
+    help = "Processes without series of their own, because there were more than the limit in two hours."
+    yield Family("gpulse_processes_left_out", "gauge", help, [("", beyond)])

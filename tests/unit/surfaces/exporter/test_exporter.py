@@ -17,6 +17,8 @@ from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.exporter.exporter import Exporter, prefers_openmetrics, wanted
+from gpulse.surfaces.exporter.families import Owners
+from gpulse.surfaces.exporter.tenants import Bound
 from tests.unit.analysis.diagnosis import machines
 from tests.unit.snapshots import snapshots
 from tests.unit.surfaces.exporter.pages import WHO, exporter_of, gpu, samples, values, without
@@ -153,6 +155,50 @@ def test_one_owner_a_gpu_the_one_that_holds_the_most_in_all() -> None:
     assert values(found, "gpulse_gpu_processes", "uuid") == {("GPU-1",): 4}
     held = values(found, "gpulse_process_memory_bytes", "pid", "user")
     assert held == {("1", "ada"): 6, ("2", "grace"): 5, ("3", "grace"): 4, ("4", ""): 90}
+
+
+def test_the_series_of_a_gpu_have_the_labels_of_its_owner_on_request() -> None:
+    job = Process({"pid": 2, "user": "grace", "job": "slurm:48213", "container": "c0ffee", "memory_used": 5})
+    busy = Gpu({**WHO, "power_draw": 300.0, "xid_last": 31}, processes=(job,))
+    exporter = Exporter(owners=Owners(labelled=True))
+    exporter.add(Snapshot(1000.0, (busy,)))
+    found = samples(exporter, dcgm=True, processes=True)
+    labels = ("uuid", "user", "scheduler", "job_id", "container")
+    assert values(found, "gpulse_gpu_power_draw_watts", *labels) == {
+        ("GPU-1", "grace", "slurm", "48213", "c0ffee"): 300
+    }
+    assert values(found, "gpulse_gpu_job_info", *labels) == {("GPU-1", "grace", "slurm", "48213", "c0ffee"): 1}
+    assert values(found, "DCGM_FI_DEV_POWER_USAGE", "user", "hpc_job") == {("grace", "48213"): 300}
+    # an alert about a GPU does not end because its owner changes
+    assert values(found, "gpulse_gpu_up", "user") == {("",): 1}
+    assert values(found, "gpulse_gpu_xid_errors_total", "user") == {("",): 1}
+    assert not values(samples(exporter_of(busy)), "gpulse_gpu_power_draw_watts", "user").keys() - {("",)}
+
+
+def test_owners_and_processes_beyond_the_limit_have_no_labels_of_their_own() -> None:
+    exporter = Exporter(owners=Owners(labelled=True, most=2))
+    for number in range(5):
+        job = Process({"pid": number, "user": "ada", "job": f"slurm:{number}", "memory_used": 5})
+        exporter.add(Snapshot(1000.0 + number, (Gpu({**WHO, "power_draw": 300.0}, processes=(job,)),)))
+        found = samples(exporter, processes=True)
+        (owner,) = values(found, "gpulse_gpu_power_draw_watts", "user", "job_id")
+        assert owner == (("ada", f"{number}") if number < 2 else ("(other)", ""))
+        assert len(values(found, "gpulse_process_memory_bytes", "pid")) == int(number < 2)
+        assert values(found, "gpulse_processes_left_out") == {(): int(number >= 2)}
+
+
+def test_a_limit_makes_room_for_others_after_two_hours() -> None:
+    clock = ManualClock()
+    bound = Bound(1, clock.monotonic)
+    assert [bound.admits("a"), bound.admits("b"), bound.admits("a")] == [True, False, True]
+    clock.sleep(7200.0)
+    assert [bound.admits("b"), bound.admits("a")] == [True, False]
+
+
+def test_a_label_of_a_program_has_a_limit() -> None:
+    exporter = exporter_of(Gpu(WHO, processes=(Process({"pid": 1, "user": "ada", "pod": "x" * 5000}),)))
+    ((pod,),) = values(samples(exporter), "gpulse_gpu_job_info", "pod")
+    assert len(pod) == 120
 
 
 def test_without_a_list_of_processes_nobody_counts_them() -> None:
