@@ -58,6 +58,9 @@ class Process(Reading):
     container = Text("Container", "Short id of the container the process runs in.", kind="identity", group="owner")
     pod = Text("Pod", "Kubernetes pod: its name if the environment contains it, otherwise its UID.", kind="identity", group="owner")
     job = Text("Job", "Batch job of the process, for example slurm:1234.", kind="identity", group="owner")
+    job_name = Text("Job name", "Name of the batch job: as Slurm tells it, else as the environment of the process.", kind="identity", group="owner", short="JOB NAME")
+    account = Text("Account", "Slurm account that the batch job is charged to.", kind="identity", group="owner")
+    partition = Text("Partition", "Slurm partition that the batch job runs in.", kind="identity", group="owner")
     memory_used = Number("GPU memory", "GPU memory held by the process.", unit=BYTES, group="memory", short="GPU MEM", smi=("used_gpu_memory", "used_memory"), high=2**60)
     sm_utilization = Number("SM share", "Share of time in which kernels of the process ran (AMD and Intel: of its graphics or compute engine).", unit=PERCENT, cost="slow", group="activity", short="SM", high=100, window=READ)
     sm_time = Number("SM time", "Time in which kernels of the process ran since sampling began.", unit=SECOND, kind="counter", cost="slow", group="activity", short="SM TIME")
@@ -289,6 +292,8 @@ class Gpu(Reading):
     persistence_mode = Flag("Persistence mode", "The driver stays loaded while the GPU is not in use.", kind="state", cost="slow", group="modes", short="PERSIST", smi=("persistence_mode",))
     mig_mode = Flag("MIG mode", "The GPU is partitioned into MIG instances.", kind="state", cost="slow", group="modes", short="MIG", smi=("mig.mode.current",))
     partition_mode = Text("Partition mode", "Compute and memory partitioning of an AMD GPU, for example CPX/NPS4.", kind="state", cost="slow", group="modes", short="PARTITION")
+    job = Text("Allocated to", "Slurm job that was given this GPU, whether it uses it or not, for example slurm:1234; empty if none was. Missing without Slurm.", kind="state", cost="slow", group="modes", short="JOB")
+    job_user = Text("Allocated to user", "Owner of the Slurm job that was given this GPU; empty if none was. Missing without Slurm.", kind="state", cost="slow", group="modes", short="JOB USER")
     display_active = Flag("Display active", "The GPU drives a display.", kind="state", cost="slow", group="modes", short="DISPLAY", smi=("display_active",))
 
     # details: further fields of nvidia-smi

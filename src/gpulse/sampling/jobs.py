@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from .plan import ALLOCATION
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable
+    from collections.abc import Callable, Collection, Hashable, Mapping
 
+    from ..model.metric import Gap
     from ..sources.base import Device, DeviceSample, Facts, Listing, Machine
     from .plan import Plan
 
 
 class SourceAnswer:
-    """The host's part of one sample: processes, the host itself, and whether the driver reports PIDs of another namespace."""
+    """The host's part of one sample: processes, the host itself, and whether the driver reports PIDs of another namespace.
 
-    __slots__ = ("foreign", "host", "processes")
+    `allocations` says who was given which GPU, as `Machine.allocations` does.
+    """
+
+    __slots__ = ("allocations", "foreign", "host", "processes")
 
     def __init__(self) -> None:
         self.processes: dict[int, Facts] = {}
         self.host: Facts | None = None
         self.foreign = False
+        self.allocations: Mapping[int, tuple[str, str]] | Gap | None = None
+
+    def allocate(self, sample: DeviceSample, index: object) -> None:
+        """Add to the sample of a GPU who was given it. Slurm numbers MIG instances and GPUs together, so it is not known of these."""
+        if self.allocations is None or sample.state != "ok" or sample.instances:
+            return
+        if isinstance(self.allocations, str):
+            sample.gaps.update(dict.fromkeys(ALLOCATION, self.allocations))
+        elif isinstance(index, int):
+            sample.values.update(zip(ALLOCATION, self.allocations.get(index, ("", "")), strict=True))
 
 
 def asking(
@@ -34,6 +50,8 @@ def asking(
             answer.processes = {} if answer.foreign else machine.processes(pids, plan.process(slow))
         if plan.host is not None:
             answer.host = machine.host(plan.host)
+        if plan.allocates:
+            answer.allocations = machine.allocations()
         return answer
 
     return ask

@@ -194,7 +194,7 @@ class Sampler:
         elif len(results) < len(jobs) + 2:  # a call hangs, so the host may have been read before all GPUs were
             results.update(self._lanes.run([("machine", ask)]))
         problems = [*self.source.problems, *self._troubles(), *_raised(results.values())]
-        known, facts = self._know(results.pop("machine", None), problems)
+        known, facts = self._know(asked := results.pop("machine", None), problems)
         results.pop("source", None)
         gpus: dict[int, Gpu] = {}
         for position, device in self._devices():
@@ -203,6 +203,8 @@ class Sampler:
                 gpus[position] = track.silent(device, now, "timeout" if answer is None else "failed")
             else:
                 _add_processes(answer, results.get((position, "processes"), _NOT_LISTED), process_keys)
+                if isinstance(asked, SourceAnswer):
+                    asked.allocate(answer, device.identity.get("index"))
                 gpus[position] = track.gpu(device, answer, now, known, lists)
         host = self._host(facts)
         self._rates.next_sample()

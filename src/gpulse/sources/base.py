@@ -151,6 +151,10 @@ class Machine:
         """Read these metrics of these processes; PIDs that have ended or are not visible are omitted."""
         raise NotImplementedError
 
+    def allocations(self) -> Mapping[int, tuple[str, str]] | Gap | None:
+        """Return the batch job and the user that each GPU was given to, by index; a gap until that is known; None without a scheduler."""
+        return None
+
     def about(self, pid: int) -> dict[str, str]:
         """Return more details of one process: its cgroup, and its environment with secrets masked."""
         return {}

@@ -15,9 +15,15 @@ _JOB_VARIABLES = (
     ("RAY_JOB_ID", "ray"),
 )
 
+_SLURM_NAMES = (
+    ("job_name", "SLURM_JOB_NAME"),
+    ("account", "SLURM_JOB_ACCOUNT"),
+    ("partition", "SLURM_JOB_PARTITION"),
+)
+
 
 def owner_of(cgroup: str, environ: dict[str, str]) -> dict[str, str]:
-    """Return `container`, `pod` and `job` as far as they can be determined; both texts are untrusted."""
+    """Return `container`, `pod`, `job` and the names of a Slurm job as far as they can be determined; both texts are untrusted."""
     owner: dict[str, str] = {}
     if found := _CONTAINER.search(cgroup):
         owner["container"] = found[1][:12]
@@ -39,4 +45,6 @@ def owner_of(cgroup: str, environ: dict[str, str]) -> dict[str, str]:
         else:
             if environ.get("JOB_ID") and any(name.startswith("SGE_") for name in environ):  # any program may set JOB_ID
                 owner["job"] = f"sge:{environ['JOB_ID']}"
+    if owner.get("job", "").startswith("slurm:"):
+        owner |= {key: environ[variable] for key, variable in _SLURM_NAMES if environ.get(variable)}
     return owner

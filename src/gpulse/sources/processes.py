@@ -14,13 +14,17 @@ from .top_processes import TOP_KEYS, TopProcesses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Literal
 
+    from ..model.metric import Gap
     from .base import Key, Relative
     from .lineage import Lineage
+    from .slurm import SlurmJob, SlurmNode
 
 _APART = 0.05  # minimum seconds between two counts of CPU time for a meaningful rate
-_OWNER = frozenset({"container", "pod", "job"})
+_SLURM = frozenset({"job_name", "account", "partition"})
+_OWNER = frozenset({"container", "pod", "job"}) | _SLURM
 _TRAFFIC = frozenset({"tree_read", "tree_write"})
 _TREE = _TRAFFIC | {
     *("tree_cpu_percent", "tree_cpu_time", "tree_memory", "children", "workers_running", "workers_blocked")
@@ -97,6 +101,8 @@ class LinuxMachine(Machine):
         self._lasting: dict[tuple[int, int], dict[str, str]] = {}
         self._gpu_pids: Collection[int] = ()
         self._top = TopProcesses(self._ticks, self._page)
+        self._slurm: SlurmNode | Literal[False] | None = None
+        self._jobs: Collection[str] = ()  # batch jobs that processes have named
 
     def host(self, keys: Key) -> Facts:
         facts = read_host(keys, self.root)
@@ -128,7 +134,32 @@ class LinuxMachine(Machine):
             if "thread_state" in keys:
                 self._add_thread_state(facts, pid, stat)
         self._lasting = seen  # ended processes are forgotten, so a reused PID never inherits a name
+        self._jobs = {job for lasting in seen.values() if (job := lasting.get("job", "")).startswith("slurm:")}
+        if self._jobs and keys & _SLURM:
+            self._add_names(known.values())
         return known
+
+    def _add_names(self, known: Iterable[Facts]) -> None:
+        """Add what Slurm says of the jobs: anybody can change the environment of a process."""
+        for facts in known:
+            job = (self._slurm_jobs() or {}).get(str(facts.values.get("job")))
+            if job is not None:
+                told = {"job_name": job.name, "account": job.account, "partition": job.partition}
+                facts.values.update({key: text for key, text in told.items() if text})
+
+    def allocations(self) -> Mapping[int, tuple[str, str]] | Gap | None:
+        jobs = self._slurm_jobs()
+        if jobs is None:
+            return "pending" if self._slurm else None
+        return {index: (job.key, job.user or "") for job in jobs.values() for index in job.gpus or ()}
+
+    def _slurm_jobs(self) -> Mapping[str, SlurmJob] | None:
+        """Return the jobs of this machine, None without Slurm or before it has answered."""
+        if self._slurm is None:
+            from .slurm import SlurmNode, has_slurm  # only where somebody asks for jobs
+
+            self._slurm = SlurmNode() if has_slurm() and not self.root else False
+        return self._slurm.jobs(self._jobs) if self._slurm else None
 
     def parent(self, pid: int) -> int | None:
         """Return the parent of a process; None if it has ended."""

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.errors import UsageError
-from gpulse.remote.hosts import expanded, parse_hosts
+from gpulse.remote.hosts import parse_hosts
+from gpulse.sources.slurm import expanded
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,13 @@ def test_other_jobs_are_known_from_the_environment(environ: dict[str, str], job:
     assert owner_of("0::/user.slice", {"JOB_ID": "7"}) == {}  # any program may call something so
 
 
+def test_the_names_of_a_slurm_job_are_in_its_environment() -> None:
+    names = {"SLURM_JOB_NAME": "train", "SLURM_JOB_ACCOUNT": "lab", "SLURM_JOB_PARTITION": "main"}
+    told = {"job": "slurm:42", "job_name": "train", "account": "lab", "partition": "main"}
+    assert owner_of("0::/user.slice", {"SLURM_JOB_ID": "42", **names}) == told
+    assert owner_of("0::/user.slice", {"PBS_JOBID": "42", **names}) == {"job": "pbs:42"}
+
+
 @pytest.mark.parametrize("cgroup", ["", "0::/", "0::/user.slice/user-1000.slice/session-2.scope", f"0::/x/{_ID[:40]}"])
 def test_one_on_the_machine_itself_belongs_to_nobody(cgroup: str) -> None:
     assert owner_of(cgroup, {}) == {}
