@@ -55,7 +55,7 @@ starved by a process that uses no GPU. These values are read only while the view
 ## Details of a process
 
 `Enter` on a process shows its command, GPUs, verdict, environment and, for your own Python processes, what each thread is executing now,
-read once per second with py-spy (`pip install 'gpulse[stacks]'`) without pausing the process.
+read once per second with py-spy (`pip install py-spy`) without pausing the process.
 
 ## Tree
 

@@ -10,6 +10,7 @@ import threading
 import time
 
 from ..errors import GpulseError
+from ..extras import extra_command
 from ..model.check import Check
 from ..model.stacks import Frame, Stack
 from .files import read_text
@@ -24,7 +25,6 @@ _LONGEST = 1 << 26  # bytes of one answer
 _DEEPEST = 200  # frames of one stack
 _LONGEST_NAME = 300  # characters of a file, function or thread
 MISSING = "py-spy is not installed, so the lines of code that keep a GPU waiting are not named"
-INSTALL = "Install it with `pip install 'gpulse[stacks]'`."
 _SCOPES = {
     1: (
         "the kernel only lets a process read its own children (kernel.yama.ptrace_scope is 1)",
@@ -61,7 +61,7 @@ def program(environ: Mapping[str, str] | None = None) -> str:
     path = (os.environ if environ is None else environ).get("PATH", os.defpath)
     found = beside if os.access(beside, os.X_OK) else shutil.which("py-spy", path=path)
     if found is None:
-        raise StacksUnavailable(f"{MISSING}.", INSTALL, lasting=True)
+        raise StacksUnavailable(f"{MISSING}.", f"Install it with `{extra_command('stacks')}`.", lasting=True)
     return found
 
 
@@ -136,7 +136,9 @@ class PySpy:
         except OSError as error:
             os.close(self._answer)
             os.close(self._errors)
-            raise StacksUnavailable(f"py-spy cannot be started: {error.strerror}.", INSTALL, lasting=True) from None
+            raise StacksUnavailable(
+                f"py-spy cannot be started: {error.strerror}.", "Reinstall it.", lasting=True
+            ) from None
         finally:
             for one in (answer, errors, null):
                 os.close(one)

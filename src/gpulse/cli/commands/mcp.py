@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ...errors import GpulseError
+from ...extras import missing_extra
 from ..main import VERBS
 from ..options import DEMO, HELP, SOURCE, Option, Verb
 from ..session import source_name
@@ -19,7 +19,7 @@ def run(arguments: Arguments) -> int:
     try:
         __import__("mcp.server")
     except ImportError as error:
-        raise GpulseError(f"`gpulse mcp` needs {error.name or 'mcp'};", "run pip install 'gpulse[mcp]'.") from None
+        raise missing_extra("`gpulse mcp`", error.name or "mcp", "mcp") from None
     from ...surfaces.mcp.server import serve
     from ...surfaces.mcp.tools import Tools
 

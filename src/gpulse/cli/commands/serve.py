@@ -6,7 +6,8 @@ import os
 import re
 import sys
 
-from ...errors import GpulseError, UsageError
+from ...errors import UsageError
+from ...extras import missing_extra
 from ...settings.table import PORT, SERVE
 from ..exporting import Exports
 from ..main import VERBS
@@ -62,9 +63,7 @@ def _need_the_extra() -> None:
         try:
             __import__(name)
         except ImportError as error:
-            raise GpulseError(
-                f"`gpulse serve` needs {error.name or name};", "run pip install 'gpulse[serve]'."
-            ) from None
+            raise missing_extra("`gpulse serve`", error.name or name, "serve") from None
 
 
 def _fill(arguments: Arguments, settings: Mapping[str, Any]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ...errors import GpulseError, UsageError
+from ...errors import UsageError
+from ...extras import missing_extra
 from ...live import wire
 from ...live.hub import wanted
 from ...model.codec import to_plain
@@ -53,7 +54,7 @@ def _widget_class() -> Any:
             import anywidget
             import traitlets
         except ImportError as error:
-            raise GpulseError(f"gpulse.widget() needs {error.name};", "pip install 'gpulse[notebook]'.") from None
+            raise missing_extra("gpulse.widget()", str(error.name), "notebook") from None
         _CLASSES.append(_made(anywidget.AnyWidget, traitlets))
     return _CLASSES[0]
 
