@@ -20,6 +20,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from xml.etree import ElementTree
 
+from jsonschema import Draft202012Validator
+
 from gpulse import api
 from gpulse.cli.main import main
 from gpulse.errors import GpulseError
@@ -29,6 +31,7 @@ from gpulse.live.machine import LiveMachine, MachineSettings
 from gpulse.live.past import Past
 from gpulse.live.refusal import Refusal
 from gpulse.model.catalog import GPU_METRICS
+from gpulse.model.schema import snapshot_schema
 from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.monitor import Monitor
@@ -54,6 +57,7 @@ AT_ONCE = 8  # they wait more than they compute where a driver hangs
 LIBRARY = "GPULSE_TEST_LIBRARY"  # the scripted driver of this machine, if it has one
 DEAD = "GPULSE_TEST_DEAD"  # set where no GPU can be read, and every surface must say so
 GPUS = DEAD not in os.environ
+VALID_SNAPSHOT = Draft202012Validator(snapshot_schema(), format_checker=Draft202012Validator.FORMAT_CHECKER)
 _FIGURES = ("utilization", "memory_used", "temperature", "power_draw")
 
 # --- commands, in the order in which they need each other
@@ -118,7 +122,9 @@ _SILENT = ("record", "pick", "smi nvlink")  # commands that may have nothing to 
 def check_output(words: str, text: str) -> None:
     """Read an output as its readers do."""
     if words.endswith(("json", "gpustat")) or " --json " in words:
-        json.loads(text)
+        plain = json.loads(text)
+        if words == "status --json":
+            VALID_SNAPSHOT.validate(plain)
     elif words.endswith("-x"):
         ElementTree.fromstring(text)
     elif words.endswith("prometheus"):

@@ -34,6 +34,7 @@ VERBS = {
     "history": "Query recorded history: metrics, usage by user or job, events",
     "fleet": "Show many machines: over ssh, from their servers, or from Prometheus",
     "serve": "Serve a web dashboard, a JSON API and Prometheus metrics",
+    "service": "Run `gpulse serve` as a systemd service: show, install or remove its unit",
     "mcp": "Serve read-only GPU tools to AI assistants (Model Context Protocol)",
     "metrics": "List every metric with its unit and meaning",
     "config": "Show, check or create the settings file",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments) -> int:
     """List all metrics, or those whose key, title or help contains the word."""
+    if arguments.schema:
+        return _print_schema()
     from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
     from ...model.select import metric_named
     from ...sources.registry import metric_sources
@@ -37,6 +39,15 @@ def run(arguments: Arguments) -> int:
     for kind, metrics in found.items():
         if metrics:
             sys.stdout.write(f"{kind}\n" + "".join(f"  {_line(metric, widest, kind, sources)}\n" for metric in metrics))
+    return 0
+
+
+def _print_schema() -> int:
+    import json
+
+    from ...model.schema import snapshot_schema
+
+    sys.stdout.write(json.dumps(snapshot_schema(), indent=1) + "\n")
     return 0
 
 
@@ -70,8 +81,12 @@ VERB = Verb(
     (
         Option("word", value="[WORD]", complete="metrics", help="Only list metrics that mention WORD"),
         Option("--json", default=False, help="Print the catalog as JSON"),
+        Option("--schema", default=False, help="Print the JSON Schema of `gpulse --json` and of recordings"),
         HELP,
     ),
     run,
-    (("gpulse metrics power", "list metrics about power"),),
+    (
+        ("gpulse metrics power", "list metrics about power"),
+        ("gpulse metrics --schema > gpulse.schema.json", "to validate what `gpulse --json` prints"),
+    ),
 )

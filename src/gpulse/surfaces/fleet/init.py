@@ -37,7 +37,7 @@ _CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 def fleet_files(hosts: Sequence[str]) -> dict[str, str]:
     """Return all files, name to text; Prometheus scrapes gpulse on these machines."""
-    found = {name: _packaged(name) for name in FILES}
+    found = {name: packaged(name) for name in FILES}
     found[TARGETS] = json.dumps([{"targets": [f"{_bare(host)}:{PORT}" for host in hosts]}], indent=2) + "\n"
     found[SCRAPE] = _scrape()
     return found
@@ -101,7 +101,7 @@ rule_files: [gpulse.rules.yml]
 """
 
 
-def _packaged(name: str) -> str:
+def packaged(name: str) -> str:
     """Return a file of the package; in a source tree it is in deploy/."""
     here = os.path.dirname(os.path.abspath(__file__))
     for folder in (os.path.join(here, "deploy"), os.path.join(here, "../../../../deploy")):

@@ -7,6 +7,9 @@ from http import HTTPStatus
 from ..._version import __version__
 from ...live import api
 from ...live.wire import catalog, compact
+from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
+from ...model.codec import STATES
+from ...model.schema import object_schema, reading_schema
 from ...store.history import OWNERS
 
 TYPE_CHECKING = False
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
+    from ...model.metric import Metric
 
 _ALWAYS = (400, 401, 405, 413)
 _NUMBER = {"type": "number"}
@@ -68,40 +72,22 @@ def _get(summary: str, content: Mapping[str, Any], statuses: Collection[int], **
     }
 
 
-def _object(properties: Mapping[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties if required is None else required),
-    }
-
-
 def _array(of: str) -> dict[str, Any]:
     return {"type": "array", "items": {"$ref": f"#/components/schemas/{of}"}}
 
 
 def _reading(thing: str) -> dict[str, Any]:
     """Return the shape of one thing of the catalog; any value may be missing, or null with its reason in `gaps`."""
-    types: dict[str, Any] = {
-        "number": {"type": ["number", "null"]},
-        "text": {"type": ["string", "null"]},
-        "flag": {"type": ["boolean", "null"]},
-        "words": {"type": ["array", "null"], "items": _TEXT},
-        "numbers": {"type": ["array", "null"], "items": _NUMBER},
-    }
-    properties = {metric["key"]: {**types[metric["type"]], "title": metric["title"]} for metric in catalog()[thing]}
-    more: dict[str, Any] = {"gaps": {"type": "object", "additionalProperties": _TEXT}}
-    if thing == "gpu":
-        more |= {
-            "state": {"enum": ["ok", "lost", "timeout", "asleep"]},
-            "processes": _array("Process"),
-            "instances": _array("Gpu"),
-        }
-    return _object(properties | more, ["state"] if thing == "gpu" else [])
+    metrics: dict[str, dict[str, Metric]] = {"gpu": GPU_METRICS, "host": HOST_METRICS, "process": PROCESS_METRICS}
+    served = [metrics[thing][metric["key"]] for metric in catalog()[thing]]
+    if thing != "gpu":
+        return reading_schema(served, {})
+    more = {"state": {"enum": list(STATES)}, "processes": _array("Process"), "instances": _array("Gpu")}
+    return reading_schema(served, more, ["state"])
 
 
 _LINES = {"text/plain": {"schema": _TEXT}}
-_EVENT = _object(
+_EVENT = object_schema(
     {
         "time": _TIME,
         "uuid": _TEXT,
@@ -111,64 +97,64 @@ _EVENT = _object(
         "text": _TEXT,
     }
 )
-_PERIOD = _object({"from": _TIME, "to": _TIME, "recorded": _NUMBER})
+_PERIOD = object_schema({"from": _TIME, "to": _TIME, "recorded": _NUMBER})
 _MAYBE_TIME = {"anyOf": [_TIME, {"type": "null"}]}
-_PROBLEMS: dict[str, Any] = {"type": "array", "items": _object({
+_PROBLEMS: dict[str, Any] = {"type": "array", "items": object_schema({
     "key": _TEXT, "severity": {"enum": ["critical", "warn"]}, "gpus": _TEXTS, "uuids": _TEXTS, "owner": _TEXT,
     "pid": {"type": ["integer", "null"]}, "since": _MAYBE_TIME, "expected": _MAYBE_TIME,
     "lost": _NUMBER | {"description": "Estimated GPU time lost since then, in seconds."},
     "confidence": _TEXT, "title": _TEXT, "text": _TEXT, "remedy": _TEXT})}  # fmt: skip
 _SCHEMAS: dict[str, Any] = {
     "Time": {"type": "number", "format": "unixtime", "description": "Seconds since 1970-01-01T00:00:00Z."},
-    "Problem": _object({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
-    "Snapshot": _object({
+    "Problem": object_schema({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
+    "Snapshot": object_schema({
         "schema": {"const": 1}, "time": _TIME, "host": {"$ref": "#/components/schemas/Host"},
         "driver": {"type": "object", "additionalProperties": _TEXT}, "gpus": _array("Gpu"),
-        "errors": {"type": "array", "items": _object({"source": _TEXT, "message": _TEXT, "remedy": _TEXT})},
+        "errors": {"type": "array", "items": object_schema({"source": _TEXT, "message": _TEXT, "remedy": _TEXT})},
         "alerts": {"type": "array", "items": {"type": "object"}},
-        "verdicts": {"type": "array", "items": _object({
+        "verdicts": {"type": "array", "items": object_schema({
             "uuid": _TEXT, "gpu": _TEXT, "verdict": _TEXT, "confidence": _TEXT, "level": _TEXT, "short": _TEXT, "text": _TEXT,
             "evidence": _TEXTS, "advice": _TEXTS, "also": _TEXTS})},
         "problems": _PROBLEMS,
-        "server": _object({"version": _TEXT, "started": _TIME, "interval": _NUMBER, "commands": {"type": "boolean"},
+        "server": object_schema({"version": _TEXT, "started": _TIME, "interval": _NUMBER, "commands": {"type": "boolean"},
                            "history": {"type": "boolean"}}),
     }),
-    "Problems": _object({"time": _TIME, "problems": _PROBLEMS}),
-    "History": _object({
+    "Problems": object_schema({"time": _TIME, "problems": _PROBLEMS}),
+    "History": object_schema({
         "from": _TIME, "to": _TIME, "times": _TIMES, "gaps": {"type": "array", "items": _TIMES},
-        "gpus": {"type": "array", "items": _object({"uuid": _TEXT, "index": {"type": ["integer", "null"]},
+        "gpus": {"type": "array", "items": object_schema({"uuid": _TEXT, "index": {"type": ["integer", "null"]},
                                                     "name": {"type": ["string", "null"]}, "memory_total": {"type": ["number", "null"]}})},
-        "series": {"type": "array", "items": _object({"uuid": _TEXT, "key": _TEXT, "times": _TIMES, "min": _VALUES, "mean": _VALUES,
+        "series": {"type": "array", "items": object_schema({"uuid": _TEXT, "key": _TEXT, "times": _TIMES, "min": _VALUES, "mean": _VALUES,
                                                       "max": _VALUES}, ["uuid", "key", "min", "mean", "max"])},
     }, ["from", "to", "gpus", "gaps", "series"]),
-    "Processes": _object({"time": _TIME, "processes": {"type": "array", "items": {"allOf": [
-        {"$ref": "#/components/schemas/Process"}, _object({"gpu": {"type": ["number", "null"]}, "uuid": _TEXT})]}},
-        "uses": {"type": "array", "items": _object({"uuid": _TEXT, "pid": {"type": "integer"}, "first": _TIME, "last": _TIME})}},
+    "Processes": object_schema({"time": _TIME, "processes": {"type": "array", "items": {"allOf": [
+        {"$ref": "#/components/schemas/Process"}, object_schema({"gpu": {"type": ["number", "null"]}, "uuid": _TEXT})]}},
+        "uses": {"type": "array", "items": object_schema({"uuid": _TEXT, "pid": {"type": "integer"}, "first": _TIME, "last": _TIME})}},
         ["time"]),
-    "Usage": _object({
+    "Usage": object_schema({
         "from": _TIME, "to": _TIME, "by": {"enum": list(OWNERS)}, "times": _TIMES, "seconds": _NUMBER, "owners": {"type": "integer"},
-        "usage": {"type": "array", "items": _object({
+        "usage": {"type": "array", "items": object_schema({
             "owner": {"type": ["string", "null"]}, "label": _TEXT, "gpu_hours": _NUMBER, "instance_hours": _KNOWN, "busy_hours": _KNOWN,
             "memory_gib_hours": _KNOWN, "memory_most": _KNOWN, "energy": _KNOWN, "processes": {"type": "integer"}, "uuids": _TEXTS,
             "gpus": _VALUES | {"description": "Mean number of GPUs held in each interval; null if not recorded or not counted yet."},
             "watts": _VALUES | {"description": "Mean power in each interval, estimated; null as for `gpus`."},
             "pid": {"type": "integer"}, "first": _TIME, "last": _TIME}, ["owner", "label", "uuids", "gpus"])},
     }),
-    "Comparison": _object({
+    "Comparison": object_schema({
         "a": _PERIOD, "b": _PERIOD, "note": _TEXT, "headline": _TEXTS,
-        "figures": {"type": "array", "items": _object({"title": _TEXT, "a": _KNOWN, "b": _KNOWN, "a_text": _TEXT, "b_text": _TEXT,
+        "figures": {"type": "array", "items": object_schema({"title": _TEXT, "a": _KNOWN, "b": _KNOWN, "a_text": _TEXT, "b_text": _TEXT,
                                                        "difference": _TEXT, "matters": {"type": "boolean"}})},
-        "gpus": {"type": "array", "items": _object({"uuid": _TEXT, "label": _TEXT, "activity": _TEXT, "a": _TEXTS, "b": _TEXTS})},
+        "gpus": {"type": "array", "items": object_schema({"uuid": _TEXT, "label": _TEXT, "activity": _TEXT, "a": _TEXTS, "b": _TEXTS})},
     }),
-    "Events": _object({"events": {"type": "array", "items": _EVENT}}),
-    "Catalog": _object({thing: {"type": "array", "items": _object({"key": _TEXT, "title": _TEXT, "unit": _TEXT})}
+    "Events": object_schema({"events": {"type": "array", "items": _EVENT}}),
+    "Catalog": object_schema({thing: {"type": "array", "items": object_schema({"key": _TEXT, "title": _TEXT, "unit": _TEXT})}
                         for thing in ("gpu", "host", "process")}),
     "OpenAPI": {"type": "object"},
 }  # fmt: skip
-_TRACE = _object({"pid": {"type": "integer"}, "steps": {"type": "integer", "minimum": 1, "maximum": 1000}})
-_MONITORS = _object({"monitors": {"type": "array", "items": _object({
+_TRACE = object_schema({"pid": {"type": "integer"}, "steps": {"type": "integer", "minimum": 1, "maximum": 1000}})
+_MONITORS = object_schema({"monitors": {"type": "array", "items": object_schema({
     "pid": {"type": "integer"}, "run": _TEXT, "phase": _TEXT, "step": {"type": ["integer", "null"]}, "steps_per_second": _KNOWN,
-    "data_wait": _KNOWN, "trace": {"anyOf": [{"type": "null"}, _object({"state": _TEXT, "text": _TEXT})]}})}})  # fmt: skip
+    "data_wait": _KNOWN, "trace": {"anyOf": [{"type": "null"}, object_schema({"state": _TEXT, "text": _TEXT})]}})}})  # fmt: skip
 _OTHERS = {
     "/api/monitors": _get("Programs of the server's user that have a running Monitor: phase, step, waits, and the state of a trace.",
                           {"application/json": {"schema": _MONITORS}}, _ALWAYS),
