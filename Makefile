@@ -39,6 +39,13 @@ test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus 
 	  { echo "Second try of the tests that failed, without others beside them:"; \
 	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1; }  # e2e, the longest files, are first
 
+dist: $(VENV)/dist/.stamp ## build the packages of a release, check them, and try them in empty environments
+	$(VENV)/dist/bin/python -m tools.dist
+
+site: $(STAMP) $(VENV)/site/.stamp ## build the documentation site in build/site
+	$(BIN)/python -m tools.site
+	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --strict --quiet
+
 fuzz: $(STAMP) compiler ## run the property tests with new random examples, ten times
 	for i in 1 2 3 4 5 6 7 8 9 10; do GPULSE_FUZZ=1 $(BIN)/python -m pytest -x $$(grep -rl '^@given' tests/unit tests/contract) || exit 1; done
 
@@ -109,9 +116,20 @@ $(VENV)/.jupyter: $(STAMP)
 	$(VENV)/jupyterlab-oldest/bin/pip install --quiet 'jupyterlab==4.0.*' ipykernel
 	@touch $@
 
+# Building and checking packages; apart, so that its dependencies are not those of the tests.
+$(VENV)/dist/.stamp:
+	$(PYTHON) -m venv $(VENV)/dist
+	$(VENV)/dist/bin/pip install --quiet --upgrade pip build twine check-wheel-contents cyclonedx-bom
+	@touch $@
+
+$(VENV)/site/.stamp:
+	$(PYTHON) -m venv $(VENV)/site
+	$(VENV)/site/bin/pip install --quiet 'mkdocs-material>=9.5,<10'
+	@touch $@
+
 $(VENV)/.installed: pyproject.toml $(shell find src -name '*.py')
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet .
 	@touch $@ && rm -f $(STAMP)
 
-.PHONY: help try check lint types imports test docscheck fix docs golden bench parity fake clean compiler browser prometheus sshd node page
+.PHONY: help try check dist site lint types imports test docscheck fix docs golden bench parity fake clean compiler browser prometheus sshd node page

@@ -1,4 +1,4 @@
-"""Generate docs/metrics.md, peaks.md, cli.md, top.md, settings.md, diagnosis.md, man page, completions and stubs from tables in the code.
+"""Generate the reference pages in docs/, the man page, completions, the JSON Schema and stubs from tables in the code.
 
 python -m tools.docs            # write them
 python -m tools.docs --check    # exit 1 if one is out of date
@@ -6,6 +6,7 @@ python -m tools.docs --check    # exit 1 if one is out of date
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from gpulse.model.condition import CONDITIONS
 from gpulse.model.metric import Metric
 from gpulse.model.peaks import DTYPES, peak_rows
 from gpulse.model.process_filter import FILTER_HELP
+from gpulse.model.schema import snapshot_schema
 from gpulse.present.advice import advice_text
 from gpulse.present.budget import TITLES as PARTS
 from gpulse.present.figures import FIGURES
@@ -30,6 +32,7 @@ from gpulse.settings.alerts import rule_settings
 from gpulse.settings.setting import Setting, toml
 from gpulse.settings.table import ENVIRONMENT, TABLES
 from gpulse.sources.registry import metric_sources
+from tools.reference import http_page, python_page, series_page
 from tools.stubs import stubs
 from tools.top_page import top_page
 
@@ -396,6 +399,11 @@ def documents() -> dict[Path, str]:
         ROOT / "docs/diagnosis.md": diagnosis_page(),
         ROOT / "docs/settings.md": settings_page(),
         ROOT / "docs/top.md": top_page(MADE),
+        **{
+            ROOT / f"docs/{name}.md": f"<!-- {MADE} -->\n{text}"
+            for name, text in (("reference", python_page()), ("http", http_page()), ("series", series_page()))
+        },
+        ROOT / "docs/snapshot.schema.json": json.dumps(snapshot_schema(), indent=1) + "\n",
         ROOT / "docs/gpulse.1": man_page(),
         ROOT / "completions/gpulse.bash": script("bash"),
         ROOT / "completions/_gpulse": script("zsh"),

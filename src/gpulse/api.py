@@ -123,7 +123,7 @@ def diagnose(
     gpus: Sequence[str | int] | None = None,
     source: str | None = None,
 ) -> Diagnosis:
-    """Return what limits each GPU, in words and numbers: of a recording (a file or snapshots), else of the next `seconds`.
+    """Return what limits each GPU and the numbers that show it: of a recording (a file or snapshots), else of the next `seconds`.
 
     The diagnosis iterates over one verdict per GPU; `verdict.title` is the sentence, `verdict.evidence` the numbers.
     """

@@ -29,7 +29,7 @@ def explain_oom(error: BaseException, *, source: str | None = None) -> OutOfMemo
     """Return an account of an out-of-memory error: what was asked for, who holds the memory, and what to try.
 
     Understands torch (CUDA, HIP, XPU), JAX, TensorFlow, CuPy and plain CUDA errors, also as the cause of another exception.
-    Returns None for any other exception. Never raises. `str()` of the result is the account in words.
+    Returns None for any other exception. Never raises. `str()` of the result is the explanation as text.
     """
     try:
         report = _found(error)

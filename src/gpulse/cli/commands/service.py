@@ -71,7 +71,7 @@ VERB = Verb(
         Option(
             "--listen",
             value="ADDRESS[:PORT]",
-            help="Address to listen on (default: 127.0.0.1:9440); 0.0.0.0 lets Prometheus on another machine connect, with the token",
+            help="Address to listen on; 0.0.0.0 lets Prometheus on another machine connect, with the token (default: 127.0.0.1:9440)",
         ),
         Option("--yes", default=False, help="Install without asking"),
         HELP,
