@@ -3,7 +3,7 @@
 import type { Gpu } from "./contract.ts";
 import type { Window } from "./timeline.ts";
 
-export const VIEWS = ["overview", "timelines", "links", "machine", "serving", "processes", "usage", "compare", "events", "gpu"] as const;
+export const VIEWS = ["overview", "timelines", "links", "machine", "serving", "processes", "usage", "compare", "runs", "events", "gpu"] as const;
 export type ViewName = (typeof VIEWS)[number];
 export const RANGES: readonly [string, number][] = [
   ["1m", 60],
@@ -23,6 +23,8 @@ export const DEFAULT_RANGE = 300;
 export interface Address {
   view: ViewName;
   gpu: string;
+  /** The run that the view of runs shows: its id, or pid-4242 of a running program; all of them if empty or absent. */
+  run?: string;
   window: Window;
   gpus: string[];
   metrics: string[];
@@ -48,7 +50,7 @@ export function readAddress(hash: string): Address {
   const list = (name: string) => (asked.get(name) ?? "").split(",").filter((word) => word !== "");
   return {
     view: (VIEWS as readonly string[]).includes(view) ? (view as ViewName) : "overview",
-    gpu,
+    ...(view === "runs" ? { gpu: "", run: gpu } : { gpu }),
     window: readWindow(asked),
     gpus: list("gpus"),
     metrics: list("metrics"),
@@ -111,7 +113,8 @@ export function writeAddress(address: Address): string {
   if (address.by) asked.push(["by", address.by]);
   if (address.against) asked.push(["against", address.against]);
   const query = asked.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2C", ",")}`).join("&");
-  const path = address.view === "gpu" ? `gpu/${encodeURIComponent(address.gpu)}` : address.view;
+  const shown = { gpu: address.gpu, runs: address.run }[address.view as string];
+  const path = shown || address.view === "gpu" ? `${address.view}/${encodeURIComponent(shown ?? "")}` : address.view;
   return `#/${path}${query ? `?${query}` : ""}`;
 }
 

@@ -1,6 +1,6 @@
 // Questions to the server, all at addresses relative to the page.
 
-import type { Catalog, ComparisonAnswer, Happening, History, Snapshot, UsageAnswer, Use } from "./contract.ts";
+import type { BudgetPart, Catalog, ComparisonAnswer, Happening, History, Snapshot, UsageAnswer, Use } from "./contract.ts";
 
 /** The server said no, or nothing; `status` is 0 when it could not be reached. */
 export class Refusal extends Error {
@@ -25,6 +25,9 @@ export interface Api {
   /** Programs with a running Monitor, and a trace of one; only gpulse serve has them. */
   monitors?(): Promise<Monitor[]>;
   trace?(pid: number): Promise<unknown>;
+  runs?(): Promise<{ runs: RunRow[]; note: string }>;
+  /** One run by its id, or the running program of a PID. */
+  run?(id: string | number): Promise<RunAnswer>;
 }
 
 /** A program with a running Monitor. */
@@ -35,6 +38,36 @@ export interface Monitor {
   steps_per_second: number | null;
   data_wait: number | null;
   trace: { state: string; text: string } | null;
+}
+
+/** A past or running program in words; `start` in seconds since 1970. */
+export interface RunRow {
+  id: string;
+  start: number;
+  seconds: number | null;
+  result: string;
+  command: string;
+  gpus: string;
+  speed: string;
+  limit: string;
+}
+
+/** A frame of a flame graph, with the seconds of GPU time lost in it and in what it called; `own` is the user's code. */
+export interface FlameNode {
+  name: string;
+  own: boolean;
+  seconds: number;
+  inner?: FlameNode[];
+}
+
+export interface RunAnswer {
+  id: string;
+  title: string;
+  facts: [string, string][];
+  verdicts: string[];
+  budget: BudgetPart[];
+  code: string[];
+  flame: FlameNode | null;
 }
 
 /** Empty `gpus` are all. */
@@ -96,6 +129,8 @@ export function serverApi(root = "api/", transport = OWN): Api {
       return ask(`${root}compare?${new URLSearchParams(query)}`);
     },
     monitors: async () => (await ask<{ monitors: Monitor[] }>(`${root}monitors`)).monitors,
+    runs: () => ask(`${root}runs`),
+    run: (id) => ask(`${root}run?${typeof id === "number" ? `pid=${id}` : new URLSearchParams({ run: id })}`),
     trace: (pid) => asked(transport, `${root}trace`, undefined, { method: "POST", body: JSON.stringify({ pid }) }),
   };
 }

@@ -26,6 +26,7 @@ import { links } from "./views/links.ts";
 import { overview } from "./views/overview.ts";
 import { processes } from "./views/processes.ts";
 import { timelines } from "./views/timelines.ts";
+import { runs } from "./views/runs.ts";
 import { serving } from "./views/serving.ts";
 import { usage } from "./views/usage.ts";
 import { label } from "./words.ts";
@@ -137,11 +138,11 @@ class App implements Page {
 
   /** Make the view anew when what it is made of has changed. */
   private rebuild(): void {
-    const { view, gpu, gpus, metrics, chart, legend, by, against } = this.address;
+    const { view, gpu, run, gpus, metrics, chart, legend, by, against } = this.address;
     const [from, to] = this.timeline.span();
     const heat = isHeat(chart, this.chosen().length, to - from);
     const uuids = this.machine.gpus.map((one) => one.uuid);
-    const key = JSON.stringify([view, gpu, gpus, metrics, heat, legend, by, against, uuids, this.metrics.catalog.gpu.length]);
+    const key = JSON.stringify([view, gpu, run, gpus, metrics, heat, legend, by, against, uuids, this.metrics.catalog.gpu.length]);
     if (key !== this.viewKey && this.metrics.catalog.gpu.length) {
       const open = document.querySelector<HTMLDetailsElement>("details.picker")?.open ?? false;
       const moved = this.viewKey !== "" && JSON.parse(this.viewKey)[0] !== view;
@@ -176,6 +177,8 @@ class App implements Page {
         return usage(this);
       case "compare":
         return compare(this);
+      case "runs":
+        return runs(this);
       case "events":
         return events(this);
       case "gpu":
@@ -231,11 +234,14 @@ class App implements Page {
     for (const link of document.querySelectorAll<HTMLAnchorElement>("#views a")) {
       link.href = this.link({
         view: link.dataset["view"] as Address["view"],
+        run: "",
         metrics: link.dataset["view"] === this.address.view ? this.address.metrics : [],
       });
     }
     setShown(this.toolbar.element.parentElement as HTMLElement, !this.kiosk);
-    setShown(this.brush.element, this.feed.machine.server.history !== false);
+    const timeless = this.address.view === "runs";
+    setShown(this.brush.element, this.feed.machine.server.history !== false && !timeless);
+    this.toolbar.element.classList.toggle("timeless", timeless);
     this.toolbar.element.dataset["view"] = this.address.view;
   }
 

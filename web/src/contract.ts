@@ -116,6 +116,8 @@ export interface Verdict {
   code?: string[];
   /** Runs of Monitors on the GPU: phase, step, step times and data wait, in words. */
   runs?: string[];
+  /** Their processes. */
+  pids?: number[];
 }
 
 /** Something that happened; `text` is the server's sentence, `until` when it was over, `uuids` every GPU it is about. */

@@ -140,8 +140,8 @@ export class Machine {
 
   /** Take what limits each GPU, as the server has just judged it. */
   /** Take what Monitors say of their runs, by GPU. */
-  takeRuns(runs: Record<string, Pick<Verdict, "code" | "runs">>): void {
-    this.verdicts = this.verdicts.map((verdict) => ({ ...verdict, code: [], runs: [], ...runs[verdict.uuid] }));
+  takeRuns(runs: Record<string, Pick<Verdict, "code" | "runs" | "pids">>): void {
+    this.verdicts = this.verdicts.map((verdict) => ({ ...verdict, code: [], runs: [], pids: [], ...runs[verdict.uuid] }));
   }
 
   takeVerdicts(verdicts: Verdict[]): void {

@@ -89,7 +89,7 @@ export class Problems {
     const facts = problem && h("p", { class: "faint" });
     if (facts && problem) this.facts.push([facts, problem]);
     const kind = h("b", { class: "kind" }, item.word);
-    const told = h("div", { class: "told" }, h("p", {}, said), facts, ...programLines(verdict));
+    const told = h("div", { class: "told" }, h("p", {}, said), facts, ...this.program(verdict));
     const step = remedy && h("p", {}, h("span", { class: "faint" }, "Next: "), remedy);
     if (this.compact) {
       const line = h("span", { class: "brief" }, kind, ` ${place} `, h("span", { class: "name" }, item.title));
@@ -124,6 +124,15 @@ export class Problems {
     return this.unfolding(key, `Evidence, ${verdict.confidence ?? "unknown"} confidence`, all, budget);
   }
 
+  /** The lines of code at which the GPU waits, each with its advice, and the runs that say so. */
+  private program(verdict: Verdict | undefined): (HTMLElement | undefined)[] {
+    const { api } = this.page;
+    const list = (title: string, texts: string[] = [], pids: number[] = []) =>
+      texts.length ? h("div", { class: "program" }, h("p", { class: "faint" }, title), h("ul", {}, ...texts.map((text, at) => h("li", {}, text, more(pids[at]))))) : undefined;
+    const more = (pid: number | undefined) => (pid && api.run ? h("a", { class: "more", href: this.page.link({ view: "runs", run: `pid-${pid}` }) }, "Flame graph") : undefined);
+    return [list("Lines of code", verdict?.code), list("Runs", verdict?.runs, verdict?.pids)];
+  }
+
   private unfolding(key: string, title: string | HTMLElement, ...content: (HTMLElement | undefined)[]): HTMLElement {
     const details = h("details", { class: "why", open: this.open.has(key) }, h("summary", {}, title), ...content);
     details.addEventListener("toggle", () => {
@@ -132,13 +141,6 @@ export class Problems {
     });
     return details;
   }
-}
-
-/** The lines of code at which the GPU waits, each with its advice, and the runs that say so. */
-function programLines(verdict: Verdict | undefined): (HTMLElement | undefined)[] {
-  const list = (title: string, texts: string[] = []) =>
-    texts.length ? h("div", { class: "program" }, h("p", { class: "faint" }, title), h("ul", {}, ...texts.map((text) => h("li", {}, text)))) : undefined;
-  return [list("Lines of code", verdict?.code), list("Runs", verdict?.runs)];
 }
 
 function finding(verdict: Verdict): Item {

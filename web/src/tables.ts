@@ -13,6 +13,8 @@ export interface ColumnSpec<Row> {
   /** What to sort by; the text where there is none. */
   rank?(row: Row): number | undefined;
   level?(row: Row): string;
+  /** Where a click on the text leads. */
+  link?(row: Row): string;
 }
 
 export class SortedTable<Row> {
@@ -88,12 +90,20 @@ export class SortedTable<Row> {
     this.columns.forEach((column, at) => {
       const cell = element.cells[at] as HTMLTableCellElement;
       const text = column.text(row);
-      setText(cell, text);
+      if (column.link) setLink(cell, text, column.link(row));
+      else setText(cell, text);
       if (column.wide && cell.title !== text) cell.title = text;
       const sorted = this.sort.replace(/^-/, "") === column.key ? "sorted" : "";
       setClass(cell, [this.kind(column), column.level?.(row), sorted].filter(Boolean).join(" "));
     });
   }
+}
+
+function setLink(cell: HTMLElement, text: string, href: string): void {
+  const link = cell.querySelector("a") ?? h("a", { class: "more" });
+  setText(link, text);
+  if (link.getAttribute("href") !== href) link.setAttribute("href", href);
+  if (!link.parentElement) cell.replaceChildren(link);
 }
 
 /** Compare two rows by a column; what is missing comes first, so that in falling order it is last. */

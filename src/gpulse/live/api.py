@@ -15,6 +15,7 @@ from . import wire
 from .parameters import choice, count, moment, words
 from .past import HOST, SERVER
 from .refusal import Refusal
+from .runs import RUN, run_answer, runs_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -237,5 +238,9 @@ QUESTIONS = (
                  moment("a_from", "Start time of the first period (default: as long before `from` as the second period is)."),
                  moment("a_to", "End time of the first period (default: `from`)."),
                  _FROM, _TO, _GPUS), (404, 422, 503)),
+    Question("/api/runs", "Runs of the server's user, the newest first, as in `gpulse runs`.", runs_answer, "Runs"),
+    Question("/api/run", "One run, or a running program with a Monitor: facts, lines of code at which the GPU waited, and its flame graph.",
+             run_answer, "Run", (RUN, count("pid", "PID of a running program with a Monitor, instead of `run`.", 1, 1 << 31)),
+             (404, 422)),
     Question("/api/metrics-catalog", "All metrics with unit and meaning.", _catalog, "Catalog"),
 )  # fmt: skip

@@ -15,23 +15,26 @@ if TYPE_CHECKING:
     from ..model.event import Event
     from ..model.snapshot import Snapshot
     from ..model.verdict import Diagnosis
+    from ..monitor.presence import Presence
 
 
 _RUNS_EVERY = 2.0  # seconds between two questions to Monitors
-_NO_RUNS: dict[str, list[str]] = {"code": [], "runs": []}
+_NO_RUNS: dict[str, list[Any]] = {"code": [], "runs": [], "pids": []}
 
 
-def _runs(snapshot: Snapshot) -> dict[str, dict[str, list[str]]]:
+def _runs(snapshot: Snapshot) -> dict[str, dict[str, list[Any]]]:
     """Return what Monitors in the processes of each GPU tell their own user: lines of code that keep it waiting, and their runs."""
     from ..model.stacks import CodeLine
     from ..monitor.presence import presences
     from ..present.code import advised
 
-    told, found = presences(), {}
+    told: dict[int, Presence] = presences()
+    found: dict[str, dict[str, list[Any]]] = {}
     for gpu in snapshot.gpus if told else ():
         if here := [told[pid] for pid in dict.fromkeys(_pids(gpu)) if pid in told]:
             lines = [text for one in here for text in advised([CodeLine(**line) for line in one.code])]
-            found[gpu.uuid or ""] = {"code": lines, "runs": [running_text(one) for one in here]}
+            texts = [running_text(one) for one in here]
+            found[gpu.uuid or ""] = {"code": lines, "runs": texts, "pids": [one.pid for one in here]}
     return found
 
 
@@ -48,7 +51,7 @@ class Verdicts:
     def __init__(self, programs: bool = True) -> None:
         """Judge; without `programs`, nothing is said of what programs of this computer tell of themselves."""
         self.found: list[dict[str, Any]] = []
-        self.runs: dict[str, dict[str, list[str]]] = {}  # what Monitors say, by GPU: lines of code and runs, in words
+        self.runs: dict[str, dict[str, list[Any]]] = {}  # what Monitors say, by GPU: lines of code and runs, in words
         self._programs = programs
         self._asked = float("-inf")
         self._live = LiveDiagnosis()

@@ -7,10 +7,12 @@ import sys
 import time
 
 from .request import PART_OF
+from .trace_request import show_stacks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from ..analysis.summary import Summary
     from ..sinks.base import Sink
@@ -64,6 +66,13 @@ class RunKeeper:
             self._traces = StepTraces(self._run, self._ledger, self._sinks, folder, self._traced.append)
             self._ledger.at_stop = (*self._ledger.at_stop, self._traces.close)
         self._traces.poll()
+        show_stacks(os.getpid(), self._traces.folder, self._tree)
+
+    def _tree(self) -> dict[str, Any]:
+        from ..analysis.flame import flame_of
+
+        code = self._ledger.code
+        return flame_of([] if code is None else code.stacks()).to_plain()
 
     def _begun(self) -> RunRecord:
         from .run_record import RunRecord  # with the words of verdicts, which a short program need not load

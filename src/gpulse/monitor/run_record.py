@@ -6,12 +6,14 @@ import os
 import threading
 import time
 
+from ..analysis.flame import flame_of
 from ..model.budget import total
 from ..model.codec import time_text
+from ..present.code import advised, code_sentence
 from ..present.verdicts import QUIET, line
 from ..sources.processes import parse_stat
 from ..sources.secrets import mask
-from ..store.runs import KeptRun, earlier, free_id, keep, read_run
+from ..store.runs import KeptRun, earlier, free_id, keep, keep_flame, read_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,15 +81,14 @@ class RunRecord:
         """Write how it ended and return it; None if runs are not kept."""
         if self.part:
             told = {} if summary is None else described(summary, cost)
-            return self._write(
-                {**told, "recording": more.get("recording"), "traces": more.get("traces"), "seconds": None}
-            )
+            part = {"recording": more.get("recording"), "traces": more.get("traces"), "seconds": None}
+            return self._write({**told, **part}, summary)
         if not self._begun:
             self.begin()
         if self._git is not None:
             self._git.join(_PATIENCE)
         told = {} if summary is None else described(summary, cost)
-        return self._write({**told, **more, "state": "ended"}, last=True)
+        return self._write({**told, **more, "state": "ended"}, summary, last=True)
 
     def end_in_time(self, seconds: float, summary: Summary, **more: Any) -> str:
         """Write how it ended; return how it compares with the last run of its command, empty if that takes longer than this."""
@@ -100,15 +101,18 @@ class RunRecord:
     def _update(self, ledger: Ledger) -> None:
         if not self._begun:
             self.begin()
-        self._write({**described(ledger.summary()), "seconds": None})
+        summary = ledger.summary()
+        self._write({**described(summary), "seconds": None}, summary)
 
-    def _write(self, told: Mapping[str, Any], last: bool = False) -> KeptRun | None:
+    def _write(self, told: Mapping[str, Any], summary: Summary | None = None, last: bool = False) -> KeptRun | None:
         with self._lock:
             if self._ended:
                 return None
             self._ended = last
             try:
                 path = keep({"schema": 1, "id": self.id, "start": time_text(self._start), **told})
+                if path is not None and summary is not None and (flame := flame_of(summary.stacks)).seconds > 0:
+                    keep_flame(path, flame.to_plain())
             except (OSError, ValueError):
                 return None  # no space or no permission
         return None if path is None else read_run(path)
@@ -157,6 +161,7 @@ def described(summary: Summary, cost: Cost | None = None) -> dict[str, Any]:
         "step_blocks": [float(f"{seconds:.6g}") for seconds in summary.step_blocks],
         "phases": [{key: phase[key] for key in _PHASE} for phase in plain["phases"][:_MOST_PHASES]],
         "code": plain.get("code", [])[:_MOST_LINES],
+        "code_text": [text for text in (code_sentence(summary.code, summary.seconds), *advised(summary.code)) if text],
     }
 
 
@@ -214,3 +219,18 @@ def started_ticks(pid: int) -> int | None:
     except OSError:
         return None
     return None if found is None or found.state in "ZX" else found.started
+
+
+def result(run: KeptRun) -> str:
+    """Return how a run ended: ok, exit 1, SIGTERM, ended (of a Monitor), running, or killed if nobody could say."""
+    if signal := run.text("signal"):
+        return signal
+    if (code := run.number("exit_code")) is not None:
+        return "ok" if not code else f"exit {code:.0f}"
+    if run.text("state") == "ended":
+        return run.text("failure") or "ended"
+    process = run.part("process")
+    if run.text("host") == os.uname().nodename and isinstance(pid := process.get("pid"), int):
+        started = started_ticks(pid)
+        return "running" if started is not None and started == process.get("started") else "killed"
+    return "running"

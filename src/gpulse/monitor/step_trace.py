@@ -30,7 +30,7 @@ class StepTraces:
         self._run = run
         self._ledger = ledger
         self._sinks = sinks
-        self._folder = folder
+        self.folder = folder
         self._written = written
         self._pid = os.getpid()
         self._trace: StepTrace | None = None
@@ -39,7 +39,7 @@ class StepTraces:
         """Take a new request; one at a time."""
         if self._trace is not None and not self._trace.over:
             return
-        if (asked := trace_request.take(self._pid, self._folder)) is None:
+        if (asked := trace_request.take(self._pid, self.folder)) is None:
             return
         number, steps = asked
         if "torch" not in sys.modules:
@@ -55,10 +55,10 @@ class StepTraces:
         """End a trace that is under way, in the thread that began it, and remove the files of requests."""
         if self._trace is not None:
             self._trace.close()
-        trace_request.forget(self._pid, self._folder)
+        trace_request.forget(self._pid, self.folder)
 
     def _answer(self, number: str, state: str, **more: str) -> None:
-        trace_request.reply(self._pid, self._folder, number, state, **more)
+        trace_request.reply(self._pid, self.folder, number, state, **more)
         if state == "done":
             self._written(more["path"])
 

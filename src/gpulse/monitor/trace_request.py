@@ -1,6 +1,6 @@
-"""Requests for a profiler trace: a small file beside that of a running Monitor, which the Monitor looks for and answers in another.
+"""Requests to a running Monitor, for a profiler trace or its stacks: a small file beside its own, which it answers in another.
 
-No signal is used, because programs have handlers of their own.
+No signal is used unasked, because programs have handlers of their own.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from .presence import folder_of, presences
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 STEPS = 20
 MOST_STEPS = 1000
 _LARGEST = 1 << 14  # bytes of a file that are read
+_LARGEST_TREE = 1 << 18
 _OLD = 3600.0  # seconds after which a request no longer counts
 STATES = ("waiting", "tracing", "writing", "done", "failed")
 
@@ -92,10 +93,35 @@ def reply(pid: int, folder: str, number: str, state: str, **more: str) -> None:
         pass
 
 
+def ask_stacks(pid: int, environ: Mapping[str, str] = os.environ) -> dict[str, Any] | None:
+    """Ask the Monitor in a process of this user where GPU time was lost; return its last answer, a tree of frames.
+
+    None before the first answer, which takes a second or so, and where there is no Monitor.
+    """
+    if (folder := folder_of(pid, environ)) is None:
+        return None
+    with replaced(_look_path(folder, pid)):
+        pass  # that it is there says everything
+    return _read(_stacks_path(folder, pid), _LARGEST_TREE)
+
+
+def show_stacks(pid: int, folder: str, tree: Callable[[], dict[str, Any]]) -> None:
+    """Answer who asks for stacks, if somebody does; `tree` makes the answer."""
+    path = _look_path(folder, pid)
+    if not os.path.lexists(path):
+        return
+    _unlink(path)
+    try:
+        with replaced(_stacks_path(folder, pid)) as file:
+            file.write(json.dumps(tree(), separators=(",", ":")).encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass
+
+
 def forget(pid: int, folder: str) -> None:
     """Remove the files of a process that ends."""
-    for path in (_request_path(folder, pid), _answer_path(folder, pid)):
-        _unlink(path)
+    for path in (_request_path, _answer_path, _look_path, _stacks_path):
+        _unlink(path(folder, pid))
 
 
 def _remedy(environ: Mapping[str, str]) -> str:
@@ -113,7 +139,15 @@ def _answer_path(folder: str, pid: int) -> str:
     return os.path.join(folder, f"{pid}.answer.json")
 
 
-def _read(path: str) -> dict[str, Any] | None:
+def _look_path(folder: str, pid: int) -> str:
+    return os.path.join(folder, f"{pid}.look.json")
+
+
+def _stacks_path(folder: str, pid: int) -> str:
+    return os.path.join(folder, f"{pid}.stacks.json")
+
+
+def _read(path: str, most: int = _LARGEST) -> dict[str, Any] | None:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -126,7 +160,7 @@ def _read(path: str) -> dict[str, Any] | None:
             os.stat(os.path.dirname(path)).st_uid,
         ):
             return None
-        plain = json.loads(os.read(handle, _LARGEST))
+        plain = json.loads(os.read(handle, most))
     except (OSError, ValueError, RecursionError):
         return None
     finally:

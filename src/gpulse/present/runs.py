@@ -56,8 +56,12 @@ def runs_table(runs: Sequence[tuple[KeptRun, str]], columns: int, now: float) ->
 
 def run_lines(run: KeptRun, state: str, now: float) -> list[str]:
     """Return one run in full, one fact per line."""
-    rows = [(title, text) for title, text in _facts(run, state, now) if text and text != DASH]
-    return aligned(rows, left=2)
+    return aligned(run_facts(run, state, now), left=2)
+
+
+def run_facts(run: KeptRun, state: str, now: float) -> list[tuple[str, str]]:
+    """Return what is known of a run, each with its title."""
+    return [(title, text) for title, text in _facts(run, state, now) if text and text != DASH]
 
 
 def _facts(run: KeptRun, state: str, now: float) -> Iterator[tuple[str, str]]:
@@ -81,7 +85,9 @@ def _facts(run: KeptRun, state: str, now: float) -> Iterator[tuple[str, str]]:
     yield "time", "" if budget is None else budget_text(budget)
     for verdict in run.list("verdict"):
         yield "verdict", clean(str(verdict.get("text", ""))) if isinstance(verdict, dict) else ""
-    for one in run.list("code")[:3]:
+    for text in run.list("code_text"):
+        yield "code", clean(str(text))
+    for one in () if run.list("code_text") else run.list("code")[:3]:
         if isinstance(one, dict):
             waited = one.get("waited")
             lost = f"the GPU waited {seconds_text(waited)}" if isinstance(waited, (int, float)) else ""

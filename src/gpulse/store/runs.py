@@ -26,7 +26,7 @@ EMPTY: dict[str, Any] = {
     "schema": 1, "id": "", "state": "", "start": None, "seconds": None, "command": "", "folder": "", "host": "", "git": None,
     "process": None, "exit_code": None, "signal": None, "failure": None, "gpus": [], "verdict": [], "budget": None,
     "throughput": {}, "peak_memory": None, "cost": None, "step_time": None, "step_blocks": [], "phases": [], "code": [],
-    "report": None, "recording": None, "traces": [],
+    "code_text": [], "report": None, "recording": None, "traces": [],
 }  # fmt: skip
 _ORIGIN = ("id", "start", "command", "folder", "host", "git", "process")  # who begins a run says this of it
 
@@ -118,8 +118,20 @@ def keep(run: Mapping[str, Any], folder: str | None = None) -> str | None:
     with replaced(path) as file:
         file.write(json.dumps(run, separators=(",", ":"), allow_nan=False).encode("utf-8", "backslashreplace"))
     for name in _names(folder)[MOST:]:
-        _remove(os.path.join(folder, name))
+        for old in (os.path.join(folder, name), _flame_path(os.path.join(folder, name))):
+            _remove(old)
     return path
+
+
+def keep_flame(path: str, flame: Mapping[str, Any]) -> None:
+    """Keep where a run lost GPU time, as a tree of frames, beside its file. Raises OSError if it cannot be written."""
+    with replaced(_flame_path(path)) as file:
+        file.write(json.dumps(flame, separators=(",", ":")).encode("utf-8", "backslashreplace"))
+
+
+def kept_flame(run: KeptRun) -> dict[str, Any] | None:
+    """Return where a run lost GPU time, as a tree of frames; None if that was not recorded."""
+    return _read(_flame_path(run.path)) if run.path else None
 
 
 def free_id(run: str, folder: str | None = None) -> str:
@@ -203,13 +215,22 @@ def _file_word(run: str) -> str:
 
 def read_run(path: str) -> KeptRun | None:
     """Return the run in a file; None if it is gone or damaged."""
+    plain = _read(path)
+    return KeptRun(plain, path) if plain is not None and isinstance(plain.get("id"), str) else None
+
+
+def _read(path: str) -> dict[str, Any] | None:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as file:
             plain = json.loads(file.read(_LARGEST))
     except (OSError, ValueError, RecursionError):
         return None
-    return KeptRun(plain, path) if isinstance(plain, dict) and isinstance(plain.get("id"), str) else None
+    return plain if isinstance(plain, dict) else None
+
+
+def _flame_path(path: str) -> str:
+    return f"{path.removesuffix('.json')}.flame"
 
 
 def _remove(path: str) -> None:

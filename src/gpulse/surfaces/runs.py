@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from ..analysis.run_comparison import RunComparison
 from ..errors import UsageError
-from ..monitor.run_record import started_ticks
+from ..monitor.run_record import result
 from ..present.runs import comparison_lines, comparison_text, differences, run_lines, runs_table
 from ..store.runs import EMPTY, earlier, kept_runs, run_named
 
@@ -73,18 +72,3 @@ def comparison_to_plain(comparison: RunComparison) -> dict[str, Any]:
     """Return a comparison as plain data: `change` 0.07 is 7 % slower, `margin` is how far that may be off."""
     figures = [{"figure": each.title, "before": each.before, "after": each.after} for each in differences(comparison)]
     return {"schema": 1, **comparison.to_plain(), "text": comparison_text(comparison, time.time()), "figures": figures}
-
-
-def result(run: KeptRun) -> str:
-    """Return how a run ended: ok, exit 1, SIGTERM, ended (of a Monitor), running, or killed if nobody could say."""
-    if signal := run.text("signal"):
-        return signal
-    if (code := run.number("exit_code")) is not None:
-        return "ok" if not code else f"exit {code:.0f}"
-    if run.text("state") == "ended":
-        return run.text("failure") or "ended"
-    process = run.part("process")
-    if run.text("host") == os.uname().nodename and isinstance(pid := process.get("pid"), int):
-        started = started_ticks(pid)
-        return "running" if started is not None and started == process.get("started") else "killed"
-    return "running"

@@ -13,9 +13,8 @@ import pytest
 
 import gpulse
 from gpulse.monitor import run_keeper
-from gpulse.monitor.run_record import RunRecord, _git_told, git_state
+from gpulse.monitor.run_record import RunRecord, _git_told, git_state, result
 from gpulse.store.runs import kept_runs, run_named
-from gpulse.surfaces.runs import result
 
 GPUS = [{"name": "NVIDIA H100 80GB HBM3", "utilization": 90, "memory_used": 4 << 30}]
 

@@ -31,6 +31,7 @@ export class Connection {
       denied: "The Jupyter server no longer accepts this page. Reload it to log in again.",
     };
     this.api = serverApi(this.root, this.transport);
+    delete this.api.run; // no panel shows runs
     delete this.api.monitors; // Jupyter's server lists kernels instead, and would log a 404 for each question
     delete this.api.trace;
   }

@@ -45,7 +45,8 @@ export class Monitors {
     const busy = one.trace !== null && one.trace.state in STATES;
     const button = h("button", { type: "button", disabled: busy, onclick: () => void this.trace(one.pid) }, "Trace 20 steps");
     const told = one.trace === null ? "" : (STATES[one.trace.state] ?? `${one.trace.state === "done" ? "Trace: " : "No trace: "}${one.trace.text}`);
-    return h("div", { class: "row" }, h("span", {}, parts.filter(Boolean).join(" · ")), button, h("span", { class: "faint", role: "status" }, told));
+    const link = h("a", { class: "more", href: this.page.link({ view: "runs", run: `pid-${one.pid}` }) }, "Lines of code and flame graph");
+    return h("div", { class: "row" }, h("span", {}, parts.filter(Boolean).join(" · ")), link, button, h("span", { class: "faint", role: "status" }, told));
   }
 
   private async trace(pid: number): Promise<void> {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ async function serve(command: string[], history: string, ...more: string[]): Pro
   const words = [...command, "serve", "--port", String(port), "--no-auth", "--interval", "0.5", "--history", join(folder, history), ...more];
   const child = spawn(python, words, {
     cwd: repository,
-    env: { ...environment, GPULSE_HISTORY: join(folder, history) },
+    env: { ...environment, GPULSE_HISTORY: join(folder, history), GPULSE_RUNS: join(folder, "runs") },
     stdio: ["ignore", "ignore", "pipe"],
     detached: true, // a group of its own: the scripted driver's process does not pass signals on to its command
   });
@@ -278,4 +278,29 @@ test("axe finds nothing in these views, light or dark, desktop or phone", async 
       }
     }
   }
+});
+
+test("a finished run has its lines of code and a flame graph, whose boxes are enlarged by a click", async () => {
+  const file = join(folder, "runs", "001794824572522-r-1");
+  mkdirSync(join(folder, "runs"), { recursive: true });
+  const told = ["The GPU waited 71 of 300 s; 58 s of it in train.py:84 f(…).", "58 s in train.py:84 f(…): Vectorize it."];
+  writeFileSync(`${file}.json`, JSON.stringify({ id: "r-1", start: "2026-11-16T10:00:00Z", state: "ended", command: "python <b>train.py", seconds: 300, code_text: told }));
+  const inner = [{ name: "train.py:84 f", own: true, seconds: 58 }, { name: "torch/nn.py:1 g", own: false, seconds: 13 }];
+  writeFileSync(`${file}.flame`, JSON.stringify({ name: "train.py:12 main", own: true, seconds: 71, inner }));
+  await visit(`${mig}#/runs`, async (page) => {
+    await page.click("text=python <b>train.py");
+    await page.waitForSelector(".flame .boxes button");
+    assert.match(page.url(), /#\/runs\/r-1/);
+    assert.match((await page.textContent(".run")) ?? "", /Vectorize it/);
+    const boxes = () => page.$$eval(".flame .boxes button", (all) => all.map((box) => [box.textContent, box.className, (box as HTMLElement).style.width]));
+    assert.deepEqual((await boxes()).map((box) => box.slice(0, 2)), [["train.py:12 main", "own"], ["train.py:84 f", "own"], ["torch/nn.py:1 g", "library"]]);
+    await page.click(".flame .boxes button.library");
+    assert.deepEqual((await boxes()).at(-1), ["torch/nn.py:1 g", "library", "100%"]);
+    assert.match((await page.textContent(".flame [role=status]")) ?? "", /torch\/nn.py:1 g: 13 s of 71 s/);
+    await page.click(".flame .boxes button >> nth=0");
+    assert.equal((await boxes()).length, 3);
+  });
+  await visit(`${demo}#/runs`, async (page) => {
+    await page.waitForFunction(() => document.querySelector(".view .note")?.textContent?.includes("not this computer"));
+  });
 });

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from html import escape
 
+from ...analysis.flame import flame_of, frame_name
 from ...analysis.own_lines import library_of
 from ...present.quantities import seconds_text
 from ...present.text import clean
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from ...analysis.flame import FlameNode
     from ...model.stacks import Frame, TimedStack
 
 _ROW = 18  # pixels
 _WIDTH = 1000
 _THINNEST = 1.0  # pixels below which a box is left out
-_DEEPEST = 60  # rows
 _LETTER = 6.6  # pixels
 
 
@@ -27,7 +28,7 @@ def folded(stacks: Sequence[TimedStack]) -> str:
     """Return one line per stack with the milliseconds in which the GPU waited, as flamegraph.pl and inferno read them."""
     rows: dict[str, float] = {}
     for stack, waited, _ in stacks:
-        if name := ";".join(_name(frame).replace(";", ",") for frame in stack):
+        if name := ";".join(frame_name(frame).replace(";", ",") for frame in stack):
             rows[name] = rows.get(name, 0.0) + waited
     return "".join(f"{name} {1000 * waited:.0f}\n" for name, waited in rows.items() if waited >= 0.0005)
 
@@ -53,7 +54,7 @@ def speedscope(stacks: Sequence[TimedStack], title: str) -> str:
                 "weights": weights,
             }
         )
-    frames = [{"name": _name(frame), "file": frame.file, "line": frame.line} for frame in numbers]
+    frames = [{"name": frame_name(frame), "file": frame.file, "line": frame.line} for frame in numbers]
     plain = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "exporter": "gpulse",
@@ -66,10 +67,7 @@ def speedscope(stacks: Sequence[TimedStack], title: str) -> str:
 
 def flame_svg(stacks: Sequence[TimedStack]) -> str:
     """Return a flame graph of the GPU time that was lost, the outermost frames on top; empty where nothing was."""
-    root = _Node("all")
-    for stack, waited, _ in stacks:
-        root.add([_name(frame) for frame in stack], [library_of(frame.file) is None for frame in stack], waited)
-    root = root.trunk()
+    root = flame_of(stacks)
     if root.seconds <= 0:
         return ""
     boxes: list[str] = []
@@ -82,37 +80,7 @@ def flame_svg(stacks: Sequence[TimedStack]) -> str:
     )
 
 
-class _Node:
-    """A frame in the graph with the seconds lost in it and in what it called."""
-
-    __slots__ = ("inner", "name", "own", "seconds")
-
-    def __init__(self, name: str, own: bool = False) -> None:
-        self.name = name
-        self.own = own
-        self.seconds = 0.0
-        self.inner: dict[str, _Node] = {}
-
-    def add(self, names: Sequence[str], owns: Sequence[bool], seconds: float) -> None:
-        node = self
-        node.seconds += seconds
-        for name, own in zip(names[:_DEEPEST], owns, strict=False):
-            node = node.inner.setdefault(name, _Node(name, own))
-            node.seconds += seconds
-
-    def trunk(self) -> _Node:
-        """Return the innermost frame that all stacks share: what starts every program tells nothing."""
-        node = self
-        while (
-            len(node.inner) == 1
-            and (only := next(iter(node.inner.values()))).seconds >= 0.999 * self.seconds
-            and only.inner
-        ):
-            node = only
-        return node
-
-
-def _draw(node: _Node, x: float, depth: int, scale: float, boxes: list[str]) -> int:
+def _draw(node: FlameNode, x: float, depth: int, scale: float, boxes: list[str]) -> int:
     width = node.seconds * scale
     name = clean(node.name)
     room = int((width - 4) / _LETTER)
@@ -123,18 +91,11 @@ def _draw(node: _Node, x: float, depth: int, scale: float, boxes: list[str]) -> 
         f'<rect x="{x:.1f}" y="{depth * _ROW}" width="{max(0.5, width - 0.5):.1f}" height="{_ROW - 1}"/>{text}</g>'
     )
     deepest = depth
-    for inner in sorted(node.inner.values(), key=lambda one: -one.seconds):
+    for inner in node.largest():
         if inner.seconds * scale >= _THINNEST:
             deepest = max(deepest, _draw(inner, x, depth + 1, scale, boxes))
         x += inner.seconds * scale
     return deepest
-
-
-def _name(frame: Frame) -> str:
-    """Return a frame as viewers name it: the file from where libraries are, the line, and the function."""
-    library = library_of(frame.file)
-    file = frame.file.replace("\\", "/").rpartition("/")[2] if library is None else library.path
-    return f"{file}:{frame.line} {frame.function}"
 
 
 def shortened(plain: Any) -> Any:

@@ -146,6 +146,15 @@ _SCHEMAS: dict[str, Any] = {
                                                        "difference": _TEXT, "matters": {"type": "boolean"}})},
         "gpus": {"type": "array", "items": object_schema({"uuid": _TEXT, "label": _TEXT, "activity": _TEXT, "a": _TEXTS, "b": _TEXTS})},
     }),
+    "Runs": object_schema({"note": _TEXT, "runs": {"type": "array", "items": object_schema({
+        "id": _TEXT, "start": _TIME, "seconds": _KNOWN, "result": _TEXT, "command": _TEXT, "gpus": _TEXT, "speed": _TEXT,
+        "limit": _TEXT})}}),
+    "Run": object_schema({
+        "id": _TEXT, "title": _TEXT, "facts": {"type": "array", "items": _TEXTS}, "verdicts": _TEXTS, "code": _TEXTS,
+        "budget": {"type": "array", "items": {"type": "object"}},
+        "flame": {"anyOf": [{"type": "null"}, {"$ref": "#/components/schemas/Flame"}]}}),
+    "Flame": object_schema({"name": _TEXT, "own": {"type": "boolean"}, "seconds": _NUMBER, "inner": _array("Flame")},
+                           ["name", "own", "seconds"]),
     "Events": object_schema({"events": {"type": "array", "items": _EVENT}}),
     "Catalog": object_schema({thing: {"type": "array", "items": object_schema({"key": _TEXT, "title": _TEXT, "unit": _TEXT})}
                         for thing in ("gpu", "host", "process")}),
