@@ -5,17 +5,18 @@ from __future__ import annotations
 from ..model.fleet import FleetSnapshot, HostReport
 from ..model.process_filter import ProcessFilter
 from .concerns import concerns, cost
-from .diagnosis.live import LiveDiagnosis
+from .diagnosis.live import EVERY, LiveDiagnosis
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ..model.catalog import Gpu
+    from ..model.catalog import Gpu, Process
     from ..model.concern import Concern
 
 _CONTEXT = 256 << 20  # bytes; less is the driver's own and not a program's
 _DOWN = ("lost", "timeout")
+_JUDGED = 25.0  # machines judged per second, at most: one costs 2 ms, so that 1,000 cost 5 % of a core
 
 
 class Funnel:
@@ -74,13 +75,55 @@ def filtered(snapshot: FleetSnapshot, text: str) -> FleetSnapshot:
             continue
         gpus = tuple(gpu for gpu in host.gpus if _has(gpu, wanted))
         if gpus and host.snapshot is not None:
-            hosts.append(HostReport(host.name, host.source, host.state, host.snapshot.replace(gpus=gpus), host.age))
-    return FleetSnapshot(snapshot.time, tuple(hosts))
+            hosts.append(
+                HostReport(
+                    host.name, host.source, host.state, host.snapshot.replace(gpus=gpus), host.age, link=host.link
+                )
+            )
+    return FleetSnapshot(snapshot.time, tuple(hosts), snapshot.grants)
 
 
 def _has(gpu: Gpu, wanted: ProcessFilter) -> bool:
     index = -1 if gpu.index is None else int(gpu.index)
     return any(wanted.fits(process, (index, -1)) for process in gpu.all_processes())
+
+
+def held_by(
+    snapshot: FleetSnapshot, name: Callable[[Process], str | None]
+) -> list[tuple[str, list[tuple[HostReport, Gpu]]]]:
+    """Return who holds which GPUs, most first; a GPU that several hold counts for each. `name` tells the holder of a process."""
+    held: dict[str, dict[tuple[str, str | None], tuple[HostReport, Gpu]]] = {}
+    for host, gpu in snapshot.gpus():
+        for process in gpu.all_processes():
+            if who := name(process):
+                held.setdefault(who, {})[host.name, gpu.uuid] = (host, gpu)
+    ordered = sorted(held.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+    return [(who, list(theirs.values())) for who, theirs in ordered]
+
+
+def user_of(process: Process) -> str | None:
+    """Return the user of a process."""
+    return process.user
+
+
+def job_of(process: Process) -> str | None:
+    """Return the job of a process, or else its pod or container."""
+    return process.job or process.pod or process.container
+
+
+def unused_grants(snapshot: FleetSnapshot) -> Iterator[tuple[HostReport, Gpu, Mapping[str, str]]]:
+    """Yield the GPUs that a scheduler has given to somebody and that no program holds, with whom: user, job or pod.
+
+    A scheduler may call a machine by the first part of its name.
+    """
+    for host in snapshot.hosts:
+        names = (host.name, host.name.rpartition("@")[2].partition(".")[0])
+        given = {
+            number: who for grants in snapshot.grants for name in names for number, who in grants.get(name, {}).items()
+        }
+        for gpu in host.gpus if given else ():
+            if gpu.index is not None and int(gpu.index) in given and gpu.state == "ok" and not is_allocated(gpu):
+                yield host, gpu, given[int(gpu.index)]
 
 
 class Loss:
@@ -120,12 +163,13 @@ class FleetWatch:
     def add(self, snapshot: FleetSnapshot) -> Mapping[str, tuple[Concern, ...]]:
         """Take a snapshot; return what is wrong on each machine that has been judged, the worst first."""
         found: dict[str, tuple[Concern, ...]] = {}
+        every = max(EVERY, len(snapshot.hosts) / _JUDGED)
         for host in snapshot.hosts:
             if host.snapshot is None:
                 self._live.pop(host.name, None)
                 continue
             time, live = self._live.get(host.name, (0.0, None))
-            live = live or LiveDiagnosis()
+            live = live or LiveDiagnosis(every=every)
             if time != host.snapshot.time:
                 live.add(host.snapshot)
                 self._live[host.name] = (host.snapshot.time, live)

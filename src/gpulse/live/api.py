@@ -49,7 +49,7 @@ class Question:
         self,
         path: str,
         summary: str,
-        answer: Callable[[ApiRequest, Mapping[str, Any]], bytes],
+        answer: Callable[[Any, Mapping[str, Any]], bytes],
         shape: str,
         parameters: Sequence[Parameter] = (),
         statuses: Sequence[int] = (),
@@ -136,9 +136,10 @@ class ApiRequest:
         return self.past
 
 
-def _stretch(given: Mapping[str, Any]) -> tuple[float, float]:
+def stretch(given: Mapping[str, Any], span: float = _SPAN) -> tuple[float, float]:
+    """Return the period that was asked for, the last `span` seconds by default; 422 if it is none."""
     end = time.time() if given["to"] is None else given["to"]
-    start = max(0.0, end - _SPAN) if given["from"] is None else given["from"]
+    start = max(0.0, end - span) if given["from"] is None else given["from"]
     if start >= end:
         raise Refusal(422, "from: must be earlier than to.")
     return start, end
@@ -146,17 +147,17 @@ def _stretch(given: Mapping[str, Any]) -> tuple[float, float]:
 
 def _history(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     past, points = asked.remembered(), given["points"] or 600
-    return past.series(given["metrics"] or _SHOWN, asked.named(given["gpus"]), *_stretch(given), points, asked.uuids())
+    return past.series(given["metrics"] or _SHOWN, asked.named(given["gpus"]), *stretch(given), points, asked.uuids())
 
 
 def _usage(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     by, points = given["by"] or "user", given["points"] or 120
     past, commands = asked.remembered(), asked.hub.commands
-    return wire.compact(past.usage(*_stretch(given), by, points, asked.named(given["gpus"]), commands, asked.uuids()))
+    return wire.compact(past.usage(*stretch(given), by, points, asked.named(given["gpus"]), commands, asked.uuids()))
 
 
 def _compare(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
-    b = _stretch(given)
+    b = stretch(given)
     start = max(0.0, 2 * b[0] - b[1]) if given["a_from"] is None else given["a_from"]
     end = b[0] if given["a_to"] is None else given["a_to"]
     if start >= end:
@@ -169,7 +170,7 @@ def _snapshot(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
 
 
 def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
-    start, end = _stretch(given)
+    start, end = stretch(given)
     kinds = given["kinds"]
     for kind in kinds or ():
         if kind not in _KINDS:
@@ -189,7 +190,7 @@ def _problems(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
 def _processes(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     if given["from"] is None and given["to"] is None:
         return wire.compact(wire.process_list(asked.latest()))
-    uses = asked.remembered().uses(*_stretch(given), asked.hub.commands)
+    uses = asked.remembered().uses(*stretch(given), asked.hub.commands)
     return wire.compact({"time": round(time.time(), 3), "uses": uses})
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
-import time
-from collections import deque
 from functools import partial
 
 from ..model.presets import EVIDENCE
@@ -14,6 +11,7 @@ from ..present.exposition import DOWN
 from ..sampling.bus import Bus
 from . import wire
 from .events import EventLog
+from .stream_log import StreamLog
 from .verdicts import Verdicts
 
 TYPE_CHECKING = False
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     from ..sampling.sampler import Sampler
 
 
-REPLAYED = 120  # samples that a client which comes back is given again
-KEPT = REPLAYED + 64  # one that has begun to read these may be slow for so long
 _PROCESSES_EVERY = 5.0  # seconds between two lists of processes
 
 
@@ -41,18 +37,7 @@ def wanted(commands: bool = True, more: Wanted | None = None) -> Wanted:
     return asked if commands else asked.without_commands()
 
 
-class StreamEntry:
-    """One sample: its number, from 1 on, its time in seconds since 1970, and the text of the stream for it."""
-
-    __slots__ = ("data", "number", "time")
-
-    def __init__(self, number: int, time: float, data: bytes) -> None:
-        self.number = number
-        self.time = time
-        self.data = data
-
-
-class Hub:
+class Hub(StreamLog):
     """One sampler for all clients. The caller that made it starts and closes it, and closes the sampler.
 
     `conceal` maps each snapshot to what clients may see; without it, `commands` says whether command lines are kept.
@@ -74,9 +59,7 @@ class Hub:
         conceal: Callable[[Snapshot], Snapshot] | None = None,
         details: Collection[str] = (),
     ) -> None:
-        self.run = secrets.token_hex(4)
-        self.started = time.time()
-        self.interval = interval
+        super().__init__(interval)
         self.commands = commands
         self.details = frozenset(details)
         self._conceal = conceal or (None if commands else wire.without_commands)
@@ -89,17 +72,10 @@ class Hub:
         self.verdicts = Verdicts(self.tells_programs)
         self.problems: list[dict[str, Any]] = []  # what is wrong now, the worst first
         self.latest: Snapshot | None = None
-        self.number = 0
-        self.over = False
         self.idle_interval: float | None = None  # seconds between samples of the history without clients
-        self._seen = float("-inf")  # when the latest came, on the clock that cannot be set
         self._watchers = [*watchers]
         self._failed = failed
         self._told: set[str] = set()
-        self._listeners: list[Callable[[], None]] = []
-        self._lock = threading.Lock()
-        self._arrived = threading.Condition(self._lock)
-        self._entries: deque[StreamEntry] = deque(maxlen=KEPT)
         self._processes = b""
         self._alerts_told: list[dict[str, Any]] = []
         self._processes_at = float("-inf")
@@ -135,30 +111,17 @@ class Hub:
         with self._arrived:
             self._arrived.wait_for(lambda: self.number != number or self.over, patience)
 
-    def listen(self, listener: Callable[[], None]) -> None:
-        """Have a function called, in the hub's thread, whenever there is something new."""
-        self._listeners.append(listener)
-
     @property
     def took(self) -> float | None:
         """Seconds that the latest sample took; None before the first."""
         return None if self._bus is None else self._bus.took
 
     @property
-    def age(self) -> float:
-        """Seconds since the latest snapshot came; infinite when there is none."""
-        return time.monotonic() - self._seen
-
-    @property
-    def ready(self) -> bool:
-        """Whether the latest snapshot is fresh and at least one GPU responds."""
-        return self.age < 3 * self.interval + 5 and not self.silent
-
-    @property
-    def silent(self) -> bool:
-        """Whether the latest snapshot has GPUs and none of them responds."""
+    def trouble(self) -> str:
+        """Why it is not ready to be asked: no fresh sample, or no GPU responds; empty if it is."""
         gpus = () if self.latest is None else self.latest.gpus
-        return bool(gpus) and all(gpu.state in DOWN for gpu in gpus)
+        silent = bool(gpus) and all(gpu.state in DOWN for gpu in gpus)
+        return "no GPU responds." if silent else super().trouble
 
     def concealed(self, snapshot: Snapshot) -> Snapshot:
         """Return what clients may see of a snapshot."""
@@ -189,15 +152,9 @@ class Hub:
             self._processes_at = snapshot.time
             self._processes = wire.message("processes", wire.processes(snapshot))
             text.append(self._processes)
-        number = self.number + 1
         # the id comes last: who was cut off before it is given all of this again
-        text.append(wire.message("sample", wire.sample(snapshot), f"{self.run}-{number}"))
-        entry = StreamEntry(number, snapshot.time, b"".join(text))
-        with self._lock:
-            self.latest, self.number, self._seen = snapshot, number, time.monotonic()
-            self._entries.append(entry)
-            self._arrived.notify_all()
-        self._tell()
+        text.append(wire.message("sample", wire.sample(snapshot), self._next_id()))
+        self._append(snapshot.time, b"".join(text), lambda: setattr(self, "latest", snapshot))
 
     def _alert_news(self, turned: Sequence[Transition]) -> list[bytes]:
         """Return a message with the active alerts if only their values have changed; a turn has a message of its own."""
@@ -212,40 +169,12 @@ class Hub:
         same = [{**one, "lost": 0} for one in self.problems] == [{**one, "lost": 0} for one in before]
         return [] if same and not (judged and self.problems) else [wire.message("problems", self.problems)]
 
-    def after(self, number: int) -> list[StreamEntry]:
-        """Return the entries that follow a number, the oldest first; those that are gone are missing."""
-        with self._lock:
-            count = min(self.number - number, len(self._entries))
-            return [self._entries[at] for at in range(-count, 0)] if count > 0 else []
-
-    def greeting(self) -> tuple[int, bytes]:
-        """Return what a new client is given at once, and the number of its last sample; 0 when there is none yet."""
-        with self._lock:
-            return self.number, self._processes + self._entries[-1].data if self._entries else b""
-
-    def resume(self, last_id: str) -> tuple[int, float | None]:
-        """Return the number that a client with this Last-Event-ID goes on from, and where a hole in its samples begins.
-
-        None where all it missed is still here. The beginning of a hole is an estimate: a client knows better what it has.
-        """
-        run, _, digits = last_id.rpartition("-")
-        number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 16 else -1
-        with self._lock:
-            newest, latest = self.number, self.latest
-        if run == self.run and 0 <= newest - number <= REPLAYED:
-            return number, None
-        since = self.started
-        if run == self.run and 0 <= number < newest and latest is not None:
-            since = max(since, latest.time - (newest - number) * self.interval)
-        return max(0, newest - 1), since
+    def _before_latest(self) -> bytes:
+        return self._processes
 
     def _run(self) -> None:
         for snapshot in self._subscription:
             self._guarded(self.add, snapshot)
-
-    def _tell(self) -> None:
-        for listener in self._listeners:
-            listener()
 
     def _guarded(self, call: Callable[[Snapshot], Any], snapshot: Snapshot) -> Any:
         """Call; a mistake in one part must not end what all others see."""

@@ -125,6 +125,17 @@ def choice(name: str, help: str, words: Sequence[str]) -> Parameter:
     return Parameter(name, help, {"enum": list(words)}, read)
 
 
+def text(name: str, help: str, longest: int) -> Parameter:
+    """Return a parameter that is any text of limited length."""
+
+    def read(given: str) -> str:
+        if len(given) > longest:
+            raise ValueError(f"at most {longest} characters are allowed.")
+        return given
+
+    return Parameter(name, help, {"type": "string", "maxLength": longest}, read)
+
+
 def words(name: str, help: str, item: Mapping[str, Any], known: Callable[[str], bool] = lambda word: True) -> Parameter:
     """Return a parameter that is a list of words with commas between; `item` is the schema of one, `known` tells what is one."""
 

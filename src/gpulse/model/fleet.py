@@ -6,7 +6,7 @@ from .codec import SCHEMA, time_text, to_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any, Literal, TypeAlias
 
     from .catalog import Gpu
@@ -29,9 +29,10 @@ class HostReport:
     """One machine: `source` is how it is read (ssh, url or prometheus), `age` the seconds since its newest sample.
 
     Without a recent sample, `snapshot` is None and `reason` says why in words, which may come from that machine.
+    `link` is the address of its own page, empty if it has none.
     """
 
-    __slots__ = ("age", "name", "reason", "snapshot", "source", "state")
+    __slots__ = ("age", "link", "name", "reason", "snapshot", "source", "state")
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class HostReport:
         snapshot: Snapshot | None = None,
         age: float | None = None,
         reason: str = "",
+        link: str = "",
     ) -> None:
         self.name = name
         self.source = source
@@ -48,6 +50,7 @@ class HostReport:
         self.snapshot = snapshot
         self.age = age
         self.reason = reason
+        self.link = link
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -61,6 +64,8 @@ class HostReport:
             plain["age"] = round(self.age, 3)
         if self.reason:
             plain["reason"] = self.reason
+        if self.link:
+            plain["link"] = self.link
         sample = {} if self.snapshot is None else to_plain(self.snapshot)
         plain.update({key: sample[key] for key in ("time", "host", "driver", "errors") if key in sample})
         return {**plain, "gpus": sample.get("gpus", [])}
@@ -70,13 +75,22 @@ class HostReport:
 
 
 class FleetSnapshot:
-    """All machines at one point in time; `time` is in seconds since 1970."""
+    """All machines at one point in time; `time` is in seconds since 1970.
 
-    __slots__ = ("hosts", "time")
+    `grants` are what schedulers have given to whom: user, job or pod, by machine and number of the GPU; one mapping per scheduler.
+    """
 
-    def __init__(self, time: float, hosts: tuple[HostReport, ...]) -> None:
+    __slots__ = ("grants", "hosts", "time")
+
+    def __init__(
+        self,
+        time: float,
+        hosts: tuple[HostReport, ...],
+        grants: tuple[Mapping[str, Mapping[int, Mapping[str, str]]], ...] = (),
+    ) -> None:
         self.time = time
         self.hosts = hosts
+        self.grants = grants
 
     def gpus(self) -> Iterator[tuple[HostReport, Gpu]]:
         """Yield every GPU with its machine."""

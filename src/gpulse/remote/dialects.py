@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from ..model.catalog import GPU_METRICS
 from ..present.exposition import series_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _MIB = float(1 << 20)
 KEYS = ("utilization", "sm_active", "memory_used", "memory_total", "memory_free", "power_draw", "temperature")
@@ -49,9 +51,37 @@ HOST_LABELS = ("Hostname", "hostname", "node", "instance")
 UUID_LABELS = ("uuid", "UUID", "gpu_uuid", "serial_number")
 INDEX_LABELS = ("gpu", "gpu_id", "index")
 NAME_LABELS = ("name", "modelName", "card_model")
+# The pod that a GPU was given to. Prometheus renames it if the scraped exporter is a pod itself, whose own name `pod` is then.
+POD_LABELS = ("exported_pod", "pod")
+_EXPORTERS = ("exporter", "dcgm-exporter", "nvidia-dcgm-exporter", "gpulse")
+_PORT = re.compile(r":\d+$")
 
 
 def matcher(*keys: str) -> str:
     """Return what selects all series of these keys, whoever exported them."""
     names = [name for name, (key, _) in SERIES.items() if key in keys]
     return f'__name__=~"{"|".join(names)}"'
+
+
+def first_of(labelled: Mapping[str, str], names: Iterable[str]) -> str:
+    """Return the first label that has a value, empty if none has."""
+    return next((labelled[name] for name in names if labelled.get(name)), "")
+
+
+def host_of(labelled: Mapping[str, str]) -> str:
+    """Return the machine of a series."""
+    return _PORT.sub("", first_of(labelled, HOST_LABELS)) or "unknown"
+
+
+def job_label(labelled: Mapping[str, str]) -> str:
+    """Return the job of a series with its scheduler: slurm:42; empty if it has none."""
+    return f"{labelled.get('scheduler', '')}:{labelled['job_id']}" if labelled.get("job_id") else ""
+
+
+def granted(labelled: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the pod that Kubernetes has given a GPU to, as the DCGM exporter tells; nothing if it does not."""
+    pod = first_of(labelled, POD_LABELS)
+    if not pod or ("exported_pod" not in labelled and labelled.get("container") in _EXPORTERS):
+        return {}
+    space = labelled.get("exported_namespace") or labelled.get("namespace", "")
+    return {"pod": f"{space}/{pod}" if space else pod}

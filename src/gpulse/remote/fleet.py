@@ -5,18 +5,27 @@ from __future__ import annotations
 import threading
 import time
 
+from ..errors import GpulseError
 from ..model.fleet import FleetSnapshot, HostReport
+from ..sources.slurm import granted_gpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Protocol
 
     from ..model.fleet import HostState
     from ..model.snapshot import Snapshot
+    from .past import Past
 
     class Feed(Protocol):
-        """One way to reach machines. `start` returns at once; `close` ends everything that it has started."""
+        """One way to reach machines. `start` returns at once; `close` ends everything that it has started.
+
+        `past` answers what was before, where that is recorded.
+        """
+
+        @property
+        def past(self) -> Past | None: ...
 
         def start(self, fleet: Fleet) -> None: ...
 
@@ -25,13 +34,15 @@ if TYPE_CHECKING:
 
 _LATE = 3.0  # intervals after which a sample is no longer shown
 _SHORTEST_LATE = 10.0  # seconds
+_GRANTS_EVERY = 60.0  # seconds; the controller serves the whole cluster
 
 
 class _Host:
-    __slots__ = ("came", "reason", "snapshot", "source", "state")
+    __slots__ = ("came", "link", "reason", "snapshot", "source", "state")
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, link: str) -> None:
         self.source = source
+        self.link = link
         self.state: HostState = "connecting"
         self.snapshot: Snapshot | None = None
         self.came = 0.0
@@ -51,6 +62,7 @@ class Fleet:
         self._feeds = tuple(feeds)
         self._clock = clock
         self._hosts: dict[str, _Host] = {}
+        self._grants: dict[str, Mapping[str, Mapping[int, Mapping[str, str]]]] = {}
         self._changed = threading.Condition()
 
     def __enter__(self) -> Fleet:
@@ -62,14 +74,19 @@ class Fleet:
         for feed in self._feeds:
             feed.close()
 
-    def expect(self, name: str, source: str) -> str:
-        """Add a machine that is being connected to, and return the name it is shown by."""
+    @property
+    def pasts(self) -> list[Past]:
+        """What can be asked about the past of some machines."""
+        return [feed.past for feed in self._feeds if feed.past is not None]
+
+    def expect(self, name: str, source: str, link: str = "") -> str:
+        """Add a machine that is being connected to, and return the name it is shown by; `link` is its own page."""
         with self._changed:
             unique, count = name, 1
             while unique in self._hosts:
                 count += 1
                 unique = f"{name} ({count})"
-            self._hosts[unique] = _Host(source)
+            self._hosts[unique] = _Host(source, link)
             return unique
 
     def forget(self, name: str) -> None:
@@ -92,13 +109,17 @@ class Fleet:
             host.state, host.reason = state, reason
             self._changed.notify_all()
 
+    def grant(self, by: str, grants: Mapping[str, Mapping[int, Mapping[str, str]]]) -> None:
+        """Take which GPUs a scheduler has given to whom: user, job or pod by machine and number; replaces what it said before."""
+        with self._changed:
+            self._grants[by] = grants
+
     def read(self) -> FleetSnapshot:
         """Return what is known now."""
         with self._changed:
             now = self._clock()
-            return FleetSnapshot(
-                time.time(), tuple(self._report(name, host, now) for name, host in self._hosts.items())
-            )
+            reports = tuple(self._report(name, host, now) for name, host in self._hosts.items())
+            return FleetSnapshot(time.time(), reports, tuple(self._grants.values()))
 
     def wait(self, seconds: float) -> None:
         """Return as soon as every machine has answered or failed, at most after `seconds`."""
@@ -117,7 +138,32 @@ class Fleet:
     def _report(self, name: str, host: _Host, now: float) -> HostReport:
         age = None if host.snapshot is None else max(0.0, now - host.came)
         if age is not None and age <= max(_SHORTEST_LATE, _LATE * self.interval):
-            return HostReport(name, host.source, "ok", host.snapshot, age)
+            return HostReport(name, host.source, "ok", host.snapshot, age, link=host.link)
         state = "stale" if host.state == "ok" else host.state
         reason = host.reason or ("" if age is None else f"no sample for {age:.0f} s")
-        return HostReport(name, host.source, state, None, age, reason)
+        return HostReport(name, host.source, state, None, age, reason, host.link)
+
+
+class SlurmGrants:
+    """Tells a fleet every minute which GPUs Slurm has given to whom; no machines of its own."""
+
+    past = None
+
+    def __init__(self, ask: Callable[[], Mapping[str, Mapping[int, Mapping[str, str]]]] = granted_gpus) -> None:
+        self._ask = ask
+        self._stop = threading.Event()
+
+    def start(self, fleet: Fleet) -> None:
+        threading.Thread(target=self._run, args=(fleet,), name="gpulse-grants", daemon=True).start()
+
+    def close(self) -> None:
+        """Tell the thread to end."""
+        self._stop.set()
+
+    def _run(self, fleet: Fleet) -> None:
+        while not self._stop.is_set():
+            try:
+                fleet.grant("slurm", self._ask())
+            except GpulseError:
+                fleet.grant("slurm", {})  # what it said before may no longer be so
+            self._stop.wait(_GRANTS_EVERY)

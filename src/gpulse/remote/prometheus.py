@@ -10,7 +10,22 @@ import time
 from ..model.catalog import Gpu, Host, Process
 from ..model.derive import memory_percent
 from ..model.snapshot import Snapshot
-from .dialects import HOST_LABELS, INDEX_LABELS, INFO, KEYS, NAME_LABELS, OWNER, SERIES, UUID_LABELS, matcher
+from .dialects import (
+    HOST_LABELS,
+    INDEX_LABELS,
+    INFO,
+    KEYS,
+    NAME_LABELS,
+    OWNER,
+    SERIES,
+    UUID_LABELS,
+    first_of,
+    granted,
+    host_of,
+    job_label,
+    matcher,
+)
+from .past import PrometheusPast
 from .urls import Refused
 
 TYPE_CHECKING = False
@@ -31,19 +46,19 @@ _QUERIES = (
     ("memory_total", "memory_free"),
     ("power_draw", "temperature"),
 )
-_PORT = re.compile(r":\d+$")
 
 
 class _Card:
     """What is known of one GPU."""
 
-    __slots__ = ("index", "name", "owner", "uuid", "values")
+    __slots__ = ("grant", "index", "name", "owner", "uuid", "values")
 
     def __init__(self) -> None:
         self.values: dict[str, Value] = {}
         self.index: float | None = None
         self.uuid = self.name = ""
         self.owner: dict[str, str] = {}
+        self.grant: Mapping[str, str] = {}
 
     def gpu(self, place: int) -> Gpu:
         """Return the GPU; `place` is its index if no label tells it."""
@@ -76,6 +91,8 @@ class PrometheusFeed:
         self._server = ""
         self._identities: dict[tuple[str, str], tuple[str, float | None]] = {}
         self._rounds = 0
+        self._labels: dict[str, set[tuple[str, str]]] = {}  # by which each machine is found
+        self.past = PrometheusPast(url, matcher, lambda: self._names, lambda: self._labels)
         self.queries = 0
 
     def start(self, fleet: Fleet) -> None:
@@ -112,6 +129,7 @@ class PrometheusFeed:
         if self._server:
             fleet.forget(self._server)
             self._server = ""
+        grants: dict[str, dict[int, Mapping[str, str]]] = {}
         now = time.time()
         for host, age in sorted(ages.items()):
             name = self._names.get(host) or self._names.setdefault(host, fleet.expect(host, "prometheus"))
@@ -122,7 +140,10 @@ class PrometheusFeed:
                 cards.get(host, {}).values(), key=lambda card: (card.index is None, card.index or 0.0, card.uuid)
             )
             gpus = tuple(card.gpu(place) for place, card in enumerate(found))
+            if given := {int(gpu.index or 0): card.grant for gpu, card in zip(gpus, found, strict=True) if card.grant}:
+                grants[name] = given
             fleet.put(name, Snapshot(now - age, gpus, Host({"name": host})), age)
+        fleet.grant(self._url.name, grants)
         for host in self._names.keys() - ages.keys():
             fleet.fail(self._names[host], "stale", "Prometheus has no recent sample of it")
 
@@ -133,13 +154,16 @@ class PrometheusFeed:
         jobs: set[str] = set()
         for labelled, at, now in self._ask(f"max by ({labels}) (timestamp({self._selected(matcher('utilization'))}))"):
             jobs.add(labelled.get("job", ""))
-            host = _host(labelled)
+            host = host_of(labelled)
             age = max(0.0, now - at)
+            label = next((label for label in HOST_LABELS if labelled.get(label)), "")
+            if label:
+                self._labels.setdefault(host, set()).add((label, labelled[label]))
             known = found.get(host)
             found[host] = age if known is None else min(known, age)
         names = "|".join(sorted(_escaped(job) for job in jobs if job))
         for labelled, _, _ in self._ask(f'up{{job=~"{names}"}} == 0') if names else ():
-            found.setdefault(_host(labelled), None)
+            found.setdefault(host_of(labelled), None)
         return found
 
     def _describe(self) -> dict[tuple[str, str], dict[str, str]]:
@@ -150,13 +174,13 @@ class PrometheusFeed:
         for labelled, _, _ in self._ask(self._selected(f'__name__=~"{"|".join(names)}"')):
             if "mig" in labelled:
                 continue
-            where = _host(labelled), _first(labelled, UUID_LABELS)
+            where = host_of(labelled), first_of(labelled, UUID_LABELS)
             if labelled["__name__"] != OWNER:
-                self._identities[where] = (_first(labelled, NAME_LABELS), _index(labelled))
+                self._identities[where] = (first_of(labelled, NAME_LABELS), _index(labelled))
                 continue
             owners[where] = {key: labelled[key] for key in ("user", "container", "pod") if labelled.get(key)}
-            if labelled.get("job_id"):
-                owners[where]["job"] = f"{labelled.get('scheduler', '')}:{labelled['job_id']}"
+            if job := job_label(labelled):
+                owners[where]["job"] = job
         return owners
 
     def _cards(self, owners: Mapping[tuple[str, str], dict[str, str]]) -> dict[str, dict[str, _Card]]:
@@ -166,14 +190,15 @@ class PrometheusFeed:
                 if "mig" in labelled or labelled.get("GPU_I_ID"):
                     continue  # of an instance; the whole GPU has series of its own
                 key, scale = SERIES[labelled["__name__"]]
-                host, uuid = _host(labelled), _first(labelled, UUID_LABELS) or _first(labelled, INDEX_LABELS)
+                host, uuid = host_of(labelled), first_of(labelled, UUID_LABELS) or first_of(labelled, INDEX_LABELS)
                 card = cards.setdefault(host, {}).setdefault(uuid, _Card())
                 if not card.uuid:
                     name, index = self._identities.get((host, uuid), ("", None))
-                    card.uuid, card.name = uuid, name or _first(labelled, NAME_LABELS)
+                    card.uuid, card.name = uuid, name or first_of(labelled, NAME_LABELS)
                     card.index = _index(labelled) if index is None else index
                     card.owner = owners.get((host, uuid), {})
                 card.values[key] = value * scale
+                card.grant = card.grant or (granted(labelled) if labelled["__name__"].startswith("DCGM_") else {})
         return cards
 
     def _selected(self, *matchers: str) -> str:
@@ -185,11 +210,7 @@ class PrometheusFeed:
         from urllib.parse import urlencode
 
         self.queries += 1
-        connection = self._url.connect()
-        try:
-            body = self._url.answer(connection, f"/api/v1/query?{urlencode({'query': query})}")
-        finally:
-            connection.close()
+        body = self._url.fetched(f"/api/v1/query?{urlencode({'query': query})}")
         try:
             result = json.loads(body)["data"]["result"]
             for series in result:
@@ -201,16 +222,8 @@ class PrometheusFeed:
             raise Refused("failed", "its answer is not one of Prometheus") from None
 
 
-def _first(labelled: Mapping[str, str], names: Iterable[str]) -> str:
-    return next((labelled[name] for name in names if labelled.get(name)), "")
-
-
-def _host(labelled: Mapping[str, str]) -> str:
-    return _PORT.sub("", _first(labelled, HOST_LABELS)) or "unknown"
-
-
 def _index(labelled: Mapping[str, str]) -> float | None:
-    text = _first(labelled, INDEX_LABELS)
+    text = first_of(labelled, INDEX_LABELS)
     return float(text) if text.isascii() and text.isdecimal() else None
 
 

@@ -74,6 +74,8 @@ class SshFeed:
         self._thread = threading.Thread(target=self._run, name="gpulse-ssh", daemon=True)
         self._fleet: Fleet | None = None
 
+    past = None  # nothing is recorded on the way
+
     def start(self, fleet: Fleet) -> None:
         self._fleet = fleet
         now = time.monotonic()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..model.fleet import HostState
     from ..model.snapshot import Snapshot
     from .fleet import Fleet
+    from .past import Past
 
 _PATIENCE = 5.0  # seconds for one answer
 MOST = 1 << 25  # bytes of one answer
@@ -71,6 +72,21 @@ class Url:
             self.host, self.port, timeout=_PATIENCE, context=ssl.create_default_context(cafile=self.ca_file)
         )
 
+    @property
+    def link(self) -> str:
+        """The address of its page, without anything secret."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port is None else f":{self.port}"
+        return f"{'https' if self.secure else 'http'}://{host}{port}{self.base}/"
+
+    def fetched(self, path: str) -> bytes:
+        """Return the body of an answer, over a connection of its own; raises Refused or OSError."""
+        connection = self.connect()
+        try:
+            return self.answer(connection, path)
+        finally:
+            connection.close()
+
     def answer(self, connection: HTTPConnection, path: str) -> bytes:
         """Return the body of an answer with status 200; raises Refused or OSError.
 
@@ -109,10 +125,19 @@ class UrlFeed:
         self._urls = tuple(urls)
         self._interval = interval
         self._stop = threading.Event()
+        self._named: dict[str, Url] = {}
+
+    @property
+    def past(self) -> Past:
+        """The histories that the servers record."""
+        from .past import UrlPast
+
+        return UrlPast(self._named)
 
     def start(self, fleet: Fleet) -> None:
         for url in self._urls:
-            name = fleet.expect(url.name, "url")
+            name = fleet.expect(url.name, "url", url.link)
+            self._named[name] = url
             threading.Thread(target=self._ask, args=(fleet, name, url), name="gpulse-url", daemon=True).start()
 
     def close(self) -> None:

@@ -144,6 +144,22 @@ class SlurmNode:
         self._known = known
 
 
+def granted_gpus(ask: Ask | None = None) -> dict[str, dict[int, Mapping[str, str]]]:
+    """Return who was given which GPUs of the cluster: user and job by node and number. Raises GpulseError if Slurm does not tell."""
+    text = (ask or run_slurm)(("scontrol", "--details", "show", "job"))
+    found: dict[str, dict[int, Mapping[str, str]]] = {}
+    for block in re.split(r"^(?=JobId=\d+ )", text, flags=re.M):
+        number = re.match(r"JobId=(\d+) ", block)
+        if number is None or _only(_STATE, block) != "RUNNING":
+            continue
+        holder = {"user": _only(_USER, block) or "", "job": f"slurm:{number[1]}"}
+        for nodes, _, _, gres in _NODE.findall(block):
+            numbers = [one for part in _GPUS.findall(gres) for one in _numbers(part)]
+            for node in _named(nodes) if numbers else ():
+                found.setdefault(node, {}).update(dict.fromkeys(numbers, holder))
+    return found
+
+
 def run_slurm(words: Sequence[str]) -> str:
     """Run one of Slurm's commands and return what it prints; raise GpulseError with its last line if it fails or takes too long."""
     import subprocess

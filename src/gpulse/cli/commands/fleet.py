@@ -6,9 +6,12 @@ import os
 import sys
 
 from ...errors import SourceUnavailable, UsageError
+from ...settings.table import PORT
 from ...units import parse_size
+from ..cost import COST, tariff_of
 from ..main import VERBS, load
-from ..options import COLOR, HELP, THEME, Option, Verb, parse, seconds, some_words
+from ..options import COLOR, HELP, THEME, Option, Verb, parse, seconds, some_words, words
+from ..web_server import check_base_path, need_the_extra
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,9 +32,11 @@ def run(arguments: Arguments) -> int:
 
     if arguments.action == "init":
         return _init(arguments)
+    if arguments.action == "serve":
+        return _serve(arguments)
     if arguments.action is not None:
         raise UsageError(
-            f"fleet: unknown action {arguments.action!r};", "the only one is init, as in gpulse fleet init FOLDER."
+            f"fleet: unknown action {arguments.action!r};", "try gpulse fleet serve, or gpulse fleet init FOLDER."
         )
     for other in ("free", "once", "why"):
         if arguments.watch and getattr(arguments, other):
@@ -53,6 +58,36 @@ def run(arguments: Arguments) -> int:
             if not arguments.watch:
                 raise
             return 0  # the usual end
+
+
+def _serve(arguments: Arguments) -> int:
+    """Serve the page of the fleet until stopped."""
+    need_the_extra("fleet serve")
+    from contextlib import ExitStack
+    from functools import partial
+
+    from ...live.fleet import FleetHub
+    from ...remote.fleet import Fleet, SlurmGrants
+    from ...sources.slurm import has_slurm
+    from ...surfaces.web.server import make_fleet_app
+    from ..web_server import listen, say, serve_until_stopped, share_heaps, token_in_force
+
+    if arguments.key and not arguments.cert:
+        raise UsageError("fleet: --key needs a certificate;", "add --cert FILE.")
+    feeds, tariff = feeds_of(arguments), tariff_of(arguments)
+    arguments.unix_socket = arguments.port = None
+    arguments.bind, arguments.token_file = arguments.listen, arguments.page_token_file
+    arguments.base_path = check_base_path(arguments.base_path or "/")
+    share_heaps()
+    listening, place = listen(arguments, PORT + 1)
+    with ExitStack() as ends:
+        ends.callback(listening.close)
+        token = token_in_force(arguments)
+        fleet = ends.enter_context(Fleet([*feeds, *([SlurmGrants()] if has_slurm() else [])], arguments.interval))
+        hub = FleetHub(fleet, tariff or None, lambda error: say(f"reading the fleet failed: {error!r}."))
+        app = partial(make_fleet_app, hub)
+        serve_until_stopped(arguments, ends, hub, app, listening, place, token, "fleet serve")
+    return 0
 
 
 def _init(arguments: Arguments) -> int:
@@ -203,7 +238,8 @@ VERB = Verb(
     "fleet",
     VERBS["fleet"],
     (
-        Option("action", value="[init]", help="`init` writes files for Prometheus, Grafana, systemd, Kubernetes, Slurm and containers"),
+        Option("action", value="[serve|init]",
+               help="`serve` serves a web page; `init` writes files for Prometheus, Grafana, systemd, Kubernetes, Slurm and containers"),
         Option("folder", value="[FOLDER]", complete="files", help="Folder of `init` (default: gpulse-fleet)"),
         Option("--ssh", value="HOSTS",
                help="Machines to read over ssh: a,b,gpu[01-16], @FILE with one per line, or `config` for ~/.ssh/config; each runs "
@@ -230,6 +266,17 @@ VERB = Verb(
                help="How long to wait for machines that do not answer, if shown once (default: 5)"),
         Option("--force", default=False, help="Let `init` overwrite files that have been changed"),
         Option("--json", default=False, help="Print all machines as one JSON object per refresh"),
+        Option("--listen", value="ADDR[:PORT]",
+               help=f"Address of `serve` (default: 127.0.0.1:{PORT + 1}, reachable only from this machine)"),
+        Option("--page-token-file", value="FILE", complete="files",
+               help="Access token of `serve`, in a file that is created if missing (default: a new token on every start)"),
+        Option("--no-auth", default=False, help="Disable authentication of `serve` (anyone who can connect gets in)"),
+        Option("--allow-host", value="NAMES", parse=words, help="Additional host names that `serve` accepts, separated by commas"),
+        Option("--base-path", value="PATH", help="URL path of `serve` behind a reverse proxy, for example /fleet/ (default: /)"),
+        Option("--cert", value="FILE", complete="files", help="TLS certificate of `serve` (PEM); serves HTTPS"),
+        Option("--key", value="FILE", complete="files", help="Private key of the certificate (default: in the certificate file)"),
+        Option("--access-log", default=False, help="Log every request of `serve` to standard error"),
+        *COST,
         COLOR, THEME, HELP,
     ),
     run,
@@ -238,6 +285,7 @@ VERB = Verb(
         ("gpulse fleet --ssh @hosts.txt --once", "show them once"),
         ("gpulse fleet --free 4 --free-memory 70GiB", "find a machine with four free GPUs"),
         ("gpulse fleet --by user", "show who holds how many GPUs"),
+        ("gpulse fleet serve --prometheus http://prometheus:9090", "serve a web page of the fleet and print its link"),
         ("gpulse fleet init deploy --ssh gpu[01-16]", "write files for Prometheus, Grafana, systemd, Kubernetes and Slurm"),
         ("gpulse fleet --why", "watch for 30 seconds, then list what limits the fleet"),
         ("gpulse fleet --prometheus http://prometheus:9090", "read from Prometheus"),

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
-import re
-import sys
 
 from ...errors import UsageError
-from ...extras import missing_extra
 from ...settings.table import PORT, SERVE
 from ..exporting import Exports
 from ..main import VERBS
 from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds, words
 from ..session import open_sampler
+from ..web_server import (
+    check_base_path,
+    listen,
+    need_the_extra,
+    remove,
+    say,
+    serve_until_stopped,
+    share_heaps,
+    token_in_force,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from ...live.past import Past
@@ -25,8 +32,8 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...store.history import Recorder
     from ..options import Arguments
+    from ..web_server import Place
 
-_ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 # a setting of the file or the environment gives way to any of these options
 _GIVES_WAY = {
     "commands": {"no_commands"},
@@ -40,7 +47,7 @@ _GIVES_WAY = {
 
 def run(arguments: Arguments) -> int:
     """Serve until stopped."""
-    _need_the_extra()
+    need_the_extra()
     from ...settings.effective import chosen
     from ...store.config import config_path, read_config
 
@@ -48,22 +55,14 @@ def run(arguments: Arguments) -> int:
     tables = read_config(path)
     _fill(arguments, chosen("serve", tables, os.environ, path))
     _check(arguments)
-    listening, place = _listening(arguments)
+    listening, place = listen(arguments)
     try:
         _serve(arguments, listening, place, tables.get("alerts", {}))
     finally:
         listening.close()
         if arguments.unix_socket:
-            _remove(arguments.unix_socket)
+            remove(arguments.unix_socket)
     return 0
-
-
-def _need_the_extra() -> None:
-    for name in ("starlette", "uvicorn"):
-        try:
-            __import__(name)
-        except ImportError as error:
-            raise missing_extra("`gpulse serve`", error.name or name, "serve") from None
 
 
 def _fill(arguments: Arguments, settings: Mapping[str, Any]) -> None:
@@ -79,13 +78,9 @@ def _fill(arguments: Arguments, settings: Mapping[str, Any]) -> None:
             setattr(arguments, switch, not value)
         else:
             setattr(arguments, name, value)
-    path = arguments.base_path or SERVE["base_path"].default
-    for name, value in (
-        ("base_path", path if path.endswith("/") else f"{path}/"),
-        ("interval", arguments.interval or SERVE["interval"].default),
-        ("series_limit", arguments.series_limit or SERVE["series_limit"].default),
-    ):
-        setattr(arguments, name, value)
+    arguments.base_path = arguments.base_path or SERVE["base_path"].default
+    arguments.interval = arguments.interval or SERVE["interval"].default
+    arguments.series_limit = arguments.series_limit or SERVE["series_limit"].default
 
 
 def _names_a_port(bind: str) -> bool:
@@ -105,59 +100,29 @@ def _check(arguments: Arguments) -> None:
         raise UsageError(
             f"serve: interval {arguments.interval:g} is not between 0.1 and 3600 seconds;", "try --interval 1."
         )
-    if not re.fullmatch(r"/(?:[A-Za-z0-9._~-]+/)*", arguments.base_path):
-        raise UsageError(f"--base-path: {arguments.base_path!r} is not a valid path;", "write it as /gpulse/.")
+    arguments.base_path = check_base_path(arguments.base_path)
 
 
-class _Place:
-    """Where the server listens: its host names, its URL, and whether only this machine can reach it."""
-
-    def __init__(self, address: str, names: list[str], private: bool, unix: bool = False) -> None:
-        self.address = address
-        self.names = names
-        self.private = private
-        self.unix = unix
-
-
-def _listening(arguments: Arguments) -> tuple[socket.socket, _Place]:
-    from ...surfaces.web.auth import is_loopback
-    from ...surfaces.web.listen import parse_bind, tcp_socket, unix_socket
-
-    if arguments.unix_socket:
-        if arguments.bind or arguments.port:
-            raise UsageError("serve: --unix-socket cannot be combined with --bind or --port;", "choose one.")
-        return unix_socket(arguments.unix_socket), _Place(arguments.unix_socket, [], True, True)
-    host, port = parse_bind(arguments.bind or "127.0.0.1", PORT)
-    bound = tcp_socket(host, port if arguments.port is None else arguments.port)
-    node = os.uname().nodename
-    shown = {"0.0.0.0": node, "::": node}.get(host, f"[{host}]" if ":" in host else host)
-    scheme = "https" if arguments.cert else "http"
-    address = f"{scheme}://{shown}:{bound.getsockname()[1]}{arguments.base_path}"
-    names = ["localhost", "127.0.0.1", "::1", host, node, node.partition(".")[0], *(arguments.allow_host or ())]
-    return bound, _Place(address, names, is_loopback(host))
-
-
-def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules: Any) -> None:
+def _serve(arguments: Arguments, listening: socket.socket, place: Place, rules: Any) -> None:
     """Start sampler, history, exporter, alerts and server; stop them in reverse order."""
     from contextlib import ExitStack
+    from functools import partial
 
     from ...delivery.alerts import Alerts
     from ...live.hub import Hub, wanted
     from ...monitor.stuck import where_stuck
-    from ...surfaces.web.crowd import reserve_places
-    from ...surfaces.web.running import Running
     from ...surfaces.web.server import make_app
 
-    _share_heaps()
-    token = _token(arguments)
-    exports = Exports(arguments, lambda: hub.verdicts.latest, _say)
+    share_heaps()
+    token = token_in_force(arguments)
+    exports = Exports(arguments, lambda: hub.verdicts.latest, say)
     with ExitStack() as ends:
 
         def explain(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
             return where_stuck(event, snapshot) if sampler.source.machine.real else {}
 
         # who hides command lines does not show the names of files and functions either
-        alerts = Alerts(rules, _say, explain=None if arguments.no_commands else explain)
+        alerts = Alerts(rules, say, explain=None if arguments.no_commands else explain)
         ends.callback(alerts.close, 1.0)
         asked = wanted(not arguments.no_commands, alerts.wanted | exports.wanted)
         sampler = open_sampler(arguments, asked)
@@ -171,52 +136,11 @@ def _serve(arguments: Arguments, listening: socket.socket, place: _Place, rules:
             watchers=exports.start(lambda: hub.took, ends),
             alerts=alerts,
             keep=recorder.put if recorder else None,
-            failed=lambda error: _say(f"sampling failed: {error!r}."),
+            failed=lambda error: say(f"sampling failed: {error!r}."),
             details=exports.details,
         )
-        places = reserve_places()
-        app = make_app(
-            hub, _settings(arguments, place, token), past=past, metrics=exports.scrape, streams=places.streams
-        )
-        running = Running(app, listening, places, arguments.cert, arguments.key)
-        hub.start()
-        ends.callback(running.stop)
-        ends.callback(hub.close)  # closed first, so that streams end on their own
-        running.wait(lambda: _announce(arguments, place, token))
-
-
-def _share_heaps() -> None:
-    """Let all threads share two heaps of the C library.
-
-    It gives each thread its own, and they rarely shrink: with 50 clients 104 MB and rising after 16 minutes instead of 77, steady.
-    """
-    import ctypes
-
-    try:
-        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
-    except (OSError, AttributeError):
-        pass  # another C library than glibc
-
-
-def _settings(arguments: Arguments, place: _Place, token: str | None) -> Any:
-    from ...surfaces.web.auth import Hosts
-    from ...surfaces.web.server import ServerSettings
-
-    return ServerSettings(
-        token,
-        None if place.unix else Hosts(place.names, addresses=not place.private),
-        base_path=arguments.base_path,
-        open_metrics=place.private,
-        access_log=arguments.access_log,
-    )
-
-
-def _token(arguments: Arguments) -> str | None:
-    from ...surfaces.web.auth import new_token, token_of
-
-    if arguments.no_auth:
-        return None
-    return token_of(arguments.token_file) if arguments.token_file else new_token()
+        app = partial(make_app, hub, past=past, metrics=exports.scrape)
+        serve_until_stopped(arguments, ends, hub, app, listening, place, token)
 
 
 def _history(arguments: Arguments, real: bool, ends: Any) -> tuple[Recorder | None, Past | None]:
@@ -237,56 +161,13 @@ def _history(arguments: Arguments, real: bool, ends: Any) -> tuple[Recorder | No
         ends.callback(recorder.close, 1.0)
         path = recorder.path
     except HistoryBusy as error:
-        _say(f"{error.holder} already records the history; this server only reads it.")
+        say(f"{error.holder} already records the history; this server only reads it.")
     except HistoryError as error:
-        _say(f"not recording a history: {error}")
+        say(f"not recording a history: {error}")
         return None, None
     past = Past(path)
     ends.callback(past.close)
     return recorder, past
-
-
-def _announce(arguments: Arguments, place: _Place, token: str | None) -> None:
-    """Print the URL; a token from a file is not printed, to keep it out of logs."""
-    try:
-        for line in _announcement(arguments, place, token):
-            sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
-    except OSError:
-        pass  # stdout is closed; keep serving
-
-
-def _announcement(arguments: Arguments, place: _Place, token: str | None) -> Iterator[str]:
-    if token is None:
-        _say("authentication is disabled: anyone who can connect sees all processes and their owners.")
-    elif not place.private and not arguments.cert:
-        _say("the token is sent unencrypted; use --cert, or a reverse proxy with TLS.")
-    if place.unix:
-        yield f"gpulse serve: {place.address}"
-    if token is None or arguments.token_file:
-        if not place.unix:
-            yield f"gpulse serve: {place.address}"
-        if token is not None:
-            yield f"the token is in {arguments.token_file}"
-    elif place.unix:
-        yield f"the token is {token}"
-    else:
-        yield f"gpulse serve: {place.address}?token={token}"
-
-
-def _say(text: str) -> None:
-    try:
-        sys.stderr.write(f"gpulse: {text}\n")
-        sys.stderr.flush()
-    except OSError:
-        pass  # stderr is closed
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass  # already removed
 
 
 def _port(text: str) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from ...analysis.fleet import Funnel, free_gpus, losses
+from ...analysis.fleet import Funnel, free_gpus, held_by, job_of, losses, user_of
 from ...model.condition import CONDITIONS
 from ...present.cells import MISSING
 from ...present.concerns import concern_line
+from ...present.fleet import STATES, product, visible_trouble
 from ...present.line import Line, table_lines
 from ...present.quantities import clock_text, quantity_text
 from ...present.text import clean, fit, width
-from ...present.words import gpus_text, label, of, owners, remarks, share_style, short_name, silence
+from ...present.words import gpus_text, label, of, owners, share_style, short_name, silence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,14 +28,6 @@ if TYPE_CHECKING:
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _ASCII = "_.-:=+*#"
-_STATES = {
-    "connecting": ("connecting", "label"),
-    "stale": ("stale", "warn"),
-    "unreachable": ("unreachable", "critical"),
-    "denied": ("access denied", "critical"),
-    "no_gpu": ("no GPU", "label"),
-    "failed": ("failed", "critical"),
-}
 _MOST_PROBLEMS = 10
 _WIDEST_NAME, _WIDEST_PRODUCT = 28, 22
 
@@ -106,16 +99,12 @@ def _problems(
     lines: list[tuple[bool, Line]] = []
     for host in snapshot.hosts:
         name = clean(host.name)
-        if host.state not in ("ok", "connecting", "no_gpu"):
-            lines.append(_problem(theme, _STATES[host.state][1], name, _said(host)))
-        if host.name in found:
-            lines += [(one.severity != "critical", concern_line(one, theme, columns, name)) for one in found[host.name]]
-            continue
-        for gpu in host.gpus:
-            words, style = silence(gpu, host.snapshot.time if host.snapshot else snapshot.time)
-            for text, kind in [(words, style)] if words else [(text, kind) for text, kind, _ in remarks(gpu)]:
-                if kind in ("critical", "warn"):
-                    lines.append(_problem(theme, kind, f"{name} {gpus_text([label(gpu)])}", text))
+        lines += [
+            _problem(theme, kind, f"{name} {place}".strip(), text)
+            for kind, place, text in visible_trouble(host, snapshot.time, host.name in found)
+        ]
+        for one in found.get(host.name, ()):
+            lines.append((one.severity != "critical", concern_line(one, theme, columns, name)))
     return [line for _, line in sorted(lines, key=lambda entry: entry[0])]
 
 
@@ -124,47 +113,31 @@ def _problem(theme: Theme, style: str, where: str, text: str) -> tuple[bool, Lin
     return style != "critical", Line().add(f"{mark} ", style).add(where, "title").add(f"  {text}", style)
 
 
-def _said(host: HostReport) -> str:
-    state = _STATES[host.state][0]
-    return f"{state}: {clean(host.reason)}" if host.reason else state
-
-
 def _by_host(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
     names = min(_WIDEST_NAME, max((width(clean(host.name)) for host in snapshot.hosts), default=4))
-    products = {host.name: _product(host.gpus, theme) for host in snapshot.hosts}
-    product = min(_WIDEST_PRODUCT, max((width(text) for text in products.values()), default=0)) if columns >= 80 else 0
+    products = {host.name: theme.spelled(product(host.gpus)) for host in snapshot.hosts}
+    kinds = min(_WIDEST_PRODUCT, max((width(text) for text in products.values()), default=0)) if columns >= 80 else 0
     strip = min(64, max((len(host.gpus) for host in snapshot.hosts), default=0))
     head = Line().add("HOST", "label", names).add("  ")
-    if product:
-        head.add("GPUS", "label", product).add("  ")
+    if kinds:
+        head.add("GPUS", "label", kinds).add("  ")
     head.add("NOW", "label", max(3, strip)).add("   SM  UTIL  ", "label").add("MEMORY", "label", 14, True)
     head.add("POWER", "label", 9, True).add("  USERS", "label")
     rows: list[tuple[Line, str | None]] = []
     for host in snapshot.hosts:
         line = Line().add(clean(host.name), "accent", names).add("  ")
         if host.state != "ok":
-            text, style = _STATES[host.state]
+            text, style = STATES[host.state]
             rows.append(
                 (line.add(text, style).add(f": {clean(host.reason)}" if host.reason else "", "label"), host.name)
             )
             continue
-        if product:
-            line.add(products[host.name], "calm", product).add("  ")
+        if kinds:
+            line.add(products[host.name], "calm", kinds).add("  ")
         _strip(line, host.gpus, theme)
-        numbers = _numbers(line.to(names + 2 + (product + 2 if product else 0) + max(3, strip)), host, columns)
+        numbers = _numbers(line.to(names + 2 + (kinds + 2 if kinds else 0) + max(3, strip)), host, columns)
         rows.append((numbers, host.name))
     return head, rows
-
-
-def _product(gpus: Sequence[Gpu], theme: Theme) -> str:
-    names = list(dict.fromkeys(short_name(gpu) for gpu in gpus))
-    if not names:
-        return "no GPU"
-    return (
-        f"{len(gpus)} {theme.glyph('×', 'x')} {names[0]}"
-        if len(names) == 1
-        else f"{len(gpus)} GPUs, {len(names)} kinds"
-    )
 
 
 def _strip(line: Line, gpus: Iterable[Gpu], theme: Theme) -> None:
@@ -231,24 +204,19 @@ def _by_gpu(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
 
 
 def _by_user(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
-    return _holders(snapshot, "USER", lambda process: process.user)
+    return _holders(snapshot, "USER", user_of)
 
 
 def _by_job(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
-    return _holders(snapshot, "JOB", lambda process: process.job or process.pod or process.container)
+    return _holders(snapshot, "JOB", job_of)
 
 
 def _holders(snapshot: FleetSnapshot, title: str, name: Callable[[Process], str | None]) -> Table:
     """Return one row per holder: its GPUs, how much of them works, memory, power and machines. A shared GPU counts for each."""
-    held: dict[str, dict[tuple[str, str | None], tuple[HostReport, Gpu]]] = {}
-    for host, gpu in snapshot.gpus():
-        for process in gpu.all_processes():
-            if who := name(process):
-                held.setdefault(who, {})[host.name, gpu.uuid] = (host, gpu)
     rows = []
-    for who, theirs in sorted(held.items(), key=lambda entry: (-len(entry[1]), entry[0])):
-        sums = Funnel(gpu for _, gpu in theirs.values())
-        machines = list(dict.fromkeys(clean(host.name) for host, _ in theirs.values()))
+    for who, theirs in held_by(snapshot, name):
+        sums = Funnel(gpu for _, gpu in theirs)
+        machines = list(dict.fromkeys(clean(host.name) for host, _ in theirs))
         rows.append(
             [
                 (clean(who), "user"),
@@ -284,10 +252,8 @@ def free_lines(snapshot: FleetSnapshot, count: int, memory: float, theme: Theme)
     for host in snapshot.hosts:
         free = free_gpus(host, memory)
         if len(free) >= count:
-            product = _product(free, theme)
-            rows.append(
-                [(clean(host.name), "accent"), (gpus_text([label(gpu) for gpu in free]), ""), (product, "calm")]
-            )
+            kind = theme.spelled(product(free))
+            rows.append([(clean(host.name), "accent"), (gpus_text([label(gpu) for gpu in free]), ""), (kind, "calm")])
     rows.sort(key=lambda row: -int(row[2][0].partition(" ")[0]))
     return table_lines(["HOST", "FREE", "GPUS"], rows, [False, False, False]) if rows else []
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from ..._version import __version__
-from ...live import api
+from ...live import api, fleet_api
+from ...live.fleet_shapes import SHAPES
 from ...live.wire import catalog, compact
 from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ...model.codec import STATES
@@ -29,26 +30,32 @@ _TIMES = {"type": "array", "items": _TIME}
 _KNOWN = {"type": ["number", "null"]}
 
 
-def document(questions: Sequence[api.Question]) -> dict[str, Any]:
-    """Return the document as plain data."""
+def document(
+    questions: Sequence[api.Question],
+    about: str = "GPUs of one machine: current values and history.",
+    others: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the document of some questions as plain data, with paths of `others`."""
     paths = {question.path: _path(question) for question in questions}
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "gpulse",
             "version": __version__,
-            "description": "GPUs of one machine: current values and history. Every time in a response is a number: seconds since "
+            "description": f"{about} Every time in a response is a number: seconds since "
             "1970-01-01T00:00:00Z (schema Time), with up to three digits after the point. A missing value is null or absent, never 0.",
         },
         "servers": [{"url": ".."}],
         "security": [{"bearer": []}, {"cookie": []}],
-        "paths": paths | _OTHERS,
+        "paths": paths | (_OTHERS if others is None else dict(others)),
         "components": {
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "cookie": {"type": "apiKey", "in": "cookie", "name": "gpulse_token"},
             },
-            "schemas": _SCHEMAS | {"Gpu": _reading("gpu"), "Host": _reading("host"), "Process": _reading("process")},
+            "schemas": _SCHEMAS
+            | ({} if others is None else SHAPES)
+            | {"Gpu": _reading("gpu"), "Host": _reading("host"), "Process": _reading("process")},
         },
     }
 
@@ -183,4 +190,15 @@ def _answer(asked: api.ApiRequest, given: Mapping[str, Any]) -> bytes:
     return compact(document(QUESTIONS))
 
 
+def _fleet_answer(asked: Any, given: Mapping[str, Any]) -> bytes:
+    stream = _get("New values of all machines as server-sent events: fleet, problems, hole.",
+                  {"text/event-stream": {"schema": _TEXT}}, (*_ALWAYS, 503))  # fmt: skip
+    others = {path: _OTHERS[path] for path in ("/healthz", "/readyz")} | {"/api/stream": stream}
+    return compact(document(FLEET_QUESTIONS, "GPUs of many machines: current values and history.", others))
+
+
 QUESTIONS = (*api.QUESTIONS, api.Question("/api/openapi.json", "This document.", _answer, "OpenAPI"))
+FLEET_QUESTIONS = (
+    *fleet_api.FLEET_QUESTIONS,
+    api.Question("/api/openapi.json", "This document.", _fleet_answer, "OpenAPI"),
+)

@@ -14,20 +14,23 @@ from ...present.exposition import exposition
 from .answers import packed, page, problem
 from .assets import read_assets
 from .gate import Gate
-from .openapi import QUESTIONS
+from .openapi import FLEET_QUESTIONS, QUESTIONS
 from .streams import MOST, Streams
 from .traces import LARGEST, TraceDesk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
+    from typing import Any
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from ...live.api import Question
+    from ...live.fleet import FleetHub
     from ...live.hub import Hub
     from ...live.past import Past
+    from ...live.stream_log import StreamLog
     from .auth import Hosts
 
     # The text for Prometheus and its content type, for an Accept header; called in a worker thread.
@@ -67,26 +70,9 @@ def make_app(
     metrics: Metrics | None = None,
     streams: int = MOST,
 ) -> ASGIApp:
-    """Return the ASGI app, with at most `streams` live streams.
-
-    Its event loop touches bytes only: what reads a disk or makes text is done in threads.
-    """
-    asked = ApiRequest(hub, past)
+    """Return the ASGI app of one machine, with at most `streams` live streams."""
     threads = _Threads()
-    assets = read_assets()
     scrape = metrics or _plain_metrics(hub)
-
-    async def index(request: Request) -> Response:
-        if "index.html" in assets:
-            return assets["index.html"].response(request.scope)
-        return page(
-            "gpulse",
-            "The page has not been built (run make page). The API is available: api/snapshot, api/history, metrics.",
-        )
-
-    async def static(request: Request) -> Response:
-        asset = assets.get(request.path_params["name"])
-        return problem(404, "file not found.") if asset is None else asset.response(request.scope)
 
     async def scraped(request: Request) -> Response:
         if hub.latest is None:
@@ -94,30 +80,59 @@ def make_app(
         accept = ",".join(request.headers.getlist("accept"))
         return await threads.run(lambda: packed(request.scope, *scrape(accept)))
 
+    more = [Route("/metrics", scraped), *_trace_routes(hub, threads)]
+    return _app(hub, settings, (QUESTIONS, ApiRequest(hub, past)), threads, more, streams=streams)
+
+
+def make_fleet_app(hub: FleetHub, settings: ServerSettings, *, streams: int = MOST) -> ASGIApp:
+    """Return the ASGI app of a fleet: the same frame, access control and streams, with other questions."""
+    return _app(hub, settings, (FLEET_QUESTIONS, hub), _Threads(), page_name="fleet.html", streams=streams)
+
+
+def _app(
+    hub: StreamLog,
+    settings: ServerSettings,
+    questions: tuple[Sequence[Question], Any],
+    threads: _Threads,
+    more: Sequence[Route] = (),
+    *,
+    page_name: str = "index.html",
+    streams: int,
+) -> ASGIApp:
+    """Return an app that answers some questions. Its event loop touches bytes only: what reads a disk or makes text is done in threads."""
+    assets = read_assets()
+
+    async def index(request: Request) -> Response:
+        if page_name in assets:
+            return assets[page_name].response(request.scope)
+        return page(
+            "gpulse", "The page has not been built (run make page). The API is available: see api/openapi.json."
+        )
+
+    async def static(request: Request) -> Response:
+        asset = assets.get(request.path_params["name"])
+        return problem(404, "file not found.") if asset is None else asset.response(request.scope)
+
     async def healthz(request: Request) -> Response:
         return PlainTextResponse("ok\n")
 
     async def readyz(request: Request) -> Response:
-        if hub.ready:
-            return PlainTextResponse("ok\n")
-        if hub.latest is None:
-            return problem(503, "no sample has been taken yet.")
-        return problem(503, "no GPU responds." if hub.silent else f"the last sample is {hub.age:.0f} s old.")
+        trouble = hub.trouble
+        return problem(503, trouble) if trouble else PlainTextResponse("ok\n")
 
     routes = [
         Route("/", index),
         Route("/static/{name:path}", static),
-        Route("/metrics", scraped),
         Route("/healthz", healthz),
         Route("/readyz", readyz),
-        *_trace_routes(hub, threads),
+        *more,
         Route("/api/stream", Streams(hub, streams, by_address=settings.token is None)),
-        *(Route(question.path, _answering(question, asked, threads)) for question in QUESTIONS),
+        *(Route(question.path, _answering(question, questions[1], threads)) for question in questions[0]),
     ]
     return Gate(Router(routes, redirect_slashes=False, default=_nothing), settings)
 
 
-def _answering(question: Question, asked: ApiRequest, threads: _Threads) -> Callable[[Request], Awaitable[Response]]:
+def _answering(question: Question, asked: Any, threads: _Threads) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         given = read(question.parameters, request.query_params)
         return await threads.run(lambda: packed(request.scope, question.answer(asked, given)))

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
-    from ...live.hub import Hub
+    from ...live.stream_log import StreamLog
 
 MOST = 512  # clients at once, if nobody says how many connections there may be
 LAG = 64  # samples a client may be behind before its stream ends; it comes back with Last-Event-ID and is given them again
@@ -40,7 +40,7 @@ class Streams:
     no such limit, and those behind a proxy all come from its address.
     """
 
-    def __init__(self, hub: Hub, most: int = MOST, *, by_address: bool = False) -> None:
+    def __init__(self, hub: StreamLog, most: int = MOST, *, by_address: bool = False) -> None:
         self._hub = hub
         self._most = most
         self._by_address = by_address

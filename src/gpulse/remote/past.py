@@ -1,0 +1,232 @@
+"""What machines did before: asked of Prometheus, or of the history of `gpulse serve` on the machine itself."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from ..analysis.fleet_ring import KEYS, UNKNOWN, share_byte
+from ..analysis.fleet_usage import FleetUsage
+from .dialects import HOST_LABELS, INDEX_LABELS, OWNER, SERIES, UUID_LABELS, first_of, host_of, job_label, matcher
+from .urls import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, Protocol, TypeAlias
+
+    from .urls import Url
+
+    Values: TypeAlias = list[float | None]
+
+    class Past(Protocol):
+        """Answers about the past of some machines, in the calling thread; each raises Refused or OSError.
+
+        `history` has the values of one machine at some times by UUID and metric, None for a machine of another past. `shares` is how
+        much of each machine worked in each interval, one byte each. `usage` adds the GPU seconds of a period to what it is given.
+        """
+
+        def history(self, host: str, times: Sequence[float], step: float) -> dict[tuple[str, str], Values] | None: ...
+
+        def shares(self, times: Sequence[float], step: float) -> dict[str, bytearray]: ...
+
+        def usage(self, times: Sequence[float], step: float) -> FleetUsage: ...
+
+
+_HOSTS = ", ".join(HOST_LABELS)
+_OWNERS = ("user", "scheduler", "job_id", "pod", "container")
+
+
+class PrometheusPast:
+    """Range queries. `names` returns the name in the fleet and the labels of each machine, as known now."""
+
+    def __init__(
+        self,
+        url: Url,
+        limit: str,
+        names: Callable[[], Mapping[str, str]],
+        labels: Callable[[], Mapping[str, set[tuple[str, str]]]],
+    ) -> None:
+        self._url = url
+        self._limit = limit
+        self._names = names
+        self._labels = labels
+
+    def history(self, host: str, times: Sequence[float], step: float) -> dict[tuple[str, str], Values] | None:
+        own = next((machine for machine, name in self._names().items() if name == host), None)
+        if own is None:
+            return None
+        selectors = [
+            self._selected(matcher(*KEYS), f'{label}="{_quoted(value)}"')
+            for label, value in sorted(self._labels().get(own, ()))
+        ]
+        found: dict[tuple[str, str], Values] = {}
+        for labelled, values in self._range(" or ".join(selectors), times, step) if selectors else ():
+            if "mig" in labelled or labelled.get("GPU_I_ID"):
+                continue
+            key, scale = SERIES[labelled["__name__"]]
+            uuid = first_of(labelled, UUID_LABELS) or first_of(labelled, INDEX_LABELS)
+            found[uuid, key] = [None if value is None else value * scale for value in values]
+        return found
+
+    def shares(self, times: Sequence[float], step: float) -> dict[str, bytearray]:
+        found: dict[str, bytearray] = {}
+        for key in ("utilization", "sm_active"):  # the second is believed where it is measured
+            query = f"avg by (__name__, {_HOSTS}) ({self._selected(matcher(key))})"
+            for labelled, values in self._range(query, times, step):
+                if (name := self._named(labelled)) is None:
+                    continue
+                scale = SERIES[labelled["__name__"]][1]
+                row = found.setdefault(name, bytearray([UNKNOWN]) * len(times))
+                for at, value in enumerate(values):
+                    if value is not None:
+                        row[at] = share_byte(value * scale)
+        return found
+
+    def usage(self, times: Sequence[float], step: float) -> FleetUsage:
+        """GPU seconds of all machines; owners are known where gpulse exports them, GPUs without one count as held by nobody."""
+        found = FleetUsage()
+        owned = self._owned(found, times, step)
+        busy = self._sums("utilization", times, step)
+        watts = self._sums("power_draw", times, step)
+        query = f"count by ({_HOSTS}) ({self._selected(matcher('utilization'))})"
+        for labelled, counts in self._range(query, times, step):
+            if (name := self._named(labelled)) is None:
+                continue
+            for at, count in enumerate(counts):
+                held, held_busy, held_watts = owned.get((name, at), (0.0, 0.0, 0.0))
+                if (rest := max(0.0, (count or 0.0) - held)) > 0.01:
+                    share = _less(busy.get((name, at)), held_busy)
+                    power = _less(watts.get((name, at)), held_watts)
+                    found.record(times[at], name, None).add(rest * step, _per(share, 100 * rest), _per(power, rest))
+        return found
+
+    def _owned(
+        self, found: FleetUsage, times: Sequence[float], step: float
+    ) -> dict[tuple[str, int], tuple[float, float, float]]:
+        """Add what is held by somebody; return how many GPUs that is at each time, their utilization and their power."""
+        by = f"{_HOSTS}, {', '.join(_OWNERS)}"
+        owner = self._selected(f'__name__="{OWNER}"', 'mig=""')
+        groups = f"on (instance, uuid) group_left ({', '.join(_OWNERS)})"
+
+        def joined(key: str) -> dict[tuple[tuple[str, ...], int], float]:
+            name, scale = next(
+                (name, scale) for name, (known, scale) in SERIES.items() if known == key and "gpulse" in name
+            )
+            measured = self._selected(f'__name__="{name}"')
+            query = f"sum by ({by}) ({measured} * {groups} {owner})"
+            try:
+                answers = list(self._range(query, times, step))
+            except Refused:
+                return {}  # GPUs that are scraped twice cannot be joined; their hours still count
+            return {
+                (self._owner(labelled), at): value * scale
+                for labelled, values in answers
+                for at, value in enumerate(values)
+                if value is not None
+            }
+
+        busy, watts = joined("utilization"), joined("power_draw")
+        sums: dict[tuple[str, int], tuple[float, float, float]] = {}
+        for labelled, counts in self._range(f"sum by ({by}) ({owner})", times, step):
+            whose = self._owner(labelled)
+            for at, count in enumerate(counts) if whose[0] else ():
+                if not count:
+                    continue
+                share, power = busy.get((whose, at)), watts.get((whose, at))
+                record = found.record(times[at], whose[0], (whose[1], whose[2]))
+                record.add(count * step, _per(share, 100 * count), _per(power, count))
+                before = sums.get((whose[0], at), (0.0, 0.0, 0.0))
+                sums[whose[0], at] = before[0] + count, before[1] + (share or 0.0), before[2] + (power or 0.0)
+        return sums
+
+    def _owner(self, labelled: Mapping[str, str]) -> tuple[str, str, str]:
+        """Return the machine, the user and the job of a series; no machine if the fleet does not have it."""
+        job = job_label(labelled) or labelled.get("pod") or labelled.get("container") or ""
+        return self._named(labelled) or "", labelled.get("user", ""), job
+
+    def _sums(self, key: str, times: Sequence[float], step: float) -> dict[tuple[str, int], float]:
+        query = f"sum by (__name__, {_HOSTS}) ({self._selected(matcher(key))})"
+        found: dict[tuple[str, int], float] = {}
+        for labelled, values in self._range(query, times, step):
+            if (name := self._named(labelled)) is not None:
+                scale = SERIES[labelled["__name__"]][1]
+                found.update({(name, at): value * scale for at, value in enumerate(values) if value is not None})
+        return found
+
+    def _named(self, labelled: Mapping[str, str]) -> str | None:
+        return self._names().get(host_of(labelled))
+
+    def _selected(self, *matchers: str) -> str:
+        return f"{{{', '.join(one for one in (*matchers, self._limit) if one)}}}"
+
+    def _range(self, query: str, times: Sequence[float], step: float) -> Iterator[tuple[Mapping[str, str], Values]]:
+        """Yield the labels and the value at each time of the series of a query."""
+        from urllib.parse import urlencode
+
+        asked = {"query": query, "start": f"{times[0]:.3f}", "end": f"{times[-1]:.3f}", "step": f"{step:.3f}"}
+        body = self._url.fetched(f"/api/v1/query_range?{urlencode(asked)}")
+        try:
+            for series in json.loads(body)["data"]["result"]:
+                values: Values = [None] * len(times)
+                for at, text in series["values"]:
+                    place, value = round((float(at) - times[0]) / step), float(text)
+                    if 0 <= place < len(times) and math.isfinite(value):
+                        values[place] = value
+                yield series["metric"], values
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+            raise Refused("failed", "its answer is not one of Prometheus") from None
+
+
+class UrlPast:
+    """The histories that machines with `gpulse serve` record themselves."""
+
+    def __init__(self, urls: Mapping[str, Url]) -> None:
+        self._urls = urls
+
+    def history(self, host: str, times: Sequence[float], step: float) -> dict[tuple[str, str], Values] | None:
+        from urllib.parse import urlencode
+
+        url = self._urls.get(host)
+        if url is None:
+            return None
+        asked = {"metrics": ",".join(KEYS), "from": times[0], "to": times[-1] + step, "points": len(times)}
+        try:
+            answer = json.loads(url.fetched(f"/api/history?{urlencode(asked)}"))
+            found: dict[tuple[str, str], Values] = {}
+            for series in answer["series"]:
+                if series["key"] in KEYS:
+                    at = series.get("times") or answer["times"]
+                    found[str(series["uuid"])[:100], series["key"]] = _placed(at, series["mean"], times, step)
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError, Refused, OSError):
+            return {}  # it records none, or cannot be asked now
+        return found
+
+    def shares(self, times: Sequence[float], step: float) -> dict[str, bytearray]:
+        return {}
+
+    def usage(self, times: Sequence[float], step: float) -> FleetUsage:
+        return FleetUsage()
+
+
+def _placed(given: Sequence[Any], values: Sequence[Any], times: Sequence[float], step: float) -> Values:
+    """Return values at other times: the mean of those that fall into each interval."""
+    sums: list[list[float]] = [[] for _ in times]
+    for at, value in zip(given, values, strict=True):
+        place = int((float(at) - times[0]) // step)
+        if value is not None and 0 <= place < len(times) and math.isfinite(float(value)):
+            sums[place].append(float(value))
+    return [sum(known) / len(known) if known else None for known in sums]
+
+
+def _less(whole: float | None, part: float) -> float | None:
+    return None if whole is None else max(0.0, whole - part)
+
+
+def _per(value: float | None, count: float) -> float | None:
+    return None if value is None else value / count
+
+
+def _quoted(text: str) -> str:
+    """Return a text for a quoted string of PromQL."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
