@@ -20,7 +20,19 @@ BAD = ("critical", "warn")
 _EDGE = 1.0  # seconds after the first sample in which what begins may as well have begun before it
 # Meanwhile nothing of the GPU is of use.
 _ALL = frozenset(
-    ("lost", "removed", "driver_unresponsive", "hang", "orphaned_memory", "idle_allocation", "stalled", "not_used")
+    {
+        *(
+            "lost",
+            "removed",
+            "driver_unresponsive",
+            "hang",
+            "orphaned_memory",
+            "idle_allocation",
+            "stalled",
+            "not_used",
+        ),
+        "allocation_unused",
+    }
 )
 _DOWN = frozenset(("lost", "driver_unresponsive"))
 # The parts of the time budget that a condition costs, where that is not the one part that its rule explains.
@@ -127,7 +139,7 @@ def _of_alert(alert: Transition, names: dict[str | None, str], time: float) -> C
         time,
         gpus=tuple(names.get(uuid, name) for uuid, name in zip(event.uuids, event.gpus, strict=False)) or event.gpus,
         uuids=event.uuids,
-        owner="" if process is None else process.user or "",
+        owner=str(event.values.get("user") or "") if process is None else process.user or "",
         pid=None if process is None or process.pid is None else int(process.pid),
         since=since,
         lost=max(0.0, time - since) if key in _ALL else 0.0,

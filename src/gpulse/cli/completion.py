@@ -9,7 +9,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .options import Option, Verb
 
-_WORDS = {"metrics": tuple(GPU_METRICS), "columns": ("gpu", *PROCESS_METRICS), "gpus": ("visible", "job"), "files": ()}
+_WORDS = {
+    "metrics": tuple(GPU_METRICS),
+    "columns": ("gpu", *PROCESS_METRICS),
+    "gpus": ("visible", "job", "all"),
+    "files": (),
+}
 
 
 def script(shell: str) -> str:

@@ -148,8 +148,9 @@ SOURCES = (
 COLORS = ("auto", "always", "never")
 
 GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=some_words, complete="gpus",
-             help="GPUs to use: index, range (0-3), UUID prefix, PCI bus id, `visible` for CUDA_VISIBLE_DEVICES or `job` "
-                  "for those of this Slurm job (default: all)")  # fmt: skip
+             help="GPUs to use: index, range (0-3), UUID prefix, PCI bus id, `visible` for CUDA_VISIBLE_DEVICES, `job` "
+                  "for those of this Slurm job, or `all` (default: all; inside a Slurm job those of the job, except for "
+                  "query and smi)")  # fmt: skip
 SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
                 help="Where to read from: auto, nvidia, amd, intel, jetson, smi, demo or replay:FILE[@START][*SPEED] "
                      "(replay:- for standard input); "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ..sampling.sampler import Sampler
 from ..sources.registry import default_source, make_source
 
@@ -19,9 +21,14 @@ def source_name(arguments: Arguments) -> str:
     return name
 
 
-def open_sampler(arguments: Arguments, wanted: Wanted, slow_every: float = 5.0) -> Sampler:
-    """Return an open sampler for the selected GPUs; the caller closes it."""
+def open_sampler(arguments: Arguments, wanted: Wanted, slow_every: float = 5.0, *, whole: bool = False) -> Sampler:
+    """Return an open sampler for the selected GPUs; the caller closes it.
+
+    Inside a Slurm job these are the job's if none are named; `whole`: all of the machine, as nvidia-smi shows.
+    """
     sampler = Sampler(make_source(source_name(arguments)), wanted, slow_every=slow_every).open()
     if arguments.gpu:
         sampler.choose(arguments.gpu)
+    elif not whole and sampler.source.machine.real and os.environ.get("SLURM_JOB_GPUS"):
+        sampler.choose(["job"])
     return sampler

@@ -106,6 +106,7 @@ _CONDITIONS = (
     Condition("memory_pressure", "memory nearly full", "warn", kind="memory-nearly-full", alert="memory", lasting=True, needs=_HELD),
     Condition("memory_leak", "memory leak", "warn", kind="memory-growth", alert="leak", lasting=True, needs=("processes", "memory_used")),
     Condition("idle_allocation", "memory held, idle", "warn", alert="idle_allocation", lasting=True, needs=("processes", "utilization")),
+    Condition("allocation_unused", "allocated, not used", "warn", alert="allocation_unused", lasting=True, needs=("processes", "job")),
     Condition("stalled", "GPU no longer used", "warn", alert="stalled", lasting=True, needs=("processes", "utilization")),
     Condition("threshold", "beyond its threshold", "warn", lasting=True),
     Condition("serving_queue_long", "requests wait", "warn", alert="serving_queue", lasting=True),

@@ -100,7 +100,7 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 
 
 def choose_gpus(gpus: Sequence[Gpu], words: Sequence[str], environ: Mapping[str, str]) -> list[int]:
-    """Return the positions of the GPUs named by index, range (0-3), UUID prefix, bus id, `visible` or `job`, in the order named.
+    """Return the positions of the GPUs named by index, range (0-3), UUID prefix, bus id, `visible`, `job` or `all`, in the order named.
 
     Raises UnknownGpu for a name that matches none. A GPU named twice is returned once; a MIG instance counts as its GPU.
     """
@@ -113,6 +113,8 @@ def choose_parts(gpus: Sequence[Gpu], words: Sequence[str], environ: Mapping[str
     for word in map(str.strip, words):
         if word.lower() == "visible":
             chosen += visible_parts(gpus, environ)
+        elif word.lower() == "all":
+            chosen += [(position, "") for position in range(len(gpus))]
         elif word.lower() == "job":
             chosen += [(position, "") for position in _of_job(gpus, environ)]
         elif word.lower().startswith("mig-"):

@@ -179,6 +179,17 @@ def _no_longer_idle(event: Event) -> Parts:
     return (*process_parts(event.process), f" on {gpus_text(event.gpus)} is no longer idle")
 
 
+def _unused(event: Event) -> Parts:
+    user = event.values.get("user")
+    owner = (" of ", Untrusted(str(user))) if user else ()
+    unused = f"{gpus_text(event.gpus)} has not been used for {duration_text(_number(event, 'idle'))}, although "
+    return (unused, Untrusted(event.note or "a job"), *owner, " has it")
+
+
+def _no_longer_unused(event: Event) -> Parts:
+    return (f"{gpus_text(event.gpus)} is no longer held by ", Untrusted(event.note or "a job"), " without being used")
+
+
 def _served(event: Event) -> Parts:
     """Return which server: model server Qwen3-32B on GPU 6."""
     name = (event.note or "?").rstrip("/").rpartition("/")[2]
@@ -318,6 +329,7 @@ _SENTENCES: dict[str, Callable[[Event], Parts]] = {
     "memory-nearly-full": _nearly_full,
     "memory-growth": _growing,
     "idle-allocation": _idle,
+    "allocation-unused": _unused,
     "stalled": _stalled,
     "serving-stuck": lambda event: (
         *_served(event),
@@ -368,6 +380,7 @@ _CLEARED: dict[str, Callable[[Event], Parts]] = {
     "memory-nearly-full": _has_room,
     "memory-growth": _no_longer_growing,
     "idle-allocation": _no_longer_idle,
+    "allocation-unused": _no_longer_unused,
     "stalled": _no_longer_stalled,
     "serving-stuck": lambda event: (*_served(event), " makes tokens again"),
     "serving-queue-long": lambda event: (*_served(event), f" has only {_number(event):.0f} requests waiting"),

@@ -37,6 +37,7 @@ _HELP = {
     "stalled.for": "How long the GPU must be idle before the alert fires",
     "job_finished.for": "Time a process must have run to be reported when it ends",
     "idle_allocation.for": "How long a process must do nothing before the alert fires",
+    "allocation_unused.for": "How long a GPU that a Slurm job has must be unused before the alert fires",
     "serving_queue.above": "Number of waiting requests at which the alert fires",
     "serving_first_token.above": "Seconds to the first token (95th percentile) at which the alert fires",
     "serving_errors.above": "Failed requests per second at which the alert fires",

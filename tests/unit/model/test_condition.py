@@ -15,7 +15,7 @@ SEVERITIES = {
     "critical": """lost driver_unresponsive memory_errors nvlink_down fabric_not_ready hang hw_slowdown thermal_throttled
         removed serving_stuck""",
     "warn": """out_of_memory power_throttled hot pcie_degraded link_errors port_flaps slower_than_peers
-        memory_pressure memory_leak idle_allocation stalled threshold contention orphaned_memory clocks_locked straggler
+        memory_pressure memory_leak idle_allocation allocation_unused stalled threshold contention orphaned_memory clocks_locked straggler
         communication_bound stalls transfer_bound input_bound_cpu input_bound_io host_bound launch_bound not_used waiting
         fp32_no_tensor small_batch gap dropped history_damaged serving_queue_long serving_slow serving_errors serving_cache_full
         serving_preemptions serving_queue""",
@@ -24,7 +24,7 @@ SEVERITIES = {
     "good": "healthy added back",
 }
 LASTS = """lost timeout nvlink-down fabric-not-ready throttled hot pcie-degraded port-flaps slower-than-peers memory-nearly-full
-    memory-growth idle-allocation stalled threshold serving-stuck serving-queue-long serving-slow serving-errors"""
+    memory-growth idle-allocation allocation-unused stalled threshold serving-stuck serving-queue-long serving-slow serving-errors"""
 PROGRAM_XIDS = (13, 31, 43, 45, 94)
 NOTICES = (63, 92)
 

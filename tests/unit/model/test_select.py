@@ -127,6 +127,9 @@ class TestChoosing:
     def test_job_means_what_slurm_gave(self, environ: dict[str, str], positions: list[int]) -> None:
         assert choose_gpus(_machine(), ["job"], environ) == positions
 
+    def test_all_means_every_gpu(self) -> None:
+        assert choose_gpus(_machine(), ["all"], {"SLURM_JOB_GPUS": "1"}) == [0, 1, 2, 3]
+
     def test_job_without_a_job_says_so(self) -> None:
         with pytest.raises(UnknownGpu, match="SLURM_JOB_GPUS is not set"):
             choose_gpus(_machine(), ["job"], {})

@@ -93,6 +93,11 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         "ada's python (pid 42) holds 3.0 GiB on GPU 3 but has been idle for 15m00s",
     ),
     (
+        "allocation-unused",
+        {"note": "slurm:7", "values": {"idle": 900.0, "user": "ada"}},
+        "GPU 3 has not been used for 15m00s, although slurm:7 of ada has it",
+    ),
+    (
         "serving-stuck",
         {"note": "acme/m", "value": 90.0},
         "model server m on GPU 3 is stuck: it has requests and has made no token for 1m30s",
@@ -191,6 +196,7 @@ CLEARED: list[tuple[str, dict[str, Any], str]] = [
     ("memory-nearly-full", {"value": 80.0}, "GPU 3 memory is down to 80 %"),
     ("memory-growth", {"process": ADA}, "ada's python (pid 42) on GPU 3 no longer grows"),
     ("idle-allocation", {"process": ADA}, "ada's python (pid 42) on GPU 3 is no longer idle"),
+    ("allocation-unused", {"note": "slurm:7"}, "GPU 3 is no longer held by slurm:7 without being used"),
     ("stalled", {"process": ADA}, "ada's python (pid 42) uses GPU 3 again"),
     ("serving-stuck", {"note": "acme/m"}, "model server m on GPU 3 makes tokens again"),
     ("serving-queue-long", {"note": "m", "value": 3.0}, "model server m on GPU 3 has only 3 requests waiting"),

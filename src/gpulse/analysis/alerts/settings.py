@@ -16,7 +16,7 @@ from .rule import duration, number, size
 from .serving import ServingErrors, ServingFirstToken, ServingQueue, ServingStuck
 from .stalled import Stalled
 from .threshold import Threshold
-from .work import GpuFree, IdleAllocation, JobFinished
+from .work import GpuFree, IdleAllocation, JobFinished, UnusedAllocation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _CLASSES: tuple[type[AlertRule], ...] = (
     Lost, XidReported, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, NvlinkDown, FabricNotReady,
-    PortFlaps, SlowerThanPeers, MemoryNearlyFull, Leak, IdleAllocation, Stalled, JobFinished, GpuFree,
+    PortFlaps, SlowerThanPeers, MemoryNearlyFull, Leak, IdleAllocation, UnusedAllocation, Stalled, JobFinished, GpuFree,
     ServingQueue, ServingFirstToken, ServingErrors, ServingStuck, Diagnosed,
 )  # fmt: skip
 BUILT_IN: dict[str, type[AlertRule]] = {rule.name: rule for rule in _CLASSES}

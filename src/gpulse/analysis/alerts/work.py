@@ -78,6 +78,36 @@ class IdleAllocation(Lasting):
         return False if use is not None and len(gpu.processes) == 1 else None
 
 
+class UnusedAllocation(Lasting):
+    """A GPU that was given to a batch job, and that nobody uses."""
+
+    name = "allocation_unused"
+    settings = {"for": (duration, 900.0), "clear_for": (duration, 0.0)}
+    wanted = Wanted(
+        gpu=("job", "job_user", "utilization", "memory_used"), process=("pid", "name", "user", "memory_used", "type")
+    )
+
+    def __init__(self, given: dict[str, float] | None = None) -> None:
+        super().__init__(given)
+        self._given: dict[str, str] = {}  # job by UUID
+
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        for uuid, gpu in sample.gpus.items():
+            if gpu.job is None:
+                continue
+            before = self._given.pop(uuid, "")
+            if before and before != gpu.job:
+                event = sample.event("allocation-unused", uuid, gpu, note=before)
+                yield Finding(uuid, None, what=before, over=True, event=event)
+            if gpu.job:
+                self._given[uuid] = gpu.job
+                used = _in_use(gpu, gpu)
+                values: dict[str, float | str] = {"idle": self.value("for")}
+                values |= {"user": gpu.job_user} if gpu.job_user else {}
+                event = sample.event("allocation-unused", uuid, gpu, note=gpu.job, values=values)
+                yield Finding(uuid, None if used is None else not used, what=gpu.job, event=event)
+
+
 class JobFinished(AlertRule):
     """A process that held memory for a good while and has ended; those of one sample with the same name and user are one job."""
 

@@ -54,7 +54,7 @@ def run(arguments: Arguments) -> int:
     apps = arguments.query_compute_apps is not None
     choice = Choice(arguments.where, arguments.sort, apps=apps)
     interval = arguments.loop_ms or arguments.loop
-    sampler = open_sampler(arguments, view.wanted | choice.wanted, slow_every=0.0)
+    sampler = open_sampler(arguments, view.wanted | choice.wanted, slow_every=0.0, whole=True)
     output = None
     try:
         output = Output(arguments.filename, private=bool(view.wanted.process))

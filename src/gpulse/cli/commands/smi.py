@@ -134,7 +134,7 @@ def _show(
     from ..session import open_sampler
 
     arguments.gpu = None
-    sampler = open_sampler(arguments, view.wanted, slow_every=min(1.0, interval or 1.0))
+    sampler = open_sampler(arguments, view.wanted, slow_every=min(1.0, interval or 1.0), whole=True)
     output = None
     try:
         if ids is not None:

@@ -113,7 +113,7 @@ class TestSettings:
         assert names == [name for name in BUILT_IN if name not in ("diagnosis", "stalled")]
         assert set(names) == {
             *("lost", "xid", "ecc", "throttled", "hot", "pcie_degraded", "link_errors", "memory", "leak"),
-            *("idle_allocation", "job_finished", "gpu_free"),
+            *("idle_allocation", "allocation_unused", "job_finished", "gpu_free"),
             *("serving_queue", "serving_first_token", "serving_errors", "serving_stuck"),
             *("nvlink_down", "fabric_not_ready", "port_flaps", "slower_than_peers"),
         }

@@ -74,6 +74,38 @@ class TestIdleAllocation:
         assert [alert_text(one) for one in found][1:] == ["ada's python (pid 42) ended on GPU 0, peak memory 80.0 GiB"]
 
 
+class TestUnusedAllocation:
+    @staticmethod
+    def given(job: str | None = "slurm:7", **values: Any) -> Gpu:
+        return gpu(job=job, job_user="ada", utilization=0, memory_used=0, **values)
+
+    def test_a_gpu_of_a_job_that_nobody_uses_fires_once_and_clears_with_its_first_process(self) -> None:
+        works = [process(held=GIB)]
+        found = watch(book("allocation_unused"), lambda at: self.given(processes=works if at >= 1500 else ()), 1600)
+        assert turns(found) == [("allocation_unused", "fire", 900.0), ("allocation_unused", "clear", 1500.0)]
+        assert alert_text(found[0]) == "GPU 0 has not been used for 15m00s, although slurm:7 of ada has it"
+
+    def test_the_next_job_starts_anew(self) -> None:
+        found = watch(book("allocation_unused"), lambda at: self.given("slurm:7" if at < 1000 else "slurm:8"), 2000)
+        assert [(*turn, one.what) for turn, one in zip(turns(found), found, strict=True)] == [
+            ("allocation_unused", "fire", 900.0, "slurm:7"),
+            ("allocation_unused", "clear", 1000.0, "slurm:7"),
+            ("allocation_unused", "fire", 1900.0, "slurm:8"),
+        ]
+
+    def test_a_job_that_gives_it_back_clears(self) -> None:
+        found = watch(book("allocation_unused"), lambda at: self.given("slurm:7" if at < 1000 else ""), 3000)
+        assert [one.state for one in found] == ["fire", "clear"]
+
+    @pytest.mark.parametrize("job", ["", None], ids=["free", "no Slurm"])
+    def test_a_gpu_that_no_job_has_fires_nothing(self, job: str | None) -> None:
+        assert watch(book("allocation_unused"), lambda at: self.given(job), 2000, 5.0) == []
+
+    def test_without_a_list_of_processes_nothing_is_said(self) -> None:
+        hidden = Gpu(dict(self.given().items()), {"processes": "failed"})
+        assert watch(book("allocation_unused"), lambda at: hidden, 2000, 5.0) == []
+
+
 class TestJobFinished:
     def test_a_job_that_ends_is_told_once(self) -> None:
         def job(at: float) -> Gpu:
