@@ -34,7 +34,7 @@ page: $(STAMP) node browser ## build the web page, the JupyterLab extension and 
 	PYTHON=$(abspath $(BIN))/python sh web/test/real.sh
 	cd web && PYTHON=$(abspath $(BIN))/python PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these tests need a server that misbehaves
 
-test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus sshd ## run all tests, one file per core and one more: many wait for a browser or a clock
+test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus sshd slurm ## run all tests, one file per core and one more: many wait for a browser or a clock
 	$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder --durations 15 || \
 	  { echo "Second try of the tests that failed, without others beside them:"; \
 	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1; }  # e2e, the longest files, are first
@@ -95,6 +95,11 @@ sshd:
 	@test -x /usr/sbin/sshd || { apt-get update -qq && \
 	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openssh-server; }
 
+# Slurm for the tests, which start it on ports of their own; it is not started as a service.
+slurm:
+	@test -x /usr/sbin/slurmctld || { apt-get update -qq && \
+	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge; }
+
 # Node builds and tests the web page; users of gpulse do not need it.
 node:
 	@command -v npm >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; }
@@ -132,4 +137,4 @@ $(VENV)/.installed: pyproject.toml $(shell find src -name '*.py')
 	$(BIN)/pip install --quiet .
 	@touch $@ && rm -f $(STAMP)
 
-.PHONY: help try check dist site lint types imports test docscheck fix docs golden bench parity fake clean compiler browser prometheus sshd node page
+.PHONY: help try check dist site lint types imports test docscheck fix docs golden bench parity fake clean compiler browser prometheus sshd slurm node page

@@ -10,7 +10,7 @@ _gpulse() {
     --name-width) COMPREPLY=(); return;;
     --watch|-w) COMPREPLY=(); return;;
     --json) COMPREPLY=($(compgen -W "gpulse gpustat" -- "${word##*,}")); return;;
-    --gpu|--id|-i) COMPREPLY=($(compgen -W "visible job" -- "${word##*,}")); return;;
+    --gpu|--id|-i) COMPREPLY=($(compgen -W "visible job all" -- "${word##*,}")); return;;
     --source) COMPREPLY=($(compgen -W "auto nvidia amd intel jetson smi demo demo:mixed replay: amd: intel: jetson: smi:" -- "${word##*,}")); return;;
     --demo) COMPREPLY=($(compgen -W "h100x8 mixed" -- "${word##*,}")); return;;
     --color) COMPREPLY=($(compgen -W "auto always never" -- "${word##*,}")); return;;
@@ -49,6 +49,7 @@ _gpulse() {
     --number|-n) COMPREPLY=(); return;;
     --steps) COMPREPLY=(); return;;
     --trace) COMPREPLY=(); return;;
+    --job) COMPREPLY=(); return;;
     --from) COMPREPLY=(); return;;
     --to) COMPREPLY=(); return;;
     --title) COMPREPLY=(); return;;
@@ -94,7 +95,7 @@ _gpulse() {
     pick) COMPREPLY=($(compgen -W "--by --fleet --free-memory --utilization --window --wait --timeout --gpu --id -i --source --demo --help -h" -- "$word"));;
     runs) COMPREPLY=($(compgen -W "--number -n --json --help -h list show compare open" -- "$word"));;
     trace) COMPREPLY=($(compgen -W "--steps --timeout --help -h" -- "$word"));;
-    report) COMPREPLY=($(compgen -W "--output -o --format --compare --trace --since --from --to --share --title --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;
+    report) COMPREPLY=($(compgen -W "--output -o --format --compare --trace --since --job --from --to --share --title --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;
     record) COMPREPLY=($(compgen -W "--output -o --history --interval -n --for --count --processes -p --metrics -m --rotate --keep --max-size --append --force --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     replay) COMPREPLY=($(compgen -W "--speed --start --loop --top --status --processes -p --gpu --id -i --color --theme --help -h" -- "$word"));;
     history) COMPREPLY=($(compgen -W "--since --from --to --metrics -m --format --usage --events --points --verify --repair --output -o --file --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;

@@ -67,9 +67,9 @@ class SlurmJob:
 
 def parse_job(number: str, text: str, node: str) -> SlurmJob:
     """Return the job that `scontrol --details show job` describes, with its share of a node; times are seconds since 1970."""
-    job = SlurmJob(number)
-    found = re.match(rf"JobId={number} (?:Array\w+=\S+ )*(?:Het\w+=\S+ )*JobName=(.*)", text)
-    job.name = found[1] if found else None
+    found = re.match(r"JobId=(\d+) (?:Array\w+=\S+ )*(?:Het\w+=\S+ )*JobName=(.*)", text)
+    job = SlurmJob(found[1] if found else number)
+    job.name = found[2] if found else None
     job.user, job.account, job.partition, job.state = (
         None if value in (None, "(null)") else value
         for value in (_only(pattern, text) for pattern in (_USER, _ACCOUNT, _PARTITION, _STATE))

@@ -242,8 +242,8 @@ VERB = Verb(
                help="`serve` serves a web page; `init` writes files for Prometheus, Grafana, systemd, Kubernetes, Slurm and containers"),
         Option("folder", value="[FOLDER]", complete="files", help="Folder of `init` (default: gpulse-fleet)"),
         Option("--ssh", value="HOSTS",
-               help="Machines to read over ssh: a,b,gpu[01-16], @FILE with one per line, or `config` for ~/.ssh/config; each runs "
-                    "`gpulse record`, or nvidia-smi if there is no gpulse"),
+               help="Machines to read over ssh: a,b,gpu[01-16], @FILE with one per line, `config` for ~/.ssh/config, or `slurm` or "
+                    "slurm:PARTITION for nodes with GPUs; each runs `gpulse record`, or nvidia-smi if there is no gpulse"),
         Option("--url", value="URLS", parse=some_words,
                help="Machines that run `gpulse serve`: their addresses, separated by commas"),
         Option("--prometheus", value="URL",

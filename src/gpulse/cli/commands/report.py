@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ...model.snapshot import Snapshot
     from ...store.runs import KeptRun
+    from ...surfaces.report.job import JobSpan
     from ...surfaces.report.recorded_samples import RecordedSample
     from ...surfaces.report.run import Run
     from ..options import Arguments
@@ -144,11 +145,11 @@ def _trace(arguments: Arguments, kept: KeptRun | None, output: str | None) -> in
 
 
 def _check(arguments: Arguments) -> None:
-    files, since = len(arguments.files), arguments.since is not None
+    files, since = len(arguments.files), (arguments.since is not None) + (arguments.job is not None)
     if arguments.compare and (files not in (1, 2) or since):
         raise UsageError("report: --compare needs two recordings;", "write it as gpulse report --compare A B.")
     if not arguments.compare and files + since != 1:
-        remedy = "name one, or use --since 2h for this machine's history."
+        remedy = "name one, or use --since 2h or --job 12345 for this machine's history."
         raise UsageError("report: exactly one recording is needed;", remedy)
 
 
@@ -157,8 +158,11 @@ def _read(arguments: Arguments, path: str | None) -> Run:
     from ...surfaces.report.account import account
 
     damaged: list[int] = []
-    moments = _moments(arguments, path, damaged)
-    run = account(moments, f"the last {arguments.since}" if path is None else os.path.basename(title_of(path)))
+    span = _job(arguments)
+    moments = _moments(arguments, path, damaged, span)
+    name = f"the last {arguments.since}" if path is None else os.path.basename(title_of(path))
+    run = account(moments, name if span is None else span.title)
+    run.job = span
     say_damaged(path or "", damaged)
     if arguments.share:
         for use in run.uses:
@@ -166,13 +170,26 @@ def _read(arguments: Arguments, path: str | None) -> Run:
     return run
 
 
-def _moments(arguments: Arguments, path: str | None, damaged: list[int]) -> Iterator[RecordedSample]:
-    """Yield the samples that were asked for; the numbers of damaged lines are added to `damaged`."""
-    from ...surfaces.report.recorded_samples import between, of_gpus, recorded, shareable
+def _job(arguments: Arguments) -> JobSpan | None:
+    from ...surfaces.report.job import job_span
 
-    moments = _remembered(arguments.since) if path is None else recorded(path, damaged)
+    return job_span(arguments.job, arguments.gpu or ()) if arguments.job else None
+
+
+def _moments(
+    arguments: Arguments, path: str | None, damaged: list[int], span: JobSpan | None = None
+) -> Iterator[RecordedSample]:
+    """Yield the samples that were asked for; the numbers of damaged lines are added to `damaged`."""
+    from ...surfaces.report.recorded_samples import between, of_gpus, recorded, remembered, shareable
+
+    span = span or _job(arguments)
+    if span is not None:
+        moments = remembered(span.start, span.end)
+    else:
+        moments = _remembered(arguments.since) if path is None else recorded(path, damaged)
     chosen = between(moments, getattr(arguments, "from"), arguments.to)
-    chosen = of_gpus(chosen, arguments.gpu, os.environ) if arguments.gpu else chosen
+    gpus = arguments.gpu or (span.gpus if span else ())
+    chosen = of_gpus(chosen, gpus, os.environ) if gpus else chosen
     return shareable(chosen) if arguments.share else chosen
 
 
@@ -183,6 +200,12 @@ def _remembered(since: str) -> Iterator[RecordedSample]:
 
     now = time.time()
     return remembered(now - parse_duration(since), now)
+
+
+def _number(text: str) -> str:
+    from ...surfaces.report.job import job_number
+
+    return job_number(text)
 
 
 def _form(word: str) -> str:
@@ -204,16 +227,19 @@ VERB = Verb(
         Option("--output", "-o", value="FILE", complete="files",
                help="File to write: .html, .md, .json, .csv or .parquet (default: standard output)"),
         Option("--format", value="FORM", parse=_form, open=True,
-               complete=("text", "html", "markdown", "json", "folded", "speedscope", *TABLES, PERFETTO),
+               complete=("text", "html", "markdown", "json", "folded", "speedscope", "jobstats", *TABLES, PERFETTO),
                help="Output format: text (tables and bars for a terminal), html, markdown (or md), json, folded or speedscope for the "
-                    "stacks at which the GPU waited (for flamegraph.pl or speedscope.app), csv or parquet for the samples "
-                    "themselves, or perfetto for a trace of them (default: from the name of the output file; on standard output, "
-                    "text on a terminal and markdown otherwise)"),
+                    "stacks at which the GPU waited (for flamegraph.pl or speedscope.app), jobstats for the AdminComment of a Slurm "
+                    "job, csv or parquet for the samples themselves, or perfetto for a trace of them (default: from the name of the "
+                    "output file; on standard output, text on a terminal and markdown otherwise)"),
         Option("--compare", default=False, help="Compare two recordings and mark the significant differences"),
         Option("--trace", value="FILES", parse=some_words, complete="files",
                help="Traces of torch's profiler to write into the same file, with --format perfetto, separated by commas "
                     "(default: those of the run)"),
         Option("--since", value="TIME", help="Report on the last TIME of this machine's history, for example 2h"),
+        Option("--job", value="ID", parse=_number,
+               help="Report on a Slurm job from this machine's history: its time and its GPUs, as long as Slurm knows it or its "
+                    "processes were recorded"),
         Option("--from", value="WHEN", help="Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording"),
         Option("--to", value="WHEN", help="End time, in the same forms"),
         Option("--share", default=False,
@@ -230,6 +256,7 @@ VERB = Verb(
         ("gpulse report --compare last", "compare the last recorded run with the one before of the same command"),
         ("gpulse report run.ndjson.gz --share -o report.html", "write a page to give to others"),
         ("gpulse report --since 2h -o report.html", "report on the last two hours"),
+        ("gpulse report --job 12345", "report on a Slurm job"),
         ("gpulse report run.jsonl --format perfetto -o run.json", "write counters, phases and marks for ui.perfetto.dev"),
         ("gpulse report run.ndjson.gz --format csv -o run.csv", "export one row per sample and GPU"),
     ),

@@ -19,6 +19,7 @@ def run_to_plain(run: Run) -> dict[str, Any]:
     return {
         "schema": 1,
         "name": run.name,
+        **({} if run.job is None else {"job": run.job.to_plain()}),
         "start": time_text(run.start),
         "end": time_text(run.end),
         "interval": run.interval,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ...sinks.base import Mark
     from ...store.runs import KeptRun
     from .instances import InstanceSpan
+    from .job import JobSpan
     from .processes import ProcessSpan
     from .timeline import Timeline
 
@@ -69,6 +70,7 @@ class Run:
         self.estimated = estimated
         self.tariff: Tariff | None = None
         self.kept: KeptRun | None = None  # what `gpulse runs` knows of it
+        self.job: JobSpan | None = None  # the batch job that it is
         self.diagnosis = diagnosis
         self.verdict = finding_parts(diagnosis)
         self.times = times(diagnosis)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .document import Document
     from .run import Run
 
-FORMS = ("html", "markdown", "json", "text", "folded", "speedscope")
+FORMS = ("html", "markdown", "json", "text", "folded", "speedscope", "jobstats")
 _SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
@@ -44,6 +44,8 @@ def report_text(form: str, runs: Sequence[Run], title: str = "") -> str:
         return _json(runs)
     if form in ("folded", "speedscope"):
         return _stacks(form, runs)
+    if form == "jobstats":
+        return _jobstats(runs)
     document = report_document(runs, title)
     if form == "text":
         from ...present.theme import Theme
@@ -71,6 +73,14 @@ def _stacks(form: str, runs: Sequence[Run]) -> str:
             "Record them from the program, with Monitor(JsonlSink(path)), or with gpulse run.",
         )
     return folded(stacks) if form == "folded" else speedscope(stacks, runs[0].name)
+
+
+def _jobstats(runs: Sequence[Run]) -> str:
+    from .job import jobstats
+
+    if len(runs) > 1:
+        raise UsageError("report: two recordings cannot be compared as jobstats;", "use html, markdown or json.")
+    return jobstats(runs[0]) + "\n"
 
 
 def write_report(recording: str, path: str, title: str = "", tariff: Tariff | None = None) -> None:
