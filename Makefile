@@ -85,10 +85,10 @@ compiler:
 browser:
 	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; }
 
-# Prometheus, promtool and VictoriaMetrics for the tests; RUNLEVEL=1 keeps Debian from starting them as services.
+# Prometheus, promtool, Alertmanager, amtool and VictoriaMetrics for the tests; RUNLEVEL=1 keeps Debian from starting them as services.
 prometheus:
-	@command -v promtool >/dev/null && command -v victoria-metrics >/dev/null || { apt-get update -qq && \
-	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus victoria-metrics; }
+	@command -v promtool >/dev/null && command -v amtool >/dev/null && command -v victoria-metrics >/dev/null || { apt-get update -qq && \
+	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus prometheus-alertmanager victoria-metrics; }
 
 # A server of ssh stands for other machines in the tests; it is not started as a service.
 sshd:

@@ -267,6 +267,7 @@ complete -c gpulse -n '__fish_seen_subcommand_from serve' -l series-limit -x -d 
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l dcgm-names -d 'Also export DCGM_FI_* names in /metrics, for existing dashboards'
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l smi-names -d 'Also export nvidia_smi_* names in /metrics, as nvidia_gpu_exporter does'
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l otlp -x -d 'Also push to an OpenTelemetry collector, for example http://host:4318/v1/metrics'
+complete -c gpulse -n '__fish_seen_subcommand_from serve' -l remote-write -x -d 'Also push to a Prometheus remote-write receiver, for example http://host:9090/api/v1/write'
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l access-log -d 'Log every request to standard error'
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l gpu -l id -s i -x -a 'visible job all' -d 'GPUs to use: index, range (0-3), UUID prefix, PCI bus id, `visible` for CUDA_VISIBLE_DEVICES, `job` for those of this Slurm job, or `all` (default: all; inside a Slurm job those of the job, except for query and smi)'
 complete -c gpulse -n '__fish_seen_subcommand_from serve' -l source -x -a 'auto nvidia amd intel jetson smi demo demo:mixed replay: amd: intel: jetson: smi:' -d 'Where to read from: auto, nvidia, amd, intel, jetson, smi, demo or replay:FILE[@START][*SPEED] (replay:- for standard input); amd:DIR, intel:DIR, jetson:DIR and smi:FILE read a recorded machine (default: $GPULSE_SOURCE, else auto)'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..present.alerts import alert_plain, alert_text
 from .delivery import Delivery, Failed
+from .post import Poster, masked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ SHAPES = ("json", "slack")
 
 
 class Webhook(Delivery):
-    """Posts to a URL; certificates are checked, redirects are not followed, since they would carry headers elsewhere.
+    """Posts to a URL.
 
     What may get better (no answer, 429, 5xx) is tried again, `retries` times, after 1, 4, 16 s or what Retry-After says.
     """
@@ -46,10 +47,9 @@ class Webhook(Delivery):
         self._shape = shape
         self._headers = {"Content-Type": "application/json", "User-Agent": "gpulse", **(headers or {})}
         self._host = host
-        self._timeout = timeout
+        self._poster = Poster(url, timeout)
         self._retries = retries
         self._backoff = backoff
-        self._opener: Any = None
 
     def deliver(self, transition: Transition) -> None:
         import json
@@ -57,52 +57,13 @@ class Webhook(Delivery):
         body = json.dumps(payload(transition, self._shape, self._host)).encode()
         pause = self._backoff
         for left in range(self._retries, -1, -1):
-            why, again, asked = self._post(body)
-            if not why:
+            answer = self._poster.post(body, self._headers)
+            if not answer.why:
                 return
-            if not again or not left or self.stopping.wait(min(_LONGEST, pause if asked is None else asked)):
-                raise Failed(f"{masked(self._url)}: {why}")
+            asked = pause if answer.after is None else answer.after
+            if not answer.again or not left or self.stopping.wait(min(_LONGEST, asked)):
+                raise Failed(f"{masked(self._url)}: {answer.why}")
             pause *= 4
-
-    def _post(self, body: bytes) -> tuple[str, bool, float | None]:
-        """Return what went wrong, whether to try again, and after how many seconds if the other side says so."""
-        import http.client
-        from urllib.error import HTTPError
-        from urllib.request import Request
-
-        request = Request(self._url, body, self._headers, method="POST")
-        try:
-            with self._opened().open(request, timeout=self._timeout):
-                return "", False, None
-        except HTTPError as error:
-            error.close()
-            moved = "; use the address it redirects to" if 300 <= error.code < 400 else ""
-            return (
-                f"responded with status {error.code}{moved}",
-                error.code == 429 or error.code >= 500,
-                _seconds(error.headers),
-            )
-        except OSError as error:
-            reason = getattr(error, "reason", None) or error
-            why = "no response in time" if isinstance(reason, TimeoutError) else str(reason) or type(reason).__name__
-            return why, True, None
-        except (http.client.HTTPException, ValueError) as error:
-            return (
-                f"invalid response ({type(error).__name__})",
-                True,
-                None,
-            )  # their texts repeat the URL
-
-    def _opened(self) -> Any:
-        if self._opener is None:
-            from urllib.request import HTTPRedirectHandler, build_opener
-
-            class Stay(HTTPRedirectHandler):
-                def redirect_request(self, *_: Any) -> None:
-                    return None
-
-            self._opener = build_opener(Stay)
-        return self._opener
 
 
 def payload(transition: Transition, shape: str, host: str) -> dict[str, Any]:
@@ -113,15 +74,3 @@ def payload(transition: Transition, shape: str, host: str) -> dict[str, Any]:
     text = f"{sign} {host + ': ' if host else ''}{alert_text(transition)}"
     # Slack's own rule for text that must not become a mention or a link
     return {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
-
-
-def masked(url: str) -> str:
-    """Return a URL as it may be shown: user, path and query are often the secret itself."""
-    scheme, _, rest = url.partition("://")
-    place, *more = rest.replace("?", "/").replace("#", "/").split("/", 1)
-    return f"{scheme}://{place.rpartition('@')[2]}" + ("/***" if more and more[0] else "")
-
-
-def _seconds(headers: Any) -> float | None:
-    given = (headers.get("Retry-After") or "").strip()
-    return float(given) if given.isdecimal() and len(given) < 6 else None

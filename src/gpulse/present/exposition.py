@@ -76,21 +76,27 @@ def render(
 
     `failed` is told the name of a family that could not be made and is left out; without it the exception is raised.
     """
+    for family, samples in readable(families, failed):
+        yield from _head(family, openmetrics)
+        yield from (f"{family.name}{text} {_number(value)}" for text, value in samples)
+    if openmetrics:
+        yield "# EOF"
+
+
+def readable(
+    families: Iterable[Family], failed: Callable[[str, Exception], None] | None = None
+) -> Iterator[tuple[Family, list[tuple[str, float]]]]:
+    """Yield each family that has samples, and those; what is infinite or no number is left out. `failed` is that of `render`."""
     for family in families:
-        name = family.name
         try:
-            # neither infinite nor no number at all
-            lines = [f"{name}{text} {_number(value)}" for text, value in family.samples if value - value == 0]
+            samples = [(text, value) for text, value in family.samples if value - value == 0]
         except Exception as error:
             if failed is None:
                 raise
-            failed(name, error)
+            failed(family.name, error)
             continue
-        if lines:
-            yield from _head(family, openmetrics)
-            yield from lines
-    if openmetrics:
-        yield "# EOF"
+        if samples:
+            yield family, samples
 
 
 def exposition(snapshot: Snapshot, keys: Iterable[str] | None = None) -> list[str]:

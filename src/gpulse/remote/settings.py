@@ -79,9 +79,12 @@ def read_secret(path: str, what: str) -> str:
     """Return the first line of a file with a token or password; raises ConfigError."""
     try:
         with open(os.path.expanduser(path), encoding="utf-8", errors="replace") as file:
-            return file.read(4096).strip().partition("\n")[0]
+            secret = file.read(4096).strip().partition("\n")[0]
     except OSError as error:
         raise ConfigError(f"{what} {path} cannot be read ({error.strerror});", "name another file.") from None
+    if not secret:
+        raise ConfigError(f"{what} {path} is empty;", "name another file.")
+    return secret
 
 
 def _entries(tables: Mapping[str, Any], table: str, path: str) -> list[Mapping[str, Any]]:

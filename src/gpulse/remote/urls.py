@@ -46,7 +46,7 @@ class Url:
         if parts.username or parts.password:
             raise UsageError(
                 f"{self.host}: a password in an address can be seen by everybody;",
-                "put it into fleet.toml: user and password_file.",
+                "put user and password_file into the settings file.",
             )
         self.secure = parts.scheme == "https"
         self.base = parts.path.rstrip("/")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..errors import UsageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -147,6 +149,23 @@ class Setting:
 
     def __repr__(self) -> str:
         return f"<Setting {self.name}>"
+
+
+def parse_label(word: str) -> tuple[str, str]:
+    """Return the name and value of a label of Prometheus; raises UsageError."""
+    name, sign, value = word.partition("=")
+    plain = name.isascii() and name.replace("_", "a").isalnum() and not name[:1].isdigit() and name[:2] != "__"
+    if not sign or not plain or not value.isprintable():
+        raise UsageError(f"{shown(word)} is not a label;", "write it as cluster=main.")
+    return name, value
+
+
+def parse_header(word: str) -> tuple[str, str]:
+    """Return the name and value of a header; raises UsageError."""
+    name, sign, value = word.partition("=")
+    if not sign or not name.replace("-", "a").isalnum() or not (word.isascii() and word.isprintable()):
+        raise UsageError(f"{shown(word)} is not a header;", "write it as X-Scope-OrgID=lab.")
+    return name, value
 
 
 def shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Every setting: the tables [serve], [top], [terminal], [cost], [serving] and [mail] of the file, and what only the environment sets."""
+"""Every setting: the tables [serve], [remote_write], [top], [terminal], [cost], [serving] and [mail] of the file, and what only the environment sets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..model.catalog import GPU_METRICS, PROCESS_METRICS
 from ..model.metric import Number
 from ..present.theme import THEMES
 from ..serving.address import parse_address, parse_token_file
-from .setting import Setting
+from .setting import Setting, parse_header, parse_label
 
 COLUMNS = ("gpu", *PROCESS_METRICS)
 PANELS = ("host", "charts", "processes")
@@ -41,6 +41,18 @@ _SERVE = (
     Setting("serve", "smi_names", "flag", False, "Also export nvidia_smi_* names in /metrics, as nvidia_gpu_exporter does"),
     Setting("serve", "otlp", "text", None, "Also push to an OpenTelemetry collector, for example http://host:4318/v1/metrics", example="http://localhost:4318/v1/metrics"),
     Setting("serve", "access_log", "flag", False, "Log every request to standard error"),
+)
+_REMOTE_WRITE = (
+    Setting("remote_write", "url", "text", None, "Also push to a Prometheus remote-write receiver, for example http://host:9090/api/v1/write", flag="--remote-write", example="https://prometheus.example.org/api/v1/write"),
+    Setting("remote_write", "interval", "number", 15.0, "Time between pushes, in seconds", flag="-", what="seconds", low=SHORTEST, high=LONGEST),
+    Setting("remote_write", "user", "text", None, "User name, for basic authentication", flag="-", example="gpulse"),
+    Setting("remote_write", "password_file", "text", None, "File with the password of the user", flag="-", example="/etc/gpulse/receiver.password"),
+    Setting("remote_write", "token_file", "text", None, "File with a bearer token, read again for each push", flag="-", example="/etc/gpulse/receiver.token"),
+    Setting("remote_write", "ca_file", "text", None, "Certificates to trust (PEM)", flag="-", otherwise="those of the system", example="/etc/ssl/our-ca.pem"),
+    Setting("remote_write", "headers", "words", None, "More headers, as NAME=VALUE", flag="-", what="header", form=parse_header, example=["X-Scope-OrgID=lab"]),
+    Setting("remote_write", "labels", "words", None, "Labels for all series, as NAME=VALUE", flag="-", what="label", form=parse_label, otherwise="job=gpulse and instance, the name of the machine", example=["cluster=main"]),
+    Setting("remote_write", "buffer", "number", 100.0, "Disk space for samples that could not be sent yet, in MB; beyond it the oldest are dropped", flag="-", low=1, high=1_000_000),
+    Setting("remote_write", "folder", "text", None, "Where they are kept", flag="-", otherwise="remote-write beside the history", example="/var/lib/gpulse/remote-write"),
 )
 _TOP = (
     Setting("top", "interval", "number", 1.0, "Time between samples, in seconds", flag="--interval", what="seconds", low=SHORTEST, high=LONGEST),
@@ -84,9 +96,18 @@ ENVIRONMENT = (
 )
 # fmt: on
 SERVE = {setting.key: setting for setting in _SERVE}
+REMOTE_WRITE = {setting.key: setting for setting in _REMOTE_WRITE}
 TOP = {setting.key: setting for setting in _TOP}
 TERMINAL = {setting.key: setting for setting in _TERMINAL}
 COST = {setting.key: setting for setting in _COST}
 SERVING = {setting.key: setting for setting in _SERVING}
 MAIL = {setting.key: setting for setting in _MAIL}
-TABLES = {"serve": SERVE, "top": TOP, "terminal": TERMINAL, "cost": COST, "serving": SERVING, "mail": MAIL}
+TABLES = {
+    "serve": SERVE,
+    "remote_write": REMOTE_WRITE,
+    "top": TOP,
+    "terminal": TERMINAL,
+    "cost": COST,
+    "serving": SERVING,
+    "mail": MAIL,
+}

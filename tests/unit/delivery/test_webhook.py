@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from gpulse.analysis.alerts import Transition
-from gpulse.delivery.webhook import Webhook, masked, payload
+from gpulse.delivery.post import masked
+from gpulse.delivery.webhook import Webhook, payload
 from gpulse.present.alerts import alert_plain
 from tests.unit.delivery.servers import server
 from tests.unit.delivery.transitions import fire, turned

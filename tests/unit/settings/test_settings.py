@@ -83,6 +83,7 @@ def test_the_screen_has_every_setting_of_the_table() -> None:
 def filled(words: list[str], file: dict[str, Any], environ: dict[str, str] | None = None) -> Any:
     arguments = parse(serve.VERB, words)
     serve._fill(arguments, chosen("serve", {"serve": file}, environ or {}, "file"))
+    serve._check(arguments)
     return arguments
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ...errors import UsageError
-from ...settings.table import PORT, SERVE
+from ...settings.table import PORT, REMOTE_WRITE, SERVE
 from ..exporting import Exports
 from ..main import VERBS
 from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds, words
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ...live.past import Past
     from ...model.event import Event
     from ...model.snapshot import Snapshot
+    from ...settings.setting import Setting
     from ...store.history import Recorder
     from ..options import Arguments
     from ..web_server import Place
@@ -55,9 +56,12 @@ def run(arguments: Arguments) -> int:
     tables = read_config(path)
     _fill(arguments, chosen("serve", tables, os.environ, path))
     _check(arguments)
+    remote = chosen("remote_write", tables, os.environ, path)
+    if arguments.remote_write:
+        remote["url"] = arguments.remote_write
     listening, place = listen(arguments)
     try:
-        _serve(arguments, listening, place, tables.get("alerts", {}))
+        _serve(arguments, listening, place, tables.get("alerts", {}), remote)
     finally:
         listening.close()
         if arguments.unix_socket:
@@ -103,7 +107,7 @@ def _check(arguments: Arguments) -> None:
     arguments.base_path = check_base_path(arguments.base_path)
 
 
-def _serve(arguments: Arguments, listening: socket.socket, place: Place, rules: Any) -> None:
+def _serve(arguments: Arguments, listening: socket.socket, place: Place, rules: Any, remote: Mapping[str, Any]) -> None:
     """Start sampler, history, exporter, alerts and server; stop them in reverse order."""
     from contextlib import ExitStack
     from functools import partial
@@ -115,7 +119,7 @@ def _serve(arguments: Arguments, listening: socket.socket, place: Place, rules: 
 
     share_heaps()
     token = token_in_force(arguments)
-    exports = Exports(arguments, lambda: hub.verdicts.latest, say)
+    exports = Exports(arguments, remote, lambda: hub.verdicts.latest, say)
     with ExitStack() as ends:
 
         def explain(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
@@ -183,9 +187,9 @@ def _limit(text: str) -> int:
     return int(taken)
 
 
-def _option(key: str, *flags: str, value: str = "", **more: Any) -> Option:
+def _option(key: str, *flags: str, value: str = "", table: Mapping[str, Setting] = SERVE, **more: Any) -> Option:
     """Return the option of a setting: its help and default are those of the table of settings."""
-    setting = SERVE[key]
+    setting = table[key]
     default = f" (default: {setting.normally})" if setting.normally and setting.kind != "flag" else ""
     if not value:
         more["default"] = False
@@ -216,6 +220,7 @@ VERB = Verb(
         _option("dcgm_names"),
         _option("smi_names"),
         _option("otlp", value="URL"),
+        _option("url", value="URL", table=REMOTE_WRITE),
         _option("access_log"),
         *(GPU, SOURCE, DEMO, HELP),
     ),

@@ -7,7 +7,7 @@ import time
 
 from ..._version import __version__
 from ...model.select import Wanted
-from ...present.exposition import Family, labels, render
+from ...present.exposition import Family, labels, readable, render
 from .counters import Counters
 from .families import (
     PROCESS_WANTED,
@@ -22,7 +22,7 @@ from .families import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
@@ -68,11 +68,13 @@ class Exporter:
         owners: Owners | None = None,
         details: Collection[str] = (),
         say: Callable[[str], None] | None = None,
+        more: Callable[[], Iterable[Family]] = tuple,
     ) -> None:
         """Start without samples.
 
-        `judged` gives the latest diagnosis, `owners` whose each GPU is, `details` names metrics of that
-        group to export too. `say` is told once of each family that fails; it is left out of the page, and counted there.
+        `judged` gives the latest diagnosis, `owners` whose each GPU is, `details` names metrics of that group to export too, `more`
+        gives families about other parts of the server. `say` is told once of each family that fails; it is left out of the page,
+        and counted there.
         """
         self._details = frozenset(details)
         self._judged = judged
@@ -84,6 +86,7 @@ class Exporter:
         self._pages: dict[tuple[bool, bool, bool, bool], bytes] = {}
         self._owners = owners or Owners()
         self._say = say
+        self.more = more
         self._failures: dict[str, int] = {}
 
     def add(self, snapshot: Snapshot, seconds: float | None = None) -> None:
@@ -109,6 +112,15 @@ class Exporter:
                 self._made = time.perf_counter() - start
         return page
 
+    def series(
+        self, processes: bool = False, dcgm: bool = False, smi: bool = False
+    ) -> tuple[float, list[tuple[str, str, float]]]:
+        """Return the time of the last sample and all series of its page: name, text of labels and value."""
+        with self._lock:
+            families = readable(self._families(processes, dcgm, smi), self._failed)
+            found = [(family.name, text, float(value)) for family, samples in families for text, value in samples]
+            return (0.0 if self._latest is None else self._latest.time), found
+
     def _families(self, processes: bool, dcgm: bool, smi: bool) -> Iterator[Family]:
         yield from self._own()
         snapshot = self._latest
@@ -127,6 +139,7 @@ class Exporter:
 
                 yield from self._part("nvidia_smi", smi_families(snapshot))
         yield gap_family(self._counters)
+        yield from self._part("gpulse", iter(self.more()))
         failures = ((labels([("family", name)]), count) for name, count in sorted(self._failures.items()))
         help = "Metric families left out of a page because they failed, by their name or the prefix of several."
         yield Family("gpulse_failed_families_total", "counter", help, failures)

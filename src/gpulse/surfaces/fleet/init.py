@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # What is written, by the name of the file in the package; the scrape configuration is made for the machines of the fleet.
 FILES = {
     "prometheus/gpulse.rules.yml": "recording and alerting rules",
+    "prometheus/alertmanager.yml": "routes for Alertmanager",
     "grafana/gpulse.json": "Grafana dashboard of one machine",
     "grafana/fleet.json": "Grafana dashboard of the fleet",
     "systemd/gpulse.service": "systemd unit",
@@ -28,6 +29,7 @@ PORT = 9440
 # Programs that check a file, where they are installed.
 _CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("prometheus/gpulse.rules.yml", ("promtool", "check", "rules")),
+    ("prometheus/alertmanager.yml", ("amtool", "check-config")),
     (SCRAPE, ("promtool", "check", "config", "--syntax-only")),
     ("systemd/gpulse.service", ("systemd-analyze", "verify", "--man=no")),
     ("slurm/prolog.sh", ("sh", "-n")),
@@ -98,6 +100,9 @@ scrape_configs:
     regex: '(.*):\\d+'
     target_label: instance
 rule_files: [gpulse.rules.yml]
+# alerting:
+#   alertmanagers:
+#   - static_configs: [{{targets: ["localhost:9093"]}}]
 """
 
 
