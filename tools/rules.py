@@ -98,6 +98,8 @@ def _uses() -> list[Alert]:
 
 def _servers() -> list[Alert]:
     server, stale = "gpulse on {{ $labels.instance }}", "time() - gpulse_last_sample_timestamp_seconds > 60"
+    pushed = "max by (instance) (max_over_time(gpulse_up[1h]))"
+    silent = f"{pushed} unless on (instance) gpulse_up unless on (instance) max_over_time(up[1h])"
     return [
         Alert(
             *("GpulseStale", stale, "1m", "warning", f"{server} has no new samples"),
@@ -106,6 +108,10 @@ def _servers() -> list[Alert]:
         Alert(
             *("GpulseDown", 'up{job=~".*gpulse.*"} == 0', "2m", "warning", f"{server} cannot be scraped"),
             "The machine, its network or the server is down.",
+        ),
+        Alert(  # of machines that push there is no `up`
+            *("GpulseSilent", silent, "0m", "warning", f"{server} no longer pushes"),
+            "It pushed within the last hour and does not any more: the machine, its network or the server is down.",
         ),
     ]
 

@@ -278,6 +278,9 @@ STORIES: tuple[tuple[str, dict[str, str], str, int | None], ...] = (
     ("GpulseStale", {'gpulse_last_sample_timestamp_seconds{instance="box"}': "0x20"}, "10m", 1),
     ("GpulseStale", {'gpulse_last_sample_timestamp_seconds{instance="box"}': "0+60x20"}, "10m", None),
     ("GpulseDown", {'up{instance="box",job="gpulse"}': "0x20"}, "10m", 1),
+    ("GpulseSilent", {'gpulse_up{instance="box"}': "1x5 _x20"}, "15m", 1),
+    ("GpulseSilent", {'gpulse_up{instance="box"}': "1x20"}, "15m", None),
+    ("GpulseSilent", {'gpulse_up{instance="box"}': "1x5 _x20", 'up{instance="box",job="gpulse"}': "1x5 0x20"}, "15m", None),
 )  # fmt: skip
 
 
