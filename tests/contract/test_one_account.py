@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpulse.analysis.alerts import Notice
 from gpulse.delivery.alerts import Alerts
-from gpulse.delivery.webhook import payload
+from gpulse.delivery.shapes import json_shape
 from gpulse.live.api import ApiRequest
 from gpulse.live.hub import Hub
 from gpulse.live.past import Past
@@ -174,7 +175,8 @@ def test_alerts_and_what_is_kept_of_them(watched: Watched) -> None:
     texts = {alert_text(transition) for transition in watched.alerts.recent}
     assert {SENTENCES[kind] for kinds in _ALERTS.values() for kind in kinds} <= texts
     posted = [
-        json.loads(json.dumps(payload(transition, "json", "box")))["text"] for transition in watched.alerts.recent
+        json.loads(json.dumps(json_shape(Notice("fire", 0.0, (transition,)), "box", "", "")))["text"]
+        for transition in watched.alerts.recent
     ]
     assert {SENTENCES["lost"], SENTENCES["throttled"]} <= set(posted)
 

@@ -124,6 +124,17 @@ class Serving:
         finally:
             connection.close()
 
+    def post(self, target: str, plain: object, known: bool = True) -> tuple[int, dict[str, str], bytes]:
+        """Send JSON, and return status, headers and body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            shown = {"Authorization": f"Bearer {self.token}"} if known else {}
+            connection.request("POST", target, json.dumps(plain), shown)
+            answer = connection.getresponse()
+            return answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read()
+        finally:
+            connection.close()
+
     def json(self, target: str) -> Any:
         """Ask for JSON."""
         status, _, body = self.get(target)

@@ -145,6 +145,7 @@ def _of_alert(alert: Transition, names: dict[str | None, str], time: float) -> C
         lost=max(0.0, time - since) if key in _ALL else 0.0,
         expected=alert.last_true + full if isinstance(full, (int, float)) else None,
         event=event,
+        alerts=(alert.id,),
     )
 
 
@@ -167,6 +168,7 @@ def _merged(known: Concern, alert: Concern) -> Concern:
         lost=max(known.lost, alert.lost),
         expected=alert.expected if known.expected is None else known.expected,
         event=alert.event,
+        alerts=dict.fromkeys((*known.alerts, *alert.alerts)),
     )
 
 
@@ -180,6 +182,7 @@ def _joined(found: Sequence[Concern]) -> list[Concern]:
         group[0].replace(
             gpus=dict.fromkeys(name for one in group for name in one.gpus),
             uuids=dict.fromkeys(uuid for one in group for uuid in one.uuids),
+            alerts=dict.fromkeys(id for one in group for id in one.alerts),
             lost=sum(one.lost for one in group),
             since=min((one.since for one in group if one.since is not None), default=None),
             expected=min((one.expected for one in group if one.expected is not None), default=None),

@@ -32,6 +32,7 @@ VERBS = {
     "record": "Record GPU samples to a file or to this machine's history",
     "replay": "Play back a recording",
     "history": "Query recorded history: metrics, usage by user or job, events",
+    "alerts": "List active alerts, silence or acknowledge them, test how they are delivered",
     "fleet": "Show many machines: over ssh, from their servers, or from Prometheus",
     "serve": "Serve a web dashboard, a JSON API and Prometheus metrics",
     "service": "Run `gpulse serve` as a systemd service: show, install or remove its unit",

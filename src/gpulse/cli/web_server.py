@@ -41,6 +41,7 @@ class Place:
         self.names = names
         self.private = private
         self.unix = unix
+        self.link = "" if unix else address
 
 
 def listen(arguments: Arguments, usual: int = PORT) -> tuple[socket.socket, Place]:

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..analysis.alerts import Transition
+    from ..analysis.alerts import Notice
 
 
 class Bell(Delivery):
@@ -22,7 +22,11 @@ class Bell(Delivery):
         super().__init__(rules, clears=False)
         self._terminal = terminal
 
-    def deliver(self, transition: Transition) -> None:
+    @property
+    def place(self) -> str:
+        return self._terminal
+
+    def deliver(self, notice: Notice) -> None:
         try:
             handle = os.open(self._terminal, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -38,12 +42,12 @@ class Bell(Delivery):
 
 
 class Callback(Delivery):
-    """Calls a function with each transition, in this delivery's own thread."""
+    """Calls a function with each message, in this delivery's own thread."""
 
-    def __init__(self, function: Callable[[Transition], None], name: str = "page", rules: Iterable[str] = ()) -> None:
+    def __init__(self, function: Callable[[Notice], None], name: str = "page", rules: Iterable[str] = ()) -> None:
         self.name = name
         super().__init__(rules)
         self._function = function
 
-    def deliver(self, transition: Transition) -> None:
-        self._function(transition)
+    def deliver(self, notice: Notice) -> None:
+        self._function(notice)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import signal
 
-from ..present.alerts import alert_text
+from ..present.notices import alert_facts, alert_link, notice_title
 from ..sampling.clock import SystemClock
-from .delivery import Delivery, Failed
+from .delivery import LIMIT, Delivery, Failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..analysis.alerts import Transition
+    from ..analysis.alerts import Notice
 
 _TIMEOUT = 10.0
 _PYTHONS = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored by Python itself; a program expects them as they are
@@ -33,19 +33,26 @@ class Command(Delivery):
         run: Sequence[str],
         *,
         host: str = "",
+        link: str = "",
         timeout: float = _TIMEOUT,
         rules: Iterable[str] = (),
         clears: bool = True,
+        limit: int = LIMIT,
         clock: SystemClock | None = None,
     ) -> None:
-        super().__init__(rules, clears)
+        super().__init__(rules, clears, limit)
+        self._link = link
         self._clock = clock or SystemClock()
         self._run_this = list(run)
         self._host = host
         self._timeout = timeout
 
-    def deliver(self, transition: Transition) -> None:
-        environ = {**os.environ, **variables(transition, self._host)}
+    @property
+    def place(self) -> str:
+        return self._run_this[0]
+
+    def deliver(self, notice: Notice) -> None:
+        environ = {**os.environ, **variables(notice, self._host, self._link)}
         run_program(self._run_this, environ, self._timeout, self.stopping, clock=self._clock)
 
 
@@ -92,21 +99,30 @@ def _wait(pid: int, timeout: float, stopping: threading.Event, clock: SystemCloc
     return None
 
 
-def variables(transition: Transition, host: str) -> dict[str, str]:
-    """Return the environment of a program: what there is to say, one variable each, and every value of the alert by its name."""
+def variables(notice: Notice, host: str, link: str = "") -> dict[str, str]:
+    """Return the environment of a program: what there is to say, one variable each, and every value of the first alert by its name."""
+    first = notice.alerts[0]
+    facts = dict(alert_facts(first))
     given: dict[str, object] = {
-        "RULE": transition.rule,
-        "STATE": transition.state,
-        "SEVERITY": transition.severity,
-        "GPU": transition.gpu,
-        "UUID": transition.uuid,
-        "WHAT": transition.what,
-        "TIME": f"{transition.time:.3f}",
-        "TEXT": alert_text(transition),
+        "KIND": notice.kind,
+        "COUNT": len(notice.alerts),
+        "RULE": first.rule,
+        "STATE": first.state,
+        "SEVERITY": first.severity,
+        "GPU": first.gpu,
+        "GPUS": ",".join(dict.fromkeys(name for alert in notice.alerts for name in alert.event.gpus)),
+        "UUID": first.uuid,
+        "WHAT": first.what,
+        "ID": first.id,
+        "TIME": f"{first.time:.3f}",
+        "TEXT": notice_title(notice),
         "HOST": host,
-        "VALUE": next((_text(value) for value in transition.values.values()), ""),
+        "USER": facts.get("user", ""),
+        "JOB": facts.get("job", ""),
+        "LINK": alert_link(first, link) if link else "",
+        "VALUE": next((_text(value) for value in first.values.values()), ""),
     }
-    given |= {f"VALUE_{key.upper()}": _text(value) for key, value in transition.values.items()}
+    given |= {f"VALUE_{key.upper()}": _text(value) for key, value in first.values.items()}
     return {f"GPULSE_{key}": _plain(str(value)) for key, value in given.items()}
 
 

@@ -7,15 +7,18 @@ import re
 import threading
 
 from ..errors import ConfigError
+from ..present.notices import notice_lines, notice_title
 from ..present.text import clean
 from .command import run_program
-from .delivery import Failed
+from .delivery import LIMIT, Delivery, Failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from email.message import EmailMessage
     from typing import Any
+
+    from ..analysis.alerts import Notice
 
 _TIMEOUT = 20.0
 _LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -99,6 +102,37 @@ class Mailer:
             file.seek(0)
             words = [self._sendmail, "-i", "-t", "-f", self._sender]
             run_program(words, os.environ, self._timeout, stopping, stdin=file.fileno())
+
+
+class Mail(Delivery):
+    """Mails each message."""
+
+    name = "mail"
+
+    def __init__(
+        self,
+        mailer: Mailer,
+        to: Sequence[str],
+        *,
+        host: str = "",
+        link: str = "",
+        rules: Iterable[str] = (),
+        clears: bool = True,
+        limit: int = LIMIT,
+    ) -> None:
+        super().__init__(rules, clears, limit)
+        self._mailer = mailer
+        self._to = list(to)
+        self._host = host
+        self._link = link
+
+    @property
+    def place(self) -> str:
+        return f"{', '.join(self._to)} through {self._mailer.place}"
+
+    def deliver(self, notice: Notice) -> None:
+        text = "\n".join([*notice_lines(notice, self._link), ""])
+        self._mailer.send(self._to, notice_title(notice, self._host), text, stopping=self.stopping)
 
 
 def checked_address(address: Any) -> str:

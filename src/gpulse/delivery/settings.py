@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from ..analysis.alerts import BUILT_IN
+import os
+
+from ..analysis.alerts import BUILT_IN, TellingPolicy
+from ..analysis.alerts.desk import GROUP_WAIT
 from ..analysis.alerts.rule import duration
 from ..analysis.alerts.settings import check_name, names, read
 from ..errors import ConfigError
+from ..model.hours import Hours
 from .bell import Bell
 from .command import Command
-from .webhook import SHAPES, Webhook
+from .delivery import LIMIT
+from .mail import Mail, Mailer, checked_address
+from .shapes import SHAPES
+from .webhook import PAGERDUTY, Webhook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +24,41 @@ if TYPE_CHECKING:
 
     from .delivery import Delivery
 
-_OWN = ("enable", "disable", "rule", "log", "bell", "webhook", "command")
-_WEBHOOK = ("url", "shape", "headers", "timeout", "retries", "rules", "clears")
-_COMMAND = ("run", "timeout", "rules", "clears")
+_OWN = (
+    "enable", "disable", "rule", "log", "bell", "webhook", "command", "mail", "group_wait", "repeat", "quiet", "maintenance",
+    "limit", "link",
+)  # fmt: skip
+_ANY = ("rules", "clears")
+_WEBHOOK = ("url", "shape", "headers", "key_file", "timeout", "retries", *_ANY)
+_COMMAND = ("run", "timeout", *_ANY)
+_MAIL = ("to", *_ANY)
+
+
+class DeliverySetup:
+    """What all deliveries share: the names of rules they may choose from, this machine, its page, and how mail is sent."""
+
+    def __init__(
+        self,
+        table: Mapping[str, Any],
+        rules: Iterable[str],
+        host: str = "",
+        link: str = "",
+        mail: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.rules = [*rules]
+        self.host = host
+        self.link = _link(table.get("link", link))
+        self.mail = mail or {}
+        self.limit = table.get("limit", LIMIT)
+        if isinstance(self.limit, bool) or not isinstance(self.limit, int) or not 0 <= self.limit <= 10_000:
+            raise ConfigError(f"alerts.limit: {self.limit!r} is not a number of messages per hour;", "0 is no limit.")
+
+    def common(self, table: Mapping[str, Any], where: str, known: Iterable[str]) -> dict[str, Any]:
+        """Return what every delivery takes from its table."""
+        for key in table:
+            check_name(key, known, where, "key")
+        rules, clears = names(table, "rules", self.rules, where), _flag(table, "clears", where)
+        return {"host": self.host, "link": self.link, "limit": self.limit, "rules": rules, "clears": clears}
 
 
 def check_keys(table: Mapping[str, Any]) -> None:
@@ -28,11 +67,29 @@ def check_keys(table: Mapping[str, Any]) -> None:
         check_name(key, (*_OWN, *BUILT_IN), "alerts", "key")
 
 
-def deliveries_from(table: Mapping[str, Any], rules: Iterable[str], host: str) -> list[Delivery]:
-    """Return the deliveries of an [alerts] table, not started; `rules` are the names they may choose from."""
-    known = [*rules]
-    found: list[Delivery] = [_webhook(one, known, host) for one in _tables(table, "webhook")]
-    found += [_command(one, known, host) for one in _tables(table, "command")]
+def policy_from(table: Mapping[str, Any]) -> TellingPolicy:
+    """Return when people are told, as an [alerts] table says."""
+    wait = read(table.get("group_wait", GROUP_WAIT), duration, "alerts.group_wait")
+    repeat = read(table.get("repeat", 0), duration, "alerts.repeat")
+    if 0 < repeat < 60:
+        raise ConfigError("alerts.repeat is shorter than a minute;", 'write repeat = "4h", or 0 for never.')
+    return TellingPolicy(wait, repeat, hours_from(table, "quiet", "alerts"), hours_from(table, "maintenance", "alerts"))
+
+
+def hours_from(table: Mapping[str, Any], key: str, where: str) -> list[Hours]:
+    """Return a list of hours of a table; one may stand alone."""
+    given = table.get(key, [])
+    words = [given] if isinstance(given, str) else given
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ConfigError(f"{where}.{key} is not a list of hours;", f'write {key} = ["22:00-07:00", "Sat,Sun"].')
+    return [read(word, Hours, f"{where}.{key}") for word in words]
+
+
+def deliveries_from(table: Mapping[str, Any], setup: DeliverySetup) -> list[Delivery]:
+    """Return the deliveries of an [alerts] table, not started."""
+    found: list[Delivery] = [_webhook(one, setup) for one in _tables(table, "webhook")]
+    found += [_command(one, setup) for one in _tables(table, "command")]
+    found += [_mail(one, setup) for one in _tables(table, "mail")]
     bell = table.get("bell", False)
     if not isinstance(bell, (bool, str)):
         raise ConfigError(f"alerts.bell: {bell!r} is neither true nor a terminal;", 'write true or "/dev/tty".')
@@ -55,45 +112,69 @@ def _tables(table: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return found
 
 
-def _webhook(table: Mapping[str, Any], known: list[str], host: str) -> Webhook:
+def _webhook(table: Mapping[str, Any], setup: DeliverySetup) -> Webhook:
     where = "alerts.webhook"
-    for key in table:
-        check_name(key, _WEBHOOK, where, "key")
-    url = table.get("url")
+    common = setup.common(table, where, _WEBHOOK)
+    shape = table.get("shape", "json")
+    check_name(shape, SHAPES, f"{where}.shape", "shape")
+    url = table.get("url", PAGERDUTY if shape == "pagerduty" else None)
     if not isinstance(url, str) or not url.startswith(("http://", "https://")) or not url.isascii() or " " in url:
         raise ConfigError(f"{where}.url is not an http or https address;", 'write url = "https://...".')
     if "@" in url.split("/")[2]:
         raise ConfigError(
             f"{where}.url contains a user name;", 'write headers = { Authorization = "Basic ..." } instead.'
         )
-    shape = table.get("shape", "json")
-    check_name(shape, SHAPES, f"{where}.shape", "shape")
     retries = table.get("retries", 3)
     if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= 10:
         raise ConfigError(f"{where}.retries: {retries!r} is not a number from 0 to 10.")
-    return Webhook(
-        url,
-        shape,
-        _headers(table.get("headers", {}), f"{where}.headers"),
-        host=host,
-        timeout=_timeout(table, 5.0, where),
-        retries=retries,
-        rules=names(table, "rules", known, where),
-        clears=_flag(table, "clears", where),
-    )
+    headers = _headers(table.get("headers", {}), f"{where}.headers")
+    key = _key(table, shape, where)
+    return Webhook(url, shape, headers, key=key, timeout=_timeout(table, 5.0, where), retries=retries, **common)
 
 
-def _command(table: Mapping[str, Any], known: list[str], host: str) -> Command:
+def _key(table: Mapping[str, Any], shape: str, where: str) -> str:
+    """Return the key that PagerDuty asks for, from a file that others cannot read."""
+    path = table.get("key_file")
+    if (shape == "pagerduty") != (path is not None) or not isinstance(path, (str, type(None))):
+        raise ConfigError(
+            f"{where}.key_file is for the shape pagerduty, which needs it;",
+            'write key_file = "/etc/gpulse/pagerduty.key".',
+        )
+    if path is None:
+        return ""
+    try:
+        with open(os.path.expanduser(path), encoding="ascii") as file:
+            return file.readline().strip()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{where}.key_file: {path} cannot be read: {getattr(error, 'strerror', error)}.") from None
+
+
+def _command(table: Mapping[str, Any], setup: DeliverySetup) -> Command:
     where = "alerts.command"
-    for key in table:
-        check_name(key, _COMMAND, where, "key")
+    common = setup.common(table, where, _COMMAND)
     run = table.get("run")
     if not isinstance(run, list) or not run or not all(isinstance(word, str) and "\0" not in word for word in run):
         raise ConfigError(f"{where}.run is not a list of words;", 'write run = ["notify-send", "gpulse"].')
-    rules = names(table, "rules", known, where)
-    return Command(
-        run, host=host, timeout=_timeout(table, 10.0, where), rules=rules, clears=_flag(table, "clears", where)
-    )
+    return Command(run, timeout=_timeout(table, 10.0, where), **common)
+
+
+def _mail(table: Mapping[str, Any], setup: DeliverySetup) -> Mail:
+    where = "alerts.mail"
+    common = setup.common(table, where, _MAIL)
+    given = table.get("to", [])
+    to = [given] if isinstance(given, str) else given
+    if not isinstance(to, list) or not to:
+        raise ConfigError(f"{where}.to is not a list of addresses;", 'write to = ["ops@example.org"].')
+    addresses = [read(one, checked_address, f"{where}.to") for one in to]
+    return Mail(read(setup.mail, Mailer, "mail"), addresses, **common)
+
+
+def _link(value: Any) -> str:
+    if not isinstance(value, str) or (value and not value.startswith(("http://", "https://"))):
+        raise ConfigError(
+            f"alerts.link: {value!r} is not an address;", 'write link = "https://gpu-box.example.org/gpulse/".'
+        )
+    return value
 
 
 def _headers(value: Any, where: str) -> dict[str, str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 from .._version import __version__
-from ..errors import UnknownGpu
+from ..errors import GpulseError, UnknownGpu
 from ..model.catalog import GPU_METRICS, HOST_METRICS, SERVER_METRICS
 from ..model.codec import to_plain
 from ..model.condition import CONDITIONS, KINDS
 from ..model.select import choose_parts
 from ..store.history import OWNERS
+from ..units import parse_duration
 from . import wire
 from .parameters import choice, count, moment, words
 from .past import HOST, SERVER
@@ -39,6 +41,11 @@ _METRICS = (
 _KINDS = tuple(
     dict.fromkeys((*KINDS, "alert", *(name for one in CONDITIONS.values() for name in (one.key, *one.aliases))))
 )
+_DECISIONS = (
+    'send {"action": "silence", "for": "2h", "rule": "hot", "gpus": ["3"], "user": "ada", "reason": "..."}, '
+    '{"action": "unsilence", "id": "1a2b3c"} or {"action": "acknowledge", "ids": ["1a2b3c"]}.'
+)
+LARGEST_DECISION = 4096  # bytes of a request
 _WORDED = ("throttle_reasons:",)  # of these, the share of time in which one word applied can be asked for
 
 
@@ -81,8 +88,11 @@ class ApiRequest:
         number = self.hub.number
         if self._snapshot[0] != number or number == 0:
             hub, snapshot = self.hub, self.latest()
-            alerts = [] if hub.alerts is None else [wire.alert(alert) for alert in hub.alerts.active]
-            plain = to_plain(snapshot) | {"alerts": alerts, "verdicts": hub.verdicts.found, "problems": hub.problems}
+            plain = to_plain(snapshot) | {
+                "alerts": hub.active_alerts(),
+                "verdicts": hub.verdicts.found,
+                "problems": hub.problems,
+            }
             self._snapshot = (number, self._written(snapshot, plain))
         return self._snapshot[1]
 
@@ -187,6 +197,38 @@ def _problems(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     return wire.compact({"time": round(asked.latest().time, 3), "problems": asked.hub.problems})
 
 
+def _alerts(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
+    alerts, now = asked.hub.alerts, asked.latest().time
+    found = {"alerts": [], "silences": []} if alerts is None else alerts.to_plain(now)
+    return wire.compact({"time": round(now, 3), **found})
+
+
+def decide(asked: ApiRequest, body: bytes, by: str) -> bytes:
+    """Do what somebody decided about alerts; refuse what is no decision. It is in force from the next sample on."""
+    alerts = asked.hub.alerts
+    if alerts is None:
+        raise Refusal(404, "this server has no alerts.")
+    try:
+        plain = json.loads(body)
+        action = plain["action"]
+        if action == "silence":
+            texts = {name: str(plain.get(name) or "") for name in ("rule", "user", "reason")}
+            gpus = [str(word) for word in plain.get("gpus") or ()]
+            made = alerts.silence(by, parse_duration(str(plain["for"])), gpus=gpus, **texts)
+            return wire.compact({"id": made.id, "until": round(made.until, 3)})
+        if action == "acknowledge":
+            alerts.acknowledge([str(id) for id in plain["ids"]], by)
+        elif action == "unsilence":
+            alerts.unsilence(str(plain["id"]), by)
+        else:
+            raise KeyError(action)
+    except GpulseError as error:
+        raise Refusal(422, str(error)) from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise Refusal(422, _DECISIONS) from None
+    return wire.compact({"ok": True})
+
+
 def _processes(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     if given["from"] is None and given["to"] is None:
         return wire.compact(wire.process_list(asked.latest()))
@@ -229,6 +271,8 @@ QUESTIONS = (
              "Processes", (_FROM, _TO), (404, 422, 503)),
     Question("/api/problems", "What is wrong now: verdicts and active alerts as one list, the worst and costliest first.", _problems,
              "Problems", (), (503,)),
+    Question("/api/alerts", "Active alerts with what people decided about each, and the silences in force.", _alerts,
+             "Alerts", (), (503,)),
     Question("/api/events", "Events: faults, throttling, alerts, processes that started and ended.", _events, "Events",
              (_FROM, _TO, words("kinds", "Kinds of events to return (default: all).", {"enum": list(_KINDS)})), (422, 503)),
     Question("/api/usage", "Who used what: GPU hours, memory and energy per owner, in total and over time.", _usage, "Usage", (

@@ -138,6 +138,7 @@ class Hub(StreamLog):
         self.events.keep(judged)
         events += judged
         turned = [] if self.alerts is None else self._guarded(self.alerts.add, snapshot) or []
+        events += [] if self.alerts is None else self.alerts.decided()
         self.events.keep(alert.event for alert in turned)
         if self._keep is not None:
             self._keep(snapshot, [*events, *(alert.event for alert in turned)])
@@ -158,14 +159,20 @@ class Hub(StreamLog):
 
     def _alert_news(self, turned: Sequence[Transition]) -> list[bytes]:
         """Return a message with the active alerts if only their values have changed; a turn has a message of its own."""
-        active = [] if self.alerts is None else [wire.alert(alert) for alert in self.alerts.active]
+        active = self.active_alerts()
         before, self._alerts_told = self._alerts_told, [{**alert, "last_true": None} for alert in active]
         return [] if turned or self._alerts_told == before else [wire.message("alerts", active)]
+
+    def active_alerts(self) -> list[dict[str, Any]]:
+        """Return the active alerts as clients see them, with what people decided about each."""
+        alerts, now = self.alerts, 0.0 if self.latest is None else self.latest.time
+        return [] if alerts is None else [wire.alert(one) | alerts.standing(one, now) for one in alerts.active]
 
     def _problem_news(self, judged: bool, snapshot: Snapshot) -> list[bytes]:
         """Return a message with what is wrong now if that has changed; what it costs grows, and is told with each judgement."""
         active = () if self.alerts is None else self.alerts.active
-        before, self.problems = self.problems, wire.problems(self.verdicts.latest, active, snapshot.time)
+        standing = None if self.alerts is None else self.alerts.standing
+        before, self.problems = self.problems, wire.problems(self.verdicts.latest, active, snapshot.time, standing)
         same = [{**one, "lost": 0} for one in self.problems] == [{**one, "lost": 0} for one in before]
         return [] if same and not (judged and self.problems) else [wire.message("problems", self.problems)]
 

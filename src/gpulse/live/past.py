@@ -29,7 +29,7 @@ class Past:
     """A history to ask, opened at the first question. `path` may be written meanwhile by this process or another."""
 
     def __init__(self, path: str | None) -> None:
-        self._path = path
+        self.path = path
         self._lock = threading.Lock()
         self._reader: HistoryReader | None = None
 
@@ -129,7 +129,7 @@ class Past:
         try:
             with self._lock:
                 if self._reader is None:
-                    self._reader = HistoryReader(self._path)
+                    self._reader = HistoryReader(self.path)
             yield self._reader
         except HistoryError as error:
             raise Refusal(503, str(error)) from None

@@ -17,7 +17,7 @@ from ..store.history.columns import SERVING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from typing import Any
 
     from ..analysis.alerts import Transition
@@ -68,9 +68,21 @@ def alert(transition: Transition) -> dict[str, Any]:
     return alert_plain(transition) | {"level": event_style(transition.event)}
 
 
-def problems(diagnosis: Diagnosis, alerts: Iterable[Transition], now: float) -> list[dict[str, Any]]:
-    """Return what is wrong now, the worst first, in words."""
-    return [one.to_plain() for one in worded(concerns(diagnosis, alerts, now))]
+def problems(
+    diagnosis: Diagnosis,
+    alerts: Iterable[Transition],
+    now: float,
+    standing: Callable[[Transition, float], dict[str, Any]] | None = None,
+) -> list[dict[str, Any]]:
+    """Return what is wrong now, the worst first, in words; `standing` tells what people decided about an alert."""
+    active = {alert.id: alert for alert in alerts}
+    found = [one.to_plain() for one in worded(concerns(diagnosis, active.values(), now))]
+    for plain in found if standing is not None else ():
+        assert standing is not None
+        plain["alerts"] = [
+            {"id": id, "rule": active[id].rule, **standing(active[id], now)} for id in plain["alerts"] if id in active
+        ]
+    return found
 
 
 def sample(snapshot: Snapshot) -> dict[str, Any]:

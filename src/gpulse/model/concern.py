@@ -17,12 +17,13 @@ class Concern:
     `key` names the condition, `gpus` are the numbers of the GPUs and `uuids` their UUIDs; both are empty for the machine. `owner` is
     the user it concerns and `pid` the process, where they are known. `since` is when it began, `lost` how many seconds of GPU time it
     has cost since then, `expected` when it will end or hit a limit by itself; None where that is not known. `verdict` and `event` are
-    what it was found by. `title`, `text` and `remedy` are words, empty until `present.concerns.worded` adds them.
+    what it was found by, `alerts` the ids of active alerts about it. `title`, `text` and `remedy` are words, empty until
+    `present.concerns.worded` adds them.
     """
 
     __slots__ = (
-        "confidence", "event", "expected", "gpus", "key", "lost", "owner", "pid", "remedy", "severity", "since", "text", "time", "title",
-        "uuids", "verdict",
+        "alerts", "confidence", "event", "expected", "gpus", "key", "lost", "owner", "pid", "remedy", "severity", "since", "text", "time",
+        "title", "uuids", "verdict",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +45,7 @@ class Concern:
         remedy: str = "",
         verdict: Verdict | None = None,
         event: Event | None = None,
+        alerts: Sequence[str] = (),
     ) -> None:
         self.key = key
         self.severity = severity
@@ -61,6 +63,7 @@ class Concern:
         self.remedy = remedy
         self.verdict = verdict
         self.event = event
+        self.alerts = tuple(alerts)
 
     def replace(self, **changes: Any) -> Concern:
         """Return a copy with some fields changed."""
@@ -70,7 +73,12 @@ class Concern:
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data, ready for JSON; times are seconds since 1970."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name not in ("time", "verdict", "event")}
-        plain |= {"gpus": list(self.gpus), "uuids": list(self.uuids), "lost": round(self.lost, 1)}
+        plain |= {
+            "gpus": list(self.gpus),
+            "uuids": list(self.uuids),
+            "alerts": list(self.alerts),
+            "lost": round(self.lost, 1),
+        }
         for name in ("since", "expected"):
             plain[name] = None if plain[name] is None else round(plain[name], 3)
         return plain

@@ -34,6 +34,7 @@ def alert_line(transition: Transition) -> str:
 def alert_plain(transition: Transition) -> dict[str, Any]:
     """Return a transition as JSON takes it; no text in it holds control characters."""
     return {
+        "id": transition.id,
         "time": transition.time,
         "rule": transition.rule,
         "state": _state(transition),

@@ -8,6 +8,7 @@ from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.condition import LASTING, of_event, of_verdict
 from ..units import duration_text, size_text
 from .cells import severity_style, throttle_words, value_text
+from .decisions import DECISIONS
 from .quantities import rate_text, seconds_text
 from .text import Untrusted, clean, fit
 from .words import gpus_text, link_text
@@ -330,6 +331,7 @@ _SENTENCES: dict[str, Callable[[Event], Parts]] = {
     "memory-growth": _growing,
     "idle-allocation": _idle,
     "allocation-unused": _unused,
+    **DECISIONS,
     "stalled": _stalled,
     "serving-stuck": lambda event: (
         *_served(event),

@@ -16,11 +16,24 @@ OWN: dict[str, tuple[Any, str]] = {
     "disable": ([], "Built-in rules that are off"),
     "log": (True, "Print each alert on stderr"),
     "bell": (False, "Ring the terminal: true, or a terminal such as /dev/pts/3"),
+    "group_wait": ("5s", "How long to wait for more alerts of a rule, to send them as one message"),
+    "repeat": (0, "Time after which an alert that lasts is sent again unless it is acknowledged; 0 for never"),
+    "quiet": (
+        [],
+        'Hours in which only critical alerts are sent, such as ["22:00-07:00", "Sat,Sun"]; the rest follows after them',
+    ),
+    "maintenance": ([], 'Hours in which nothing is sent, such as ["Sun 02:00-04:00"]'),
+    "limit": (30, "Messages per hour and delivery; 0 for no limit"),
+    "link": (
+        "",
+        "Address of the page for links in messages, if others reach it by another one than `gpulse serve` prints",
+    ),
 }
 LISTS: dict[str, tuple[str, dict[str, Any]]] = {  # tables that may be there several times, with an example of each
     "rule": ("Your own rules: a metric above or below a value", {"name": "busy", "metric": "utilization", "above": 95, "for": "10m"}),
     "webhook": ("Addresses to send alerts to", {"url": "https://hooks.example.org/gpulse", "shape": "json"}),
     "command": ("Commands to run on alerts", {"run": ["notify-send", "gpulse"]}),
+    "mail": ("Addresses to mail alerts to; [mail] says how", {"to": ["ops@example.org"]}),
 }  # fmt: skip
 _HELP = {
     "for": "How long it must last before the alert fires",

@@ -23,6 +23,7 @@ class Taken:
         self.gate.set()
         self.asked = threading.Event()
         self.url = ""
+        self.paths: list[str] = []
 
 
 @contextmanager
@@ -36,6 +37,7 @@ def server(*answers: int, tls: ssl.SSLContext | None = None, **headers: str) -> 
             taken.asked.set()
             taken.gate.wait(30)
             taken.bodies.append(json.loads(body))
+            taken.paths.append(self.path)
             taken.headers.append(dict(self.headers))
             code = taken.answers.pop(0) if len(taken.answers) > 1 else taken.answers[0]
             self.send_response(code)

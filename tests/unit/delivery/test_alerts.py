@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from gpulse.analysis.alerts import BUILT_IN, Transition
+from gpulse.analysis.alerts import BUILT_IN, Notice, Transition
 from gpulse.delivery import Alerts
 from gpulse.delivery.bell import Bell
 from gpulse.delivery.command import Command
+from gpulse.delivery.mail import Mail
 from gpulse.delivery.webhook import Webhook
 from gpulse.errors import ConfigError
 from gpulse.model.catalog import Gpu
@@ -32,13 +33,13 @@ def sample(time: float, lost: bool) -> Snapshot:
 
 def test_from_a_snapshot_to_everybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    note, said, page = tmp_path / "note", list[str](), list[Transition]()
+    note, said = tmp_path / "note", list[str]()
     with server() as taken:
         table: dict[str, Any] = {
             "webhook": {"url": taken.url},
             "command": {"run": ["/bin/sh", "-c", 'echo "$GPULSE_STATE $GPULSE_HOST" >> "$1"', "sh", str(note)]},
         }
-        alerts = Alerts(table, said.append, page=page.append, host="node7")
+        alerts = Alerts(table, said.append, host="node7")
         for at in range(10):
             alerts.add(sample(at, lost=3 <= at < 6))
         assert alerts.active == ()
@@ -47,34 +48,21 @@ def test_from_a_snapshot_to_everybody(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [body["state"] for body in taken.bodies] == ["fire", "clear"]
     assert note.read_text() == "fire node7\nclear node7\n"
     assert said == ["alert fire lost: GPU 0 is lost (fell off the bus)", "alert clear lost: GPU 0 is responding again"]
-    assert page == list(alerts.recent)
 
 
-def test_a_page_that_hangs_holds_up_nothing() -> None:
-    gate, said = threading.Event(), threading.Event()
+def test_a_terminal_that_hangs_holds_up_nothing() -> None:
+    gate, asked = threading.Event(), threading.Event()
 
-    def hangs(_: Transition) -> None:
+    def hangs(_: str) -> None:
+        asked.set()
         gate.wait(30)
 
-    alerts = Alerts({}, lambda _: said.set(), page=hangs)
+    alerts = Alerts({}, hangs)
     for at in range(2000):
         alerts.add(sample(at, lost=at % 2 == 0))
-    assert said.wait(10)
+    assert asked.wait(10)
     assert not alerts.close(0)
     gate.set()
-
-
-def test_a_page_that_raises_is_said_once() -> None:
-    def broken(_: Transition) -> None:
-        raise ZeroDivisionError("by design")
-
-    said: list[str] = []
-    alerts = Alerts({"log": False}, said.append, page=broken)
-    alerts.add(sample(0, lost=True))
-    alerts.add(sample(1, lost=False))
-    assert alerts.close(10)
-    assert said == ["alerts: page: ZeroDivisionError: by design (reported once; further alerts are still sent)."]
-    assert alerts.deliveries[0].failed == 2
 
 
 def test_deliveries_take_the_rules_they_are_for(tmp_path: Path) -> None:
@@ -128,7 +116,7 @@ class TestManual:
         alerts = Alerts(read_config(str(tmp_path / "config.toml"))["alerts"], lambda _: None)
         try:
             kinds = [type(one) for one in alerts.deliveries]
-            assert kinds[:3] == [Webhook, Command, Bell]
+            assert kinds[:4] == [Webhook, Command, Mail, Bell]
         finally:
             assert alerts.close(5)
 
@@ -147,7 +135,9 @@ class TestManual:
 
         transition = next(iter(_fires()))
         shown = set(re.findall(r"`(GPULSE_[A-Z]+)`", MANUAL.read_text()))
-        assert {key for key in variables(transition, "") if not key.startswith("GPULSE_VALUE_")} == shown
+        assert {
+            key for key in variables(Notice("fire", 0.0, (transition,)), "") if not key.startswith("GPULSE_VALUE_")
+        } == shown
 
 
 def _fires() -> list[Transition]:

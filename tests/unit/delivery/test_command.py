@@ -33,7 +33,7 @@ def run(command: Command, *given: Transition) -> list[str]:
     command.say = said.append
     command.start()
     for transition in given:
-        command.put(transition)
+        command.put(transitions.notice(transition))
     command.close()
     assert command.end(time.monotonic() + 30)
     return said
@@ -55,7 +55,14 @@ def test_all_there_is_to_know_is_in_the_environment_and_nothing_in_the_arguments
     assert seen["group"] is True
     env = seen["env"]
     assert isinstance(env, dict)
-    assert {key: value for key, value in env.items() if key in variables(fire(), "")} == {
+    assert {key: value for key, value in env.items() if key in variables(transitions.notice(fire()), "")} == {
+        "GPULSE_KIND": "fire",
+        "GPULSE_COUNT": "1",
+        "GPULSE_GPUS": "1",
+        "GPULSE_ID": fire().id,
+        "GPULSE_USER": "ada",
+        "GPULSE_JOB": "",
+        "GPULSE_LINK": "",
         "GPULSE_RULE": "hot",
         "GPULSE_STATE": "fire",
         "GPULSE_SEVERITY": "warn",
@@ -105,7 +112,7 @@ def test_one_that_hangs_is_killed_with_all_it_started(tmp_path: Path) -> None:
     command = Command([sys.executable, "-c", hang, str(pids)], timeout=60.0, clock=clock)
     command.say = said.append
     command.start()
-    command.put(fire())
+    command.put(transitions.notice(fire()))
     while pids.read_text().count("\n") < 2:  # both run
         time.sleep(0.01)
     clock.sleep(60.0)
@@ -125,7 +132,7 @@ def test_closing_kills_one_that_hangs(tmp_path: Path) -> None:
     hang = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
     command = Command([sys.executable, "-c", hang, str(fifo)], timeout=60)
     command.start()
-    command.put(fire())
+    command.put(transitions.notice(fire()))
     pid = int(fifo.read_text())  # it runs
     command.close()
     assert not command.end(time.monotonic())
@@ -165,7 +172,7 @@ def test_failures_are_said_once_and_counted(run_this: list[str], why: str) -> No
 def test_a_burst_runs_one_at_a_time_and_in_order(tmp_path: Path) -> None:
     note = tmp_path / "note"
     script = 'mkdir "$1.lock" || exit 3; echo "$GPULSE_VALUE" >> "$1"; rmdir "$1.lock"'
-    command = Command(["/bin/sh", "-c", script, "sh", str(note)])
+    command = Command(["/bin/sh", "-c", script, "sh", str(note)], limit=0)
     assert run(command, *(fire(count=float(at)) for at in range(100))) == []
     assert note.read_text().split() == [str(at) for at in range(100)]
     assert command.delivered == 100

@@ -14,10 +14,10 @@ import pytest
 
 from gpulse.analysis.alerts import Transition
 from gpulse.delivery.post import masked
-from gpulse.delivery.webhook import Webhook, payload
+from gpulse.delivery.webhook import Webhook
 from gpulse.present.alerts import alert_plain
 from tests.unit.delivery.servers import server
-from tests.unit.delivery.transitions import fire, turned
+from tests.unit.delivery.transitions import fire, notice, turned
 
 HOT = fire("hot", "GPU-1", 1_700_000_000.5, "GPU 1 is at 99 °C", {"temperature": 99.0}, gpu="1")
 COOL = turned("clear", "hot", "GPU-1", 1_700_000_090.5, "GPU 1 has cooled down", {}, gpu="1")
@@ -34,7 +34,7 @@ def run(hook: Webhook, *transitions: Transition) -> list[str]:
     hook.say = said.append
     hook.start()
     for transition in transitions:
-        hook.put(transition)
+        hook.put(notice(transition))
     hook.close()
     assert hook.end(time.monotonic() + 20)
     return said
@@ -45,26 +45,11 @@ def test_json_is_all_there_is_to_know() -> None:
         hook = Webhook(taken.url, headers={"Authorization": "Bearer abc"}, host="node7")
         assert run(hook, HOT, COOL) == []
     assert [body["state"] for body in taken.bodies] == ["fire", "clear"]
-    assert taken.bodies[0] == {**alert_plain(HOT), "host": "node7"}
+    assert alert_plain(HOT).items() <= taken.bodies[0].items()
+    assert taken.bodies[0]["host"] == "node7"
     assert taken.headers[0]["Authorization"] == "Bearer abc"
     assert taken.headers[0]["Content-Type"] == "application/json"
     assert (hook.delivered, hook.failed) == (2, 0)
-
-
-def test_slack_gets_one_text_in_which_nothing_is_a_mention() -> None:
-    with server() as taken:
-        evil = fire("job_finished", "GPU-1", 1.0, "<!channel> & <https://a|b> ended", {})
-        run(Webhook(taken.url, "slack", host="node7"), evil, COOL)
-    assert taken.bodies == [
-        {"text": "🟠 node7: &lt;!channel&gt; &amp; &lt;https://a|b&gt; ended"},
-        {"text": "✅ node7: resolved: GPU 1 has cooled down"},
-    ]
-
-
-@pytest.mark.parametrize("severity", ["info", "warn", "critical"])
-def test_every_severity_has_a_sign(severity: str) -> None:
-    text = payload(fire("a", "", 1.0, "b", {}, severity=severity), "slack", "")["text"]
-    assert text.endswith(" b")
 
 
 def test_what_may_get_better_is_tried_again() -> None:
@@ -138,12 +123,12 @@ def test_a_slow_server_is_given_up() -> None:
 def test_handing_over_never_waits_and_the_oldest_go() -> None:
     with server() as taken:
         taken.gate.clear()
-        hook = Webhook(taken.url, timeout=20)
+        hook = Webhook(taken.url, timeout=20, limit=0)
         hook.start()
-        hook.put(HOT)
+        hook.put(notice(HOT))
         assert taken.asked.wait(10)
         for at in range(300):  # returns although the one before is still on its way
-            hook.put(fire("hot", "GPU-1", float(at), "hot", {}))
+            hook.put(notice(fire("hot", "GPU-1", float(at), "hot", {})))
         assert hook.dropped == 300 - 256
         taken.gate.set()
         hook.close()
@@ -157,7 +142,7 @@ def test_closing_in_the_middle_of_retries_does_not_wait_for_them() -> None:
         said: list[str] = []
         hook.say = said.append
         hook.start()
-        hook.put(HOT)
+        hook.put(notice(HOT))
         assert taken.asked.wait(10)
         hook.close()
         assert not hook.end(time.monotonic())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpulse.analysis.alerts import Transition
+from gpulse.analysis.alerts import Notice, Transition
 from gpulse.model.event import Event
 
 
@@ -27,3 +27,8 @@ def turned(
 def fire(rule: str, uuid: str, time: float, text: str, values: dict[str, float | str], **more: str) -> Transition:
     """Return an alert that begins."""
     return turned("fire", rule, uuid, time, text, values, **more)
+
+
+def notice(*alerts: Transition, kind: str = "", active: int = 0) -> Notice:
+    """Return the message about some alerts."""
+    return Notice(kind or alerts[0].state, alerts[0].time, alerts, active)

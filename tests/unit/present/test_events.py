@@ -13,6 +13,7 @@ from gpulse.model.catalog import Process
 from gpulse.model.condition import KINDS
 from gpulse.model.event import Event
 from gpulse.present.events import event_parts, event_style, event_text, lasted_text, process_parts
+from gpulse.present.quantities import moment_text
 from gpulse.present.text import Untrusted
 from gpulse.present.words import gpus_text
 from gpulse.present.xid import xid_remedy, xid_text
@@ -97,6 +98,13 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {"note": "slurm:7", "values": {"idle": 900.0, "user": "ada"}},
         "GPU 3 has not been used for 15m00s, although slurm:7 of ada has it",
     ),
+    (
+        "alert-silenced",
+        {"values": {"by": "eve\n", "rule": "hot", "user": "ada", "until": 0.0, "reason": "new fan"}},
+        f"eve\\x0a silenced hot of ada on GPU 3 until {moment_text(0.0)}: new fan",
+    ),
+    ("alert-unsilenced", {"values": {"by": "eve"}}, "eve ended the silence of all alerts on GPU 3"),
+    ("alert-acknowledged", {"values": {"by": "eve", "rule": "hot"}}, "eve acknowledged hot on GPU 3"),
     (
         "serving-stuck",
         {"note": "acme/m", "value": 90.0},

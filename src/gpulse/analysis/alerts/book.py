@@ -10,7 +10,7 @@ from .rule import RuleInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeAlias
 
     from ...model.event import Event
@@ -46,6 +46,19 @@ class RuleBook:
         self.wanted = Wanted(("uuid", "index", "name"))
         for rule in self._rules:
             self.wanted |= rule.wanted
+
+    def resume(self, alerts: Iterable[Transition]) -> list[Transition]:
+        """Go on with alerts that were active before a restart; return those that belong to no rule any more."""
+        rules = {rule.name: rule for rule in self._rules}
+        strange = []
+        for alert in alerts:
+            if (rule := rules.get(alert.rule)) is None:
+                strange.append(alert)
+                continue
+            rule.resume(alert)
+            self._active[alert.key] = alert
+        self.active = tuple(self._active.values())
+        return strange
 
     def observe(self, snapshot: Snapshot) -> list[Transition]:
         """Take a sample and return what turned, in the order of the rules."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .rule import RuleInput
+    from .transition import Transition
 
 _SLOWED = HEAT | BRAKES
 
@@ -26,6 +27,10 @@ class Lost(Lasting):
     def __init__(self, given: dict[str, float] | None = None) -> None:
         super().__init__(given)
         self._known: dict[str, str] = {}
+
+    def resume(self, alert: Transition) -> None:
+        super().resume(alert)
+        self._known[alert.uuid] = alert.gpu
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         for uuid, gpu in sample.gpus.items():
@@ -59,6 +64,10 @@ class XidReported(Lasting):
     def __init__(self, given: dict[str, float] | None = None) -> None:
         super().__init__(given)
         self._codes: dict[str, set[int]] = {}
+
+    def resume(self, alert: Transition) -> None:
+        super().resume(alert)
+        self._codes.setdefault(alert.uuid, set()).add(int(alert.event.value or 0))
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         for uuid, gpu in sample.gpus.items():

@@ -54,6 +54,11 @@ class Latch:
         """Return how many times it has begun to hold, for as long as is needed to fire, in the last half hour."""
         return sum(began > now - COUNTED for began in self._spells)
 
+    def resume(self) -> None:
+        """Be active, as another latch was before a restart."""
+        self.active = True
+        self._spell = None
+
     def step(
         self, now: float, holds: bool | None, calm: bool | None, patience: float, calm_for: float, slack: float = 0.0
     ) -> bool | None:

@@ -26,6 +26,7 @@ _PEAKS = 8  # intervals that a slope needs, and what `over` is divided by
 _RISES = 5
 _FLAT = 3  # intervals without a rise after which it no longer grows
 _KEPT = 2 * _PEAKS
+_SCALES = (1, 4, 16, 64)  # times `over`: a leak of one step per epoch shows only over many epochs
 _START = 120.0  # seconds of a process in which it loads, compiles and tries out
 
 
@@ -64,7 +65,10 @@ class MemoryNearlyFull(Lasting):
 
 
 class Leak(Lasting):
-    """A process whose memory grows without an end: peaks that rise over `over` seconds, by `rise` bytes, and never rest for long."""
+    """A process whose memory grows without an end: peaks that rise over `over` seconds, by `rise` bytes, and never rest for long.
+
+    The same is looked for over 4, 16 and 64 times as long, where it has to rise by 2, 4 and 8 times as much: allocators fragment, too.
+    """
 
     name = "leak"
     settings = {"over": (duration, 600.0), "rise": (size, float(256 << 20))}
@@ -72,32 +76,35 @@ class Leak(Lasting):
 
     def __init__(self, given: dict[str, float] | None = None) -> None:
         super().__init__(given)
-        self._growths: dict[tuple[str, str], _Growth] = {}
+        self._growths: dict[tuple[str, str], list[_Growth]] = {}
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         for ended in sample.holders.ended:
             if self._growths.pop((ended.uuid, ended.pid), None) is not None:
                 event = ended.event(sample.snapshot.time, "process-end", value=ended.most)
                 yield Finding(ended.uuid, None, what=ended.pid, over=True, event=event)
+        shortest = max(60.0, self.value("over")) / _PEAKS
         for holder in sample.holders.present():
             if holder.held is None:
                 continue
             key = holder.uuid, holder.pid
-            growth = self._growths.setdefault(key, _Growth(max(60.0, self.value("over")) / _PEAKS))
+            if (growths := self._growths.get(key)) is None:
+                growths = self._growths[key] = [_Growth(shortest * scale) for scale in _SCALES]
             if sample.now - holder.since < _START and (holder.process.running_time or 0.0) < _START:
                 continue
-            if growth.add(holder.held, sample.now):
-                yield self._finding(holder, growth, sample.snapshot.time)
+            if sum(growth.add(holder.held, sample.now) for growth in growths):
+                yield self._finding(holder, growths, sample.snapshot.time)
 
-    def _finding(self, holder: HolderTrack, growth: _Growth, time: float) -> Finding:
-        slope = growth.slope()
-        holds = slope is not None and growth.rise >= self.value("rise") and not holder.takes_ahead
+    def _finding(self, holder: HolderTrack, growths: Sequence[_Growth], time: float) -> Finding:
+        grown = (growth for at, growth in enumerate(growths) if growth.rise >= self.value("rise") * 2**at)
+        slope = next((slope for growth in grown if (slope := growth.slope()) is not None), None)
         values: dict[str, float | str] = {"memory_used": holder.held or 0.0}
         if slope is not None:
             low, middle, high = slope
             values |= {"bytes_per_second": middle, **_full_in(holder.gpu, low, high)}
         event = holder.event(time, "memory-growth", value=None if slope is None else slope[1], values=values)
-        calm = growth.flat or holder.takes_ahead
+        holds = slope is not None and not holder.takes_ahead
+        calm = holder.takes_ahead or (slope is None and growths[0].flat)
         return Finding(holder.uuid, holds, calm, event=event, what=holder.pid, patience=0.0)
 
 

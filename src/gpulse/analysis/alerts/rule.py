@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Setting: TypeAlias = "tuple[Callable[[Any], float], float | None]"
 
 
+_SILENT = 900.0  # seconds after a restart in which a rule that still sees the condition has said so
 PLACE = "at "  # the key of a GPU without UUID begins with this and ends with its position
 
 
@@ -166,6 +167,9 @@ class AlertRule:
         """Return how an active alert stands; None where nothing newer than its fire is known."""
         return None
 
+    def resume(self, alert: Transition) -> None:
+        """Go on with an alert that was active before a restart, so that it is not told again and clears when it is over."""
+
     def told_once(self, event: Event, what: str = "") -> Transition:
         """Return the alert about something that happened and does not last."""
         event = event.replace(rule=self.name, alert="fire", severity=self.severity or event.severity)
@@ -200,6 +204,7 @@ class Lasting(AlertRule):
         super().__init__(given)
         self._watched: dict[tuple[str, str], _Watched] = {}
         self._parents: dict[str, str] = {}  # MIG instances that were seen
+        self._resumed: dict[tuple[str, str], Event] = {}  # active before a restart, and not seen since
         self._now = 0.0
 
     def findings(self, sample: RuleInput) -> Iterable[Finding]:
@@ -208,8 +213,9 @@ class Lasting(AlertRule):
 
     def observe(self, sample: RuleInput) -> Iterator[Transition]:
         self._now = sample.now
-        for finding in [*self.findings(sample), *self._dissolved(sample)]:
+        for finding in [*self.findings(sample), *self._dissolved(sample), *self._vanished(sample)]:
             key = finding.uuid, finding.what
+            self._resumed.pop(key, None)
             if finding.over:
                 watched = self._watched.pop(key, None)
                 if watched is not None and watched.latch.active and finding.event is not None:
@@ -235,6 +241,31 @@ class Lasting(AlertRule):
         if watched is None or watched.last is None or watched.now is None:
             return None
         return Standing(watched.last, watched.now, watched.holds, watched.latch.times(self._now))
+
+    def resume(self, alert: Transition) -> None:
+        watched = self._watched.setdefault((alert.uuid, alert.what), _Watched())
+        watched.latch.resume()
+        watched.severity, watched.last, watched.now, watched.holds = alert.severity, alert.event, alert.event, True
+        self._resumed[alert.uuid, alert.what] = alert.event
+
+    def _vanished(self, sample: RuleInput) -> list[Finding]:
+        """Find alerts from before a restart whose process has ended since, or that nothing is said of for long."""
+        found = []
+        for (uuid, what), event in self._resumed.items():
+            gpu, process = sample.gpus.get(uuid), event.process
+            listed = gpu is not None and gpu.state == "ok" and "processes" not in gpu.gaps
+            gone = (
+                listed
+                and gpu is not None
+                and process is not None
+                and all(one.pid != process.pid for one in gpu.all_processes())
+            )
+            if gone or sample.now >= _SILENT:
+                kind = "process-end" if gone else event.kind
+                found.append(
+                    Finding(uuid, None, what=what, over=True, event=event.replace(time=sample.snapshot.time, kind=kind))
+                )
+        return found
 
     def _dissolved(self, sample: RuleInput) -> list[Finding]:
         """Find MIG instances that are no more although their GPU is there: nothing will ever be said of them again."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
+
+from ...model.event import Event
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from ...model.event import Event
+    from typing import Any
 
 
 class Standing:
@@ -96,6 +99,23 @@ class Transition:
     def key(self) -> tuple[str, str, str]:
         """What the alert is known by."""
         return self.rule, self.uuid, self.what
+
+    @property
+    def id(self) -> str:
+        """What people call the alert by on a command line: six characters, the same for as long as it lasts."""
+        return f"{zlib.crc32(repr(self.key).encode()):08x}"[:6]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as JSON takes it, for `from_plain`."""
+        plain = {"event": self.event.to_plain(), "what": self.what, "once": self.once}
+        return plain | {"last_true": self.last_true, "repeats": self.repeats}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Transition:
+        """Return a transition of plain data; raises KeyError, TypeError or ValueError for what is none."""
+        event = Event.from_plain(plain["event"])
+        last, repeats = float(plain["last_true"]), int(plain["repeats"])
+        return cls(event, str(plain["what"]), bool(plain["once"]), last_true=last, repeats=repeats)
 
     def __repr__(self) -> str:
         return f"Transition({self.event!r}, {self.what!r})"

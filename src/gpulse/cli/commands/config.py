@@ -62,14 +62,15 @@ def _mistakes(path: str) -> list[str]:
 def _alerts(table: Any) -> None:
     """Read an [alerts] table with its deliveries, of which none is started."""
     from ...analysis.alerts import rules_from
-    from ...delivery.settings import check_keys, deliveries_from, logs
+    from ...delivery.settings import DeliverySetup, check_keys, deliveries_from, logs, policy_from
     from ...errors import ConfigError
 
     if not isinstance(table, dict):
         raise ConfigError("alerts is not a table;", "put its keys under [alerts].")
     check_keys(table)
     logs(table)
-    deliveries_from(table, [rule.name for rule in rules_from(table)], "")
+    policy_from(table)
+    deliveries_from(table, DeliverySetup(table, [rule.name for rule in rules_from(table)]))
 
 
 def _show(path: str, as_json: bool) -> int:

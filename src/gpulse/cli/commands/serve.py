@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from ...delivery.alerts import Alerts
     from ...live.past import Past
     from ...model.event import Event
     from ...model.snapshot import Snapshot
@@ -61,7 +62,8 @@ def run(arguments: Arguments) -> int:
         remote["url"] = arguments.remote_write
     listening, place = listen(arguments)
     try:
-        _serve(arguments, listening, place, tables.get("alerts", {}), remote)
+        mail = chosen("mail", tables, os.environ, path)
+        _serve(arguments, listening, place, tables.get("alerts", {}), remote, mail)
     finally:
         listening.close()
         if arguments.unix_socket:
@@ -107,7 +109,14 @@ def _check(arguments: Arguments) -> None:
     arguments.base_path = check_base_path(arguments.base_path)
 
 
-def _serve(arguments: Arguments, listening: socket.socket, place: Place, rules: Any, remote: Mapping[str, Any]) -> None:
+def _serve(
+    arguments: Arguments,
+    listening: socket.socket,
+    place: Place,
+    rules: Any,
+    remote: Mapping[str, Any],
+    mail: Mapping[str, Any],
+) -> None:
     """Start sampler, history, exporter, alerts and server; stop them in reverse order."""
     from contextlib import ExitStack
     from functools import partial
@@ -126,13 +135,13 @@ def _serve(arguments: Arguments, listening: socket.socket, place: Place, rules: 
             return where_stuck(event, snapshot) if sampler.source.machine.real else {}
 
         # who hides command lines does not show the names of files and functions either
-        alerts = Alerts(rules, say, explain=None if arguments.no_commands else explain)
-        ends.callback(alerts.close, 1.0)
+        alerts = Alerts(rules, say, explain=None if arguments.no_commands else explain, link=place.link, mail=mail)
         asked = wanted(not arguments.no_commands, alerts.wanted | exports.wanted)
         sampler = open_sampler(arguments, asked)
         ends.callback(sampler.close)
         sampler.settle()
         recorder, past = _history(arguments, sampler.source.machine.real, ends)
+        _resume(alerts, past, sampler.source.machine.real, ends)
         hub = Hub(
             sampler,
             arguments.interval,
@@ -172,6 +181,16 @@ def _history(arguments: Arguments, real: bool, ends: Any) -> tuple[Recorder | No
     past = Past(path)
     ends.callback(past.close)
     return recorder, past
+
+
+def _resume(alerts: Alerts, past: Past | None, real: bool, ends: Any) -> None:
+    """Go on with the alerts kept beside the history; those of a machine that is not this computer are in memory without one."""
+    from ...store.alert_file import AlertFile, alert_path
+    from ...store.history.place import default_path
+
+    history = default_path() if past is None and real else None if past is None else past.path
+    alerts.resume(AlertFile(None if history is None else alert_path(history)))
+    ends.callback(alerts.close, 1.0)
 
 
 def _port(text: str) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .server import ServerSettings
 
 HEALTH = ("/healthz", "/readyz")  # never need a token: they tell nothing private, and Kubernetes' probes send none
-WRITES = ("/api/trace",)  # the only paths that take a POST
+WRITES = ("/api/trace", "/api/alerts")  # the only paths that take a POST
 _LARGEST = 65_536  # maximum bytes of a body; no path uses one
 _HEADERS = {
     b"content-security-policy": CSP.encode(),
@@ -65,7 +65,7 @@ class Gate:
         if settings.hosts is not None and not (len(named) == 1 and settings.hosts.permit(named[0])):
             return problem(400, "this host name is not allowed; use --allow-host NAME to allow it.")
         if scope["method"] == "POST" and path in WRITES:
-            if settings.token is None:  # everybody could slow down a program
+            if settings.token is None:  # everybody could slow down a program, or silence alerts
                 return problem(403, "this needs a server that requires a token.")
         elif scope["method"] not in ("GET", "HEAD"):
             return problem(405, "this API is read-only: use GET.", {"allow": "GET, HEAD"})

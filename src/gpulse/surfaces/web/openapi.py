@@ -37,6 +37,8 @@ def document(
 ) -> dict[str, Any]:
     """Return the document of some questions as plain data, with paths of `others`."""
     paths = {question.path: _path(question) for question in questions}
+    if "/api/alerts" in paths:
+        paths["/api/alerts"] |= _DECISION
     return {
         "openapi": "3.1.0",
         "info": {
@@ -110,7 +112,8 @@ _PROBLEMS: dict[str, Any] = {"type": "array", "items": object_schema({
     "key": _TEXT, "severity": {"enum": ["critical", "warn"]}, "gpus": _TEXTS, "uuids": _TEXTS, "owner": _TEXT,
     "pid": {"type": ["integer", "null"]}, "since": _MAYBE_TIME, "expected": _MAYBE_TIME,
     "lost": _NUMBER | {"description": "Estimated GPU time lost since then, in seconds."},
-    "confidence": _TEXT, "title": _TEXT, "text": _TEXT, "remedy": _TEXT})}  # fmt: skip
+    "confidence": _TEXT, "title": _TEXT, "text": _TEXT, "remedy": _TEXT,
+    "alerts": {"type": "array", "items": {"type": ["object", "string"]}}})}  # fmt: skip
 _SCHEMAS: dict[str, Any] = {
     "Time": {"type": "number", "format": "unixtime", "description": "Seconds since 1970-01-01T00:00:00Z."},
     "Problem": object_schema({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
@@ -126,6 +129,10 @@ _SCHEMAS: dict[str, Any] = {
         "server": object_schema({"version": _TEXT, "started": _TIME, "interval": _NUMBER, "commands": {"type": "boolean"},
                            "history": {"type": "boolean"}}),
     }),
+    "Alerts": object_schema({
+        "time": _TIME, "alerts": {"type": "array", "items": {"type": "object"}},
+        "silences": {"type": "array", "items": object_schema({"id": _TEXT, "rule": _TEXT, "gpus": _TEXTS, "user": _TEXT, "by": _TEXT,
+                                                        "reason": _TEXT, "since": _TIME, "until": _TIME})}}),
     "Problems": object_schema({"time": _TIME, "problems": _PROBLEMS}),
     "History": object_schema({
         "from": _TIME, "to": _TIME, "times": _TIMES, "gaps": {"type": "array", "items": _TIMES},
@@ -171,6 +178,12 @@ _TRACE = object_schema({"pid": {"type": "integer"}, "steps": {"type": "integer",
 _MONITORS = object_schema({"monitors": {"type": "array", "items": object_schema({
     "pid": {"type": "integer"}, "run": _TEXT, "phase": _TEXT, "step": {"type": ["integer", "null"]}, "steps_per_second": _KNOWN,
     "data_wait": _KNOWN, "trace": {"anyOf": [{"type": "null"}, object_schema({"state": _TEXT, "text": _TEXT})]}})}})  # fmt: skip
+_DECIDED = object_schema({
+    "action": {"enum": ["silence", "unsilence", "acknowledge"]}, "for": _TEXT, "rule": _TEXT, "gpus": _TEXTS, "user": _TEXT,
+    "reason": _TEXT, "id": _TEXT, "ids": _TEXTS}, ["action"])  # fmt: skip
+_DECISION = {"post": _get("Silence alerts for a while, end a silence, or acknowledge active alerts; needs a token.",
+                          {"application/json": {"schema": {"type": "object"}}}, (*_ALWAYS, 403, 404, 422),
+                          requestBody={"required": True, "content": {"application/json": {"schema": _DECIDED}}})["get"]}  # fmt: skip
 _OTHERS = {
     "/api/monitors": _get("Programs of the server's user that have a running Monitor: phase, step, waits, and the state of a trace.",
                           {"application/json": {"schema": _MONITORS}}, _ALWAYS),

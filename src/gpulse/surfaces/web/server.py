@@ -7,8 +7,9 @@ from anyio import CapacityLimiter
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, Router
 
-from ...live.api import ApiRequest
+from ...live.api import LARGEST_DECISION, ApiRequest, decide
 from ...live.parameters import read
+from ...live.refusal import Refusal
 from ...live.wire import compact
 from ...present.exposition import exposition
 from .answers import packed, page, problem
@@ -80,8 +81,9 @@ def make_app(
         accept = ",".join(request.headers.getlist("accept"))
         return await threads.run(lambda: packed(request.scope, *scrape(accept)))
 
-    more = [Route("/metrics", scraped), *_trace_routes(hub, threads)]
-    return _app(hub, settings, (QUESTIONS, ApiRequest(hub, past)), threads, more, streams=streams)
+    asked = ApiRequest(hub, past)
+    more = [Route("/metrics", scraped), *_trace_routes(hub, threads), _decision_route(asked, threads)]
+    return _app(hub, settings, (QUESTIONS, asked), threads, more, streams=streams)
 
 
 def make_fleet_app(hub: FleetHub, settings: ServerSettings, *, streams: int = MOST) -> ASGIApp:
@@ -147,14 +149,28 @@ def _trace_routes(hub: Hub, threads: _Threads) -> list[Route]:
         return await threads.run(lambda: packed(request.scope, compact(desk.monitors())))
 
     async def trace(request: Request) -> Response:
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LARGEST:
-                return problem(413, f"this request must not have a body larger than {LARGEST} bytes.")
+        body = await _body(request, LARGEST)
         return await threads.run(lambda: packed(request.scope, compact(desk.ask(body))))
 
     return [Route("/api/monitors", monitors), Route("/api/trace", trace, methods=["POST"])]
+
+
+def _decision_route(asked: ApiRequest, threads: _Threads) -> Route:
+    async def decision(request: Request) -> Response:
+        body = await _body(request, LARGEST_DECISION)
+        by = f"{request.client.host} (page)" if request.client else "the page"
+        return await threads.run(lambda: packed(request.scope, decide(asked, body, by)))
+
+    return Route("/api/alerts", decision, methods=["POST"])
+
+
+async def _body(request: Request, most: int) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise Refusal(413, f"this request must not have a body larger than {most} bytes.")
+    return body
 
 
 class _Threads:

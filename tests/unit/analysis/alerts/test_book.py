@@ -141,6 +141,7 @@ class TestBook:
 
         found = watch(book("hot"), lambda at: gpu(3, temperature=99), 60)
         assert json.loads(json.dumps(alert_plain(found[0]))) == {
+            "id": found[0].id,
             "time": START + 30,
             "rule": "hot",
             "state": "fire",

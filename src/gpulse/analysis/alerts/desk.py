@@ -1,0 +1,219 @@
+"""The desk: of all that turns, what people are told, when and how often; what they have silenced or acknowledged is left out."""
+
+from __future__ import annotations
+
+from ...model.hours import within
+from ...model.silence import Silence
+from .transition import Transition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from ...model.event import Event
+    from ...model.hours import Hours
+
+GROUP_WAIT = 5.0
+_KEPT = 1000  # alerts in the file of a server that sees more than anybody can read
+
+
+class Notice:
+    """One message: alerts of one rule that turned together. `kind` is fire, clear, repeat, ack, refresh or test.
+
+    `active` counts the alerts of this rule that people know of and that still last. `held` counts earlier alerts that the
+    rate limit kept back, `last` says that it keeps back what follows.
+    """
+
+    __slots__ = ("active", "alerts", "held", "kind", "last", "time")
+
+    def __init__(
+        self, kind: str, time: float, alerts: Iterable[Transition], active: int = 0, held: int = 0, last: bool = False
+    ) -> None:
+        self.kind = kind
+        self.time = time
+        self.alerts = tuple(alerts)
+        self.active = active
+        self.held = held
+        self.last = last
+
+    @property
+    def rule(self) -> str:
+        """The rule that its alerts are of."""
+        return self.alerts[0].rule
+
+    @property
+    def ends(self) -> bool:
+        """Whether it says that something is over."""
+        return self.kind == "clear"
+
+    def replace(self, **changes: Any) -> Notice:
+        """Return a copy with some fields changed."""
+        fields = {name: getattr(self, name) for name in self.__slots__} | changes
+        return Notice(**fields)
+
+
+class TellingPolicy:
+    """When people are told. Alerts of a rule within `wait` seconds are one message; `repeat` is after how long what lasts is told
+    again, 0 for never. In `quiet` hours only what is critical is told, in those of `maintenance` nothing; the rest follows after.
+    """
+
+    __slots__ = ("maintenance", "quiet", "repeat", "wait")
+
+    def __init__(
+        self,
+        wait: float = GROUP_WAIT,
+        repeat: float = 0.0,
+        quiet: Sequence[Hours] = (),
+        maintenance: Sequence[Hours] = (),
+    ) -> None:
+        self.wait = wait
+        self.repeat = repeat
+        self.quiet = quiet
+        self.maintenance = maintenance
+
+    def mutes(self, event: Event, now: float) -> bool:
+        """Tell whether an alert has to wait until some hours are over."""
+        return within(self.maintenance, now) or (event.severity != "critical" and within(self.quiet, now))
+
+
+class _Entry:
+    """An alert that lasts, or one that nobody was told of yet: when people were told, and who has acknowledged it when."""
+
+    __slots__ = ("acknowledged", "alert", "grouped", "told")
+
+    def __init__(
+        self, alert: Transition, told: float | None = None, acknowledged: Mapping[str, Any] | None = None
+    ) -> None:
+        self.alert = alert
+        self.told = told
+        self.acknowledged = acknowledged
+        self.grouped = False
+
+
+class _Group:
+    __slots__ = ("alerts", "since")
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.alerts: list[Transition] = []
+
+
+class Desk:
+    """Takes what turned and gives messages. For one thread; `standing` may be asked by any."""
+
+    def __init__(self, policy: TellingPolicy | None = None) -> None:
+        self.policy = policy or TellingPolicy()
+        self.silences: tuple[Silence, ...] = ()
+        self._entries: dict[tuple[object, ...], _Entry] = {}
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self.changed = False  # whether what `to_plain` returns is new
+
+    def take(self, turned: Iterable[Transition], active: Iterable[Transition], now: float) -> list[Notice]:
+        """Take what turned at a time, and what is active as it is now; return the messages that are due."""
+        for alert in turned:
+            self._turn(alert, now)
+        fresh = {alert.key: alert for alert in active}
+        for key, entry in list(self._entries.items()):
+            self._consider(key, entry, fresh.get(entry.alert.key, entry.alert), now)
+        due = [kind for kind, group in self._groups.items() if not 0 <= now - group.since < self.policy.wait]
+        return [self._released(*kind, now) for kind in due]
+
+    def flush(self, now: float) -> list[Notice]:
+        """Return the messages that still wait for more of their kind."""
+        return [self._released(*kind, now) for kind in [*self._groups]]
+
+    def acknowledge(self, id: str, by: str, time: float) -> Notice | None:
+        """Have an active alert not told again; return what to tell other systems, None for one that is not known."""
+        for entry in self._entries.values():
+            if entry.alert.id == id and not entry.alert.once and entry.acknowledged is None:
+                entry.acknowledged = {"by": by, "time": time}
+                self.changed = True
+                return Notice("ack", time, (entry.alert,), self._count(entry.alert.rule))
+        return None
+
+    def silence_of(self, event: Event, now: float) -> Silence | None:
+        """Return the silence that covers an alert at a time."""
+        return next((one for one in self.silences if one.covers(event, now)), None)
+
+    def standing(self, alert: Transition, now: float) -> dict[str, Any]:
+        """Return what people decided about an active alert: `acknowledged` and `silenced`, None where they did not; and `told`."""
+        entry, silence = self._entries.get(_key(alert)), self.silence_of(alert.event, now)
+        return {
+            "told": None if entry is None else entry.told,
+            "acknowledged": None if entry is None else entry.acknowledged,
+            "silenced": None if silence is None else silence.to_plain(),
+        }
+
+    def told(self) -> list[Transition]:
+        """Return the active alerts that people have been told of."""
+        return [entry.alert for entry in self._entries.values() if entry.told is not None]
+
+    def to_plain(self) -> list[dict[str, Any]]:
+        """Return what a server that takes over has to know."""
+        kept = list(self._entries.values())[-_KEPT:]
+        return [{"told": one.told, "acknowledged": one.acknowledged, **one.alert.to_plain()} for one in kept]
+
+    def restore(self, rows: Iterable[Mapping[str, Any]]) -> list[Transition]:
+        """Take over what another server left; return the alerts that last. What cannot be read is left out."""
+        for row in rows:
+            try:
+                alert = Transition.from_plain(row)
+                told = None if row.get("told") is None else float(row["told"])
+            except (KeyError, TypeError, ValueError, AttributeError):
+                continue
+            known = row.get("acknowledged")
+            self._entries[_key(alert)] = _Entry(alert, told, known if isinstance(known, dict) else None)
+        return [entry.alert for entry in self._entries.values() if not entry.alert.once]
+
+    def forget(self, alerts: Iterable[Transition]) -> None:
+        """Drop alerts that nobody watches any more."""
+        for alert in alerts:
+            self._entries.pop(_key(alert), None)
+
+    def _turn(self, alert: Transition, now: float) -> None:
+        self.changed = True
+        if alert.state != "clear":
+            self._entries[_key(alert)] = _Entry(alert)
+            return
+        entry = self._entries.pop(_key(alert), None)
+        if entry is not None and (entry.told is not None or entry.grouped):
+            self._group("clear", alert, now)  # always told: an incident that somebody opened has to end
+
+    def _consider(self, key: tuple[object, ...], entry: _Entry, alert: Transition, now: float) -> None:
+        """Tell of an alert that nobody knows of, and again of one that has lasted for long, unless it is not wanted."""
+        event = alert.event
+        if entry.grouped:
+            return
+        again = self.policy.repeat and entry.acknowledged is None and not entry.alert.once
+        if entry.told is not None and not (again and now - entry.told >= self.policy.repeat):
+            return
+        if (silence := self.silence_of(event, now)) is not None or self.policy.mutes(event, now):
+            if silence is not None and alert.once:
+                del self._entries[key]
+            return
+        if entry.told is None:
+            self._group("fire", entry.alert, now)
+        else:
+            self._group("repeat", alert, now)
+        entry.grouped = True
+
+    def _group(self, kind: str, alert: Transition, now: float) -> None:
+        self._groups.setdefault((kind, alert.rule), _Group(now)).alerts.append(alert)
+
+    def _released(self, kind: str, rule: str, now: float) -> Notice:
+        group = self._groups.pop((kind, rule))
+        for alert in group.alerts:
+            entry = self._entries.get(_key(alert))
+            if entry is not None and kind != "clear":
+                entry.told, entry.grouped, self.changed = now, False, True
+                if alert.once:
+                    del self._entries[_key(alert)]
+        return Notice(kind, now, group.alerts, self._count(rule))
+
+    def _count(self, rule: str) -> int:
+        return sum(entry.told is not None and entry.alert.rule == rule for entry in self._entries.values())
+
+
+def _key(alert: Transition) -> tuple[object, ...]:
+    return (*alert.key, alert.time) if alert.once else alert.key

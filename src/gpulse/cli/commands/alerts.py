@@ -1,0 +1,212 @@
+"""`gpulse alerts`: what is active, who is told, and what they do not want to be told of."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from ...errors import GpulseError, UsageError
+from ...units import parse_duration
+from ..main import VERBS
+from ..options import DEMO, HELP, SOURCE, Option, Verb
+from ..session import source_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from ...store.alert_file import AlertFile
+    from ..options import Arguments
+
+ACTIONS = ("list", "test", "silence", "ack")
+_WATCHED = 1800.0  # simulated seconds that the rules see of the demo
+_STEP = 5.0
+
+
+def run(arguments: Arguments) -> int:
+    """Do one of the four."""
+    action, *words = arguments.words or ["list"]
+    if action not in ACTIONS:
+        raise UsageError(f"alerts: {action!r} is none of {', '.join(ACTIONS)};", "choose one of these.")
+    if words and action in ("list", "test"):
+        raise UsageError(f"alerts: {action} takes no {words[0]!r};", "leave it out.")
+    if action == "test":
+        return _test()
+    file = _file(arguments)
+    if action == "silence":
+        return _silence(arguments, file, words)
+    return _acknowledge(file, words) if action == "ack" else _list(arguments, file)
+
+
+def _file(arguments: Arguments) -> AlertFile:
+    from ...store.alert_file import AlertFile, alert_path, known_alert_path
+
+    if arguments.history:
+        return AlertFile(alert_path(arguments.history))
+    simulated = source_name(arguments).startswith("demo")
+    return _simulated(arguments) if simulated else AlertFile(known_alert_path())
+
+
+def _simulated(arguments: Arguments) -> AlertFile:
+    """Return the alerts of the simulated machine after half an hour, in memory: what is decided about them is gone afterwards."""
+    from ...analysis.alerts import Desk, RuleBook, TellingPolicy, rules_from
+    from ...sampling.clock import ManualClock
+    from ...sampling.sampler import Sampler
+    from ...sources.simulated.source import SimulatedSource
+    from ...store.alert_file import AlertFile
+
+    clock = ManualClock(time.time() - _WATCHED)
+    book, desk, file = RuleBook(rules_from(_table())), Desk(TellingPolicy(0.0)), AlertFile()
+    source = SimulatedSource(clock=clock.monotonic, mixed=source_name(arguments) == "demo:mixed")
+    sampler = Sampler(source, book.wanted, clock=clock).open()
+    for _ in range(int(_WATCHED / _STEP)):
+        snapshot = sampler.read()
+        desk.take(book.observe(snapshot), book.active, snapshot.time)
+        clock.sleep(_STEP)
+    sampler.close()
+    file.save(desk.to_plain())
+    return file
+
+
+def _table() -> Mapping[str, Any]:
+    from ...store.config import config_path, read_config
+
+    table = read_config(config_path(os.environ)).get("alerts", {})
+    return table if isinstance(table, dict) else {}
+
+
+def _list(arguments: Arguments, file: AlertFile) -> int:
+    from ...analysis.alerts import Desk
+    from ...surfaces.alerts import alert_lines, alerts_to_plain
+
+    now, document, desk = time.time(), file.read(), Desk()
+    rows = document.get("active")
+    active = desk.restore(rows if isinstance(rows, list) else ())
+    desk.silences = tuple(file.silences(document, now))
+    if arguments.json:
+        import json
+
+        lines = [json.dumps(alerts_to_plain(desk, active, now, file.watched), indent=2, allow_nan=False)]
+    else:
+        lines = alert_lines(desk, active, now)
+    sys.stdout.write("\n".join([*lines, ""]))
+    if not file.watched and file.path is not None:
+        since = "" if not active else "; this is what the last one left"
+        sys.stderr.write(f"gpulse: no `gpulse serve` watches this machine{since}.\n")
+    return 0
+
+
+def _silence(arguments: Arguments, file: AlertFile, words: list[str]) -> int:
+    from ...analysis.alerts import rules_from
+    from ...model.silence import new_silence
+    from ...present.quantities import moment_text
+    from ...surfaces.alerts import silence_text
+
+    if arguments.end is not None:
+        if words:
+            raise UsageError("alerts: silence --end takes no rule;", "leave it out.")
+        ended = file.end_silence(arguments.end, _me())
+        sys.stdout.write(f"ended the silence of {silence_text(ended)}\n")
+        return 0
+    if len(words) > 1:
+        raise UsageError(f"alerts: silence takes one rule, not {len(words)};", "leave the rule out for all of them.")
+    if not words and not arguments.gpu and not arguments.user and not arguments.all:
+        raise UsageError("alerts: silence what?", "Name a rule, --gpu or --user, or say --all.")
+    rules = [rule.name for rule in rules_from(_table())]
+    given = {"rule": "".join(words), "user": arguments.user or "", "reason": arguments.reason or ""}
+    made = new_silence(_me(), getattr(arguments, "for"), rules, gpus=arguments.gpu or (), **given)
+    file.add_silence(made)
+    sys.stdout.write(f"{made.id}: silenced {silence_text(made)} until {moment_text(made.until)}\n")
+    return 0
+
+
+def _acknowledge(file: AlertFile, words: list[str]) -> int:
+    from ...analysis.alerts import Desk
+
+    rows = file.read().get("active")
+    desk = Desk()
+    known = [alert.id for alert in desk.restore(rows if isinstance(rows, list) else ())]
+    ids = known if words == ["all"] else words
+    if not words:
+        raise UsageError("alerts: acknowledge which?", "`gpulse alerts list` shows their ids; `all` means every one.")
+    if missing := [word for word in ids if word not in known]:
+        raise GpulseError(f"no alert with the id {missing[0][:20]!r} is active.", "`gpulse alerts list` shows them.")
+    file.acknowledge(ids, _me())
+    sys.stdout.write(f"acknowledged {len(ids)} alert{'' if len(ids) == 1 else 's'}\n")
+    return 0
+
+
+def _test() -> int:
+    """Send a test message over every delivery of the settings, and say how that went; exit 1 if one failed."""
+    from ...analysis.alerts import Notice, Transition, rules_from
+    from ...delivery.delivery import reason
+    from ...delivery.settings import DeliverySetup, check_keys, deliveries_from
+    from ...model.event import Event
+    from ...settings.effective import chosen
+    from ...store.config import config_path, read_config
+
+    path = config_path(os.environ)
+    tables = read_config(path)
+    table = _table()
+    check_keys(table)
+    mail = chosen("mail", tables, os.environ, path)
+    rules = [rule.name for rule in rules_from(table)]
+    found = deliveries_from(table, DeliverySetup(table, rules, os.uname().nodename, mail=mail))
+    if not found:
+        raise GpulseError(f"{path} names nobody to tell.", "Add [alerts.webhook], [alerts.mail] or [alerts.command].")
+    now, failed = time.time(), 0
+    event = Event(now, "test", note="this is a test message of gpulse", rule="test", alert="fire", severity="info")
+    for delivery in found:
+        try:
+            delivery.deliver(Notice("test", now, (Transition(event, once=True),)))
+            said = "ok"
+        except Exception as error:  # noqa: BLE001  # whatever it is, the others are tested as well
+            failed, said = failed + 1, reason(error)
+        sys.stdout.write(f"{delivery.name} {delivery.place}: {said}\n")
+        sys.stdout.flush()
+    return int(failed > 0)
+
+
+def _me() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def _gpus(text: str) -> Iterable[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+_FOR = "How long to silence: 2h, 3d (default: 2h)"
+VERB = Verb(
+    "alerts",
+    VERBS["alerts"],
+    (
+        Option("words", value="[ACTION] [RULE|ID …]", many=True, default=(), complete=ACTIONS, open=True,
+               help="What to do: list, test (send a test message over every delivery in the settings), silence [RULE] or ack ID "
+                    "(default: list)"),
+        Option("--gpu", value="LIST", parse=_gpus, complete="gpus", help="Silence only these GPUs: index, range (0-3) or UUID prefix"),
+        Option("--user", value="NAME", help="Silence only alerts about this user's processes"),
+        Option("--all", default=False, help="Silence every rule, GPU and user, for maintenance"),
+        Option("--for", value="TIME", default=7200.0, parse=parse_duration, help=_FOR),
+        Option("--reason", value="TEXT", help="Reason, kept in the history"),
+        Option("--end", value="ID", help="End this silence"),
+        Option("--history", value="FILE", complete="files", help="History beside which the alerts are kept (default: this machine's)"),
+        Option("--json", default=False, help="Print JSON"),
+        *(SOURCE, DEMO, HELP),
+    ),
+    run,
+    (
+        ("gpulse alerts", "list active alerts and silences"),
+        ("gpulse alerts ack 1fe5d8", "acknowledge an alert: it is not sent again"),
+        ("gpulse alerts silence hot --gpu 3 --for 8h --reason 'new fan'", "do not be told that GPU 3 is hot"),
+        ("gpulse alerts silence --all --for 2h", "silence everything during maintenance"),
+        ("gpulse alerts silence --end 9f3a11", "end a silence"),
+        ("gpulse alerts test", "send a test message over every delivery in the settings"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,243 @@
+"""The file of alerts: what people have silenced and acknowledged, and what they have been told, for servers that restart."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from contextlib import contextmanager
+
+from ..errors import GpulseError
+from ..model.silence import Silence
+from .history.place import SYSTEM, default_path, existing_path, prepare
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
+
+_NAME = "alerts.json"
+_LARGEST = 10_000_000  # bytes
+
+
+def alert_path(history: str) -> str:
+    """Return the file that belongs to a history."""
+    return os.path.join(os.path.dirname(os.path.abspath(history)), _NAME)
+
+
+def known_alert_path(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the file of this machine: beside the history that this user reads, or else would write."""
+    machine = os.path.join(SYSTEM, _NAME)
+    if "GPULSE_HISTORY" not in environ and os.path.exists(machine):
+        return machine
+    return alert_path(existing_path(environ) or default_path(environ))
+
+
+class AlertNews:
+    """What people have decided since a server last looked: silences begun and ended, each with who, and ids of alerts with who."""
+
+    __slots__ = ("acknowledged", "begun", "ended")
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[Silence, str]] = []
+        self.ended: list[tuple[Silence, str]] = []
+        self.acknowledged: list[tuple[str, str]] = []
+
+
+class AlertFile:
+    """One JSON document that several programs change: servers, `gpulse alerts`, the page. None as `path` keeps it in memory.
+
+    The first server that asks owns it until it ends: only that one takes news and saves what people were told. What writes raises
+    GpulseError where the file cannot be written, `read` where it cannot be read; a damaged one is empty.
+    """
+
+    def __init__(self, path: str | None = None) -> None:
+        self.path = path
+        self._memory: dict[str, Any] = {}
+        self._seen: tuple[int, ...] | None = None
+        self._owner: int | None = None
+
+    @property
+    def owned(self) -> bool:
+        """Whether this server is the one that answers for the file."""
+        return self.path is None or self._owner is not None
+
+    def own(self) -> bool:
+        """Answer for the file unless another server does."""
+        if self.path is not None and self._owner is None:
+            try:
+                self._owner = self._server_lock(prepare(self.path))
+            except OSError as error:
+                raise GpulseError(f"{self.path} cannot be written: {error.strerror}.") from None
+        return self.owned
+
+    def disown(self) -> None:
+        """Leave the file to others."""
+        if self._owner is not None:
+            os.close(self._owner)
+            self._owner = None
+
+    @property
+    def watched(self) -> bool:
+        """Whether a server that answers for the file is running."""
+        try:
+            handle = os.open(f"{self.path}.server", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+        except OSError:
+            return True
+        finally:
+            os.close(handle)
+
+    def add_silence(self, silence: Silence) -> None:
+        """Add a silence, for the server to take over at its next sample."""
+        now = time.time()
+
+        def change(document: dict[str, Any]) -> None:
+            kept = [one.to_plain() for one in self.silences(document, now)]
+            document["silences"] = [*kept, silence.to_plain()]
+
+        self.update(change)
+        self._seen = None
+
+    def end_silence(self, id: str, by: str) -> Silence:
+        """End a silence and return it; raise GpulseError for one that is not known."""
+        now, found = time.time(), list[Silence]()
+
+        def change(document: dict[str, Any]) -> None:
+            known = [*self.silences(document, now)]
+            found.extend(one for one in known if one.id == id)
+            document["silences"] = [one.to_plain() for one in known if one.id != id]
+            document["ended"] = [*_rows(document, "ended"), *(one.to_plain() | {"ended_by": by} for one in found)]
+
+        self.update(change)
+        self._seen = None  # a server that decides itself takes it over like what others decide
+        if not found:
+            raise GpulseError(f"there is no silence {id[:20]!r}.")
+        return found[0]
+
+    def acknowledge(self, ids: Iterable[str], by: str) -> None:
+        """Note that alerts are known, for the server to take over at its next sample."""
+        rows = [{"id": id, "by": by} for id in ids]
+        self.update(lambda document: document.update(acknowledged=[*_rows(document, "acknowledged"), *rows]))
+        self._seen = None
+
+    def silences(self, document: Mapping[str, Any], now: float) -> Iterator[Silence]:
+        """Yield the silences of a document that are not over; what cannot be read is left out."""
+        for row in _rows(document, "silences"):
+            try:
+                silence = Silence.from_plain(row)
+            except (KeyError, TypeError, ValueError):
+                continue
+            if silence.until > now:
+                yield silence
+
+    def has_news(self, document: Mapping[str, Any]) -> bool:
+        """Tell whether a document holds something that no server has taken over."""
+        fresh = any(not row.get("noted") for row in _rows(document, "silences"))
+        return fresh or bool(_rows(document, "ended")) or bool(_rows(document, "acknowledged"))
+
+    def take_news(self) -> AlertNews:
+        """Return what is new, and have it noted."""
+        news = AlertNews()
+
+        def change(document: dict[str, Any]) -> None:
+            known = [*self.silences(document, 0.0)]
+            news.begun = [(one, one.by) for one in known if not one.noted]
+            for one in known:
+                one.noted = True
+            document["silences"] = [one.to_plain() for one in known]
+            ended = [(row, row.pop("ended_by", "")) for row in _rows(document, "ended")]
+            news.ended = [(one, str(by)) for row, by in ended for one in self.silences({"silences": [row]}, 0.0)]
+            news.acknowledged = [(str(row.get("id")), str(row.get("by"))) for row in _rows(document, "acknowledged")]
+            document.pop("ended", None), document.pop("acknowledged", None)
+
+        self.update(change)
+        return news
+
+    def save(self, active: list[dict[str, Any]]) -> None:
+        """Keep what people have been told."""
+        self.update(lambda document: document.update(schema=1, time=time.time(), active=active))
+
+    def read(self) -> dict[str, Any]:
+        """Return the document, and remember that it has been seen."""
+        self._seen = self._stamp()
+        return self._document()
+
+    def _document(self) -> dict[str, Any]:
+        if self.path is None:
+            return self._memory
+        try:
+            with open(self.path, "rb") as file:
+                found = json.loads(file.read(_LARGEST))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise GpulseError(f"{self.path} cannot be read: {error.strerror}.") from None
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def changed(self) -> bool:
+        """Whether somebody may have written it since it was last read."""
+        return self.path is None or self._seen is None or self._stamp() != self._seen
+
+    def update(self, change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        """Let `change` alter the document, while nobody else does, and write it."""
+        if self.path is None:
+            change(self._memory)
+            return self._memory
+        try:
+            mode = prepare(self.path)
+            with self._locked(mode):
+                unseen, document = self.changed, self._document()
+                change(document)
+                self._write(document, mode)
+                self._seen = None if unseen else self._stamp()  # what others have written meanwhile is still news
+        except OSError as error:
+            raise GpulseError(f"{self.path} cannot be written: {error.strerror}.") from None
+        return document
+
+    def _write(self, document: dict[str, Any], mode: int) -> None:
+        assert self.path is not None
+        fresh = f"{self.path}.{os.getpid()}.tmp"
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        with open(handle, "w", encoding="utf-8") as file:
+            os.fchmod(handle, mode)
+            json.dump(document, file)
+        os.replace(fresh, self.path)
+
+    @contextmanager
+    def _locked(self, mode: int) -> Iterator[None]:
+        handle = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def _server_lock(self, mode: int) -> int | None:
+        handle = os.open(f"{self.path}.server", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except OSError:
+            os.close(handle)
+            return None
+
+    def _stamp(self) -> tuple[int, ...] | None:
+        try:
+            found = os.stat(self.path or "")
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _rows(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    found = document.get(key)
+    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []

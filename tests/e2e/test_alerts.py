@@ -1,0 +1,113 @@
+"""Alerts of a real server: sent to real receivers, silenced from the command line and over HTTP, and not sent twice after a restart."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.serving import Serving, plain_environment
+from tests.unit.delivery.mail_server import mail_server
+from tests.unit.delivery.servers import server
+
+RULE = '[[alerts.rule]]\nname = "cool"\nmetric = "temperature"\nbelow = 200\ngpu = "0-7"\nclear_for = 0\n'
+
+
+def until(condition: Callable[[], object], seconds: float = 40.0) -> None:
+    """Wait for what another program does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def alerts(folder: Path, *words: str, code: int = 0) -> str:
+    """Run `gpulse alerts`; return what it prints."""
+    command = [sys.executable, "-m", "gpulse", "alerts", *words]
+    done = subprocess.run(
+        command, env=plain_environment(folder), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def configure(folder: Path, hook: str, port: int, more: str = "") -> None:
+    (folder / "config.toml").write_text(
+        f"[serve]\ninterval = 0.2\n[alerts]\nenable = []\nlog = false\ngroup_wait = 1\n{more}\n"
+        f'[alerts.webhook]\nurl = "{hook}"\nretries = 0\n[alerts.mail]\nto = "ops@example.org"\n'
+        f'[mail]\nserver = "127.0.0.1:{port}"\n{RULE}'
+    )
+
+
+def test_eight_gpus_are_one_message_and_a_restart_sends_nothing_again(tmp_path: Path) -> None:
+    environ = plain_environment(tmp_path, no_proxy="*")
+    place = ("--history", str(tmp_path / "history.db"))
+    with server() as taken, mail_server() as box:
+        configure(tmp_path, taken.url, box.port)
+        with Serving(tmp_path, *place, environ=environ) as serving:
+            until(lambda: taken.bodies)
+            assert box.wait(1)
+            (body,) = taken.bodies
+            assert (body["kind"], body["count"]) == ("fire", 8)
+            assert body["link"].startswith(serving.link.partition("?")[0])
+            assert "GPUs 0-7: beyond its threshold" in box.messages[0]["Subject"]
+            assert alerts(tmp_path, "list").count(" warn ") == 8
+            first = json.loads(alerts(tmp_path, "--json"))
+            assert first["watched"]
+            id = first["alerts"][0]["id"]
+            alerts(tmp_path, "ack", id)
+            until(lambda: json.loads(alerts(tmp_path, "--json"))["alerts"][0]["acknowledged"])
+            status, _, answer = serving.post(
+                "/api/alerts", {"action": "silence", "for": "1h", "rule": "cool", "gpus": ["3"]}
+            )
+            assert status == 200, answer
+            silence = json.loads(answer)["id"]
+            until(lambda: "alert-silenced" in kinds(serving))
+            assert {"alert-acknowledged", "alert-silenced"} <= kinds(serving)
+        with Serving(tmp_path, *place, environ=environ) as serving:
+            snapshot = json.loads(serving.get("/api/alerts")[2])
+            assert snapshot["silences"][0]["id"] == silence
+            assert snapshot["alerts"][0]["acknowledged"]
+            assert alerts(tmp_path, "silence", "--end", silence).startswith("ended the silence of cool on GPU 3")
+            until(lambda: "alert-unsilenced" in kinds(serving))
+        assert [one["kind"] for one in taken.bodies] == ["fire"]
+        configure(tmp_path, taken.url, box.port, more='maintenance = ["Mon-Sun"]')
+        (tmp_path / "config.toml").write_text(
+            (tmp_path / "config.toml").read_text().replace("below = 200", "below = 1")
+        )
+        with Serving(tmp_path, *place, environ=environ):
+            until(lambda: len(taken.bodies) == 2 and len(box.messages) == 2)
+        assert [(one["kind"], one["count"], one["active"]) for one in taken.bodies] == [("fire", 8, 8), ("clear", 8, 0)]
+
+
+def kinds(serving: Serving) -> set[str]:
+    return {event["kind"] for event in json.loads(serving.get("/api/events")[2])["events"]}
+
+
+def test_a_test_message_goes_to_everybody_and_says_who_did_not_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    with server() as taken, mail_server() as box:
+        configure(tmp_path, taken.url, box.port)
+        said = alerts(tmp_path, "test")
+        assert said.splitlines() == [
+            f"webhook {taken.url.removesuffix('/services/SECRET')}/***: ok",
+            f"mail ops@example.org through 127.0.0.1:{box.port}: ok",
+        ]
+        assert box.messages[0].get_content().startswith("this is a test message of gpulse")
+        box.refuse = "554 no"
+        assert "554 no" in alerts(tmp_path, "test", code=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["shout"], 2), (["silence"], 2), (["silence", "hott"], 2), (["ack"], 2), (["ack", "none"], 1), (["test"], 1)],
+)
+def test_what_makes_no_sense_is_said_in_a_sentence(tmp_path: Path, words: list[str], code: int) -> None:
+    assert alerts(tmp_path, *words, code=code) == ""
