@@ -2,7 +2,7 @@
 _gpulse() {
   local word="$2" before="$3" verb="status" w
   for w in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$w" in status|top|query|why|stacks|smi|run|pick|runs|trace|report|record|replay|history|alerts|fleet|serve|service|mcp|metrics|config|doctor|completion) verb="$w"; break;; esac
+    case "$w" in status|top|query|why|stacks|smi|run|pick|queue|reserve|release|runs|trace|report|record|replay|history|alerts|fleet|serve|service|mcp|metrics|config|doctor|completion) verb="$w"; break;; esac
   done
   case "$before" in
     --filter|-f) COMPREPLY=(); return;;
@@ -35,7 +35,7 @@ _gpulse() {
     --id|-i) COMPREPLY=(); return;;
     --install) COMPREPLY=(); return;;
     --gpus|-n) COMPREPLY=(); return;;
-    --free-memory) COMPREPLY=(); return;;
+    --free-memory|--memory) COMPREPLY=(); return;;
     --utilization) COMPREPLY=(); return;;
     --window) COMPREPLY=(); return;;
     --timeout) COMPREPLY=(); return;;
@@ -46,11 +46,12 @@ _gpulse() {
     --gpu-price) COMPREPLY=(); return;;
     --carbon) COMPREPLY=(); return;;
     --by) COMPREPLY=($(compgen -W "host gpu user job" -- "${word##*,}")); return;;
+    --from) COMPREPLY=(); return;;
+    --reason) COMPREPLY=(); return;;
     --number|-n) COMPREPLY=(); return;;
     --steps) COMPREPLY=(); return;;
     --trace) COMPREPLY=(); return;;
     --job) COMPREPLY=(); return;;
-    --from) COMPREPLY=(); return;;
     --to) COMPREPLY=(); return;;
     --title) COMPREPLY=(); return;;
     --history) COMPREPLY=(); return;;
@@ -65,13 +66,13 @@ _gpulse() {
     --file) COMPREPLY=(); return;;
     --gpu) COMPREPLY=($(compgen -W "visible job all" -- "${word##*,}")); return;;
     --user) COMPREPLY=(); return;;
-    --reason) COMPREPLY=(); return;;
     --end) COMPREPLY=(); return;;
     --ssh) COMPREPLY=(); return;;
     --url) COMPREPLY=(); return;;
     --prometheus) COMPREPLY=(); return;;
     --token-file) COMPREPLY=(); return;;
     --free) COMPREPLY=(); return;;
+    --free-memory) COMPREPLY=(); return;;
     --why) COMPREPLY=(); return;;
     --listen) COMPREPLY=(); return;;
     --page-token-file) COMPREPLY=(); return;;
@@ -90,14 +91,17 @@ _gpulse() {
     --capture) COMPREPLY=(); return;;
   esac
   case "$verb" in
-    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick runs trace report record replay history alerts fleet serve service mcp metrics config doctor completion" -- "$word"));;
+    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick queue reserve release runs trace report record replay history alerts fleet serve service mcp metrics config doctor completion" -- "$word"));;
     top) COMPREPLY=($(compgen -W "--interval -n --sort -s --filter -f --tree -t --group -g --readonly --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     query) COMPREPLY=($(compgen -W "--query-gpu --query-compute-apps --format --loop -l --loop-ms -lms --count --for --filename -f --where --sort --list-gpus -L -q --display -d -x --scroll --scroll-processes --help-query-gpu --help-query-compute-apps --unsupported --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     why) COMPREPLY=($(compgen -W "--for --since --interval -n --fleet --check --json --no-stacks --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     stacks) COMPREPLY=($(compgen -W "--children -c --native --any-user --json --color --theme --help -h" -- "$word"));;
     smi) COMPREPLY=($(compgen -W "--list-gpus -L --query -q --query-gpu --query-compute-apps --format --id -i --loop -l --loop-ms -lms --filename -f --version --install --source --demo --help -h" -- "$word"));;
-    run) COMPREPLY=($(compgen -W "--gpus -n --free-memory --utilization --window --wait --timeout --interval --output -o --force --report --quiet -q --no-stacks --price --gpu-price --carbon --gpu --id -i --source --demo --help -h" -- "$word"));;
-    pick) COMPREPLY=($(compgen -W "--by --fleet --free-memory --utilization --window --wait --timeout --gpu --id -i --source --demo --help -h" -- "$word"));;
+    run) COMPREPLY=($(compgen -W "--gpus -n --free-memory --memory --share --utilization --window --wait --timeout --interval --output -o --force --report --quiet -q --no-stacks --price --gpu-price --carbon --gpu --id -i --source --demo --help -h" -- "$word"));;
+    pick) COMPREPLY=($(compgen -W "--by --fleet --free-memory --memory --share --utilization --window --wait --timeout --gpu --id -i --source --demo --help -h" -- "$word"));;
+    queue) COMPREPLY=($(compgen -W "--json --source --demo --help -h list cancel" -- "$word"));;
+    reserve) COMPREPLY=($(compgen -W "--for --from --reason --gpu --id -i --source --demo --help -h extend" -- "$word"));;
+    release) COMPREPLY=($(compgen -W "--all --source --demo --help -h" -- "$word"));;
     runs) COMPREPLY=($(compgen -W "--number -n --json --help -h list show compare open" -- "$word"));;
     trace) COMPREPLY=($(compgen -W "--steps --timeout --help -h" -- "$word"));;
     report) COMPREPLY=($(compgen -W "--output -o --format --compare --trace --since --job --from --to --share --title --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;

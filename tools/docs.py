@@ -55,7 +55,10 @@ VARIABLES = (
     ("CUDA_VISIBLE_DEVICES", "the GPUs that `--gpu visible` selects"),
     ("GPULSE_CONFIG", "configuration file (default: ~/.config/gpulse/config.toml)"),
     ("GPULSE_MACHINE_CONFIG", "the machine's settings, which only root may write (default: /etc/gpulse/config.toml)"),
-    ("GPULSE_CLAIMS", "folder in which `gpulse run --gpus` and `gpulse.pick()` claim GPUs"),
+    (
+        "GPULSE_CLAIMS",
+        "folder of the queue and of the lock files by which `gpulse run --gpus` and `gpulse.pick()` claim GPUs",
+    ),
     ("GPULSE_RUNS", "folder in which past runs are kept (default: ~/.local/state/gpulse/runs), or off"),
     ("GPULSE_ROOT", "folder to read /proc and /sys from, for tests"),
 )
@@ -295,6 +298,7 @@ def settings_page() -> str:
     for table, settings in TABLES.items():
         out += [f"## [{table}]", "", "| key | type | default | option | environment | meaning |", "| --- " * 6 + "|"]
         out += [_setting_row(setting) for setting in settings.values()]
+        out += ["", _QUEUE_TEXT] if table == "queue" else []
         out.append("")
     out += [
         "## [alerts]",
@@ -317,6 +321,9 @@ def settings_page() -> str:
     return "\n".join([*out, ""])
 
 
+_QUEUE_TEXT = """\
+This table counts only in `/etc/gpulse/config.toml`, and only if root owns the file and no other user can write it; see
+[sharing.md](sharing.md)."""
 _SETTINGS_TEXT = """\
 gpulse reads one file: `$GPULSE_CONFIG`, else `gpulse/config.toml` in `$XDG_CONFIG_HOME` or `~/.config`. It need not exist.
 An option of the command line comes first, then the environment variable, then the file, then the default. In the
@@ -339,7 +346,7 @@ def _setting_row(setting: Setting) -> str:
     default = f"`{toml(setting.default)}`" if setting.default is not None else setting.otherwise or "none"
     return (
         f"| `{setting.key}` | {_KINDS.get(setting.kind, setting.kind)} | {default} | {_flag(setting.flag)} "
-        f"| `{setting.environ}` | {setting.help} |"
+        f"| {'' if setting.table == 'queue' else f'`{setting.environ}`'} | {setting.help} |"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import sys
 
 from .errors import UsageError
 from .model.select import EVERYTHING, Wanted, metric_named
@@ -16,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from .analysis.free import Availability
     from .analysis.picked import Picked
     from .model.catalog import Gpu
     from .model.snapshot import Snapshot
@@ -79,6 +78,7 @@ def pick(
     gpus: Sequence[str | int] | None = None,
     wait: bool | float = False,
     claim: bool = True,
+    share: bool = False,
     source: str | None = None,
 ) -> Picked:
     """Return `n` free GPUs, best first; raise NoFreeGpu with the reasons if there are fewer.
@@ -88,29 +88,30 @@ def pick(
     Only GPUs that the environment (CUDA_VISIBLE_DEVICES) leaves to this program are selected.
 
     The GPUs are claimed: no other call, in this program or another, returns them until this program ends or calls `release()`.
-    With `claim=False` they are only looked for. `wait=True` waits until there are enough, a number waits at most that many seconds.
+    With `claim=False` they are only looked for. `wait=True` waits in the queue until it is this program's turn, a number waits at
+    most that many seconds. With `share=True` GPUs that others use count as free if they have `free_memory`.
     """
-    from .analysis.free import WANTED, Requirement, best, never, refusal, samples_for, watch
-    from .analysis.picked import picked, take
+    from .analysis.allotted import allotted
+    from .analysis.free import WANTED, Requirement
+    from .analysis.picked import picked
+    from .analysis.waiting import Waiting
+    from .present.queue import hold_text
 
     if n < 1:
         raise UsageError(f"cannot pick {n} GPUs;", "ask for 1 or more.")
-    asked = Requirement(n, parse_size(free_memory) if isinstance(free_memory, str) else free_memory, utilization)
-    end = time.monotonic() + (float("inf") if wait is True else float(wait))
-    interval, size = samples_for(window)
+    size = parse_size(free_memory) if isinstance(free_memory, str) else free_memory
+    asked = Requirement(n, size, utilization, share)
     # the GPUs of a test exist in one process only: a lock file would outlast them and meet other tests
-    claims = claim and not is_local(source or default_source())
+    queued = not is_local(source or default_source())
+    words = None if gpus is None else [str(gpu) for gpu in gpus]
     sampler = Sampler(_source(source), WANTED).open()
     try:
-        words = None if gpus is None else [str(gpu) for gpu in gpus]
-        verdicts: list[Availability] = []
-        for verdicts in watch(sampler.stream(interval), size, asked, os.environ, words):
-            found = take(verdicts, asked) if claims else (best(verdicts, asked), ())
-            if found is not None and found[0]:
-                return picked(*found)
-            if time.monotonic() >= end or never(verdicts, asked):
-                break
-        raise refusal(verdicts, asked)
+        if (given := allotted(sampler.identities(), n, words)) is not None:
+            return picked(given)
+        program = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
+        waiting = Waiting(asked, hold_text, claims=claim and queued, queued=queued, program=program)
+        found, locks = waiting.seek(sampler, words, window, float("inf") if wait is True else float(wait))
+        return picked(found, (*locks, waiting.place))
     finally:
         sampler.close()
 

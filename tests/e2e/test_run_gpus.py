@@ -255,6 +255,8 @@ def test_a_signal_while_waiting_ends_it_silently(tmp_path: Path, claims: str, nu
     ) as child:
         assert child.stderr is not None
         assert child.stderr.readline().startswith("gpulse: waiting")
+        assert [child.stderr.readline().split(":")[0] for _ in range(4)] == [f"  GPU {at}" for at in range(4)]
+        assert child.stderr.readline().startswith("  first in the queue; when it can start is not known")
         child.send_signal(number)
         assert child.stderr.read() == ""
         assert child.wait(PATIENCE) == code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from math import ceil
 
-from ..errors import NoFreeGpu
+from ..errors import NoFreeGpu, UsageError
 from ..model.condition import of_event
 from ..model.presets import USERS
 from ..model.select import Wanted, choose_gpus
@@ -13,6 +13,7 @@ from ..model.visible import granted, selectors
 from ..model.xid import xid_of
 from ..store.claims import claimed
 from ..units import size_text
+from .turns import Slot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,26 +41,46 @@ _COUNTED = ("amd", "intel")  # vendors whose variables can name a GPU by its ord
 
 
 class Requirement:
-    """The request: number of GPUs, free bytes on each, and maximum utilization of each in percent."""
+    """The request: number of GPUs, free bytes on each, and maximum utilization of each in percent.
 
-    __slots__ = ("count", "free_memory", "utilization")
+    With `share` a GPU that others use counts as free if it has that much free memory.
+    """
 
-    def __init__(self, count: int = 1, free_memory: float | None = None, utilization: float | None = None) -> None:
+    __slots__ = ("count", "free_memory", "share", "utilization")
+
+    def __init__(
+        self,
+        count: int = 1,
+        free_memory: float | None = None,
+        utilization: float | None = None,
+        share: bool = False,
+    ) -> None:
+        if share and free_memory is None:
+            raise UsageError(
+                "sharing a GPU needs an amount of memory;",
+                'add free_memory="10GiB".',
+                option="add --memory 10GiB to --share.",
+            )
         self.count = count
         self.free_memory = free_memory
-        self.utilization = 0.0 if utilization is None else utilization
+        self.share = share
+        self.utilization = (100.0 if share else 0.0) if utilization is None else utilization
 
 
 class Availability:
-    """One GPU or MIG instance: `why` says why it is not free, empty when it is; with `hopeless` no waiting changes that."""
+    """One GPU or MIG instance: `why` says why it is not free, empty when it is; with `hopeless` no waiting changes that.
 
-    __slots__ = ("gpu", "hopeless", "name", "why")
+    `beside`: only other programs keep it from being free, beside which one that needs less memory could run.
+    """
 
-    def __init__(self, name: str, gpu: Gpu, why: str = "", hopeless: bool = False) -> None:
+    __slots__ = ("beside", "gpu", "hopeless", "name", "why")
+
+    def __init__(self, name: str, gpu: Gpu, why: str = "", hopeless: bool = False, beside: bool = False) -> None:
         self.name = name
         self.gpu = gpu
         self.why = why
         self.hopeless = hopeless
+        self.beside = beside
 
 
 class _Candidate:
@@ -106,21 +127,32 @@ def watch(
         yield _judge(window, candidates, asked)
 
 
-def best(verdicts: Iterable[Availability], asked: Requirement) -> tuple[Gpu, ...]:
-    """Return the GPUs to take, or nothing when too few are free: most free memory first, then the coolest, then in order.
+def slots(snapshot: Snapshot, verdicts: Iterable[Availability]) -> list[Slot]:
+    """Return all GPUs of a machine as the queue sees them, the best first: most free memory, then the coolest, then in order."""
+    fitting = {verdict.gpu.uuid for verdict in verdicts if not verdict.why}
+    parts = [_Candidate(gpu, whole) for whole in snapshot.gpus for gpu in whole.instances or (whole,) if gpu.uuid]
+    locks = claimed(str(part.gpu.uuid) for part in parts)
+    return [
+        Slot(
+            str(part.gpu.uuid),
+            product=part.gpu.name or "",
+            memory=part.gpu.memory_total,
+            idle=not _used(part, (part.gpu,), Requirement()),
+            fits=part.gpu.uuid in fitting,
+            locked=part.gpu.uuid in locks,
+            broken=bool(_broken(part)),
+        )
+        for part in sorted(parts, key=lambda part: _rank(part.gpu))
+    ]
 
-    Several are of one product where that is possible. How they are linked is not looked at.
+
+def refusal(
+    verdicts: Sequence[Availability], asked: Requirement, verb: str = "pick", waited: bool = False
+) -> NoFreeGpu:
+    """Return the error that says how many are free, why each of the others is not, and what would count as free.
+
+    `verb` is the command that asks; one that has `waited` is not told to.
     """
-    free = sorted((verdict.gpu for verdict in verdicts if not verdict.why), key=_rank)
-    alike: dict[str | None, list[Gpu]] = {}
-    for gpu in free:
-        alike.setdefault(gpu.name, []).append(gpu)
-    chosen = next((gpus for gpus in alike.values() if len(gpus) >= asked.count), free)[: asked.count]
-    return tuple(chosen) if len(chosen) == asked.count else ()
-
-
-def refusal(verdicts: Sequence[Availability], asked: Requirement) -> NoFreeGpu:
-    """Return the error that says how many are free, and why each of the others is not."""
     if not verdicts:
         return NoFreeGpu(
             "no GPU to select from;",
@@ -132,11 +164,23 @@ def refusal(verdicts: Sequence[Availability], asked: Requirement) -> NoFreeGpu:
     message = f"{free} of {len(verdicts)} GPUs are free, {asked.count} requested.{reasons}\n"
     if never(verdicts, asked):
         return NoFreeGpu(message, "Request fewer GPUs or less memory.")
+    if waited:
+        return NoFreeGpu(message)
+    beside = _beside(verdicts, asked)
+    python = f', or share=True, free_memory="{beside}" to run beside others' if beside else ""
+    option = f"; with --share --memory {beside} GPUs in use count as free, too" if beside else ""
     return NoFreeGpu(
         message,
-        "Use wait=True to wait until enough are free.",
-        option="`gpulse pick --wait` waits until enough are free.",
+        f"Use wait=True to wait until enough are free{python}.",
+        option=f"`gpulse {verb} --wait` waits until enough are free{option}.",
     )
+
+
+def _beside(verdicts: Sequence[Availability], asked: Requirement) -> str:
+    """Return how much memory a request for a share of GPUs in use could have at most; empty if that is less than one GiB."""
+    sizes = sorted((_free_memory(one.gpu) or 0.0 for one in verdicts if not one.hopeless and one.beside), reverse=True)
+    most = sizes[asked.count - 1] // _GIB if len(sizes) >= asked.count and not asked.share else 0
+    return f"{most:.0f}GiB" if most and (asked.free_memory or 0.0) <= most * _GIB else ""
 
 
 def never(verdicts: Iterable[Availability], asked: Requirement) -> bool:
@@ -184,8 +228,9 @@ def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: 
     verdicts = []
     for candidate in candidates:
         impossible = _impossible(candidate, asked)
-        why = impossible or _unusable(candidate, claims) or _used(candidate, past[candidate.gpu.uuid], asked)
-        verdicts.append(Availability(candidate.name, candidate.gpu, why, bool(impossible)))
+        why = impossible or _broken(candidate) or _claimed(candidate.gpu, claims)
+        used = _used(candidate, past[candidate.gpu.uuid], asked)
+        verdicts.append(Availability(candidate.name, candidate.gpu, why or used, bool(impossible), not why))
     return verdicts
 
 
@@ -204,7 +249,7 @@ def _impossible(candidate: _Candidate, asked: Requirement) -> str:
     return ""
 
 
-def _unusable(candidate: _Candidate, claims: Mapping[str, str]) -> str:
+def _broken(candidate: _Candidate) -> str:
     """Return why no program could or should run there, regardless of its users."""
     gpu, whole = candidate.gpu, candidate.whole
     if whole.state in _SILENT and (condition := of_event(whole.state)) is not None:
@@ -215,6 +260,10 @@ def _unusable(candidate: _Candidate, claims: Mapping[str, str]) -> str:
         return "its compute mode is prohibited"
     if whole.xid_last is not None and xid_of(whole.xid_last).severity == "critical":
         return f"it reported XID {whole.xid_last:.0f}"
+    return ""
+
+
+def _claimed(gpu: Gpu, claims: Mapping[str, str]) -> str:
     if (who := claims.get(gpu.uuid or "")) is not None:
         return f"claimed by {_harmless(who)}" if who else "claimed"
     return ""
@@ -223,11 +272,12 @@ def _unusable(candidate: _Candidate, claims: Mapping[str, str]) -> str:
 def _used(candidate: _Candidate, past: Sequence[Gpu], asked: Requirement) -> str:
     """Return who or what keeps it from being free. One that sleeps is free: a program would keep it awake."""
     gpu = candidate.gpu
-    for sample in reversed(past):
-        if holders := [process for process in sample.processes if process.type != "G"]:
-            return _held(holders)
-    if gpu.state == "ok" and (why := _memory_in_use(candidate)):
-        return why
+    if not asked.share:
+        for sample in reversed(past):
+            if holders := [process for process in sample.processes if process.type != "G"]:
+                return _held(holders)
+        if gpu.state == "ok" and (why := _memory_in_use(candidate)):
+            return why
     shares = sorted(sample.utilization for sample in past if sample.utilization is not None)
     busy = shares[ceil(0.95 * len(shares)) - 1] if shares else None
     if busy is not None and busy > asked.utilization:

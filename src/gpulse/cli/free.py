@@ -13,62 +13,62 @@ from .options import Option, seconds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TypeVar
+    from typing import Any
 
-    from ..analysis.free import Availability, Requirement
+    from ..analysis.free import Requirement
+    from ..errors import NoFreeGpu
     from ..model.catalog import Gpu
     from ..sampling.clock import SystemClock
+    from ..store.claims import Claim
+    from ..store.queue import QueuePlace
     from .options import Arguments
-
-    T = TypeVar("T")
-
-_TIMED_OUT = 124  # the exit code of timeout(1)
 
 
 def wait_for(
     asked: Requirement,
     arguments: Arguments,
-    take: Callable[[list[Availability]], T | None],
     *,
     verb: str,
+    claims: bool,
     quiet: bool = False,
     clock: SystemClock | None = None,
-) -> T:
-    """Return what `take` returns for the first window with enough free GPUs; with --wait or --timeout, wait for such a window.
+    **parts: Any,
+) -> tuple[list[Gpu], list[Claim], QueuePlace | None]:
+    """Return free GPUs, the locks on them and the place in the queue; with --wait or --timeout, wait for them in the queue.
 
     Raises NoFreeGpu with the reasons: immediately if not waiting or if waiting cannot help, else with exit code 124 at the timeout.
+    A program that has GPUs already, from Slurm for instance, gets these.
     """
-    from ..analysis.free import WANTED, never, refusal, samples_for, watch
+    from ..analysis.allotted import allotted
+    from ..analysis.free import WANTED
+    from ..analysis.waiting import Waiting
     from ..model.catalog import Gpu
+    from ..present.queue import hold_text, place_text
     from ..sampling.sampler import Sampler
     from ..sources.registry import make_source
     from .session import source_name
 
     waits = arguments.wait or arguments.timeout is not None
-    end = time.monotonic() + (float("inf") if arguments.timeout is None else arguments.timeout)
-    interval, size = samples_for(arguments.window)
+    wait = (float("inf") if arguments.timeout is None else arguments.timeout) if waits else 0.0
     # read all GPUs regardless of --gpu: indices in CUDA_VISIBLE_DEVICES count all of them
     sampler = Sampler(make_source(source_name(arguments)), WANTED, clock=clock).open()
-    error, told = refusal([], asked), quiet
     try:
         if not quiet:
             _doubt([Gpu(device.identity) for device in sampler.source.devices])
-        for verdicts in watch(sampler.stream(interval), size, asked, os.environ, arguments.gpu):
-            if (taken := take(verdicts)) is not None:
-                return taken
-            error = refusal(verdicts, asked)
-            if never(verdicts, asked):
-                break
-            error.remedy = "" if waits else f"Use `gpulse {verb} --wait` to wait until enough are free."
-            if not waits:
-                break
-            if time.monotonic() >= end:
-                error.exit_code = _TIMED_OUT
-                break
-            if not told:
-                told = True
-                say(f"gpulse: waiting: {error.message.splitlines()[0]}")
-        raise error
+        if (given := allotted(sampler.identities(), asked.count, arguments.gpu)) is not None:
+            return given, [], None
+        waiting = Waiting(asked, hold_text, claims=claims, verb=verb, **parts)
+
+        def tell(error: NoFreeGpu) -> None:
+            first, *reasons = error.message.rstrip().splitlines()
+            place = place_text(waiting.turn, len(waiting.turns), time.time())
+            say("\n".join([f"gpulse: waiting: {first}", *reasons, f"  {place}; `gpulse queue` shows who waits"]))
+
+        if waiting.policy.ignored and not quiet:
+            say(f"gpulse: {waiting.policy.ignored}")
+        if quiet:
+            return *waiting.seek(sampler, arguments.gpu, arguments.window, wait), waiting.place
+        return *waiting.seek(sampler, arguments.gpu, arguments.window, wait, tell), waiting.place
     finally:
         sampler.close()
 
@@ -114,7 +114,10 @@ def _percent(text: str) -> float:
 
 
 FREE = (
-    Option("--free-memory", value="SIZE", parse=parse_size, help="Minimum free memory of each GPU, for example 40GiB"),
+    Option("--free-memory", "--memory", name="free_memory", value="SIZE", parse=parse_size,
+           help="Minimum free memory of each GPU, for example 40GiB; with --share, what the job needs at most"),
+    Option("--share", default=False,
+           help="Also select GPUs that others use if they have that much free memory; needs --memory"),
     Option("--utilization", value="PERCENT", parse=_percent,
            help="Maximum utilization of each GPU, in percent (default: 0)"),
     Option("--window", value="TIME", parse=seconds("--window", 0, 3600),

@@ -62,8 +62,9 @@ def selection(gpus: Sequence[Gpu]) -> dict[str, str]:
     vendor = _vendor(gpus[0]) if gpus else ""
     if vendor == "amd":  # HIP counts what ROCR leaves, so an inherited list of HIP's must not apply
         return {"ROCR_VISIBLE_DEVICES": selectors(gpus), "HIP_VISIBLE_DEVICES": ",".join(map(str, range(len(gpus))))}
-    if vendor == "intel":
-        return {"ZE_AFFINITY_MASK": selectors(gpus)}
+    if vendor == "intel":  # SYCL counts what the mask leaves, so an inherited selector must not apply
+        left = ",".join(map(str, range(len(gpus))))
+        return {"ZE_AFFINITY_MASK": selectors(gpus), "ONEAPI_DEVICE_SELECTOR": f"level_zero:{left}"}
     return {"CUDA_VISIBLE_DEVICES": selectors(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if gpus else {}
 
 

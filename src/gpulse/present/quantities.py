@@ -8,6 +8,7 @@ from ..units import duration_text, size_text
 
 DASH = "–"  # a missing value in documents and tables; `cells.MISSING` is its ASCII form for terminals
 _FIRST_WATT_HOURS = 9999.5  # joules from which an energy is written in Wh: below, the text has at most four digits
+_DAY = 86_400
 _MINUTE = 59.95  # seconds from which a time is written in minutes: below, it would be rounded to 60.0 s
 
 
@@ -67,6 +68,16 @@ def clock_text(moment: float, utc: bool = False) -> str:
 def moment_text(moment: float, utc: bool = False) -> str:
     """Return a date with the time of day: 2026-11-15 14:03:07, by this machine's clock or in UTC."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC" if utc else "%Y-%m-%d %H:%M:%S", _fields(moment, utc))
+
+
+def when_text(moment: float, now: float) -> str:
+    """Return a time, short: 14:03, yesterday 14:03, tomorrow 14:03, Nov 12 14:03, 2025-11-12."""
+    then, today = time.localtime(moment), time.localtime(now)
+    clock = time.strftime("%H:%M", then)
+    for days, word in ((0, ""), (-1, "yesterday "), (1, "tomorrow ")):
+        if then[:3] == time.localtime(now + days * _DAY)[:3]:
+            return f"{word}{clock}"
+    return time.strftime("%b %d %H:%M" if then.tm_year == today.tm_year else "%Y-%m-%d", then)
 
 
 def period_text(start: float, end: float) -> str:

@@ -8,7 +8,7 @@ from ..model.budget import Budget
 from .budget import TITLES, budget_text
 from .cost import money_text
 from .differences import Difference
-from .quantities import DASH, energy_text, moment_text, quantity_text, rate_text, seconds_text
+from .quantities import DASH, energy_text, moment_text, quantity_text, rate_text, seconds_text, when_text
 from .text import aligned, clean, fit, width
 from .throughput import flops_text
 from .words import product_name
@@ -172,17 +172,6 @@ def comparison_text(comparison: RunComparison, now: float, other: str = "") -> s
         title = _CAUSES.get(cause.part) or TITLES[cause.part][0]
         text += f": {title} {moved} from {cause.before:.0f} to {cause.after:.0f} % of the time"
     return text
-
-
-def when_text(moment: float, now: float) -> str:
-    """Return when a run began, short: 14:03, yesterday 14:03, Nov 12 14:03, 2025-11-12."""
-    then, today = time.localtime(moment), time.localtime(now)
-    clock = time.strftime("%H:%M", then)
-    if then[:3] == today[:3]:
-        return clock
-    if then[:3] == time.localtime(now - _DAY)[:3]:
-        return f"yesterday {clock}"
-    return time.strftime("%b %d %H:%M" if then.tm_year == today.tm_year else "%Y-%m-%d", then)
 
 
 def than_text(moment: float, now: float) -> str:

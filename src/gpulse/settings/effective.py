@@ -37,7 +37,8 @@ def effective(table: str, file: Mapping[str, Any], environ: Mapping[str, str]) -
         value, origin = setting.default, "default"
         if setting.key in given and (taken := setting.check(given[setting.key])[0]) is not None:
             value, origin = taken, "file"
-        if (text := environ.get(setting.environ, "")) and (taken := setting.parse(text)[0]) is not None:
+        text = "" if setting.table == "queue" else environ.get(setting.environ, "")
+        if text and (taken := setting.parse(text)[0]) is not None:
             value, origin = taken, "environment"
         yield Effective(setting, value, origin)
 

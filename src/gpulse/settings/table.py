@@ -1,4 +1,4 @@
-"""Every setting: the tables [serve], [remote_write], [top], [terminal], [cost], [serving] and [mail] of the file, and what only the environment sets."""
+"""Every setting: the tables of the file, and what only the environment sets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from ..model.catalog import GPU_METRICS, PROCESS_METRICS
 from ..model.metric import Number
 from ..present.theme import THEMES
 from ..serving.address import parse_address, parse_token_file
+from ..store.policy import parse_share
 from .setting import Setting, parse_header, parse_label
 
 COLUMNS = ("gpu", *PROCESS_METRICS)
@@ -86,12 +87,18 @@ _MAIL = (
     Setting("mail", "sender", "text", None, "Address that mail comes from", flag="-", example="gpulse@example.org", otherwise="gpulse at the name of this machine"),
     Setting("mail", "sendmail", "text", "/usr/sbin/sendmail", "Program that takes a message on its standard input, used without a server", flag="-"),
 )
+# Only root's file counts (store/policy.py): a limit that everybody can change for themselves is none.
+_QUEUE = (
+    Setting("queue", "limits", "words", None, "GPUs that a user may have at once, claimed or reserved, as USER=N, @GROUP=N or *=N", flag="-", what="limit", form=parse_share, example=["ada=4", "@students=2", "*=8"]),
+    Setting("queue", "priorities", "words", None, "Who goes first in the queue, as USER=N, @GROUP=N or *=N; higher first, 0 is usual", flag="-", what="priority", form=parse_share, example=["@staff=1"]),
+    Setting("queue", "fair", "flag", False, "Among equal priorities, those with fewer GPU hours in the last 7 days go first", flag="-"),
+)
 # Not in the file: a command that shows one line must not have to read it.
 ENVIRONMENT = (
     Setting("", "source", "text", "auto", "Where samples come from", environ="GPULSE_SOURCE"),
     Setting("", "config", "text", None, "The settings file", environ="GPULSE_CONFIG", flag="--path (config)", otherwise="gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config"),
     Setting("", "runs", "text", None, "Folder in which past runs are kept, or off", environ="GPULSE_RUNS", flag="-", otherwise="gpulse/runs in $XDG_STATE_HOME or ~/.local/state"),
-    Setting("", "claims", "text", None, "Folder of the lock files by which jobs claim GPUs", environ="GPULSE_CLAIMS", flag="-", otherwise="/run/lock or /tmp"),
+    Setting("", "claims", "text", None, "Folder of the queue for GPUs and of the lock files by which jobs claim them", environ="GPULSE_CLAIMS", flag="-", otherwise="/var/tmp, and for locks /run/lock or /tmp"),
     Setting("", "stacks", "flag", True, "Whether a Monitor samples the stacks of its program, to name the lines that keep the GPU waiting; 0 turns it off", environ="GPULSE_STACKS", flag="Monitor(stacks=False)"),
 )
 # fmt: on
@@ -102,6 +109,7 @@ TERMINAL = {setting.key: setting for setting in _TERMINAL}
 COST = {setting.key: setting for setting in _COST}
 SERVING = {setting.key: setting for setting in _SERVING}
 MAIL = {setting.key: setting for setting in _MAIL}
+QUEUE = {setting.key: setting for setting in _QUEUE}
 TABLES = {
     "serve": SERVE,
     "remote_write": REMOTE_WRITE,
@@ -110,4 +118,5 @@ TABLES = {
     "cost": COST,
     "serving": SERVING,
     "mail": MAIL,
+    "queue": QUEUE,
 }

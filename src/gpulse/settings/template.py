@@ -25,6 +25,7 @@ _TITLES = {
     "cost": "prices for gpulse run, report and history --usage, and for the tokens of model servers",
     "serving": "model servers, asked how many tokens they make",
     "mail": "how mail is sent",
+    "queue": "the queue for GPUs; counts only in /etc/gpulse/config.toml, which root must own",
 }
 
 

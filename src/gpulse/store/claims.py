@@ -44,17 +44,17 @@ class Claim:
         self.close()
 
 
-def claim(uuid: str, folder: str | None = None) -> Claim | None:
+def claim(uuid: str, folder: str | None = None, share: bool = False) -> Claim | None:
     """Take a GPU by UUID, or return None when somebody has it or has put something else in the place of its lock file.
 
-    Raises OSError where no lock file can be made at all.
+    Several can `share` a GPU; whether there is memory for all is for the queue to say. Raises OSError where no lock file can be made.
     """
     path = _path(uuid, folder)
     handle = _opened(path)
     if handle is None:
         return None
     for left in reversed(range(_TRIES)):
-        if _locked(handle, fcntl.LOCK_EX):
+        if _locked(handle, fcntl.LOCK_SH if share else fcntl.LOCK_EX):
             break
         if not left:
             os.close(handle)

@@ -180,6 +180,16 @@ def earlier(run: KeptRun, folder: str | None = None) -> list[KeptRun]:
     return [one for one in kept_runs(folder) if one.id != run.id and one.start <= run.start and one.same(run)]
 
 
+def past_lengths(command: str, where: str, folder: str | None = None) -> tuple[float | None, float | None]:
+    """Return the least and the most time, in seconds, that a command is expected to take in a folder; None each if that is not known.
+
+    From the runs that succeeded, if there are at least two; the most has a quarter on top.
+    """
+    same = [run for run in kept_runs(folder) if run.text("command") == command and run.text("folder") == where]
+    took = [run.seconds for run in same if run.seconds and run.number("exit_code") == 0]
+    return (min(took), 1.25 * max(took)) if len(took) >= 2 else (None, None)
+
+
 def _joined(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     joined = dict(before)
     for key, value in after.items():

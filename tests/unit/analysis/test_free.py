@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.free import Availability, Requirement, best, never, refusal, samples_for, watch
+from gpulse.analysis.free import Availability, Requirement, never, refusal, samples_for, slots, watch
+from gpulse.analysis.turns import turns
 from gpulse.errors import UnknownGpu
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.claims import claim
+from gpulse.store.queue import Entry
 from tests.unit.snapshots import snapshots
 
 if TYPE_CHECKING:
@@ -67,6 +69,16 @@ def why(*samples: Gpu, asked: Requirement | None = None) -> str:
     """Why the one GPU of these samples is not free."""
     (verdict,) = judged(*([sample] for sample in samples), asked=asked)
     return verdict.why
+
+
+def best(verdicts: Sequence[Availability], asked: Requirement) -> tuple[Gpu, ...]:
+    """What the only request in the queue gets."""
+    seen = slots(Snapshot(0.0, tuple(verdict.gpu for verdict in verdicts)), verdicts)
+    among = [verdict.gpu.uuid for verdict in verdicts if not verdict.hopeless]
+    mine = Entry("1", "waiting", "ada", count=asked.count, among=among, share=asked.share, memory=asked.free_memory)
+    (turn,) = turns(0.0, seen, [mine], me="1")
+    known = {verdict.gpu.uuid: verdict.gpu for verdict in verdicts}
+    return tuple(known[uuid] for uuid in turn.gpus)
 
 
 def indices(gpus: Sequence[Gpu]) -> list[float | None]:
@@ -225,7 +237,7 @@ def test_a_refusal_names_each_reason_on_a_line_of_its_own() -> None:
         "1 of 3 GPUs are free, 2 requested.",
         "  GPU 0: 41.0 GiB held by ada (python, 12345)",
         "  GPU 2: it reported XID 79",
-        "Use wait=True to wait until enough are free.",
+        'Use wait=True to wait until enough are free, or share=True, free_memory="79GiB" to run beside others.',
     ]
     assert "Request fewer GPUs" in str(refusal(verdicts, Requirement(4)))
     assert "CUDA_VISIBLE_DEVICES" in str(refusal([], Requirement()))

@@ -27,7 +27,10 @@ def test_each_vendor_has_its_own_variables() -> None:
         "ROCR_VISIBLE_DEVICES": "GPU-00aa,1",
         "HIP_VISIBLE_DEVICES": "0,1",
     }
-    assert selection([Gpu({"vendor": "intel", "uuid": "PCI-0000:09:00.0", "ordinal": 1})]) == {"ZE_AFFINITY_MASK": "1"}
+    assert selection([Gpu({"vendor": "intel", "uuid": "PCI-0000:09:00.0", "ordinal": 1})]) == {
+        "ZE_AFFINITY_MASK": "1",
+        "ONEAPI_DEVICE_SELECTOR": "level_zero:0",
+    }
     assert selection([part(5)])["ROCR_VISIBLE_DEVICES"] == "5"
 
 

@@ -22,10 +22,10 @@ def run(arguments: Arguments) -> int:
         fleet = load("fleet")
         memory = [] if arguments.free_memory is None else ["--free-memory", f"{arguments.free_memory:.0f}B"]
         return fleet.run(parse(fleet, ["--free", str(arguments.count), *memory]))
-    from ...analysis.free import Requirement, best
+    from ...analysis.free import Requirement
 
-    asked = Requirement(arguments.count, arguments.free_memory, arguments.utilization)
-    chosen = wait_for(asked, arguments, lambda verdicts: best(verdicts, asked) or None, verb="pick")
+    asked = Requirement(arguments.count, arguments.free_memory, arguments.utilization, arguments.share)
+    chosen, _, _ = wait_for(asked, arguments, verb="pick", claims=False, program="gpulse pick")
     sys.stdout.write(f"{_WRITTEN[arguments.by](chosen)}\n")
     return 0
 
@@ -69,6 +69,7 @@ VERB = Verb(
         ("CUDA_VISIBLE_DEVICES=$(gpulse pick) ./train", "run on one free GPU"),
         ('eval "$(gpulse pick 2 --by env)"', "select two GPUs for this shell"),
         ("gpulse pick --free-memory 40GiB --wait", "wait for a GPU with 40 GiB free"),
+        ("gpulse pick --share --memory 10GiB", "also count a GPU that others use, if it has 10 GiB free"),
         ("gpulse pick 4 --timeout 10m --gpu 0-3", "wait at most ten minutes for GPUs 0 to 3"),
     ),
 )  # fmt: skip

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...monitor.request import AgentSample
     from ...monitor.run_record import RunRecord
     from ...store.claims import Claim
+    from ...store.queue import QueuePlace
     from ...store.recorder import RecordingFile
     from ...supervision.child import Child, SignalsHeld
     from ...supervision.watch import CommandWatch
@@ -41,12 +42,16 @@ def run(arguments: Arguments) -> int:
     from ...supervision.child import Child, SignalsHeld, end_like, started_with
 
     held = SignalsHeld()
-    gpus, claims = _take(arguments, held) if arguments.gpus is not None else ([], [])
+    gpus, claims, place = _take(arguments, held) if arguments.gpus is not None else ([], [], None)
     environ = started_with()
     if gpus:
         from ...model.visible import selection
 
         environ |= selection(gpus)
+    if place is not None:
+        from ...analysis.allotted import PARENT
+
+        environ[PARENT] = place.entry.id
     recording = _recording(arguments)
     for claim in claims:
         claim.pass_on()  # the command keeps the claims even if gpulse dies
@@ -63,6 +68,8 @@ def run(arguments: Arguments) -> int:
     status = child.wait()
     for claim in claims:
         claim.close()
+    if place is not None:
+        place.leave()
     if watch is not None:
         _tell(arguments, child, status, watch, recording, record)
     elif record is not None:
@@ -197,15 +204,18 @@ def _report(arguments: Arguments, path: str, title: str, tariff: Tariff | None) 
             os.unlink(path)
 
 
-def _take(arguments: Arguments, held: SignalsHeld) -> tuple[list[Gpu], list[Claim]]:
-    """Return free GPUs and the claims on them; with --wait, wait until there are enough. Raises NoFreeGpu with the reasons."""
+def _take(arguments: Arguments, held: SignalsHeld) -> tuple[list[Gpu], list[Claim], QueuePlace | None]:
+    """Return free GPUs and the claims on them; with --wait, wait for them in the queue. Raises NoFreeGpu with the reasons."""
     from ...analysis.free import Requirement
-    from ...analysis.picked import take
+    from ...sources.secrets import mask
+    from ...store.runs import past_lengths
 
-    asked = Requirement(arguments.gpus, arguments.free_memory, arguments.utilization)
+    asked = Requirement(arguments.gpus, arguments.free_memory, arguments.utilization, arguments.share)
+    shortest, longest = past_lengths(mask(arguments.command), os.getcwd())
     return wait_for(
-        asked, arguments, lambda verdicts: take(verdicts, asked), verb="run", quiet=arguments.quiet, clock=held
-    )
+        asked, arguments, verb="run", claims=True, quiet=arguments.quiet, clock=held,
+        program=os.path.basename(arguments.command[0]), shortest=shortest, longest=longest,
+    )  # fmt: skip
 
 
 VERB = Verb(
@@ -230,6 +240,7 @@ VERB = Verb(
     (
         ("gpulse run -- python train.py", "print a summary at the end"),
         ("gpulse run --gpus 2 --wait -- torchrun --nproc-per-node 2 train.py", "wait for two free GPUs, then run on them"),
+        ("gpulse run --gpus 1 --share --memory 10GiB --wait -- python small.py", "share a GPU with other small jobs"),
         ("gpulse run -o night.ndjson.gz --report night.html -- ./job.sh", "also record samples and write a report"),
     ),
 )  # fmt: skip

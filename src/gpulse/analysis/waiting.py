@@ -1,0 +1,262 @@
+"""A request for GPUs: it waits in the queue until it is its turn, looks at the GPUs only when it may be, and claims them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..errors import GpulseError, NoFreeGpu
+from ..store.claims import claim, claims_folder
+from ..store.policy import machine_policy
+from ..store.queue import QueuePlace, changed_at, entries, new_entry, tidy, uptime
+from .free import never, refusal, samples_for, slots, watch
+from .turns import Turn, holder_now, turns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from ..model.catalog import Gpu
+    from ..model.snapshot import Snapshot
+    from ..sampling.sampler import Sampler
+    from ..store.claims import Claim
+    from ..store.queue import Entry
+    from .free import Availability, Requirement
+
+TIMED_OUT = 124  # the exit code of timeout(1)
+# A waiting program looks at the time of a folder (10 µs), often at first and the nearer it is to its turn. It looks at the GPUs
+# (milliseconds) when the queue says it may be its turn, ever less often, because programs outside of the queue come and go, too.
+_TICK, _LAST_TICK, _SLOWER = 0.1, 1.0, 1.1
+_LOOK, _LAST_LOOK, _RARER = 0.3, 10.0, 1.3
+_MUTEX_TRIES = 25
+
+
+class Waiting:
+    """One request. `turns` is the queue as it was last seen, `entries` what is in it; `hold_text` words who holds a GPU.
+
+    `claims`: take the GPUs, so that nobody else gets them; else only look. Without `queued` there is no queue. `parts` are those of
+    the entry in the queue. `place` is to be left when the GPUs are no longer needed.
+    """
+
+    def __init__(
+        self,
+        asked: Requirement,
+        hold_text: Callable[[Entry, float], str],
+        *,
+        claims: bool = True,
+        queued: bool = True,
+        verb: str = "pick",
+        **parts: Any,
+    ) -> None:
+        self.asked = asked
+        self._verb = verb
+        self.policy = machine_policy()
+        self.turns: list[Turn] = []
+        self.entries: list[Entry] = []
+        request = {"count": asked.count, "memory": asked.free_memory if asked.share else None, "share": asked.share}
+        self.place = QueuePlace(new_entry("waiting", **request | parts), keep=self.policy.fair)
+        self._hold_text = hold_text
+        self._claims = claims
+        self._last: Snapshot | None = None
+        self._alone = not queued
+        self._queued = False
+
+    @property
+    def turn(self) -> Turn:
+        """This request's own turn."""
+        return next(turn for turn in self.turns if turn.entry.id == self.place.entry.id)
+
+    def seek(
+        self,
+        sampler: Sampler,
+        words: Sequence[str] | None = None,
+        window: float | None = None,
+        wait: float = 0.0,
+        tell: Callable[[NoFreeGpu], None] = lambda _: None,
+    ) -> tuple[list[Gpu], list[Claim]]:
+        """Return GPUs and the locks on them; wait at most `wait` seconds. Raises NoFreeGpu with the reasons.
+
+        `tell` is called with the reasons when the request has to wait, and again when its place in the queue changes.
+        """
+        self._check_limit()
+        interval, size = samples_for(window)
+        end = time.monotonic() + wait
+        sampler.stay()
+        try:
+            while True:
+                verdicts = self._look(sampler, words, interval, size)
+                if (found := self._take(verdicts)) is not None:
+                    return found
+                error = self.refusal(verdicts)
+                if never(verdicts, self.asked):
+                    raise error
+                if time.monotonic() >= end:
+                    error.exit_code = TIMED_OUT if self._queued else error.exit_code
+                    raise error
+                self._enter()
+                self._pause(sampler, words, end, tell, error)
+        except BaseException:
+            self.place.leave()
+            raise
+
+    def refusal(self, verdicts: Sequence[Availability]) -> NoFreeGpu:
+        """Return the error that says why each GPU is not to be had: what keeps it, who holds it, or who is before us."""
+        now = time.time()
+        for verdict in verdicts:
+            holder = holder_now(str(verdict.gpu.uuid), self.entries, now)
+            if holder is not None and (not verdict.why or verdict.why.startswith("claimed")):
+                verdict.why = self._hold_text(holder, now)
+            elif not verdict.why and verdict.gpu.uuid not in self.turn.gpus:
+                verdict.why = self._kept_for(str(verdict.gpu.uuid))
+        return refusal(verdicts, self.asked, self._verb, waited=self._queued)
+
+    def _kept_for(self, uuid: str) -> str:
+        """Return who waits for a GPU that nobody uses; empty if it is only that there are too few of them."""
+        if self.turn.why == "limit":
+            limit = self.policy.limit(self.place.entry.user)
+            return f"you may have {limit} GPU{'' if limit == 1 else 's'} at a time"
+        before = [turn.entry for turn in self.turns[: self.turn.position - 1] if not turn.why or turn.why == "waiting"]
+        first = next((one for one in before if one.among is None or uuid in one.among), None)
+        return "" if first is None else self._hold_text(first, time.time())
+
+    def _check_limit(self) -> None:
+        limit = self.policy.limit(self.place.entry.user)
+        if limit is not None and limit < self.asked.count:
+            raise NoFreeGpu(
+                f"{self.place.entry.user} may have {limit} GPUs at a time, {self.asked.count} requested;",
+                "request fewer.",
+            )
+
+    def _look(self, sampler: Sampler, words: Sequence[str] | None, interval: float, size: int) -> list[Availability]:
+        """Return verdicts over a window of samples, and decide whose turn it is."""
+
+        def samples() -> Iterator[Snapshot]:
+            for at in range(size):
+                if at:
+                    sampler.clock.sleep(interval)
+                try:
+                    self._last = sampler.read()
+                except StopIteration:
+                    return
+                yield self._last
+
+        verdicts = next(watch(samples(), size, self.asked, os.environ, words), [])
+        self.place.entry.among = frozenset(str(verdict.gpu.uuid) for verdict in verdicts if not verdict.hopeless)
+        self._decide(verdicts)
+        return verdicts
+
+    def _decide(self, verdicts: Sequence[Availability] | None) -> None:
+        """See whose turn it is; without verdicts, as if every GPU that nobody has claimed were free, which asks no driver."""
+        self.entries, mine = [] if self._alone else entries(self.place.folder), self.place.entry
+        seen = [] if self._last is None else slots(self._last, verdicts or ())
+        for slot in seen if verdicts is None else ():
+            slot.idle = True
+            slot.fits = mine.among is None or slot.uuid in mine.among
+        others = [entry for entry in self.entries if entry.id != mine.id]
+        self.turns = turns(time.time(), seen, [*others, mine], self.policy, mine.id)
+
+    def _take(self, verdicts: list[Availability]) -> tuple[list[Gpu], list[Claim]] | None:
+        """Take what this request is given, all or nothing; None if it is not its turn."""
+        if not self._claims:
+            if gpus := self._gpus(verdicts):
+                self.place.leave()
+            return (gpus, []) if gpus else None
+        try:
+            with _Mutex():
+                self._decide(verdicts)
+                while gpus := self._gpus(verdicts):
+                    if (locks := self._locked(gpus, verdicts)) is not None:
+                        self.place.write(kind="running", gpus=[gpu.uuid for gpu in gpus], since=time.time())
+                        return gpus, locks
+                    self._decide(verdicts)
+        except OSError as error:
+            raise _no_place(error) from None
+        return None
+
+    def _gpus(self, verdicts: Sequence[Availability]) -> list[Gpu]:
+        known = {verdict.gpu.uuid: verdict.gpu for verdict in verdicts}
+        return [known[uuid] for uuid in self.turn.gpus]
+
+    def _locked(self, gpus: Sequence[Gpu], verdicts: Sequence[Availability]) -> list[Claim] | None:
+        locks: list[Claim] = []
+        for gpu in gpus:
+            if (lock := claim(str(gpu.uuid), share=self.asked.share)) is None:
+                for other in locks:
+                    other.close()
+                for verdict in verdicts:
+                    if verdict.gpu is gpu:
+                        verdict.why = "claimed just now"
+                return None
+            locks.append(lock)
+        return locks
+
+    def _enter(self) -> None:
+        """Stand in the queue, from the first time on that this request has to wait."""
+        state = self.place.state if self._queued and not self._alone else "new"
+        if state == "cancelled":
+            raise NoFreeGpu("the request was cancelled.")
+        try:
+            if self._alone:
+                pass
+            elif state == "new":
+                tidy(self.place.folder)
+                self.place.write(arrived=uptime(), since=time.time())
+            elif state == "gone":  # somebody cleaned up: the place in the queue stays the same
+                self.place.write()
+        except OSError as error:
+            raise _no_place(error) from None
+        self._queued = True
+
+    def _pause(
+        self,
+        sampler: Sampler,
+        words: Sequence[str] | None,
+        end: float,
+        tell: Callable[[NoFreeGpu], None],
+        error: NoFreeGpu,
+    ) -> None:
+        """Wait until it may be this request's turn, or until `end`."""
+        tick, look, told, seen = _TICK, _LOOK, -1, changed_at(self.place.folder)
+        looked = time.monotonic()
+        while (now := time.monotonic()) < end:
+            if self.turn.position != told:
+                told = self.turn.position
+                tell(error)
+            sampler.clock.sleep(min(tick, end - now))
+            before, seen = seen, changed_at(self.place.folder)
+            tick = min(tick * _SLOWER, _LAST_TICK)
+            if seen != before:
+                self._enter()
+                tick = min(_TICK * self.turn.position, _LAST_TICK)  # of many who wait, those at the end need not hurry
+            elif time.monotonic() - looked < look:
+                continue
+            looked, look = time.monotonic(), min(look * _RARER, _LAST_LOOK)
+            self._decide(None)
+            if self.turn.gpus:
+                verdicts = self._look(sampler, words, 0.0, 1)
+                if self.turn.gpus:
+                    return
+                error = self.refusal(verdicts)
+
+
+class _Mutex:
+    """Lets one program at a time decide and take. If somebody keeps it for long, go on: the locks of the GPUs are still safe."""
+
+    def __enter__(self) -> None:
+        self._lock: Claim | None = None
+        for _ in range(_MUTEX_TRIES):
+            self._lock = claim("queue")
+            if self._lock is not None:
+                return
+            time.sleep(0.01)
+
+    def __exit__(self, *why: object) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+
+def _no_place(error: OSError) -> GpulseError:
+    why = f"cannot claim a GPU in {claims_folder()}: {error.strerror};"
+    cure = "set GPULSE_CLAIMS to a folder that every user can write to"
+    return GpulseError(why, f"{cure}, or use claim=False.", option=f"{cure}.")

@@ -1,0 +1,90 @@
+"""`gpulse queue`: who waits for GPUs, and who has them until when."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ...errors import SourceUnavailable, UsageError
+from ..main import VERBS
+from ..options import DEMO, HELP, SOURCE, Option, Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...surfaces.queue import QueueView
+    from ..options import Arguments
+
+ACTIONS = ("list", "cancel")
+
+
+def run(arguments: Arguments) -> int:
+    """Show the queue, or take a request out of it."""
+    action, *words = arguments.words or ["list"]
+    if action not in ACTIONS:
+        raise UsageError(f"queue: {action!r} is neither list nor cancel;", f"write it as gpulse queue cancel {action}.")
+    if action == "cancel":
+        return _cancel(words)
+    if words:
+        raise UsageError(f"queue: list takes no {words[0]!r};", "leave it out.")
+    from ...present.terminal import size_of
+    from ...store.policy import machine_policy
+
+    view = _view(arguments)
+    if ignored := machine_policy().ignored:
+        sys.stderr.write(f"gpulse: {ignored}\n")
+    lines = view.lines(size_of(sys.stdout, os.environ)[0])
+    if arguments.json:
+        import json
+
+        lines = [json.dumps(view.to_plain(), indent=2, allow_nan=False)]
+    sys.stdout.write("\n".join([*lines, ""]))
+    return 0
+
+
+def _view(arguments: Arguments) -> QueueView:
+    """Return the queue; it is shown without a driver, too, but then nobody knows when GPUs are free."""
+    from ...analysis.free import WANTED
+    from ...sampling.sampler import Sampler
+    from ...sources.registry import make_source
+    from ...surfaces.queue import queue_view
+    from ..session import source_name
+
+    name = source_name(arguments)
+    try:
+        sampler = Sampler(make_source(name), WANTED).open()
+    except SourceUnavailable:
+        return queue_view(None)
+    try:
+        return queue_view(sampler, demo=name.startswith("demo"))
+    finally:
+        sampler.close()
+
+
+def _cancel(words: list[str]) -> int:
+    from ...store.queue import cancel
+    from ...surfaces.queue import changed, named
+
+    if len(words) != 1:
+        raise UsageError("queue: cancel takes one id;", "`gpulse queue` lists them.")
+    entry = named(words[0], ("waiting",), "waiting request")
+    changed(lambda: cancel(entry), entry)
+    sys.stdout.write(f"Cancelled {entry.id}.\n")
+    return 0
+
+
+VERB = Verb(
+    "queue",
+    VERBS["queue"],
+    (
+        Option("words", value="[list | cancel ID]", many=True, default=(), complete=ACTIONS, open=True,
+               help="What to do: list, or cancel a waiting request of yours by its id or the start of it (default: list)"),
+        Option("--json", default=False, help="Print JSON"),
+        *(SOURCE, DEMO, HELP),
+    ),
+    run,
+    (
+        ("gpulse queue", "list who has GPUs and who waits for them"),
+        ("gpulse queue cancel 3fa1c2", "stop waiting"),
+        ("gpulse queue --json", "the same for programs"),
+    ),
+)  # fmt: skip

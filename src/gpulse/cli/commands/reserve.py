@@ -1,0 +1,154 @@
+"""`gpulse reserve`: keep GPUs for yourself for some time, now or later."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from ...errors import GpulseError, UsageError
+from ..free import number_of_gpus
+from ..main import VERBS
+from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...store.queue import Entry
+    from ...surfaces.queue import QueueView
+    from ..options import Arguments
+
+_DAY = 86400.0
+
+
+def run(arguments: Arguments) -> int:
+    """Reserve GPUs, or make a reservation longer."""
+    from ...present.queue import reserved_text
+
+    if arguments.length is None:
+        raise UsageError("reserve: for how long?", "Write it as gpulse reserve 2 --for 8h.")
+    words = list(arguments.words or ["1"])
+    if words[0] == "extend":
+        return _extend(words[1:], arguments.length)
+    if len(words) > 1:
+        raise UsageError(f"reserve: {words[1]!r} is one word too many;", "write it as gpulse reserve 2 --for 8h.")
+    count = number_of_gpus("reserve", "gpulse reserve 2 --for 8h")(words[0])
+    entry, view = _chosen(arguments, count)
+    _write(entry)
+    sys.stdout.write(f"{reserved_text(entry, view.names, time.time())}\n")
+    return 0
+
+
+def _chosen(arguments: Arguments, count: int) -> tuple[Entry, QueueView]:
+    """Return a reservation of the best GPUs; raise GpulseError with the reasons if there are too few."""
+    from ...analysis.free import WANTED
+    from ...analysis.turns import reservable
+    from ...model.select import choose_gpus
+    from ...present.queue import hold_text
+    from ...sampling.sampler import Sampler
+    from ...sources.registry import make_source
+    from ...store.queue import new_entry
+    from ...surfaces.queue import queue_view
+    from ..session import source_name
+
+    now = time.time()
+    begins = now if arguments.start is None else _moment(arguments.start, now)
+    # read all GPUs regardless of --gpu: others may wait for any of them
+    sampler = Sampler(make_source(source_name(arguments)), WANTED).open()
+    try:
+        view = queue_view(sampler)
+        gpus = sampler.identities()
+    finally:
+        sampler.close()
+    free, taken = reservable(now, begins, begins + arguments.length, view.slots, view.entries)
+    if arguments.gpu:
+        named = {
+            part.uuid for at in choose_gpus(gpus, arguments.gpu, os.environ) for part in (gpus[at], *gpus[at].instances)
+        }
+        free = [uuid for uuid in free if uuid in named]
+        taken = {uuid: one for uuid, one in taken.items() if uuid in named}
+    if len(free) < count:
+        reasons = "".join(f"\n  GPU {view.names.get(uuid, uuid)}: {hold_text(one, now)}" for uuid, one in taken.items())
+        total = len(free) + len(taken)
+        raise GpulseError(f"{len(free)} of {total} GPUs can be reserved for that time, {count} requested.{reasons}\n",
+                          "Reserve fewer, or a later time with --from.")  # fmt: skip
+    entry = new_entry("reserved", gpus=free[:count], count=count, begins=begins, until=begins + arguments.length,
+                      reason=arguments.reason)  # fmt: skip
+    _check_limit(entry, view)
+    return entry, view
+
+
+def _check_limit(entry: Entry, view: QueueView) -> None:
+    from ...store.policy import machine_policy
+
+    policy = machine_policy()
+    limit = policy.limit(entry.user)
+    had = {uuid for one in view.entries if one.uid == entry.uid and one.kind != "done" for uuid in one.gpus}
+    if limit is not None and len(had.union(entry.gpus)) > limit:
+        raise GpulseError(
+            f"{entry.user} may have {limit} GPUs at a time, and has or has reserved {len(had)};", "release some."
+        )
+
+
+def _extend(words: list[str], length: float) -> int:
+    from ...analysis.turns import overlapping
+    from ...present.quantities import when_text
+    from ...present.queue import hold_text
+    from ...store.queue import entries
+    from ...surfaces.queue import named
+
+    if len(words) > 1:
+        raise UsageError("reserve: extend takes one id;", "write it as gpulse reserve extend ID --for 2h.")
+    old = named(words[0] if words else "", ("reserved",), "reservation")
+    new = old.changed(until=(old.until or 0.0) + length)
+    others = [one for one in entries() if one.id != old.id]
+    for uuid in old.gpus:
+        if (other := overlapping(uuid, others, old.until or 0.0, new.until or 0.0, None)) is not None:
+            raise GpulseError(f"{uuid} is already {hold_text(other, time.time())}.", "Extend it by less.")
+    if old.uid != os.getuid():
+        raise GpulseError(f"reservation {old.id} belongs to {old.user}.", "Only they can extend it.")
+    _write(new)
+    sys.stdout.write(f"Reservation {new.id} lasts until {when_text(new.until or 0.0, time.time())}.\n")
+    return 0
+
+
+def _write(entry: Entry) -> None:
+    from ...store.queue import reserve, tidy
+    from ...surfaces.queue import changed
+
+    tidy()
+    changed(lambda: reserve(entry), entry)
+
+
+def _moment(text: str, now: float) -> float:
+    """Read when a reservation begins: 18:00, a date, or a duration from now on."""
+    from ...surfaces.history.request import moment
+    from ...units import parse_duration
+
+    if text[:1].isdecimal() and text[-1:].isalpha() and text[-1] not in "Zz":
+        return now + parse_duration(text)
+    begins = moment(text, now + _DAY)  # 18:00 is the next one
+    if not now - 60 <= begins <= now + 60 * _DAY:
+        raise UsageError(
+            f"--from: {text!r} is not within the next 60 days;", "write it as 18:00 or '2026-11-15 18:00'."
+        )
+    return begins
+
+
+VERB = Verb(
+    "reserve",
+    VERBS["reserve"],
+    (
+        Option("words", value="[N | extend ID]", many=True, default=(), complete=("extend",), open=True,
+               help="Number of GPUs, or a reservation to extend (default: 1)"),
+        Option("--for", name="length", value="TIME", parse=seconds("--for", 60, 30 * _DAY), help="How long, for example 8h"),
+        Option("--from", name="start", value="TIME", help="When it begins: 18:00, '2026-11-15 18:00' or 2h from now (default: now)"),
+        Option("--reason", value="TEXT", help="What for; all users can read it"),
+        *(GPU, SOURCE, DEMO, HELP),
+    ),
+    run,
+    (
+        ("gpulse reserve 2 --for 8h", "keep two GPUs for yourself until this evening"),
+        ("gpulse reserve 4 --for 12h --from 18:00 --reason 'paper deadline'", "plan for tonight"),
+        ("gpulse reserve extend 3fa1c2 --for 2h", "two hours more"),
+    ),
+)  # fmt: skip

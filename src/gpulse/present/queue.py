@@ -1,0 +1,121 @@
+"""The queue in words: who holds a GPU until when, who waits for what, and when they may start."""
+
+from __future__ import annotations
+
+from ..analysis.turns import latest_end
+from ..units import duration_text, size_text
+from .quantities import DASH, when_text
+from .text import aligned, clean, fit, width
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..analysis.turns import Turn
+    from ..store.queue import Entry
+
+_NAME = 32  # characters of a user's name
+_WHY = {
+    "stopped": "its process is stopped",
+    "impossible": "too few GPUs work",
+    "limit": "has all GPUs that its user may have",
+}
+
+
+def held_text(user: str, until: float | None, now: float, about: bool = False) -> str:
+    """Return for whom a GPU is held: held for ada until 18:00."""
+    end = "" if until is None else f" until {'about ' if about else ''}{when_text(until, now)}"
+    return f"held for {clean(user)[:_NAME]}{end}"
+
+
+def hold_text(entry: Entry, now: float) -> str:
+    """Return who holds a GPU, since when and until when: held for ada since 09:12 until about 18:40 (train.py)."""
+    if entry.kind == "waiting":
+        return f"kept for {clean(entry.user)[:_NAME]}, who waits for {entry.count}"
+    if entry.kind == "reserved":
+        reason = f" ({clean(entry.reason)})" if entry.reason else ""
+        return f"{held_text(entry.user, entry.until, now)}{reason}"
+    end = latest_end(entry, now)
+    until = "" if end is None else f" until about {when_text(end, now)}"
+    program = f" ({clean(entry.program)})" if entry.program else ""
+    share = f" with {size_text(entry.memory)}" if entry.share and entry.memory is not None else ""
+    return f"held for {clean(entry.user)[:_NAME]}{share} since {when_text(entry.since, now)}{until}{program}"
+
+
+def reserved_text(entry: Entry, names: Mapping[str, str], now: float) -> str:
+    """Return what was reserved: Reserved GPUs 0, 2 from 18:00 until tomorrow 02:00; id 3fa1c2."""
+    gpus = ", ".join(names.get(uuid, uuid) for uuid in entry.gpus)
+    begins = entry.begins or entry.since
+    start = "" if begins <= now else f" from {when_text(begins, now)}"
+    several = "GPU" if len(entry.gpus) == 1 else "GPUs"
+    return f"Reserved {several} {gpus}{start} until {when_text(entry.until or now, now)} (id {entry.id})."
+
+
+def place_text(turn: Turn, waiting: int, now: float) -> str:
+    """Return where a request stands, and when it may start."""
+    place = "first in the queue" if turn.position == 1 else f"number {turn.position} of {waiting} in the queue"
+    if turn.why in ("limit", "stopped", "impossible"):
+        return f"{place}; {_WHY[turn.why]}"
+    if turn.starts is None:
+        return f"{place}; when it can start is not known"
+    return f"{place}; may start {_start_text(turn.starts, now)}"
+
+
+def queue_lines(
+    entries: Sequence[Entry],
+    turns: Sequence[Turn],
+    names: Mapping[str, str],
+    commands: Mapping[str, str],
+    now: float,
+    columns: int,
+) -> list[str]:
+    """Return the queue as a table: claims and reservations first, then who waits, in order.
+
+    `names` are GPUs by UUID, `commands` the commands of entries by id, for those that may be seen.
+    """
+    held = [entry for entry in entries if entry.kind in ("running", "reserved")]
+    if not held and not turns:
+        return ["The queue is empty: no GPU is waited for, claimed or reserved."]
+    rows = [("ID", "STATE", "USER", "GPUS", "SINCE", "UNTIL")]
+    held.sort(key=lambda entry: (entry.kind, entry.begins or entry.since))
+    rows += [(entry.id, *_held_row(entry, names, now)) for entry in held]
+    rows += [(turn.entry.id, *_waiting_row(turn, now)) for turn in turns]
+    reasons = {entry.id: entry.reason for entry in held}
+    what = ["COMMAND", *(commands.get(row[0]) or reasons.get(row[0], "") for row in rows[1:])]
+    lines = aligned(rows, left=len(rows[0]))
+    room = max(width(line) for line in lines)
+    return [
+        fit(f"{line}{' ' * (room - width(line))}  {clean(text)}".rstrip(), columns)
+        for line, text in zip(lines, what, strict=True)
+    ]
+
+
+def _held_row(entry: Entry, names: Mapping[str, str], now: float) -> tuple[str, str, str, str, str]:
+    gpus = ",".join(names.get(uuid, uuid[:12]) for uuid in entry.gpus)
+    if entry.kind == "reserved":
+        begins = entry.begins or entry.since
+        state = "reserved" if begins <= now else "planned"
+        return state, clean(entry.user), gpus, when_text(begins, now), when_text(entry.until or now, now)
+    end = latest_end(entry, now)
+    until = DASH if end is None else f"~{when_text(end, now)}"
+    share = f" ({size_text(entry.memory)})" if entry.share and entry.memory is not None else ""
+    return "running", clean(entry.user), f"{gpus}{share}", when_text(entry.since, now), until
+
+
+def _waiting_row(turn: Turn, now: float) -> tuple[str, str, str, str, str]:
+    entry = turn.entry
+    share = f" ({size_text(entry.memory)})" if entry.share and entry.memory is not None else ""
+    starts = DASH if turn.starts is None else f"starts {_start_text(turn.starts, now)}"
+    return (
+        f"waiting {turn.position}",
+        clean(entry.user),
+        f"{entry.count} wanted{share}",
+        when_text(entry.since, now),
+        _WHY.get(turn.why, starts),
+    )
+
+
+def _start_text(starts: float, now: float) -> str:
+    if starts - now < 60:
+        return "soon"
+    return f"about {when_text(starts, now)} (in {duration_text(starts - now)})"
