@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ import torch
 layer = torch.nn.Linear(8, 8)
 asked = []
 threading.Thread(target=lambda: asked.append(sys.stdin.readline()), daemon=True).start()
-with gpulse.Monitor("run.jsonl", interval=0.1) as m, m.phase("train"):
+with gpulse.Monitor("run.jsonl", interval=0.1, trace_signal="SIGUSR2") as m, m.phase("train"):
     print("ready", flush=True)
     while not asked:
         layer(torch.ones(4, 8)).sum().backward()
@@ -44,6 +45,8 @@ def test_a_trace_of_the_next_steps_and_the_counters_in_one_file(tmp_path: Path) 
         assert done.returncode == 0, done.stderr
         path = Path(done.stdout.strip())
         assert path.parent == tmp_path
+        program.signal(signal.SIGUSR2)
+        until(lambda: "gpulse: trace: " in program.err)
         program.go()
         assert program.end().code == 0
     done = gpulse(

@@ -58,6 +58,7 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
         flops_per_step: Flops = None,
         dtype: str | None = None,
         memory_snapshot: bool = False,
+        trace_signal: str | int | None = None,
         shared: str | None = None,
         run: str | None = None,
         initial_step: int = 0,
@@ -67,7 +68,8 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
         options = {
             "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
             "alerts": alerts, "stacks": stacks, "flops_per_step": flops_per_step, "dtype": dtype, "source": source,
-            "memory_snapshot": memory_snapshot, "shared": shared, "run": run,
+            "memory_snapshot": memory_snapshot, "trace_signal": trace_signal, "shared": shared,
+            "run": run,
             "initial_step": initial_step,
         }  # fmt: skip
         self._course = Course(sinks, options, log)

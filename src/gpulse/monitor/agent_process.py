@@ -28,7 +28,7 @@ def main(plain: str, stderr: int) -> None:
     """
     if os.fork():
         os._exit(0)  # a program that waits for all its children must not see one it did not start
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)  # meant for the program, which may still stop us properly
     _leave_its_cores()
     _name_ourselves()

@@ -7,7 +7,7 @@ import sys
 import time
 
 from ..sources.registry import default_source, is_built_in, is_local
-from .arguments import check_run, check_values, checked_keys, listed, sinks_of
+from .arguments import check_run, check_values, checked_keys, listed, signal_of, sinks_of
 from .batches import Batches, counted_by_program
 from .ending import at_end, at_fork, cell_number, forget_end, forget_half_imported, is_helper, replace_earlier_cells
 from .ledger import Ledger
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .job import JobFile
     from .memory_snapshot import MemorySnapshot
     from .sink_workers import Outlet
+    from .step_trace import TraceSignal
 
     T = TypeVar("T")
 
@@ -51,7 +52,8 @@ class Monitor:
     loader it does nothing. Under torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the
     others only count their steps. `shared` is a folder of all machines of a job, for one report. `gpus` is "visible", "all", or a list
     of indices and UUIDs. `mode="thread"` samples in a thread of the program instead of a separate process. `report=True` prints the
-    summary at the end. `memory_snapshot=True` writes torch's memory snapshot beside the run when memory runs out. A GPU that is lost,
+    summary at the end. `memory_snapshot=True` writes torch's memory snapshot beside the run when memory runs out. `trace_signal="SIGUSR2"`
+    traces the next steps when that signal comes, unless the program has a handler for it. A GPU that is lost,
     throttled, running out of memory or no longer used is reported in one line on stderr and as an alert in the sinks that have alerts,
     unless `alerts=False`. Ten times per second it looks at what the program executes, to tell at which lines of code the GPU waits
     (`summary().code`), unless `stacks=False`. Instead of a sink you can pass a function, a path ("gpu.csv", "gpu.jsonl", or a folder
@@ -75,6 +77,7 @@ class Monitor:
         alerts: bool = True,
         stacks: bool = True,
         memory_snapshot: bool = False,
+        trace_signal: str | int | None = None,
         flops_per_step: float | Literal["count"] | None = None,
         dtype: object = None,
         source: str | None = None,
@@ -99,6 +102,8 @@ class Monitor:
         self._report = report
         self._alerts = alerts
         self._snapshots = memory_snapshot
+        self._trace_signal = signal_of(trace_signal)
+        self._signal: TraceSignal | None = None
         self._memory: MemorySnapshot | None = None
         self._flops = None if flops_per_step is None and dtype is None else (flops_per_step, dtype)
         self._step_flops()  # raises for a value that cannot be used
@@ -132,7 +137,7 @@ class Monitor:
             flops.follow(self._ledger, self._say)
         if not self._quiet and self._samples():
             kept = self._cell is None and not global_rank(os.environ)  # no notebook, and of a job only the first rank
-            self._keeper = RunKeeper(self.run, self._ledger, self._sinks, kept)
+            self._keeper = RunKeeper(self.run, self._ledger, self._sinks, kept, self._print)
         running.append(self)
         if self._samples():
             self._outlets = opened(self._sinks, self._say, self._source)
@@ -145,6 +150,10 @@ class Monitor:
             from .memory_snapshot import snapshot_beside
 
             self._memory = snapshot_beside(self._sinks, self.run, self._print)
+        if self._trace_signal is not None:
+            from .step_trace import TraceSignal
+
+            self._signal = TraceSignal(self._trace_signal, self._keeper, self._say)
         at_fork(_disown_all)
         at_end(self.stop)
         return self
@@ -162,6 +171,8 @@ class Monitor:
         forget_end(self.stop)
         if self._memory is not None:
             self._memory.close()
+        if self._signal is not None:
+            self._signal.close()
         if self in running:
             running.remove(self)
         if self._listener is not None:

@@ -11,7 +11,7 @@ from .trace_request import show_stacks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from ..analysis.summary import Summary
@@ -29,8 +29,11 @@ class RunKeeper:
     `failure` is the exception that ended it.
     """
 
-    def __init__(self, run: str, ledger: Ledger, sinks: Sequence[Sink], kept: bool) -> None:
+    def __init__(
+        self, run: str, ledger: Ledger, sinks: Sequence[Sink], kept: bool, show: Callable[[str], None]
+    ) -> None:
         self._run = run
+        self._show = show
         self._ledger = ledger
         self._sinks = sinks
         self._kept = kept
@@ -39,6 +42,7 @@ class RunKeeper:
         self._traces: StepTraces | None = None
         self._traced: list[str] = []
         self.failure = ""
+        self.signaled = False  # whether a signal has asked for a trace
 
     def tick(self) -> None:
         """Write how the run is getting on, if it is time; called about once per second, in the listener's thread."""
@@ -65,8 +69,16 @@ class RunKeeper:
                 return
             self._traces = StepTraces(self._run, self._ledger, self._sinks, folder, self._traced.append)
             self._ledger.at_stop = (*self._ledger.at_stop, self._traces.close)
+        if self.signaled and self._traces.trace(self._told):
+            self.signaled = False
         self._traces.poll()
         show_stacks(os.getpid(), self._traces.folder, self._tree)
+
+    def _told(self, state: str, **more: str) -> None:
+        if state == "done":
+            self._show(f"gpulse: trace: {more['path']}")
+        elif state == "failed":
+            self._show(f"gpulse: no trace: {more['reason']}")
 
     def _tree(self) -> dict[str, Any]:
         from ..analysis.flame import flame_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..sinks.base import Sink
     from .ledger import Ledger
+    from .run_keeper import RunKeeper
 
 
 class StepTraces:
@@ -39,17 +41,23 @@ class StepTraces:
         """Take a new request; one at a time."""
         if self._trace is not None and not self._trace.over:
             return
-        if (asked := trace_request.take(self._pid, self.folder)) is None:
-            return
-        number, steps = asked
+        if (asked := trace_request.take(self._pid, self.folder)) is not None:
+            number, steps = asked
+            self.trace(lambda state, **more: trace_request.reply(self._pid, self.folder, number, state, **more), steps)
+
+    def trace(self, answer: Callable[..., None], steps: int = trace_request.STEPS) -> bool:
+        """Trace the next steps and tell `answer` how that goes; return False, and do nothing, while another trace is under way."""
+        if self._trace is not None and not self._trace.over:
+            return False
         if "torch" not in sys.modules:
-            self._answer(number, "failed", reason="the program does not use torch, whose profiler would trace it")
-            return
-        self._answer(number, "waiting")
+            answer("failed", reason="the program does not use torch, whose profiler would trace it")
+            return True
+        answer("waiting")
         self._trace = StepTrace(
-            steps, self._path(), self._ledger, lambda state, **more: self._answer(number, state, **more)
+            steps, self._path(), self._ledger, lambda *state, **more: self._told(answer, *state, **more)
         )
         self._ledger.at_step = (*self._ledger.at_step, self._trace.at_step)
+        return True
 
     def close(self) -> None:
         """End a trace that is under way, in the thread that began it, and remove the files of requests."""
@@ -57,8 +65,8 @@ class StepTraces:
             self._trace.close()
         trace_request.forget(self._pid, self.folder)
 
-    def _answer(self, number: str, state: str, **more: str) -> None:
-        trace_request.reply(self._pid, self.folder, number, state, **more)
+    def _told(self, answer: Callable[..., None], state: str, **more: str) -> None:
+        answer(state, **more)
         if state == "done":
             self._written(more["path"])
 
@@ -160,3 +168,35 @@ class StepTrace:
     def _fail(self, error: Exception) -> None:
         self._detach()
         self._answer("failed", reason=f"torch's profiler could not be used: {error}")
+
+
+class TraceSignal:
+    """A signal that asks for a trace of the next steps, where the program has no handler of its own for it.
+
+    A process that makes no traces ignores it: whoever signals all ranks of a job must not end those.
+    """
+
+    def __init__(self, number: int, keeper: RunKeeper | None, say: Callable[[str], None]) -> None:
+        self._number = number
+        self._keeper = keeper
+        self._pid = os.getpid()
+        self._before: Any = None
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        if threading.current_thread() is not threading.main_thread():
+            say(
+                f"{name} cannot ask for traces, since the Monitor was not started in the main thread; use `gpulse trace`."
+            )
+        elif signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN):
+            say(f"{name} has a handler of this program, which stays; ask for traces with `gpulse trace {self._pid}`.")
+        else:
+            self._before = signal.signal(number, self._asked)
+
+    def close(self) -> None:
+        """Give the signal back, unless the program has set a handler meanwhile."""
+        ours = self._before is not None and signal.getsignal(self._number) == self._asked
+        if ours and threading.current_thread() is threading.main_thread():
+            signal.signal(self._number, self._before)
+
+    def _asked(self, *_: object) -> None:
+        if self._keeper is not None and os.getpid() == self._pid:
+            self._keeper.signaled = True

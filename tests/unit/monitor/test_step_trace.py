@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ import pytest
 import gpulse
 from gpulse.errors import GpulseError, UsageError
 from gpulse.monitor import trace_request
+from gpulse.monitor.arguments import signal_of
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.presence import PresenceFile
-from gpulse.monitor.step_trace import StepTraces
+from gpulse.monitor.step_trace import StepTraces, TraceSignal
 from gpulse.sinks import JsonlSink
 
 PID = os.getpid()
@@ -144,3 +146,49 @@ def test_a_monitor_answers_a_request(tmp_path: Path, environ: dict[str, str], mo
     state, path = request.answer() if request.answer()[1] else ("done", str(next(tmp_path.glob("*.pt.trace.json.gz"))))
     assert state == "done"
     assert Path(path).exists()
+
+
+class Keeper:
+    signaled = False
+
+
+def test_a_signal_asks_for_a_trace_and_is_given_back() -> None:
+    keeper: Any = Keeper()
+    said: list[str] = []
+    before = signal.getsignal(signal.SIGUSR2)
+    one = TraceSignal(signal.SIGUSR2, keeper, said.append)
+    signal.raise_signal(signal.SIGUSR2)
+    assert keeper.signaled
+    other = TraceSignal(signal.SIGUSR2, None, said.append)
+    assert "has a handler of this program, which stays" in said.pop()
+    other.close()
+    assert signal.getsignal(signal.SIGUSR2) not in (signal.SIG_DFL, before)
+    one.close()
+    assert signal.getsignal(signal.SIGUSR2) == before
+    assert said == []
+
+
+def test_a_rank_that_makes_no_traces_survives_the_signal() -> None:
+    ours = TraceSignal(signal.SIGUSR1, None, print)
+    signal.raise_signal(signal.SIGUSR1)
+    ours.close()
+
+
+def test_outside_of_the_main_thread_no_handler_can_be_set() -> None:
+    said: list[str] = []
+    thread = threading.Thread(target=lambda: TraceSignal(signal.SIGUSR2, None, said.append).close())
+    thread.start()
+    thread.join(20)
+    assert "not started in the main thread" in said[0]
+    assert signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize("given", ["SIGTERM", "9", 9, signal.SIGINT, 1.5, ""])
+def test_a_signal_with_another_meaning_is_refused_before_the_training_starts(given: Any) -> None:
+    with pytest.raises(UsageError, match="trace_signal="):
+        gpulse.Monitor(trace_signal=given)
+
+
+@pytest.mark.parametrize("given", ["SIGUSR2", "usr2", signal.SIGUSR2, int(signal.SIGUSR2)])
+def test_a_signal_has_several_names(given: Any) -> None:
+    assert signal_of(given) == signal.SIGUSR2
