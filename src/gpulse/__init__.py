@@ -5,6 +5,8 @@ Importing this package is free: every public name is loaded at its first use.
 
 from __future__ import annotations
 
+import sys
+
 # Type checkers and editors read __init__.pyi, which `make docs` generates from this table.
 _HOMES = {
     "snapshot": "api",
@@ -65,3 +67,10 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES})
+
+
+# A spawned worker of a data loader imports the program again, and with it this: only so it can tell a Monitor what it executes.
+if getattr(getattr(sys.modules.get("multiprocessing.process"), "_current_process", None), "_inheriting", False):
+    from .monitor.worker_stacks import follow_spawned
+
+    follow_spawned()

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from .job import JobFile
     from .memory_snapshot import MemorySnapshot
     from .sink_workers import Outlet
-    from .step_trace import TraceSignal
 
     T = TypeVar("T")
 
@@ -103,7 +102,6 @@ class Monitor:
         self._alerts = alerts
         self._snapshots = memory_snapshot
         self._trace_signal = signal_of(trace_signal)
-        self._signal: TraceSignal | None = None
         self._memory: MemorySnapshot | None = None
         self._flops = None if flops_per_step is None and dtype is None else (flops_per_step, dtype)
         self._step_flops()  # raises for a value that cannot be used
@@ -153,7 +151,7 @@ class Monitor:
         if self._trace_signal is not None:
             from .step_trace import TraceSignal
 
-            self._signal = TraceSignal(self._trace_signal, self._keeper, self._say)
+            TraceSignal(self._trace_signal, self._ledger, self._keeper, self._say)
         at_fork(_disown_all)
         at_end(self.stop)
         return self
@@ -171,8 +169,6 @@ class Monitor:
         forget_end(self.stop)
         if self._memory is not None:
             self._memory.close()
-        if self._signal is not None:
-            self._signal.close()
         if self in running:
             running.remove(self)
         if self._listener is not None:
@@ -204,10 +200,9 @@ class Monitor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            interrupted = isinstance(error, KeyboardInterrupt)
-            self.mark("interrupted" if interrupted else "failed", type(error).__name__)
+            self.mark("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", type(error).__name__)
             if self._keeper is not None:
-                self._keeper.failure = "interrupted" if interrupted else type(error).__name__
+                self._keeper.failure = type(error).__name__
             if self._memory is not None and "out of memory" in str(error):  # an older torch does not tell before
                 self._memory.write()
         self.stop()
@@ -328,11 +323,10 @@ class Monitor:
                 self._print,
                 threaded=self._threaded,
                 every_rank=self._every_rank,
-                tick=_nothing if self._keeper is None else self._keeper.tick,
+                tick=None if self._keeper is None else self._keeper.tick,
             )
-        except Exception as error:  # noqa: BLE001  # no process or thread available, or the interpreter is exiting
+        except Exception as error:  # noqa: BLE001  # no process or thread available; an agent that did start notices the end of its pipe
             self._say(f"sampling could not be started ({error}); this program continues without monitoring.")
-            # an agent that did start notices the end of its pipe
 
     def _is_ours(self) -> bool:
         return self._pid == os.getpid()
@@ -350,7 +344,6 @@ class Monitor:
     def _request(self) -> Request:
         from ..torch import ordinals
 
-        uuids = ordinals() if self._gpus == "visible" else None
         return Request(
             pid=os.getpid(),
             run=self.run,
@@ -359,7 +352,7 @@ class Monitor:
             interval=self.interval,
             metrics=self._metrics,
             gpus=self._gpus,
-            uuids=uuids,
+            uuids=ordinals() if self._gpus == "visible" else None,
             source=self._source,
             path=[] if is_built_in(self._source) else [*map(str, sys.path)],  # a plug-in is imported by the agent, too
             alerts=self._alerts,
@@ -405,7 +398,3 @@ def _disown_all() -> None:
     for monitor in running:
         monitor._disown()
     running.clear()
-
-
-def _nothing() -> None:
-    """Keep nothing."""

@@ -148,7 +148,7 @@ def presences(environ: Mapping[str, str] = os.environ) -> dict[int, Presence]:
     found = {}
     for folder in _folders(environ):
         for name in _listed(folder):
-            if name.endswith(".part") and _started(int(f"0{name.split('.')[-2]}")) is None:
+            if name.endswith((".part", ".workers")) and _started(int(f"0{name.split('.')[-2]}")) is None:
                 _unlink(os.path.join(folder, name))  # its writer was killed meanwhile
             pid = name.removesuffix(_ENDING)
             if pid.isdecimal() and name.endswith(_ENDING) and (one := _read(folder, int(pid))) is not None:

@@ -228,7 +228,8 @@ def result(run: KeptRun) -> str:
     if (code := run.number("exit_code")) is not None:
         return "ok" if not code else f"exit {code:.0f}"
     if run.text("state") == "ended":
-        return run.text("failure") or "ended"
+        failure = run.text("failure") or "ended"
+        return "interrupted" if failure == "KeyboardInterrupt" else failure
     process = run.part("process")
     if run.text("host") == os.uname().nodename and isinstance(pid := process.get("pid"), int):
         started = started_ticks(pid)

@@ -88,7 +88,7 @@ class StackSampler:
         chosen = {main: frames[main]} if main in frames else {}
         if not self._tally.knows_feeder:
             chosen |= dict([*frames.items()][:_THREADS])
-        names = {} if len(chosen) < 2 else {thread.ident: thread.name for thread in threading.enumerate()}
+        names = {} if chosen.keys() <= {main} else {thread.ident: thread.name for thread in threading.enumerate()}
         frames.clear()
         found = []
         for thread, frame in chosen.items():

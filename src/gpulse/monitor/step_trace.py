@@ -176,7 +176,7 @@ class TraceSignal:
     A process that makes no traces ignores it: whoever signals all ranks of a job must not end those.
     """
 
-    def __init__(self, number: int, keeper: RunKeeper | None, say: Callable[[str], None]) -> None:
+    def __init__(self, number: int, ledger: Ledger, keeper: RunKeeper | None, say: Callable[[str], None]) -> None:
         self._number = number
         self._keeper = keeper
         self._pid = os.getpid()
@@ -190,6 +190,7 @@ class TraceSignal:
             say(f"{name} has a handler of this program, which stays; ask for traces with `gpulse trace {self._pid}`.")
         else:
             self._before = signal.signal(number, self._asked)
+            ledger.at_stop = (*ledger.at_stop, self.close)
 
     def close(self) -> None:
         """Give the signal back, unless the program has set a handler meanwhile."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -21,6 +22,8 @@ from gpulse.monitor.awaited import awaited_frames
 from gpulse.monitor.frames import DEEPEST, FrameNames, call_at, line_before
 from gpulse.monitor.stack_sampler import StackSampler
 from gpulse.monitor.worker_stacks import WorkerStacks
+
+ROOT = Path(__file__).parents[3] / "src"
 
 
 class Held:
@@ -224,3 +227,46 @@ def test_ticks_are_about_a_tenth_of_a_second_apart_and_uneven() -> None:
     assert all(0.0 <= wait <= 0.14 for wait in waits)
     assert len({round(wait, 4) for wait in waits}) > 5
     sampler._workers.close()
+
+
+SPAWNING = """
+import multiprocessing, sys, time
+import gpulse
+from worker import loop
+
+if __name__ == "__main__":
+    from gpulse.monitor.worker_stacks import WorkerStacks
+
+    workers = WorkerStacks()
+    context = multiprocessing.get_context(sys.argv[1])
+    worker, other = context.Process(target=loop, daemon=True), context.Process(target=time.sleep, args=(60,), daemon=True)
+    worker.start(), other.start()
+    found, end = [], time.monotonic() + 60
+    while len(found) < 3 and time.monotonic() < end:
+        found += workers.read()
+        time.sleep(0.02)
+    print({(stack.pid == worker.pid, stack.frames[-1].function) for stack in found})
+    workers.close()
+"""
+LOOP = """
+import time
+
+def augment():
+    time.sleep(60)
+
+def loop():
+    augment()
+"""
+
+
+@pytest.mark.parametrize("way", ["spawn", "forkserver"])
+def test_a_spawned_loader_worker_finds_the_pipe_and_no_other_process_does(tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "torch" / "utils" / "data" / "_utils"
+    folder.mkdir(parents=True)
+    (folder / "worker.py").write_text(LOOP)
+    (tmp_path / "train.py").write_text(SPAWNING)
+    environ = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path), "PYTHONPATH": f"{folder}:{ROOT}"}
+    command = [sys.executable, str(tmp_path / "train.py"), way]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=90, check=False)
+    assert (done.stdout, done.stderr) == ("{(True, 'augment')}\n", "")
+    assert os.listdir(tmp_path / "gpulse") == [], "the pipe has no name any more"

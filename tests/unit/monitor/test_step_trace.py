@@ -155,28 +155,31 @@ class Keeper:
 def test_a_signal_asks_for_a_trace_and_is_given_back() -> None:
     keeper: Any = Keeper()
     said: list[str] = []
-    before = signal.getsignal(signal.SIGUSR2)
-    one = TraceSignal(signal.SIGUSR2, keeper, said.append)
+    before, ledger = signal.getsignal(signal.SIGUSR2), Ledger(lambda: None)
+    one = TraceSignal(signal.SIGUSR2, ledger, keeper, said.append)
     signal.raise_signal(signal.SIGUSR2)
     assert keeper.signaled
-    other = TraceSignal(signal.SIGUSR2, None, said.append)
+    other = TraceSignal(signal.SIGUSR2, Ledger(lambda: None), None, said.append)
     assert "has a handler of this program, which stays" in said.pop()
     other.close()
     assert signal.getsignal(signal.SIGUSR2) not in (signal.SIG_DFL, before)
+    assert ledger.at_stop == (one.close,)
     one.close()
     assert signal.getsignal(signal.SIGUSR2) == before
     assert said == []
 
 
 def test_a_rank_that_makes_no_traces_survives_the_signal() -> None:
-    ours = TraceSignal(signal.SIGUSR1, None, print)
+    ours = TraceSignal(signal.SIGUSR1, Ledger(lambda: None), None, print)
     signal.raise_signal(signal.SIGUSR1)
     ours.close()
 
 
 def test_outside_of_the_main_thread_no_handler_can_be_set() -> None:
     said: list[str] = []
-    thread = threading.Thread(target=lambda: TraceSignal(signal.SIGUSR2, None, said.append).close())
+    thread = threading.Thread(
+        target=lambda: TraceSignal(signal.SIGUSR2, Ledger(lambda: None), None, said.append).close()
+    )
     thread.start()
     thread.join(20)
     assert "not started in the main thread" in said[0]
