@@ -71,6 +71,4 @@ def __dir__() -> list[str]:
 
 # A spawned worker of a data loader imports the program again, and with it this: only so it can tell a Monitor what it executes.
 if getattr(getattr(sys.modules.get("multiprocessing.process"), "_current_process", None), "_inheriting", False):
-    from .monitor.worker_stacks import follow_spawned
-
-    follow_spawned()
+    __import__("gpulse.monitor.worker_stacks", fromlist=["follow_spawned"]).follow_spawned()

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 _PATIENCE = 2.0  # seconds that an alert waits for all of it; usually 20 ms for each process
 _PROCESSES = 16
+_SAME = 5.0  # seconds for which what was read of a job counts for its other GPUs
 _FRAMES = 6  # of each stack, the innermost first
 _LONGEST = 1000  # characters, which is also what webhooks are sent of a text
+
+_told: list[Any] = [0.0, [], {}]  # until when the last answer counts, for which processes, and the answer
 
 
 def where_stuck(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
@@ -32,9 +35,9 @@ def where_stuck(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
     Only processes of this user on this machine are read: those on the GPUs of the event, and the others of the same job.
     """
     pids = job_on(event.uuids, snapshot)
+    if not pids or (time.monotonic() < _told[0] and _told[1] == pids):  # one alert for each GPU of a job
+        return _told[2] if pids else {}
     found: dict[str, float | str] = {}
-    if not pids:
-        return found
 
     def read(name: str, ask: Callable[[Collection[int]], str]) -> None:
         if text := ask(pids):
@@ -49,6 +52,7 @@ def where_stuck(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
+    _told[:] = time.monotonic() + _SAME, pids, dict(found)
     return dict(found)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 
+from ..analysis.alerts.book import hangs
 from ..analysis.code_lines import code_lines
 from ..analysis.serving_tally import ServingTally
 from ..model.cadence import Cadence
 from ..monitor.ledger import Ledger
 from ..monitor.link import InnerLink
-from ..monitor.request import AgentSample, Request
+from ..monitor.listener import alert_of
+from ..monitor.request import AgentSample, AlertMessage, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ _LAST_SAMPLE = 0.2  # seconds to wait for it
 
 
 class CommandWatch:
-    """Samples a command until stopped, in its own threads. `record` is called with every sample, in one of them.
+    """Samples a command until stopped, in its own threads. `record` is called with every sample, in one of them, `tell` if it hangs.
 
     `problem`: why sampling failed. `code_problem`: why the lines of code at which its GPUs waited are not known, once stopped.
     """
@@ -35,6 +37,7 @@ class CommandWatch:
         request: Request,
         record: Callable[[AgentSample], None] | None = None,
         code: CodeWatch | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
         self._answered = False
         self.problem = ""
@@ -45,6 +48,8 @@ class CommandWatch:
         self._ledger = Ledger(_nothing)
         self._record = record
         self._code = code
+        self._tell = tell
+        self._own_gpus: set[str] | None = None
         self._over = threading.Event()
         try:
             self._link = InnerLink(request, self._note)
@@ -83,7 +88,10 @@ class CommandWatch:
     def _listen(self) -> None:
         try:
             for message in self._link:
-                if isinstance(message, AgentSample):
+                if isinstance(message, AlertMessage):
+                    self._alert(message)
+                elif isinstance(message, AgentSample):
+                    self._own_gpus = _own_gpus(message)
                     if message.program is not None:
                         self._seen_cpu = max(self._seen_cpu, message.program.tree_cpu_time or 0.0)
                     self._answered |= any(gpu.state not in _MUTE for gpu in message.snapshot.gpus)
@@ -97,21 +105,31 @@ class CommandWatch:
             self._note(f"{error or type(error).__name__}")
         self._over.set()
 
+    def _alert(self, message: AlertMessage) -> None:
+        """Say that the command hangs, and where, when it does: who waits for its end would wait for long."""
+        for event in message.events:
+            own = self._own_gpus is None or not self._own_gpus.isdisjoint(event.uuids)
+            if event.alert == "fire" and hangs(event) and own and self._tell is not None:
+                self._tell(alert_of(event, {}).text)
+
     def _note(self, sentence: str) -> None:
         self.problem = self.problem or sentence
 
 
+def _own_gpus(message: AgentSample) -> set[str] | None:
+    """Return the UUIDs of the GPUs and instances that the command uses; None if processes cannot be told apart."""
+    own = message.own
+    if own is None:
+        return None
+    parts = [part for gpu in message.snapshot.gpus for part in (gpu, *gpu.instances)]
+    return {part.uuid or "" for part in parts if any(process.pid in own for process in part.processes)}
+
+
 def _of_command(message: AgentSample) -> Snapshot:
     """Return a snapshot with only the model servers on GPUs that the command uses."""
-    snapshot, own = message.snapshot, message.own
-    if own is None or not snapshot.serving:
+    snapshot, used = message.snapshot, _own_gpus(message)
+    if used is None or not snapshot.serving:
         return snapshot
-    used = {
-        part.uuid
-        for gpu in snapshot.gpus
-        for part in (gpu, *gpu.instances)
-        if any(process.pid in own for process in part.processes)
-    }
     return snapshot.replace(serving=tuple(one for one in snapshot.serving if not used.isdisjoint(one.gpus or ())))
 
 

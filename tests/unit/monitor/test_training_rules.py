@@ -12,6 +12,8 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.listener import alert_of
 from gpulse.monitor.training_rules import RULES, TrainingRules
 from tests.unit.analysis.alerts.machines import GIB, START, gpu, process
+from tests.unit.analysis.diagnosis.machines import samples
+from tests.unit.analysis.diagnosis.test_jobs import SPINNING, rank
 
 HOT = ("hw_thermal_slowdown",)
 
@@ -93,7 +95,10 @@ def test_samples_of_a_measured_program_are_judged_once_per_second(rules: Trainin
     ],
 )
 def test_the_settings_decide_which_rules_there_are(tmp_path: Path, text: str, kept: tuple[str, ...]) -> None:
-    assert tuple(rule.name for rule in settings(tmp_path, text)._book._rules) == kept
+    assert tuple(rule.name for rule in settings(tmp_path, text)._book._rules) == (
+        *kept,
+        "diagnosis",
+    )  # that one for hangs
 
 
 def test_the_settings_change_thresholds(tmp_path: Path) -> None:
@@ -112,3 +117,24 @@ def test_a_gpu_with_another_number_in_the_program_gets_both() -> None:
     assert alert_of(event, {"GPU-3": 0, "GPU-5": 1}).text == "GPUs 3, 5 throttled: too hot (gpu0, gpu1 in this program)"
     assert alert_of(event, {"GPU-3": 3, "GPU-5": 5}).text == "GPUs 3, 5 throttled: too hot"
     assert alert_of(event, {}).severity == "critical"
+
+
+def test_a_job_that_hangs_is_told_after_two_minutes_with_where_it_is(tmp_path: Path) -> None:
+    def where(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
+        return {"behind": "rank 3 is at AllReduce 60, others at 64"}
+
+    (tmp_path / "config.toml").write_text("")
+    rules = TrainingRules({"GPULSE_CONFIG": str(tmp_path / "config.toml")}, where)
+    shown = samples(*(rank(number, **SPINNING) for number in range(4)), seconds=260, interval=1.0)
+    events = [event for at, snapshot in enumerate(shown) for event in rules.observe(1000.0 + at, snapshot)]
+    (text,) = sentences(events)
+    assert "GPUs 0-3" in text
+    assert "hang" in text
+    assert "rank 3 is at AllReduce 60" in text
+    assert 120 <= events[0].time - shown[0].time <= 200
+
+
+def test_a_hang_is_not_told_where_verdicts_are_disabled(tmp_path: Path) -> None:
+    rules = settings(tmp_path, '[alerts]\ndisable = ["diagnosis"]\n')
+    shown = samples(*(rank(number, **SPINNING) for number in range(4)), seconds=260, interval=1.0)
+    assert [event for at, snapshot in enumerate(shown) for event in rules.observe(1000.0 + at, snapshot)] == []

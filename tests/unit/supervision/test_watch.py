@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpulse.monitor.request import AgentSample, Request
+from gpulse.model.event import Event
+from gpulse.monitor.request import AgentSample, AlertMessage, Request
 from gpulse.supervision.watch import CommandWatch
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
@@ -64,3 +65,24 @@ def test_no_room_for_a_thread_is_a_sentence(pid: int, monkeypatch: pytest.Monkey
     watch = CommandWatch(Request(pid=pid, source="demo"))
     assert watch.stop().samples == 0
     assert watch.problem == "can't start new thread."
+
+
+def test_a_command_that_hangs_is_told_at_once_and_others_are_not(pid: int) -> None:
+    told: list[str] = []
+    watch = CommandWatch(Request(pid=pid, interval=60.0, source="demo"), tell=told.append)
+    watch._own_gpus = {"GPU-0"}
+
+    def alert(kind: str, uuid: str, state: str = "fire", **values: str) -> Event:
+        return Event(0.0, kind, ("0",), uuids=(uuid,), values=values, rule="r", alert=state)
+
+    hang = {"verdict": "hang", "stacks": "42: all_reduce train.py:84"}
+    events = [
+        alert("verdict", "GPU-0", **hang),
+        alert("verdict", "GPU-0", "clear", **hang),
+        alert("verdict", "GPU-1", **hang),
+        alert("verdict", "GPU-0", verdict="input_bound"),
+    ]
+    watch._alert(AlertMessage(events))
+    watch.stop()
+    (text,) = told
+    assert "all_reduce train.py:84" in text

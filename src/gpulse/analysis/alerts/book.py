@@ -75,7 +75,7 @@ class RuleBook:
                     raise
                 self._failed(rule.name, error)
         for transition in turned:
-            if transition.state == "fire" and self._explain is not None and _hangs(transition.event):
+            if transition.state == "fire" and self._explain is not None and hangs(transition.event):
                 self._add_explanation(transition, snapshot)
             if transition.state == "clear":
                 self._active.pop(transition.key, None)
@@ -102,5 +102,6 @@ class RuleBook:
         return fired if standing is None else fired.renewed(standing)
 
 
-def _hangs(event: Event) -> bool:
+def hangs(event: Event) -> bool:
+    """Return whether an alert is about a program that gets nothing done."""
     return event.kind == "stalled" or event.values.get("verdict") == "hang"

@@ -114,13 +114,15 @@ def _watch(
         processes=() if recording is None else ("command",),
         stacks=stacks,
         serving=True,
+        alerts=not arguments.quiet,
     )
 
     def record(sample: AgentSample) -> None:
         if recording is not None:
             recording.write(sample.snapshot)
 
-    return CommandWatch(request, record, CodeWatch(pid) if stacks else None)
+    tell = None if arguments.quiet else (lambda text: say(f"gpulse: {text}"))
+    return CommandWatch(request, record, CodeWatch(pid) if stacks else None, tell)
 
 
 def _recording(arguments: Arguments) -> RecordingFile | None:
