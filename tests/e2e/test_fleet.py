@@ -20,6 +20,7 @@ import pytest
 from tests.e2e.serving import PATIENCE, Serving, plain_environment
 from tests.e2e.sshd import Sshd, free_port, gpulse
 from tests.e2e.terminal import CommandTerminal
+from tests.unit.sources.trees import card, under, write_tree
 
 _LOG = """<?xml version="1.0" ?><nvidia_smi_log><driver_version>550.54</driver_version><attached_gpus>1</attached_gpus>
 <gpu id="00000000:01:00.0"><product_name>NVIDIA A10</product_name><uuid>GPU-1</uuid>
@@ -51,9 +52,12 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
             "greets": {"gpulse": greeting + gpulse("--demo", "mixed")},
             "old": {"nvidia-smi": f"cat <<'LOG'\n{_LOG}\nLOG"},
             "bare": {},
+            "amd": {},
             "evil": {"gpulse": "printf '\\033[2J\\033]0;owned\\007 no such thing\\n' >&2; exit 7"},
         },
     )
+    device = {**card("amdgpu", "1002:740F", "0000:03:00.0"), "vendor": "0x1002\n", "gpu_busy_percent": "37\n"}
+    write_tree(server.folder / "bin-amd/root", under("sys/class/drm/card1/device", device))
     hanging = socket.create_server(("127.0.0.1", 0))
     server.add("stranger", server.port("training"), "stranger")
     server.add("dead", free_port())
@@ -64,7 +68,7 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 
 def test_every_host_over_ssh_is_named_with_its_gpus_or_its_state(sshd: Sshd, tmp_path: Path) -> None:
-    names = "training,greets,old,bare,evil,stranger,dead,hangs"
+    names = "training,greets,old,amd,bare,evil,stranger,dead,hangs"
     found = hosts(
         fleet(tmp_path, "--ssh", names, "--json", "--timeout", "60", "--interval", "1", path=str(sshd.folder))
     )
@@ -73,6 +77,7 @@ def test_every_host_over_ssh_is_named_with_its_gpus_or_its_state(sshd: Sshd, tmp
         "training": ("ok", 8),
         "greets": ("ok", 4),
         "old": ("ok", 1),
+        "amd": ("ok", 1),
         "bare": ("no_gpu", 0),
         "evil": ("failed", 0),
         "stranger": ("denied", 0),
@@ -82,6 +87,7 @@ def test_every_host_over_ssh_is_named_with_its_gpus_or_its_state(sshd: Sshd, tmp
     assert found["training"]["host"]["name"]
     gpu = found["old"]["gpus"][0]
     assert (gpu["name"], gpu["utilization"], gpu["memory_used"]) == ("NVIDIA A10", 42, 1 << 30)
+    assert (found["amd"]["gpus"][0]["vendor"], found["amd"]["gpus"][0]["utilization"]) == ("amd", 37)
     assert "Permission denied" in found["stranger"]["reason"]
 
 

@@ -1,9 +1,10 @@
-"""Find samples in what a remote command prints: JSON lines of `gpulse record`, or logs of `nvidia-smi -q -x`."""
+"""Find samples in what a remote command prints: JSON lines of `gpulse record`, logs of `nvidia-smi -q -x`, or AMD's kernel files."""
 
 from __future__ import annotations
 
 from ..errors import GpulseError
 from ..model.codec import from_line
+from .sysfs import END, START, SysfsReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ class SampleReader:
         self._name = name
         self._rest = b""
         self._smi: tuple[GivenSmiSource, Sampler] | None = None
+        self._sysfs: SysfsReader | None = None
+        self._files: list[bytes] | None = None  # lines of kernel files, whose end has not come yet
+        self._size = 0
 
     def feed(self, piece: bytes) -> Iterator[Snapshot]:
         """Yield the samples that this piece completes; raises TooMuch."""
@@ -38,7 +42,9 @@ class SampleReader:
         *lines, self._rest = data.split(b"\n")
         self._bound()
         for line in lines:
-            if line.startswith(b"{"):
+            if self._files is not None or line == START:
+                yield from self._kernel(line)
+            elif line.startswith(b"{"):
                 try:
                     yield from_line(line.decode("utf-8", "replace"))
                 except GpulseError:
@@ -48,6 +54,25 @@ class SampleReader:
         """Release what reads nvidia-smi's logs."""
         if self._smi is not None:
             self._smi[1].close()
+        if self._sysfs is not None:
+            self._sysfs.close()
+
+    def _kernel(self, line: bytes) -> Iterator[Snapshot]:
+        """Take one line of kernel files; yield the sample if it is the last."""
+        if line == START or self._files is None:
+            self._files, self._size = [], 0
+        elif line != END:
+            self._files.append(line)
+            self._size += len(line)
+            if self._size > MOST:
+                raise TooMuch
+        else:
+            lines, self._files = self._files, None
+            self._sysfs = self._sysfs or SysfsReader()
+            try:
+                yield self._sysfs.read(lines)
+            except GpulseError:
+                return  # no GPU in it
 
     def _logs(self, data: bytes) -> Iterator[Snapshot]:
         *logs, self._rest = data.split(_XML_END)

@@ -10,6 +10,7 @@ import threading
 import time
 
 from .samples import SampleReader, TooMuch
+from .sysfs import SCRIPT as AMD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,20 +39,21 @@ _STATES: tuple[tuple[str, HostState], ...] = (
     ("connection reset", "unreachable"),
 )
 # Reads only, and works in every login shell: it has no quotes inside and nothing that a shell expands outside of sh.
-# gpulse where it is installed, else nvidia-smi in a loop.
+# gpulse where it is installed, else nvidia-smi in a loop, else the files of AMD's driver.
 _COMMAND = (
     "exec sh -c '"
     "PATH=$PATH:$HOME/.local/bin:/usr/local/bin:/opt/gpulse/bin; "
-    "if command -v gpulse >/dev/null 2>&1; then exec gpulse record -o - --processes --interval {interval:g}; fi; "
+    "if command -v gpulse >/dev/null 2>&1; then exec gpulse record -o - --processes --interval INTERVAL; fi; "
     "if command -v nvidia-smi >/dev/null 2>&1; then "
-    "while nvidia-smi -q -x; do sleep {interval:g}; done; exit 1; fi; "
-    "echo gpulse: neither gpulse nor nvidia-smi was found >&2; exit 3'"
+    "while nvidia-smi -q -x; do sleep INTERVAL; done; exit 1; fi; "
+    + AMD
+    + "echo gpulse: neither gpulse nor nvidia-smi nor an AMD GPU was found >&2; exit 3'"
 )
 
 
 def command(interval: float) -> str:
     """Return what a machine is asked to run."""
-    return _COMMAND.format(interval=interval)
+    return _COMMAND.replace("INTERVAL", f"{interval:g}")
 
 
 class SshFeed:
