@@ -1,14 +1,17 @@
-"""What reading a fleet costs: `python -m bench.fleet [prometheus|victoria|ssh]`.
+"""What reading a fleet costs: `python -m bench.fleet [prometheus|victoria|ssh|peers]`.
 
 prometheus, victoria: 1,000 hosts with 8 GPUs each in a real server, read as `gpulse fleet --prometheus` does.
 ssh: 200 hosts, 10 of them dead and 10 hanging, behind a real sshd on this machine, whose own work counts against neither.
+peers: 8 machines on the scripted driver on one fleet screen, and a nvitop on each of them.
 """
 
 from __future__ import annotations
 
 import http.server
 import json
+import os
 import resource
+import shlex
 import shutil
 import socket
 import subprocess
@@ -17,11 +20,17 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gpulse.remote.fleet import Fleet
 from gpulse.remote.prometheus import PrometheusFeed
 from gpulse.remote.urls import Url
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from bench.live import Screen
 
 HOSTS, GPUS = 1000, 8
 _SERIES = {
@@ -164,7 +173,15 @@ def _apart(url: str) -> None:
 
 
 def ssh(hosts: int = 200, dead: int = 10, hanging: int = 10) -> None:
-    """Read hosts over ssh: when the live ones are there, and what a minute at an interval of 5 s costs."""
+    """Read hosts over ssh: when the live ones are there, and what an interval of 5 s costs.
+
+    Once with the key exchange that this ssh prefers, once with curve25519, which a line of ~/.ssh/config can ask for.
+    """
+    _ssh(hosts, dead, hanging, "", 60)
+    _ssh(hosts, dead, hanging, "KexAlgorithms ^curve25519-sha256", 20)
+
+
+def _ssh(hosts: int, dead: int, hanging: int, setting: str, seconds: float) -> None:
     from gpulse.remote.ssh import SshFeed
     from tests.e2e.sshd import Sshd
 
@@ -183,26 +200,91 @@ def ssh(hosts: int = 200, dead: int = 10, hanging: int = 10) -> None:
                 port = {"dead": _port(), "hangs": silent.getsockname()[1], "live": server.port("live")}[kind]
                 server.add(name, port)
                 names.append(name)
+            server.config.write_text(f"Host *\n{setting}\n{server.config.read_text()}")
             feed = SshFeed(names, 5.0, (str(server.ssh),))
-            children = resource.getrusage(resource.RUSAGE_CHILDREN)
-            before, begun = time.process_time(), time.monotonic()
+            before, served, whole = time.process_time(), tree_cpu(server.pid), tree_cpu(os.getpid())
+            begun = time.monotonic()
             there: list[float] = []
+            later: tuple[float, float, float, float] | None = None
             with Fleet([feed], 5.0) as fleet:
-                while time.monotonic() - begun < 60:
+                while time.monotonic() - begun < seconds:
                     ok = sum(host.state == "ok" for host in fleet.read().hosts)
-                    if len(there) < 1 and ok == hosts - dead - hanging:
+                    while len(there) < 3 and ok >= (0.5, 0.9, 1.0)[len(there)] * (hosts - dead - hanging):
                         there.append(time.monotonic() - begun)
-                        start, cpu = time.monotonic(), time.process_time()
-                        first = cpu - before
-                    time.sleep(0.2)
+                    if len(there) == 3 and later is None:
+                        later = time.monotonic(), time.process_time(), tree_cpu(os.getpid()), tree_cpu(server.pid)
+                    time.sleep(0.1)
                 shown = sum(host.state == "ok" for host in fleet.read().hosts)
-                passed, own = time.monotonic() - start, time.process_time() - cpu
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            clients = after.ru_utime + after.ru_stime - children.ru_utime - children.ru_stime
-            print(f"{shown} of {hosts} hosts; all live ones after {there[0]:.1f} s ({first:.1f} s of own CPU)")
-            print(f"then {100 * own / passed:.1f} % of a core; ssh clients {clients:.1f} s of CPU in all")
+                assert later is not None, "not all came"
+                passed, own = time.monotonic() - later[0], time.process_time() - later[1]
+            print(f"{setting or 'default key exchange'}: {shown} of {hosts} hosts")
+            print("half of the live ones after {:.1f} s, 90 % after {:.1f} s, all after {:.1f} s".format(*there))
+            first, mine = later[1] - before, later[3] - served
+            clients = later[2] - whole - first - mine
+            print(f"until then {first:.1f} s of own CPU, ssh {clients:.1f} s, sshd {mine:.1f} s")
+            print(f"then {100 * own / passed:.1f} % of a core")
         finally:
             server.close()
+
+
+def peers(hosts: int = 8, seconds: float = 20.0) -> None:
+    """Watch 8 machines with 8 GPUs each: on one fleet screen, beside one nvitop on each."""
+    from bench.live import Screen
+    from bench.machine import BIN, install, machine
+    from tests.e2e.sshd import Sshd
+
+    install()
+    with machine("dgx-h100x8", 8, 24) as env, tempfile.TemporaryDirectory() as folder:
+        own = [f"{key}={value}" for key, value in env.items() if key.startswith(("FAKE_NVML_", "LD_"))]
+        run = f'exec {shlex.join(["env", *own, str(BIN / "gpulse")])} "$@"'
+        server = Sshd(Path(folder), {"live": {"gpulse": run}})
+        names = [f"gpu{number}" for number in range(hosts)]
+        try:
+            for name in names:
+                server.add(name, server.port("live"))
+            path = {"PATH": f"{folder}:{env['PATH']}", "GPULSE_CONFIG": f"{folder}/config.toml"}
+            for interval in ("5", "1"):
+                words = [str(BIN / "gpulse"), "fleet", "--ssh", ",".join(names), "--interval", interval]
+                here, there = _spent([Screen(words, env | path)], server.pid, seconds)
+                print(
+                    f"gpulse fleet --interval {interval}: {here + there:.1f} % of a core ({here:.1f} here, {there:.1f} there)"
+                )
+            screens = [Screen([str(BIN / "nvitop"), "-m", "full", "--interval", "1"], env) for _ in names]
+            print(f"{hosts} x nvitop --interval 1: {_spent(screens, server.pid, seconds)[0]:.1f} % of a core")
+        finally:
+            server.close()
+
+
+def _spent(screens: Sequence[Screen], server: int, seconds: float) -> tuple[float, float]:
+    """Return the CPU of screens and of what a server runs, in percent of a core, after some seconds to start in."""
+    try:
+        with ThreadPoolExecutor(len(screens)) as pool:
+            list(pool.map(lambda screen: screen.read(10.0), screens))
+            before = sum(tree_cpu(screen.pid) for screen in screens), tree_cpu(server)
+            begun = time.monotonic()
+            list(pool.map(lambda screen: screen.read(seconds), screens))
+            after = sum(tree_cpu(screen.pid) for screen in screens), tree_cpu(server)
+            passed = time.monotonic() - begun
+    finally:
+        for screen in screens:
+            screen.end()
+    return 100 * (after[0] - before[0]) / passed, 100 * (after[1] - before[1]) / passed
+
+
+def tree_cpu(root: int) -> float:
+    """Return the seconds of CPU that a process and its descendants have used, ended ones included."""
+    stats = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        stats[int(folder.name)] = (int(words[1]), sum(map(int, words[11:15])))
+    found, ticks = [root], 0
+    for pid in found:
+        found += [child for child, (parent, _) in stats.items() if parent == pid]
+        ticks += stats.get(pid, (0, 0))[1]
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":
@@ -210,6 +292,6 @@ if __name__ == "__main__":
     if words[:1] == ["read"]:
         _read(words[1])
     else:
-        for name in words or ["prometheus", "victoria", "ssh"]:
+        for name in words or ["prometheus", "victoria", "ssh", "peers"]:
             print(f"{name}:")
-            {"prometheus": prometheus, "victoria": victoria, "ssh": ssh}[name]()
+            {"prometheus": prometheus, "victoria": victoria, "ssh": ssh, "peers": peers}[name]()

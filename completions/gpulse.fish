@@ -254,7 +254,7 @@ complete -c gpulse -n '__fish_seen_subcommand_from alerts' -l demo -a 'h100x8 mi
 complete -c gpulse -n '__fish_seen_subcommand_from alerts' -l help -s h -d 'Show this help and exit'
 complete -c gpulse -n '__fish_seen_subcommand_from fleet' -d '`serve` serves a web page; `init` writes files for Prometheus, Grafana, systemd, Kubernetes, Slurm and containers'
 complete -c gpulse -n '__fish_seen_subcommand_from fleet' -d 'Folder of `init` (default: gpulse-fleet)'
-complete -c gpulse -n '__fish_seen_subcommand_from fleet' -l ssh -x -d 'Machines to read over ssh: a,b,gpu[01-16], @FILE with one per line, `config` for ~/.ssh/config, or `slurm` or slurm:PARTITION for nodes with GPUs; each runs `gpulse record`, or nvidia-smi if there is no gpulse'
+complete -c gpulse -n '__fish_seen_subcommand_from fleet' -l ssh -x -d 'Machines to read over ssh: a,b,gpu[01-16], @FILE with one per line, `config` for ~/.ssh/config, or `slurm` or slurm:PARTITION for nodes with GPUs; each runs `gpulse record`, else nvidia-smi, else prints files of AMD GPUs'
 complete -c gpulse -n '__fish_seen_subcommand_from fleet' -l url -x -d 'Machines that run `gpulse serve`: their addresses, separated by commas'
 complete -c gpulse -n '__fish_seen_subcommand_from fleet' -l prometheus -x -d 'Machines whose metrics are in Prometheus or VictoriaMetrics, from gpulse, DCGM exporter, nvidia_gpu_exporter or AMD'\''s device-metrics-exporter'
 complete -c gpulse -n '__fish_seen_subcommand_from fleet' -l token-file -x -d 'File with the token for --url and --prometheus'

@@ -82,6 +82,11 @@ class Sshd:
                 return said or "it ended"
         return ""
 
+    @property
+    def pid(self) -> int:
+        """The process of the server."""
+        return self._server.pid
+
     def add(self, name: str, port: int, key: str = "user") -> None:
         """Name a machine that is reached by a port, with a key."""
         lines = [

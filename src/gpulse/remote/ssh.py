@@ -230,6 +230,7 @@ def _options() -> list[str]:
         "ForwardAgent=no",
         "ForwardX11=no",
         "ClearAllForwardings=yes",
+        "ControlMaster=no",  # a master of the user's is used; ours would take the user's sessions with it when it ends
         "LogLevel=ERROR",
     )
     return ["-T", *(word for setting in settings for word in ("-o", setting))]

@@ -243,7 +243,7 @@ VERB = Verb(
         Option("folder", value="[FOLDER]", complete="files", help="Folder of `init` (default: gpulse-fleet)"),
         Option("--ssh", value="HOSTS",
                help="Machines to read over ssh: a,b,gpu[01-16], @FILE with one per line, `config` for ~/.ssh/config, or `slurm` or "
-                    "slurm:PARTITION for nodes with GPUs; each runs `gpulse record`, or nvidia-smi if there is no gpulse"),
+                    "slurm:PARTITION for nodes with GPUs; each runs `gpulse record`, else nvidia-smi, else prints files of AMD GPUs"),
         Option("--url", value="URLS", parse=some_words,
                help="Machines that run `gpulse serve`: their addresses, separated by commas"),
         Option("--prometheus", value="URL",
