@@ -7,10 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.browser import Browser, chromium
 from tests.e2e.serving import Serving, plain_environment
 from tests.unit.delivery.mail_server import mail_server
 from tests.unit.delivery.servers import server
@@ -83,6 +85,28 @@ def test_eight_gpus_are_one_message_and_a_restart_sends_nothing_again(tmp_path: 
         with Serving(tmp_path, *place, environ=environ):
             until(lambda: len(taken.bodies) == 2 and len(box.messages) == 2)
         assert [(one["kind"], one["count"], one["active"]) for one in taken.bodies] == [("fire", 8, 8), ("clear", 8, 0)]
+
+
+@pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
+def test_the_page_silences_and_ends_the_silence(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f"[serve]\ninterval = 0.5\n[alerts]\nenable = []\nlog = false\n{RULE}")
+    with Serving(tmp_path) as serving, closing(Browser(tmp_path / "profile")) as browser:
+        until(lambda: serving.json("/api/alerts")["alerts"])
+        browser.open(serving.link)
+        form = "[...document.querySelectorAll('.decide form')].pop()"
+        browser.until(f"{form} !== undefined")
+        browser.evaluate(f"{form}.querySelector('input').value = 'new <b>fan</b>'; {form}.requestSubmit()")
+        until(lambda: serving.json("/api/alerts")["silences"])
+        (silence,) = serving.json("/api/alerts")["silences"]
+        assert (silence["rule"], len(silence["gpus"]), silence["reason"]) == ("cool", 1, "new <b>fan</b>")
+        browser.until(
+            "[...document.querySelectorAll('.problems .decided')].some(one => one.textContent.includes('new <b>fan</b>'))"
+        )
+        browser.evaluate(
+            "[...document.querySelectorAll('.decide button')].find(one => one.textContent === 'End the silence').click()"
+        )
+        until(lambda: not serving.json("/api/alerts")["silences"])
+        assert browser.complaints == []
 
 
 def kinds(serving: Serving) -> set[str]:

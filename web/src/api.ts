@@ -25,6 +25,8 @@ export interface Api {
   /** Programs with a running Monitor, and a trace of one; only gpulse serve has them. */
   monitors?(): Promise<Monitor[]>;
   trace?(pid: number): Promise<unknown>;
+  /** Silence or acknowledge alerts, or end a silence. */
+  decide?(what: object): Promise<unknown>;
   runs?(): Promise<{ runs: RunRow[]; note: string }>;
   /** One run by its id, or the running program of a PID. */
   run?(id: string | number): Promise<RunAnswer>;
@@ -131,6 +133,7 @@ export function serverApi(root = "api/", transport = OWN): Api {
     monitors: async () => (await ask<{ monitors: Monitor[] }>(`${root}monitors`)).monitors,
     runs: () => ask(`${root}runs`),
     run: (id) => ask(`${root}run?${typeof id === "number" ? `pid=${id}` : new URLSearchParams({ run: id })}`),
+    decide: (what) => asked(transport, `${root}alerts`, undefined, { method: "POST", body: JSON.stringify(what) }),
     trace: (pid) => asked(transport, `${root}trace`, undefined, { method: "POST", body: JSON.stringify({ pid }) }),
   };
 }

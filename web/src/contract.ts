@@ -71,6 +71,22 @@ export interface Alert {
   text: string;
 }
 
+/** A decision not to be told of some alerts until a time. */
+export interface Silence {
+  id: string;
+  until: number;
+  by: string;
+  reason?: string;
+}
+
+/** An active alert and what people decided about it. */
+export interface AlertState {
+  id: string;
+  rule: string;
+  acknowledged?: { by: string; time: number } | null;
+  silenced?: Silence | null;
+}
+
 /** Something that is wrong now, in the server's words; lists have the worst and costliest first. `gpus` are numbers, empty for the machine. */
 export interface Problem {
   key: string;
@@ -88,6 +104,8 @@ export interface Problem {
   title: string;
   text: string;
   remedy?: string;
+  /** Active alerts about it. */
+  alerts?: AlertState[];
 }
 
 /** A part of a GPU's time, `share` from 0 to 1; `style` names its color. */

@@ -3,6 +3,7 @@
 import { gpuWord } from "./address.ts";
 import { budgetFigure } from "./budget.ts";
 import type { Gpu, Problem, Verdict } from "./contract.ts";
+import { decisions, decisionText } from "./decide.ts";
 import { h, setShown, setText } from "./elements.ts";
 import type { Page } from "./page.ts";
 import { label, placeText, problemFacts, SEVERITIES } from "./words.ts";
@@ -44,11 +45,15 @@ export class Problems {
     const problems = machine.problems.filter((problem) => !this.uuid || problem.uuids.some(mine));
     const healthy = this.uuid ? undefined : machine.healthy();
     const known = JSON.stringify([problems, verdicts, errors, healthy?.map((gpu) => gpu.uuid)]);
-    if (known !== this.shown) {
+    const deciding = document.activeElement?.closest(".decide form"); // what somebody writes there must not vanish
+    if (known !== this.shown && !(deciding && this.element.contains(deciding))) {
       this.shown = known;
       this.build(problems, healthy);
     }
-    for (const [line, problem] of this.facts) setText(line, problemFacts(problem, machine.now()).join(" · "));
+    for (const [line, problem] of this.facts) {
+      const decided = decisionText(problem.alerts ?? [], machine.now());
+      setText(line, [...problemFacts(problem, machine.now()), ...(decided ? [decided] : [])].join(" · "));
+    }
   }
 
   private build(problems: Problem[], healthy: Gpu[] | undefined): void {
@@ -91,11 +96,14 @@ export class Problems {
     const kind = h("b", { class: "kind" }, item.word);
     const told = h("div", { class: "told" }, h("p", {}, said), facts, ...this.program(verdict));
     const step = remedy && h("p", {}, h("span", { class: "faint" }, "Next: "), remedy);
+    const buttons = problem && this.page.timeline.live ? decisions(this.page, problem) : undefined;
+    const decide = buttons && this.unfolding(`decide ${item.key}`, "Acknowledge or silence", buttons);
+    const level = problem && decisionText(problem.alerts ?? [], 0) ? `${item.level} decided` : item.level;
     if (this.compact) {
       const line = h("span", { class: "brief" }, kind, ` ${place} `, h("span", { class: "name" }, item.title));
-      return h("li", { class: item.level }, this.unfolding(item.key, line, told, h("div", { class: "next" }, step)));
+      return h("li", { class: level }, this.unfolding(item.key, line, told, h("div", { class: "next" }, step, decide)));
     }
-    return h("li", { class: item.level }, kind, where, told, h("div", { class: "next" }, step, verdict && this.why(item.key, verdict)));
+    return h("li", { class: level }, kind, where, told, h("div", { class: "next" }, step, verdict && this.why(item.key, verdict), decide));
   }
 
   private link(uuids: string[]): string | undefined {

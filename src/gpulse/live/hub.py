@@ -138,8 +138,9 @@ class Hub(StreamLog):
         self.events.keep(judged)
         events += judged
         turned = [] if self.alerts is None else self._guarded(self.alerts.add, snapshot) or []
-        events += [] if self.alerts is None else self.alerts.decided()
-        self.events.keep(alert.event for alert in turned)
+        decided = [] if self.alerts is None else self.alerts.decided()
+        events += decided
+        self.events.keep([*decided, *(alert.event for alert in turned)])
         if self._keep is not None:
             self._keep(snapshot, [*events, *(alert.event for alert in turned)])
         text = [wire.message("event", wire.event(event)) for event in events]

@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..delivery.alerts import Alerts
+
 SHORTEST = 0.25  # seconds; the shortest interval that clients can ask for
 _FIRST = 3.0  # seconds to wait for the first sample
 
@@ -28,7 +30,7 @@ class MachineSettings:
 
     `source` as on the command line. `interval` in seconds applies unless a client asks for another one; `idle_interval` applies to
     the history while no client is connected, None pauses. `history` is a file, "" the default one, None disables it. Only command
-    lines of `user` are shown; None shows all.
+    lines of `user` are shown; None shows all. `alerts` makes the alerts for a history, which may be None; it may return None.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class MachineSettings:
         history: str | None = "",
         user: str | None = None,
         failed: Callable[[str], None] = lambda text: None,
+        alerts: Callable[[str | None], Alerts | None] = lambda history: None,
     ) -> None:
         self.source = source
         self.interval = interval
@@ -47,6 +50,7 @@ class MachineSettings:
         self.history = history
         self.user = user
         self.failed = failed
+        self.alerts = alerts
 
 
 class LiveMachine:
@@ -112,6 +116,8 @@ class LiveMachine:
         if asked is None:
             return
         asked.hub.close()
+        if asked.hub.alerts is not None:
+            asked.hub.alerts.close(0.0)
         if self._recorder is not None:
             self._recorder.close(1.0)
         if asked.past is not None:
@@ -146,6 +152,7 @@ class LiveMachine:
             commands=user is None,
             conceal=None if user is None else lambda snapshot: wire.without_commands(snapshot, user),
             keep=self._recorder.put if self._recorder else None,
+            alerts=settings.alerts(None if past is None else past.path),
             failed=lambda error: settings.failed(f"a sample failed: {error!r}"),
         )
         hub.idle_interval = settings.idle_interval if past else None  # of whoever writes the history

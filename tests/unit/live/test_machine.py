@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from gpulse.delivery.alerts import Alerts
+from gpulse.live.api import decide
 from gpulse.live.machine import SHORTEST, LiveMachine, MachineSettings
 from gpulse.live.refusal import Refusal
 
@@ -130,3 +132,25 @@ def test_a_closed_machine_refuses_requests(machine: Callable[..., LiveMachine]) 
     assert not folder.exists()
     with pytest.raises(Refusal):
         watched.open()
+
+
+def test_what_a_panel_decides_about_alerts_is_in_force(machine: Callable[..., LiveMachine]) -> None:
+    def alerts(history: str | None) -> Alerts:
+        return Alerts({"enable": [], "rule": [rule]}, lambda text: None, deliver=False)
+
+    rule = {"name": "cool", "metric": "temperature", "below": 200}
+    asked = machine(alerts=alerts, interval=0.25).ask()
+    made = json.loads(decide(asked, b'{"action": "silence", "for": "1h", "rule": "cool"}', "ada (lab)"))
+    active = asked.hub.active_alerts()
+    decide(asked, json.dumps({"action": "acknowledge", "ids": [active[0]["id"]]}).encode(), "ada (lab)")
+    for _ in range(10):  # one that was under way may come first
+        asked.hub.refresh(10.0)
+        if (first := asked.hub.active_alerts()[0])["silenced"] and first["acknowledged"]:
+            break
+    assert first["silenced"]["id"] == made["id"]
+    assert first["acknowledged"]["by"] == "ada (lab)"
+    assert {event.kind for event in asked.hub.events.between(0, 1e11)} >= {"alert-silenced", "alert-acknowledged"}
+    for body in (b"", b"[]", b'{"action": "x"}', b'{"action": "silence", "for": "1h", "rule": "none"}'):
+        with pytest.raises(Refusal) as refusal:
+            decide(asked, body, "ada")
+        assert refusal.value.status == 422

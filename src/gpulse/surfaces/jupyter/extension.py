@@ -8,11 +8,17 @@ import pwd
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Bool, Float, Unicode
 
+from ...errors import GpulseError
 from ...live.machine import LiveMachine, MachineSettings
+from ...store.config import config_path, read_config
 from .cells import KernelWatch
 from .handlers import QuestionHandler, StreamHandler
 from .kernel_handlers import CellsHandler, KernelsHandler, connection_file, kernel_pids
 from .workers import Workers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...delivery.alerts import Alerts
 
 
 class GpulseExtension(ExtensionApp):  # type: ignore[misc]
@@ -79,7 +85,24 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
             history=None if kept == "none" else kept,
             user=None if self.show_commands else _user(),
             failed=lambda text: self.log.warning("gpulse: %s", text),
+            alerts=self._alerts,
         )
+
+    def _alerts(self, history: str | None) -> Alerts | None:
+        """Return the rules of the settings, for the panels: nobody is told of them from here. None if the settings are wrong."""
+        from ...delivery.alerts import Alerts
+        from ...store.alert_file import AlertFile, alert_path
+
+        def say(text: str) -> None:
+            self.log.warning("gpulse: %s", text)
+
+        try:
+            alerts = Alerts(read_config(config_path(os.environ)).get("alerts", {}), say, deliver=False)
+        except GpulseError as error:
+            say(str(error))
+            return None
+        alerts.resume(AlertFile(None if history is None else alert_path(history)))
+        return alerts
 
 
 def _user() -> str:

@@ -12,7 +12,7 @@ from jupyter_server.base.websocket import WebSocketMixin
 from jupyter_server.utils import ensure_async
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from ...live.api import QUESTIONS
+from ...live.api import LARGEST_DECISION, QUESTIONS, decide
 from ...live.parameters import read
 from ...live.refusal import Refusal
 from ...live.wire import compact, message
@@ -48,6 +48,18 @@ class QuestionHandler(APIHandler):  # type: ignore[misc]
             machine = machine_of(self, demo)
             answer = question.answer
             self.finish_json(await workers_of(self).work(lambda: answer(machine.ask(), given)))
+        except Refusal as refusal:
+            self.refuse(refusal)
+
+    @web.authenticated  # type: ignore[untyped-decorator]
+    @authorized  # type: ignore[untyped-decorator]
+    async def post(self, demo: str | None, name: str) -> None:
+        """Take a decision about alerts."""
+        body, by, machine = self.request.body, str(getattr(self.current_user, "username", "")), machine_of(self, demo)
+        try:
+            if name != "alerts" or len(body) > LARGEST_DECISION:
+                raise Refusal(404 if name != "alerts" else 413, "this path takes no such POST request.")
+            self.finish_json(await workers_of(self).work(lambda: decide(machine.ask(), body, f"{by} (lab)")))
         except Refusal as refusal:
             self.refuse(refusal)
 
