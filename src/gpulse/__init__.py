@@ -21,7 +21,7 @@ _HOMES = {
     "Monitor": "monitor.monitor",
     "measure": "monitor.measure",
     "measurements": "monitor.measure",
-    "print_utilization": "monitor.glance",
+    "print_utilization": "monitor.report",
     "explain_oom": "monitor.out_of_memory",
     "oom_report": "monitor.out_of_memory",
     "widget": "surfaces.notebook.widget",

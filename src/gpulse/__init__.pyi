@@ -24,12 +24,12 @@ from .model.catalog import Host as Host
 from .model.catalog import Process as Process
 from .model.event import Event as Event
 from .model.snapshot import Snapshot as Snapshot
-from .monitor.glance import print_utilization as print_utilization
 from .monitor.measure import measure as measure
 from .monitor.measure import measurements as measurements
 from .monitor.monitor import Monitor as Monitor
 from .monitor.out_of_memory import explain_oom as explain_oom
 from .monitor.out_of_memory import oom_report as oom_report
+from .monitor.report import print_utilization as print_utilization
 from .present.html import diagnosis_html as diagnosis_html
 from .present.html import snapshot_html as snapshot_html
 from .present.html import summary_html as summary_html

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
-    from ..monitor.phase import PhaseContext
+    from ..monitor.windows import PhaseContext
     from ..sinks.base import Sample
 
     Hook = TypeVar("Hook", bound=Callable[..., Any])

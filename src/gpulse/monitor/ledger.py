@@ -13,8 +13,7 @@ from ..analysis.energy import TELLING
 from ..analysis.own_use import own_verdicts
 from ..sinks.base import PhaseProgress
 from .held import HeldValues, MemoryTrail
-from .marks import Marks
-from .rhythm import Rhythm
+from .rhythm import Marks, Rhythm
 from .sharing import Sharing
 from .windows import Phase as Phase
 from .windows import Window as Window

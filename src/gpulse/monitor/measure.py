@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from contextvars import ContextVar
 
-from ..torch import allocated, cuda
+from ..sources.registry import changed
+from ..torch import allocated, cuda, is_data_worker
+from . import monitor as monitors
 from .decorating import can_decorate, decorated, name_of
 from .measurement import SEEN, CallTally, Measurement
 from .measurements import Measurements
-from .quiet import sampling_monitor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound="Callable[..., Any] | classmethod[Any, Any, Any] | property | cached_property[Any]")
 
 _EVERY = Measurements()
+_lock = threading.Lock()
+_started: list[Monitor] = []  # the quiet monitor, which samples for measurements where no other Monitor does
 # the current `with` blocks of a thread or of a task of an event loop
 _inside: ContextVar[tuple[tuple[Measure, Timing], ...]] = ContextVar("gpulse_measures", default=())
 os.register_at_fork(after_in_child=_EVERY.start_over)
@@ -217,3 +221,43 @@ def _print(measurement: Measurement) -> None:
         sys.stderr.write(f"{measurement}\n")
     except (OSError, ValueError, AttributeError):
         pass
+
+
+def sampling_monitor() -> Monitor | None:
+    """Return the newest monitor that samples in this process; start a quiet one if there is none.
+
+    Every process has its own, whatever its rank and wherever it was forked. None in the workers of a data loader: they use no
+    GPU, and there are many of them.
+    """
+    found = _newest()
+    if found is None and not is_data_worker():
+        with _lock:
+            found = _newest()
+            # one that could not be started, for example because there is no process left, is not tried again
+            if found is None and not any(quiet.ledger is not None for quiet in _started):
+                quiet = monitors.Monitor(ranks="all", alerts=False)
+                quiet._quiet = True
+                _started[:] = [quiet.start()]
+                found = _newest()
+    return found
+
+
+def _newest() -> Monitor | None:
+    return next((monitor for monitor in reversed(monitors.running) if monitor.samples), None)
+
+
+def _stop() -> None:
+    """Stop the quiet monitor: it samples a source that is no longer the default."""
+    while _started:
+        _started.pop().stop()
+
+
+def _after_fork() -> None:
+    """In a forked child: the lock may be held by a thread that does not exist here, and the monitor is the parent's."""
+    global _lock
+    _lock = threading.Lock()
+    _started.clear()
+
+
+changed.append(_stop)
+os.register_at_fork(after_in_child=_after_fork)

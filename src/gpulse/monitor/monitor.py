@@ -12,12 +12,12 @@ from .batches import Batches, counted_by_program
 from .ending import at_end, at_fork, cell_number, forget_end, forget_half_imported, is_helper, replace_earlier_cells
 from .ledger import Ledger
 from .listener import Listener
-from .phase import PhaseContext
 from .ranks import global_rank, launcher, local_rank, local_size
 from .request import PART_OF, Request, descriptor_of, new_run
 from .rhythm import Collector
 from .run_keeper import RunKeeper
 from .sink_workers import close_all, opened
+from .windows import PhaseContext
 from .worker_stacks import WorkerStacks
 
 TYPE_CHECKING = False

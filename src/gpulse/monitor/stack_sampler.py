@@ -14,8 +14,7 @@ import time
 from ..analysis.code_lines import code_lines
 from ..analysis.lost_time import CodeTally
 from ..model.stacks import Stack
-from .awaited import awaited_frames
-from .frames import FrameNames
+from .frames import FrameNames, awaited_frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor import ledger as ledgers
-from gpulse.monitor import marks
+from gpulse.monitor import rhythm
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.request import AgentSample
 
@@ -35,7 +35,7 @@ class Diary:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = START
         self.edges = 0
-        for module in (ledgers, marks):
+        for module in (ledgers, rhythm):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
         self.ledger = Ledger(self._edge)
         self.ledger.watched = True

@@ -8,7 +8,7 @@ import weakref
 import numpy
 import pytest
 
-from gpulse.monitor.marks import Marks, plain
+from gpulse.monitor.rhythm import Marks, plain
 
 
 @pytest.mark.parametrize(

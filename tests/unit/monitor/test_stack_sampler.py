@@ -18,8 +18,7 @@ import pytest
 from gpulse.analysis.own_lines import own_line
 from gpulse.analysis.source_calls import call_in, called
 from gpulse.model.stacks import Frame, Stack
-from gpulse.monitor.awaited import awaited_frames
-from gpulse.monitor.frames import DEEPEST, FrameNames, call_at, line_before
+from gpulse.monitor.frames import DEEPEST, FrameNames, awaited_frames, call_at, line_before
 from gpulse.monitor.stack_sampler import StackSampler
 from gpulse.monitor.worker_stacks import WorkerStacks
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...analysis.code_lines import code_lines
-from ...monitor.quiet import sampling_monitor
+from ...monitor.measure import sampling_monitor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import sys
 
 from ...api import snapshot
 from ...errors import GpulseError, UsageError
+from ...monitor.measure import sampling_monitor
 from ...monitor.out_of_memory import explain_oom
-from ...monitor.quiet import sampling_monitor
 from ...monitor.report import SHORTEST, gpu_line
 from ...units import parse_duration
 from .cell import code_notes
