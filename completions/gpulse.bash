@@ -2,7 +2,7 @@
 _gpulse() {
   local word="$2" before="$3" verb="status" w
   for w in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$w" in status|top|query|why|stacks|smi|run|pick|queue|reserve|release|runs|trace|report|record|replay|history|alerts|fleet|serve|service|mcp|metrics|config|doctor|completion) verb="$w"; break;; esac
+    case "$w" in status|top|query|why|stacks|smi|run|pick|queue|reserve|release|runs|trace|report|record|replay|history|usage|alerts|fleet|serve|service|mcp|metrics|config|doctor|completion) verb="$w"; break;; esac
   done
   case "$before" in
     --filter|-f) COMPREPLY=(); return;;
@@ -16,11 +16,11 @@ _gpulse() {
     --color) COMPREPLY=($(compgen -W "auto always never" -- "${word##*,}")); return;;
     --theme) COMPREPLY=($(compgen -W "auto dark light neutral contrast blind mono" -- "${word##*,}")); return;;
     --interval|-n) COMPREPLY=(); return;;
-    --sort|-s) COMPREPLY=($(compgen -W "gpu pid name command user parent type container pod job job_name account partition memory_used sm_utilization sm_time memory_utilization encoder_utilization decoder_utilization cpu_percent tree_cpu_percent cpu_time tree_cpu_time children tree_memory tree_read tree_write thread_state workers_running workers_blocked host_memory running_time" -- "${word##*,}")); return;;
+    --sort|-s) COMPREPLY=($(compgen -W "gpu pid name command user parent type container pod project job job_name account partition memory_used sm_utilization sm_time memory_utilization encoder_utilization decoder_utilization cpu_percent tree_cpu_percent cpu_time tree_cpu_time children tree_memory tree_read tree_write thread_state workers_running workers_blocked host_memory running_time" -- "${word##*,}")); return;;
     --group|-g) COMPREPLY=($(compgen -W "user container job" -- "${word##*,}")); return;;
     --query-gpu) COMPREPLY=(); return;;
     --query-compute-apps) COMPREPLY=(); return;;
-    --format) COMPREPLY=($(compgen -W "table plot csv json parquet" -- "${word##*,}")); return;;
+    --format) COMPREPLY=($(compgen -W "table csv json parquet html" -- "${word##*,}")); return;;
     --loop|-l) COMPREPLY=(); return;;
     --loop-ms|-lms) COMPREPLY=(); return;;
     --count) COMPREPLY=(); return;;
@@ -64,6 +64,10 @@ _gpulse() {
     --usage) COMPREPLY=($(compgen -W "user job container pod name gpu" -- "${word##*,}")); return;;
     --points) COMPREPLY=(); return;;
     --file) COMPREPLY=(); return;;
+    --day) COMPREPLY=(); return;;
+    --week) COMPREPLY=(); return;;
+    --month) COMPREPLY=(); return;;
+    --mail) COMPREPLY=(); return;;
     --gpu) COMPREPLY=($(compgen -W "visible job all" -- "${word##*,}")); return;;
     --user) COMPREPLY=(); return;;
     --end) COMPREPLY=(); return;;
@@ -91,7 +95,7 @@ _gpulse() {
     --capture) COMPREPLY=(); return;;
   esac
   case "$verb" in
-    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick queue reserve release runs trace report record replay history alerts fleet serve service mcp metrics config doctor completion" -- "$word"));;
+    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick queue reserve release runs trace report record replay history usage alerts fleet serve service mcp metrics config doctor completion" -- "$word"));;
     top) COMPREPLY=($(compgen -W "--interval -n --sort -s --filter -f --tree -t --group -g --readonly --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     query) COMPREPLY=($(compgen -W "--query-gpu --query-compute-apps --format --loop -l --loop-ms -lms --count --for --filename -f --where --sort --list-gpus -L -q --display -d -x --scroll --scroll-processes --help-query-gpu --help-query-compute-apps --unsupported --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     why) COMPREPLY=($(compgen -W "--for --since --interval -n --fleet --check --json --no-stacks --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
@@ -108,6 +112,7 @@ _gpulse() {
     record) COMPREPLY=($(compgen -W "--output -o --history --interval -n --for --count --processes -p --metrics -m --rotate --keep --max-size --append --force --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     replay) COMPREPLY=($(compgen -W "--speed --start --loop --top --status --processes -p --gpu --id -i --color --theme --help -h" -- "$word"));;
     history) COMPREPLY=($(compgen -W "--since --from --to --metrics -m --format --usage --events --points --verify --repair --output -o --file --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;
+    usage) COMPREPLY=($(compgen -W "--by --day --week --month --since --from --to --format --output -o --mail --price --gpu-price --carbon --help -h" -- "$word"));;
     alerts) COMPREPLY=($(compgen -W "--gpu --user --all --for --reason --end --history --json --source --demo --help -h list test silence ack" -- "$word"));;
     fleet) COMPREPLY=($(compgen -W "--ssh --url --prometheus --token-file --file --by --free --free-memory --why --once -1 --watch -w --interval --timeout --force --json --listen --page-token-file --no-auth --allow-host --base-path --cert --key --access-log --price --gpu-price --carbon --color --theme --help -h" -- "$word"));;
     serve) COMPREPLY=($(compgen -W "--bind --port --unix-socket --token-file --no-auth --allow-host --base-path --cert --key --interval -n --no-commands --history --no-history --metrics --processes-metrics --owner-labels --series-limit --dcgm-names --smi-names --otlp --remote-write --access-log --gpu --id -i --source --demo --help -h" -- "$word"));;

@@ -46,7 +46,7 @@ _SIZE_WORDS = {
     "g": 1 << 30, "gib": 1 << 30, "gb": 10**9,
     "t": 1 << 40, "tib": 1 << 40, "tb": 10**12,
 }  # fmt: skip
-_TIME_WORDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME_WORDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
 def size_text(count: float, like: float | None = None, unit: bool = True, decimal: bool = False) -> str:
@@ -84,7 +84,7 @@ def parse_duration(text: str) -> float:
     """Parse a duration such as 0.5, 500ms, 10s, 5m, 2h, 1d or 1h30m into seconds; raise UsageError if it is wrong."""
     how = "write it as 0.5, 500ms, 10s, 5m, 2h, 1d or 1h30m"
     parts = _parts(text.strip())
-    if len(parts) > 1 and all(part.lstrip("0123456789") in ("s", "m", "h", "d") for part in parts):
+    if len(parts) > 1 and all(part.lstrip("0123456789") in ("s", "m", "h", "d", "w") for part in parts):
         return sum(_parse(part, _TIME_WORDS, "duration", how) for part in parts)
     return _parse(text, _TIME_WORDS, "duration", how)
 

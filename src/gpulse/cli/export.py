@@ -23,8 +23,9 @@ def write_table(table: RecordedTable, form: str, output: str | None, private: bo
     if not output:
         raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o run.parquet.")
     from ..store.lines import OPEN, PRIVATE
+    from ..store.parquet import write_parquet
 
-    table.write_parquet(output, PRIVATE if private else OPEN)
+    write_parquet(table.columns(), output, PRIVATE if private else OPEN)
 
 
 def write_lines(lines: Iterable[str], path: str | None, private: bool = True) -> None:

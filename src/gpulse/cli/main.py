@@ -35,6 +35,7 @@ VERBS = {
     "record": "Record GPU samples to a file or to this machine's history",
     "replay": "Play back a recording",
     "history": "Query recorded history: metrics, usage by user or job, events",
+    "usage": "Account for GPU hours, energy and cost by user, project, job or day",
     "alerts": "List active alerts, silence or acknowledge them, test how they are delivered",
     "fleet": "Show many machines: over ssh, from their servers, or from Prometheus",
     "serve": "Serve a web dashboard, a JSON API and Prometheus metrics",

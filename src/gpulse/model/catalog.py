@@ -57,6 +57,7 @@ class Process(Reading):
     type = Text("Type", "How the process uses the GPU: C for compute, G for graphics, M for compute through MPS; several are joined by +.", kind="state", group="identity")
     container = Text("Container", "Short id of the container the process runs in.", kind="identity", group="owner")
     pod = Text("Pod", "Kubernetes pod: its name if the environment contains it, otherwise its UID.", kind="identity", group="owner")
+    project = Text("Project", "Project of the process, from the environment variable GPULSE_PROJECT or those that GPULSE_PROJECT_VARIABLES names.", kind="identity", group="owner")
     job = Text("Job", "Batch job of the process, for example slurm:1234.", kind="identity", group="owner")
     job_name = Text("Job name", "Name of the batch job: as Slurm tells it, else as the environment of the process.", kind="identity", group="owner", short="JOB NAME")
     account = Text("Account", "Slurm account that the batch job is charged to.", kind="identity", group="owner")

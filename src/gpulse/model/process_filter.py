@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 # An example of each kind of word, and what it matches: for the help of every surface.
 FILTER_HELP = (
-    ("train", "user, name, command, container, pod or job contains the text; a number is also a PID"),
-    ("user:ada", "a field contains the text: user name command container pod job"),
+    ("train", "user, name, command, container, pod, project or job contains the text; a number is also a PID"),
+    ("user:ada", "a field contains the text: user name command container pod project job"),
     ("user=ada", "a field equals the text; != is the opposite"),
     ("gpu:0,2-3 gpu:1:2", "on one of these GPUs, or on an instance of one"),
     ("pid:12,13 type:C", "one of these processes; this kind of use (C compute, G graphics, M MPS)"),
@@ -38,7 +38,7 @@ SHORT_NAMES = {
     "time": "running_time",
     "cmd": "command",
 }
-_TEXTS = ("user", "name", "command", "container", "pod", "job")
+_TEXTS = ("user", "name", "command", "container", "pod", "project", "job")
 _NUMBERS = {metric.key: metric.unit for metric in Process.metrics() if metric.key not in (*_TEXTS, "type")}
 _FIELDS = ("gpu", "type", *_TEXTS, *_NUMBERS)
 _OPERATORS = (">=", "<=", "!=", "==", ">", "<", "=", ":")  # longer ones first
@@ -106,8 +106,7 @@ def _pid(word: str) -> int:
 
 
 def _haystack(process: Process) -> str:
-    get = process.get
-    parts = (get("user"), get("name"), get("command"), get("container"), get("pod"), get("job"))
+    parts = map(process.get, _TEXTS)
     return "\n".join(
         [str(part) for part in parts if part]
     ).lower()  # the line feed keeps a word from matching across two

@@ -53,6 +53,16 @@ def tariff_in_force(environ: Mapping[str, str], given: Mapping[str, Any] | None 
     return Tariff(prices.get("price"), prices.get("gpu_price"), prices.get("carbon"), prices.get("currency", "")[:8])
 
 
+def mail_settings(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return how mail is sent: [mail] of the machine's settings, those of the user before them; raise ConfigError if they are wrong."""
+    from ..store.config import config_path, read_config, read_machine_config
+    from ..store.config_path import machine_path
+
+    path, machine = config_path(environ), machine_path(environ)
+    of_machine = chosen("mail", read_machine_config(environ), {}, machine)
+    return {**of_machine, **chosen("mail", read_config(path), environ, path)}
+
+
 def effective_environment(environ: Mapping[str, str]) -> Iterator[Effective]:
     """Yield the settings that only the environment has."""
     for setting in ENVIRONMENT:

@@ -74,6 +74,9 @@ _COST = (
     Setting("cost", "carbon", "number", None, "Grams of CO2e per kWh, to show emissions", flag="--carbon", high=MOST_PRICE, example=380),
     Setting("cost", "currency", "text", "", "Currency of the prices, shown as it is", flag="-", example="EUR"),
 )
+_USAGE = (
+    Setting("usage", "groups", "words", None, "Groups that `gpulse usage --by group` counts: a user belongs to the first of them", flag="-", what="group", example=["vision", "speech"], otherwise="the primary group of each user"),
+)
 _SERVING = (
     Setting("serving", "discover", "flag", True, "Look for model servers among this user's processes on the GPUs and ask them how they are doing", flag="-"),
     Setting("serving", "endpoints", "words", None, "More model servers to ask, also on other machines, or a `gpulse serve` there", flag="-", what="address", form=parse_address, example=["http://gpu2:8000"]),
@@ -99,6 +102,7 @@ ENVIRONMENT = (
     Setting("", "config", "text", None, "The settings file", environ="GPULSE_CONFIG", flag="--path (config)", otherwise="gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config"),
     Setting("", "runs", "text", None, "Folder in which past runs are kept, or off", environ="GPULSE_RUNS", flag="-", otherwise="gpulse/runs in $XDG_STATE_HOME or ~/.local/state"),
     Setting("", "claims", "text", None, "Folder of the queue for GPUs and of the lock files by which jobs claim them", environ="GPULSE_CLAIMS", flag="-", otherwise="/var/tmp, and for locks /run/lock or /tmp"),
+    Setting("", "project_variables", "text", None, "Environment variables from which the project of a process is taken if it has no GPULSE_PROJECT, separated by commas", environ="GPULSE_PROJECT_VARIABLES", flag="-", example="WANDB_PROJECT"),
     Setting("", "stacks", "flag", True, "Whether a Monitor samples the stacks of its program, to name the lines that keep the GPU waiting; 0 turns it off", environ="GPULSE_STACKS", flag="Monitor(stacks=False)"),
 )
 # fmt: on
@@ -107,6 +111,7 @@ REMOTE_WRITE = {setting.key: setting for setting in _REMOTE_WRITE}
 TOP = {setting.key: setting for setting in _TOP}
 TERMINAL = {setting.key: setting for setting in _TERMINAL}
 COST = {setting.key: setting for setting in _COST}
+USAGE = {setting.key: setting for setting in _USAGE}
 SERVING = {setting.key: setting for setting in _SERVING}
 MAIL = {setting.key: setting for setting in _MAIL}
 QUEUE = {setting.key: setting for setting in _QUEUE}
@@ -116,6 +121,7 @@ TABLES = {
     "top": TOP,
     "terminal": TERMINAL,
     "cost": COST,
+    "usage": USAGE,
     "serving": SERVING,
     "mail": MAIL,
     "queue": QUEUE,

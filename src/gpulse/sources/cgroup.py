@@ -22,6 +22,17 @@ _SLURM_NAMES = (
 )
 
 
+_PROJECT = "GPULSE_PROJECT"
+_LONGEST = 100  # characters of a project
+
+
+def project_of(environ: dict[str, str], variables: str = "") -> dict[str, str]:
+    """Return `project` from the first variable that is set: GPULSE_PROJECT, or one of those named, separated by commas."""
+    named = (word.strip() for word in (_PROJECT, *variables.split(",")))
+    found = next((text for word in named if word and (text := environ.get(word, "").strip())), "")
+    return {"project": found[:_LONGEST]} if found else {}
+
+
 def owner_of(cgroup: str, environ: dict[str, str]) -> dict[str, str]:
     """Return `container`, `pod`, `job` and the names of a Slurm job as far as they can be determined; both texts are untrusted."""
     owner: dict[str, str] = {}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _APART = 0.05  # minimum seconds between two counts of CPU time for a meaningful rate
 _SLURM = frozenset({"job_name", "account", "partition"})
-_OWNER = frozenset({"container", "pod", "job"}) | _SLURM
+_OWNER = frozenset({"container", "pod", "project", "job"}) | _SLURM
 _TRAFFIC = frozenset({"tree_read", "tree_write"})
 _TREE = _TRAFFIC | {
     *("tree_cpu_percent", "tree_cpu_time", "tree_memory", "children", "workers_running", "workers_blocked")
@@ -243,15 +243,12 @@ class LinuxMachine(Machine):
             lasting["command"] = mask(words)
             lasting["name"] = _program_name(stat.name, words[0])
         if keys & _OWNER:
-            from .cgroup import owner_of  # compile its patterns only if needed
+            from .cgroup import owner_of, project_of  # compile its patterns only if needed
 
-            environ = (read_bytes(f"{folder}/environ", 1 << 18) or b"").decode("utf-8", "replace")
-            lasting.update(
-                owner_of(
-                    read_text(f"{folder}/cgroup") or "",
-                    dict(entry.partition("=")[::2] for entry in environ.split("\0") if entry),
-                )
-            )
+            text = (read_bytes(f"{folder}/environ", 1 << 18) or b"").decode("utf-8", "replace")
+            environ = dict(entry.partition("=")[::2] for entry in text.split("\0") if entry)
+            lasting.update(owner_of(read_text(f"{folder}/cgroup") or "", environ))
+            lasting.update(project_of(environ, os.environ.get("GPULSE_PROJECT_VARIABLES", "")))
         return lasting
 
     def _user(self, folder: str) -> str:

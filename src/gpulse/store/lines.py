@@ -11,7 +11,7 @@ from ..errors import GpulseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import BinaryIO
 
 PRIVATE = 0o600  # of all that holds command lines, from the moment it is there
@@ -148,3 +148,21 @@ def first_line(path: str) -> str | None:
     except OSError as error:
         raise GpulseError(f"{path} cannot be opened: {error.strerror}.") from None
     return line.decode("utf-8", "replace").rstrip("\r\n") if line else None
+
+
+def csv_rows(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """Yield rows with the same keys as CSV, a header first; nothing without rows."""
+    import csv
+    import io
+
+    lines: list[list[object]] = [[*rows[0]], *([*row.values()] for row in rows)] if rows else []
+    for cells in lines:
+        line = io.StringIO()
+        written = ["" if cell is None else digits(cell) if isinstance(cell, float) else cell for cell in cells]
+        csv.writer(line, lineterminator="").writerow(written)
+        yield line.getvalue()
+
+
+def digits(value: float) -> str:
+    """Write a number to the thousandth, without an exponent and without zeros at its end."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")

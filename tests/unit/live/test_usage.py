@@ -243,3 +243,15 @@ def test_a_period_without_records_has_no_figures(past: Past) -> None:
     assert {row["a_text"] for row in answer["figures"] if row["title"] in ("Utilization", "Energy")} == {"–"}
     assert answer["headline"] == ["Nothing to compare: nothing was recorded in the first period."]
     assert {(row["difference"], row["matters"]) for row in answer["figures"]} == {("–", False)}
+
+
+def test_a_late_sample_counts_for_its_interval_and_no_more(tmp_path: Path) -> None:
+    clock = TurnedClock()
+    with HistoryWriter(str(tmp_path / "history.db"), clock=clock) as writer:
+        for at in [*range(30), *range(39, 70)]:  # a busy machine: one sample comes 10 s after the one before
+            clock.now = float(at)
+            writer.add(machine(at))
+    past = Past(str(tmp_path / "history.db"))
+    answer = past.usage(START, START + 69, "user", 6, None, commands=True)
+    (row,) = [row for row in answer["usage"] if row["label"] == "ada"]
+    assert row["gpus"] == [pytest.approx(2.0, abs=0.02)] * 6

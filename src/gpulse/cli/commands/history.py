@@ -27,6 +27,7 @@ _POINTS = 600
 
 def run(arguments: Arguments) -> int:
     """Query the history and write the answer."""
+    from ...model.when import stretch
     from ...present.terminal import size_of
     from ...store.history import HistoryReader
     from ...surfaces.history import request as questions
@@ -39,7 +40,7 @@ def run(arguments: Arguments) -> int:
     if arguments.file and is_recording(arguments.file):
         return _export(arguments)
     tariff = tariff_of(arguments)
-    start, end = questions.stretch(arguments.since, arguments.start, arguments.end)
+    start, end = stretch(arguments.since, arguments.start, arguments.end)
     theme = theme_of(arguments, sys.stdout)
     width = size_of(sys.stdout, os.environ)[0]
     points = arguments.points or (columns_for(width, theme) if arguments.format == "plot" else _POINTS)
@@ -80,7 +81,7 @@ def _verify(arguments: Arguments) -> int:
 
 def _export(arguments: Arguments) -> int:
     """Write the samples of a recording as a table."""
-    from ...surfaces.history import request as questions
+    from ...model.when import stretch
     from ...surfaces.history.recorded import RecordedTable, samples_of
 
     if arguments.format not in ("csv", "parquet"):
@@ -90,7 +91,7 @@ def _export(arguments: Arguments) -> int:
         )
     start = end = None
     if arguments.since or arguments.start or arguments.end:
-        start, end = questions.stretch(arguments.since, arguments.start, arguments.end)
+        start, end = stretch(arguments.since, arguments.start, arguments.end)
     damaged: list[int] = []
 
     def samples() -> Iterator[Snapshot]:
@@ -136,9 +137,10 @@ def _parquet(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> int
     path = arguments.output
     if not path:
         raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o history.parquet.")
-    from ...surfaces.history.exports import write_parquet
+    from ...store.parquet import write_parquet
+    from ...surfaces.history.exports import parquet_columns
 
-    write_parquet(answer, path, bool(arguments.usage), tariff, bool(arguments.events))
+    write_parquet(parquet_columns(answer, bool(arguments.usage), tariff, bool(arguments.events)), path)
     return 0
 
 
@@ -157,7 +159,7 @@ VERB = Verb(
         Option("--to", name="end", value="WHEN", help="End time, in the same forms (default: now)"),
         Option("--metrics", "-m", value="LIST", parse=some_words, complete="metrics", help="Metrics to show, separated by commas"),
         Option("--format", value="FORM", default="table", complete=FORMATS,
-               help="Output format: table, plot (in the terminal), csv, json or parquet, which needs pyarrow and -o (default: table)"),
+               help="Output format: table, plot (in the terminal), csv, json or parquet, which needs pyarrow or polars (default: table)"),
         Option("--usage", value="OWNER", optional="user", complete=OWNERS,
                help="Show only usage, by user, job, container, pod, name or gpu (default: user)"),
         Option("--events", default=False, help="Show only events: throttling, faults, processes, reboots"),

@@ -121,7 +121,7 @@ def _write(entry: Entry) -> None:
 
 def _moment(text: str, now: float) -> float:
     """Read when a reservation begins: 18:00, a date, or a duration from now on."""
-    from ...surfaces.history.request import moment
+    from ...model.when import moment
     from ...units import parse_duration
 
     if text[:1].isdecimal() and text[-1:].isalpha() and text[-1] not in "Zz":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from ...model.cadence import Cadence
+from ...model.derive import slice_share
 from ...model.growth import Growth
 from .answers import UNATTRIBUTED, UNATTRIBUTED_PID
 from .charging import EnergySplit
@@ -13,14 +14,15 @@ from .slots import parts_of, sound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...model.catalog import Process
+    from ...model.catalog import Gpu, Process
     from ...model.snapshot import Snapshot
     from .slots import Slots, Statement
 
-_SLACK = 5.0  # seconds by which two readings of when a process started may differ
+_SLACK = 5.0  # seconds by which two readings of the age of a process may differ
 _NO_PID = 1 << 32
 _TEXT = 500  # characters kept of a command
 _INSERT = insertion("process")
+_LABEL = insertion("label").replace("INSERT", "REPLACE", 1)
 _FORGET = (
     f"DELETE FROM main.usage WHERE process = ? AND hour = ? AND NOT {is_sound('usage')}"  # never add to a damaged row
 )
@@ -37,17 +39,17 @@ _STAMP = f"UPDATE main.usage SET sum = {sum_of('usage')} WHERE process = ? AND h
 class Account:
     """What one process has used of one GPU since it was last written; None where nothing was known."""
 
-    __slots__ = ("_ran", "busy", "energy", "first", "held", "id", "last", "memory", "most", "seconds", "started")
+    __slots__ = ("_ran", "age", "busy", "energy", "first", "held", "id", "last", "memory", "most", "seconds")
 
-    def __init__(self, id: int, started: float | None, time: float, ran: Growth | None = None) -> None:
+    def __init__(self, id: int, time: float, ran: Growth | None = None) -> None:
         self.id = id
-        self.started = started
+        self.age: float | None = None  # seconds the process had run at the last sample
         self.last = time
         self._ran = ran or Growth()
         self.clear()
 
     def clear(self) -> None:
-        """Begin again."""
+        """Begin again where it ended."""
         self.first = self.last
         self.seconds = self.held = 0.0
         self.most: float | None = None
@@ -60,7 +62,8 @@ class Account:
 
         A GPU that several processes hold at once counts for each in equal parts.
         """
-        self.last = time
+        self.reach(time)
+        self.age = process.running_time
         self.seconds += elapsed
         self.held += elapsed / sharers
         if (memory := process.memory_used) is not None:
@@ -69,6 +72,10 @@ class Account:
         if (ran := self._busy_seconds(process, time, elapsed)) is not None:
             self.busy = (self.busy or 0.0) + ran
         return ran
+
+    def reach(self, time: float) -> None:
+        """Note that it was there at a time; a clock that was set back makes it begin earlier."""
+        self.first, self.last = min(self.first, time), max(self.last, time)
 
     def charge(self, joules: float) -> None:
         """Add energy."""
@@ -89,6 +96,14 @@ class Account:
         self.clear()
         return statements
 
+    def turned(self, time: float) -> list[Statement]:
+        """Return the statements that write this if another hour has begun, as also a clock does that is set, and begin that hour."""
+        if self.last // 3600 == time // 3600:
+            return []
+        statements = self.taken()
+        self.first = self.last = time
+        return statements
+
 
 class Accounts:
     """All processes seen on the last sample; `news` is what the database has to learn of new ones, in order."""
@@ -102,6 +117,7 @@ class Accounts:
         self._seen: float | None = None
         self._cadence = Cadence(first=60.0)
         self._splits: dict[str, EnergySplit] = {}
+        self._unlisted: dict[str, float] = {}  # seconds since the list of a GPU's processes was last read
         self._nobody: dict[str, Account] = {}
 
     def add(self, snapshot: Snapshot) -> None:
@@ -111,15 +127,18 @@ class Accounts:
         live: dict[tuple[str, float], Account] = {}
         hidden: set[str] = set()
         for uuid, gpu, parent in parts_of(snapshot):
+            passed = self._since_listed(uuid, gpu, elapsed)
             if gpu.state != "ok" or "processes" in gpu.gaps:
                 hidden.add(uuid)
             split = self._splits.setdefault(parent or uuid, EnergySplit())
             for process in gpu.processes:
                 if process.pid is not None and 0 <= process.pid < _NO_PID:
                     account = self._account(uuid, process, time)
-                    ran = account.add(process, time, elapsed, len(gpu.processes))
-                    split.hold(account, elapsed, ran, counted=process.sm_time is not None)
+                    ran = account.add(process, time, passed, len(gpu.processes))
+                    split.hold(account, passed, ran, counted=process.sm_time is not None)
                     live[uuid, process.pid] = account
+            if not parent:
+                self._watch(uuid, gpu, time, elapsed, passed)
         self._charge(snapshot, elapsed, live)
         for (uuid, pid), account in self._live.items():
             if (uuid, pid) not in live:
@@ -128,6 +147,23 @@ class Accounts:
                 else:
                     self.news += account.taken()
         self._live, self._seen = live, time
+
+    def _since_listed(self, uuid: str, gpu: Gpu, elapsed: float) -> float:
+        """Return the seconds that a list of processes stands for; 0 for a sample that was to have none: its time waits for the next."""
+        passed = self._unlisted.pop(uuid, 0.0) + elapsed
+        if gpu.gaps.get("processes") == "skipped":
+            self._unlisted[uuid] = passed
+            return 0.0
+        return passed
+
+    def _watch(self, uuid: str, gpu: Gpu, time: float, elapsed: float, passed: float) -> None:
+        """Count the time in which a GPU was watched, and the part in which nobody held it; where nobody can say, neither."""
+        nobody = self._unattributed(uuid, time)
+        nobody.reach(time)
+        nobody.seconds += elapsed
+        if gpu.state == "asleep" or (gpu.state == "ok" and "processes" not in gpu.gaps):
+            held = [slice_share(dict(one.items())) for one in gpu.instances if one.processes or "processes" in one.gaps]
+            nobody.held += passed * (0.0 if gpu.processes else max(0.0, 1.0 - sum(held)))
 
     def _charge(self, snapshot: Snapshot, elapsed: float, live: dict[tuple[str, float], Account]) -> None:
         """Split the energy of each GPU among those that held it; what belongs to none of them is kept apart."""
@@ -141,24 +177,20 @@ class Accounts:
                 if id(account) not in there:
                     self.news += account.taken()
             if left > 0:
-                nobody = self._unattributed(uuid, snapshot.time)
-                nobody.last = snapshot.time
-                nobody.charge(left)
+                self._unattributed(uuid, snapshot.time).charge(left)
 
     def _unattributed(self, uuid: str, time: float) -> Account:
-        """Return the account of what no process used of a GPU."""
+        """Return the account of a GPU itself: `seconds` it was watched, `held` by nobody, and the energy that no process used."""
         known = self._nobody.get(uuid)
         if known is not None:
-            if known.last // 3600 != time // 3600:
-                self.news += known.taken()
-                known.first = time
+            self.news += known.turned(time)
             return known
         gpu = self._slots.gpu(uuid)
         if (before := self._before(gpu, UNATTRIBUTED_PID, 0.0)) is None:
             before = self._last = self._last + 1
             values = (before, gpu, UNATTRIBUTED_PID, 0.0, *[UNATTRIBUTED] * 2, *[None] * 4)
             self.news.append((_INSERT, values))
-        account = self._nobody[uuid] = Account(before, 0.0, time)
+        account = self._nobody[uuid] = Account(before, time)
         self.news += account.taken()  # without use, it would be deleted as one whose time is over
         return account
 
@@ -174,21 +206,21 @@ class Accounts:
         started = None if age is None else time - age
         known = self._live.get((uuid, pid))
         if known is not None:
-            if started is None or known.started is None or started < known.started + _SLACK:
-                if known.last // 3600 != time // 3600:
-                    self.news += known.taken()
-                    known.first = time
+            if age is None or known.age is None or age > known.age - _SLACK:  # not by when it began: clocks are set
+                self.news += known.turned(time)
                 return known
             self.news += known.taken()
         gpu = self._slots.gpu(uuid)
         if self._seen is None and (before := self._before(gpu, pid, started)) is not None:
-            return Account(before, started, time)
+            return Account(before, time)
         self._last += 1
         texts = (process.user, process.name, (process.command or "")[:_TEXT] or None)
         owner = (process.job, process.container, process.pod)
         self.news.append((_INSERT, (self._last, gpu, pid, started, *map(_sound, texts + owner))))
+        if any(labels := (process.project or process.get("account"), process.get("job_name"))):
+            self.news.append((_LABEL, (self._last, *(_sound(str(label)) if label else None for label in labels))))
         # a process that came after the first sample has run nothing before it
-        account = Account(self._last, started, time, None if self._seen is None else Growth(0.0, self._seen))
+        account = Account(self._last, time, None if self._seen is None else Growth(0.0, self._seen))
         self.news += account.taken()  # a process without use is taken for one whose time is over
         return account
 

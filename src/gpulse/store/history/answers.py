@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 UNATTRIBUTED = "unattributed"  # the owner of energy that no process used
 UNATTRIBUTED_PID = -1
-TEXTS = ("user", "name", "command", "job", "container", "pod")
+TEXTS = ("user", "name", "command", "job", "container", "pod", "project", "job_name")
 
 
 class HistorySeries:
@@ -77,6 +77,14 @@ class Usage:
         self.memory_most: float | None = None
         self.energy: float | None = None
 
+    def add(self, use: ProcessUse) -> None:
+        """Add what a process used besides the time it held the GPU."""
+        self.busy_hours = _sum(self.busy_hours, use.busy_seconds, 1 / 3600)
+        self.memory_hours = _sum(self.memory_hours, use.memory_seconds, 1 / 3600 / 2**30)
+        self.energy = _sum(self.energy, use.energy)
+        if use.memory_most is not None:
+            self.memory_most = max(self.memory_most or 0.0, use.memory_most)
+
 
 class ProcessUse:
     """One process on one GPU, from `first` to `last` seen in the time asked for; `text` has what is known of TEXTS.
@@ -99,6 +107,30 @@ class ProcessUse:
         self.memory_seconds: float | None = None
         self.busy_seconds: float | None = None
         self.energy: float | None = None
+
+    def part(self, share: float) -> ProcessUse:
+        """Return a part of it, as large as `share`."""
+        found = ProcessUse(self.uuid, self.pid, self.started, self.text)
+        for name in ("seconds", "held", "memory_seconds", "busy_seconds", "energy"):
+            whole = getattr(self, name)
+            setattr(found, name, None if whole is None else whole * share)
+        found.first, found.last, found.memory_most = self.first, self.last, self.memory_most
+        return found
+
+    def add(self, more: ProcessUse) -> None:
+        """Add another hour of the same process."""
+        self.first, self.last = min(self.first, more.first), max(self.last, more.last)
+        self.seconds += more.seconds
+        self.held += more.held
+        if more.memory_most is not None:
+            self.memory_most = max(self.memory_most or 0.0, more.memory_most)
+        self.memory_seconds = _sum(self.memory_seconds, more.memory_seconds)
+        self.busy_seconds = _sum(self.busy_seconds, more.busy_seconds)
+        self.energy = _sum(self.energy, more.energy)
+
+
+def _sum(total: float | None, more: float | None, scale: float = 1.0) -> float | None:
+    return total if more is None else (total or 0.0) + more * scale
 
 
 def latest_facts(connection: sqlite3.Connection, end: float) -> list[tuple[int, str, dict[str, Any]]]:

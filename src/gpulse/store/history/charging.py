@@ -46,7 +46,8 @@ class EnergySplit:
             )  # also time that nobody watched
         elif gpu.power_draw is not None:
             self._joules += gpu.power_draw * seconds
-            if self._waits and not self._grew and self._seconds < _SLOW:
+            unlisted = gpu.gaps.get("processes") == "skipped"  # who held it is known at the next sample with a list
+            if unlisted or (self._waits and not self._grew and self._seconds < _SLOW):
                 return [], 0.0
         else:
             self._clear()

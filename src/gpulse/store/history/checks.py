@@ -26,7 +26,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "process", "hour", "first", "last", "seconds", "held", "memory_most", "memory_seconds", "busy_seconds", "energy",
     ),
     "event": ("time", "until", "gpu", "kind", "text", "data"),
+    "label": ("id", "project", "job_name"),
 }  # fmt: skip
+_NO_LABELS = "CREATE TEMP VIEW label AS SELECT NULL AS id, NULL AS project, NULL AS job_name WHERE 0"
 # A damaged row of these would cost a whole GPU or metric, so each row is kept twice.
 COPIED = ("gpu", "slot", "layout")
 _NUMBER = struct.Struct("<d")
@@ -70,8 +72,10 @@ def add_views(connection: sqlite3.Connection, version: int) -> None:
     connection.create_function("checksum", -1, checksum, deterministic=True)
     if version < 3:
         connection.execute("CREATE TEMP VIEW block AS SELECT *, NULL AS parts FROM main.block")
-        return
-    for table, columns in COLUMNS.items():
+    if version < 3 or "label" not in tables_of(connection):
+        connection.execute(_NO_LABELS)
+    for table in tables_of(connection) if version >= 3 else ():
+        columns = COLUMNS[table]
         names = ", ".join(columns if columns[0] == "id" or table == "usage" else ("id", *columns))
         # an index may be damaged as well: it would hide sound blocks
         plan = " NOT INDEXED" if table == "block" else ""
@@ -81,11 +85,21 @@ def add_views(connection: sqlite3.Connection, version: int) -> None:
         connection.execute(f"CREATE TEMP VIEW {table} AS {sql}")
 
 
+def tables_of(connection: sqlite3.Connection) -> list[str]:
+    """Return the tables with checksums that a file has: earlier versions kept no labels."""
+    return [table for table in COLUMNS if table != "label" or has_labels(connection)]
+
+
+def has_labels(connection: sqlite3.Connection) -> bool:
+    """Return whether a file has a table of labels."""
+    return bool(connection.execute("PRAGMA main.table_info(label)").fetchall())
+
+
 def stamp(connection: sqlite3.Connection) -> None:
     """Give all rows their checksums, as they are; the caller commits."""
     for block, parts in _parts_of_blocks(connection).items():
         connection.execute("UPDATE main.block SET parts = ? WHERE id = ?", (pack_parts(parts), block))
-    for table in COLUMNS:
+    for table in tables_of(connection):
         connection.execute(f"UPDATE main.{table} SET sum = {sum_of(table)}")
     for table in COPIED:
         connection.execute(f"DELETE FROM main.{table}_copy")

@@ -43,10 +43,12 @@ CREATE TABLE gpu_copy(id INTEGER PRIMARY KEY, uuid TEXT NOT NULL, sum INTEGER);
 CREATE TABLE slot_copy(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, key TEXT NOT NULL, sum INTEGER);
 CREATE TABLE layout_copy(id INTEGER PRIMARY KEY, slots BLOB NOT NULL, sum INTEGER);
 """
+# The names of a process that few have. A version that does not know the table leaves it alone.
+_LABELS = "CREATE TABLE IF NOT EXISTS label(id INTEGER PRIMARY KEY, project TEXT, job_name TEXT, sum INTEGER);"
 # Format 1 kept a text for each event, no values; formats 1 and 2 had no checksums.
 _UPGRADES = {
     1: "ALTER TABLE event ADD COLUMN until REAL; ALTER TABLE event ADD COLUMN data TEXT;",
-    2: "".join(f"ALTER TABLE {table} ADD COLUMN sum INTEGER; " for table in COLUMNS)
+    2: "".join(f"ALTER TABLE {table} ADD COLUMN sum INTEGER; " for table in COLUMNS if table != "label")
     + f"ALTER TABLE block ADD COLUMN parts BLOB; DROP INDEX block_when; DROP INDEX part_of; {_COPIES}",
 }
 _HOST_ROW = f"(0, '', {checksum('gpu', 0, '')})"  # the machine itself, as GPU 0
@@ -73,6 +75,7 @@ def open_to_write(path: str, mode: int) -> sqlite3.Connection:
             create_tables(connection)
         connection.execute("PRAGMA journal_mode=WAL").fetchone()
         _upgrade(connection)
+        connection.execute(_LABELS)
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA journal_size_limit=4194304").fetchone()
         add_views(connection, FORMAT)
@@ -86,7 +89,7 @@ def open_to_write(path: str, mode: int) -> sqlite3.Connection:
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make an empty history."""
     connection.executescript(
-        f"PRAGMA auto_vacuum=NONE; PRAGMA journal_mode=WAL; BEGIN; {_TABLES} {_COPIES} "
+        f"PRAGMA auto_vacuum=NONE; PRAGMA journal_mode=WAL; BEGIN; {_TABLES} {_COPIES} {_LABELS} "
         f"INSERT INTO gpu VALUES{_HOST_ROW}; INSERT INTO gpu_copy VALUES{_HOST_ROW}; "
         f"PRAGMA application_id={_APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _FIRST_HOLE = 60.0  # seconds between two ticks that count as a hole while the recorder's interval is unknown
+_TOUCHING = 0.002  # seconds; times are kept in milliseconds
 
 
 class Fetched:
@@ -53,13 +54,17 @@ class Fetched:
         return found
 
     def stretches(self, starts: Sequence[float] = ()) -> list[tuple[float, float]]:
-        """Return the stretches of time without missing samples, in order; a recorder was started at each of `starts`."""
+        """Return the stretches of time that samples stand for, in order; a recorder was started at each of `starts`.
+
+        A late sample stands for the time since the one before, as it does where usage is counted (see Cadence).
+        """
         found: list[tuple[float, float]] = []
         last = 0.0
         rows = zip(self.rows.times, self.rows.seconds, self.spacing, self.late(), strict=True)
         for time, seconds, spacing, late in rows:
+            resumed = not found or bisect_right(starts, last) != bisect_right(starts, time)
             there = min(seconds, spacing)  # recording may have begun or ended inside a row
-            if found and not late and bisect_right(starts, last) == bisect_right(starts, time):
+            if not resumed and (not late or time + spacing - seconds <= found[-1][1] + _TOUCHING):
                 found[-1] = (found[-1][0], max(found[-1][1], time + there))
             else:
                 start = time + spacing - there

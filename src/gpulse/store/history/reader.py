@@ -45,10 +45,12 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
 
 _USES = """
-SELECT process.id, pid, started, user, name, command, job, container, pod, uuid, first, last, seconds, held, memory_most,
-memory_seconds, busy_seconds, energy FROM usage JOIN process ON process.id = usage.process JOIN gpu ON gpu.id = process.gpu
+SELECT process.id, pid, started, user, name, command, job, container, pod, project, job_name, uuid, first, last, seconds, held,
+memory_most, memory_seconds, busy_seconds, energy FROM usage JOIN process ON process.id = usage.process
+JOIN gpu ON gpu.id = process.gpu LEFT JOIN label ON label.id = process.id
 WHERE last >= ? AND first < ? ORDER BY process.id, first
 """
+_FIRST = -8  # the column `first`, from the end
 
 _SPAN = "SELECT min(start), max(stop) FROM (SELECT start, stop FROM block UNION ALL SELECT time, time FROM tick)"
 
@@ -151,45 +153,50 @@ class HistoryReader:
         """Return who used which GPU in a stretch of time; hours that only partly lie in it count in proportion."""
         return [use for use in self._uses(start, end) if use.pid != UNATTRIBUTED_PID]
 
+    def hourly_uses(self, start: float, end: float) -> list[ProcessUse]:
+        """Return who used which GPU, hour by hour; under UNATTRIBUTED_PID for how many `seconds` it was watched and `held` by nobody."""
+        rows = self._ask(lambda connection: connection.execute(_USES, (start, end)).fetchall())
+        return [_use(row[1:], start, end) for row in rows]
+
+    def instances(self, end: float) -> dict[str, float]:
+        """Return which part of its GPU each MIG instance is, by UUID."""
+        known = self._ask(lambda connection: latest_facts(connection, end))
+        return {uuid: slice_share(facts) for _, uuid, facts in known if "parent" in facts}
+
+    def host_name(self) -> str:
+        """Return the name of the machine that was recorded; empty if it is not known."""
+        known = self._ask(lambda connection: latest_facts(connection, float("inf")))
+        return next((str(facts.get("name") or "") for _, uuid, facts in known if uuid == HOST), "")
+
     def _uses(self, start: float, end: float) -> list[ProcessUse]:
         found: dict[int, ProcessUse] = {}
-        for id, pid, started, *texts, uuid, first, last, seconds, held, most, memory, busy, energy in self._ask(
-            lambda connection: connection.execute(_USES, (start, end)).fetchall()
-        ):
-            text = {name: word for name, word in zip(TEXTS, texts, strict=True) if word is not None}
-            use = found.setdefault(id, ProcessUse(uuid, pid, started, text))
-            share = (min(last, end) - max(first, start)) / (last - first) if last > first else 1.0
-            use.first, use.last = min(use.first, max(first, start)), max(use.last, min(last, end))
-            use.seconds += seconds * share
-            use.held += held * share
-            use.memory_most = most if use.memory_most is None else max(use.memory_most, most or 0.0)
-            use.memory_seconds = _sum(use.memory_seconds, memory, share)
-            use.busy_seconds = _sum(use.busy_seconds, busy, share)
-            use.energy = _sum(use.energy, energy, share)
+        for id, *row in self._ask(lambda connection: connection.execute(_USES, (start, end)).fetchall()):
+            use = _use(row, start, end)
+            if id in found:
+                found[id].add(use)
+            else:
+                found[id] = use
         return list(found.values())
 
     def usage(self, start: float, end: float, by: str = "user", uuids: Collection[str] | None = None) -> list[Usage]:
         """Return what each user used, or each job, container, pod, name or gpu, of these GPUs; the most GPU hours first."""
         if by not in OWNERS or by == "process":
             raise UsageError(f"unknown usage owner {by!r};", f"choose one of {', '.join(sorted(OWNERS[:-1]))}.")
-        known = self._ask(lambda connection: latest_facts(connection, end))
-        instances = {uuid: facts for _, uuid, facts in known if "parent" in facts}
+        instances = self.instances(end)
         totals: dict[str | None, Usage] = {}
         for use in self._uses(start, end):
             if uuids is not None and use.uuid not in uuids:
                 continue
             nobody = use.pid == UNATTRIBUTED_PID
+            if nobody and use.energy is None:
+                continue
             owner = use.uuid if by == "gpu" else UNATTRIBUTED if nobody else use.text.get(by)
             total = totals.setdefault(owner, Usage(owner))
             total.processes += not nobody
-            total.gpu_hours += use.held / 3600 * slice_share(instances.get(use.uuid))
+            total.gpu_hours += 0.0 if nobody else use.held / 3600 * instances.get(use.uuid, 1.0)
             if use.uuid in instances:
                 total.instance_hours = (total.instance_hours or 0.0) + use.held / 3600
-            total.busy_hours = _sum(total.busy_hours, use.busy_seconds, 1 / 3600)
-            total.memory_hours = _sum(total.memory_hours, use.memory_seconds, 1 / 3600 / 2**30)
-            total.energy = _sum(total.energy, use.energy, 1.0)
-            if use.memory_most is not None:
-                total.memory_most = max(total.memory_most or 0.0, use.memory_most)
+            total.add(use)
         return sorted(totals.values(), key=lambda total: -total.gpu_hours)
 
     def usage_times(
@@ -205,7 +212,7 @@ class HistoryReader:
 
         def found(connection: sqlite3.Connection) -> tuple[Any, list[Any], list[tuple[float, float]], float]:
             rows = connection.execute(_USES, (start, end)).fetchall()
-            first, last = min([start, *(row[10] for row in rows)]), max([end, *(row[11] for row in rows)])
+            first, last = min([start, *(row[_FIRST] for row in rows)]), max([end, *(row[_FIRST + 1] for row in rows)])
             fetched = fetch(connection, {}, first, last + 0.001, (end - start) / points, self._damages)
             starts = connection.execute("SELECT time FROM event WHERE kind = 'start' ORDER BY time").fetchall()
             stretches = [] if fetched is None else fetched.stretches([time for (time,) in starts])
@@ -335,5 +342,16 @@ def _recorded(
     }
 
 
-def _sum(total: float | None, more: float | None, scale: float) -> float | None:
-    return total if more is None else (total or 0.0) + more * scale
+def _use(row: Sequence[Any], start: float, end: float) -> ProcessUse:
+    """Return a process on one GPU in one hour, as far as that lies between two times."""
+    pid, started, *texts, uuid, first, last, seconds, held, most, memory, busy, energy = row
+    use = ProcessUse(
+        uuid, pid, started, {name: word for name, word in zip(TEXTS, texts, strict=True) if word is not None}
+    )
+    share = (min(last, end) - max(first, start)) / (last - first) if last > first else 1.0
+    use.first, use.last = max(first, start), min(last, end)
+    use.seconds, use.held, use.memory_most = seconds * share, held * share, most
+    use.memory_seconds, use.busy_seconds, use.energy = (
+        None if one is None else one * share for one in (memory, busy, energy)
+    )
+    return use

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 STRETCH = 600.0  # seconds rebuilt at once
 _PROCESSES = """
-SELECT process.gpu, first, last, seconds, memory_seconds, pid, started, user, name, command, job, container, pod
-FROM usage JOIN process ON process.id = usage.process WHERE last >= ? AND first < ? AND pid >= 0
+SELECT process.gpu, first, last, seconds, memory_seconds, pid, started, user, name, command, job, container, pod,
+project, job_name FROM usage JOIN process ON process.id = usage.process LEFT JOIN label ON label.id = process.id
+WHERE last >= ? AND first < ? AND pid >= 0
 """
 
 
@@ -143,7 +144,7 @@ def _figures(numbers: dict[str, float]) -> dict[float, dict[str, Value]]:
 def _process(user: tuple[Any, ...], time: float, figures: dict[str, Value]) -> Process:
     _, _, _, seconds, memory, pid, started, *texts = user
     values: dict[str, Value] = {"pid": pid}
-    values |= {key: text for key, text in zip(TEXTS, texts, strict=True) if text is not None}
+    values |= {key: text for key, text in zip(TEXTS, texts, strict=True) if text is not None and key in PROCESS_METRICS}
     if memory is not None and seconds:
         values["memory_used"] = memory / seconds
     if started is not None:

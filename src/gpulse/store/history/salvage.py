@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # In this order: rows of later tables refer to those of earlier ones.
-_TABLES = ("gpu", "slot", "layout", "fact", "block", "part", "tick", "process", "usage", "event", "meta")
+_TABLES = ("gpu", "slot", "layout", "fact", "block", "part", "tick", "process", "usage", "event", "meta", "label")
 _PAGE = 4096
 _FURTHEST = 1 << 40  # how far ahead the next readable row is looked for
 
@@ -108,7 +108,7 @@ def _save(damaged: str, target: sqlite3.Connection) -> Saved:
         target.execute("BEGIN IMMEDIATE")
         for table in sound:
             _copy(source, target, table, saved)
-        saved.complete = len(sound) == len(_TABLES)
+        saved.complete = set(sound) >= set(_TABLES) - {"label"}  # which earlier versions did not have
         if not summed:
             stamp(target)
         target.execute("COMMIT")

@@ -124,6 +124,7 @@ def tidy(connection: sqlite3.Connection, size_limit: int, damages: list[Damage])
         connection.execute("DELETE FROM main.event WHERE time < ?", (oldest,))
         connection.execute("DELETE FROM main.usage WHERE last < ?", (oldest,))
         connection.execute("DELETE FROM main.process WHERE id NOT IN (SELECT process FROM main.usage)")
+        connection.execute("DELETE FROM main.label WHERE id NOT IN (SELECT id FROM main.process)")
     connection.execute("DELETE FROM main.event WHERE id <= (SELECT max(id) FROM main.event) - ?", (_MOST_EVENTS,))
     connection.execute("COMMIT")
 

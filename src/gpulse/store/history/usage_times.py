@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
-OWNERS = ("user", "job", "container", "pod", "name", "gpu", "process")
+OWNERS = ("user", "job", "container", "pod", "project", "name", "gpu", "process")
 COUNTED_EVERY = 10.0  # seconds between two writes of who uses what
 _UNCOUNTED = COUNTED_EVERY + 2.0  # seconds before the newest sample whose usage may not have been written yet
 _SLACK = 5.0  # seconds
+_LONGEST = 600.0  # seconds; a clock that was set back inside an hour counts parts of it twice
 _FIXED = 3  # columns before the texts: number of the process, PID, start
 
 
@@ -52,8 +53,8 @@ class _Row:
         self.uuid: str = rest[0]
         self.last: float = rest[2]
         # the first sample of an hour stands for the time since the one before it, too
-        self.first: float = min(rest[1], self.last - rest[3])
-        self.held: float = rest[4]
+        self.first: float = max(rest[1] - _LONGEST, min(rest[1], self.last - rest[3]))
+        self.held: float = 0.0 if self.pid == UNATTRIBUTED_PID else rest[4]
         self.energy: float | None = rest[8]
 
     def share(self, start: float, end: float) -> float:
@@ -156,7 +157,7 @@ def usage_times(
     just_counted = any(row.held and row.last > newest - 0.001 for row in read)
     intervals = _Intervals(start, end, points, recorded, newest if just_counted else newest - _UNCOUNTED)
     for row in read:
-        if uuids is not None and row.uuid not in uuids:
+        if (uuids is not None and row.uuid not in uuids) or (row.pid == UNATTRIBUTED_PID and row.energy is None):
             continue
         owner = row.owner(by, names)
         times = found.setdefault(owner, UsageTimes(owner, intervals))

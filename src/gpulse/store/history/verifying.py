@@ -6,7 +6,7 @@ import sqlite3
 
 from .answers import labels_of
 from .blocks import blocks_where, read_block
-from .checks import COLUMNS, heal, insertion, is_sound, pack_parts, sum_of, unpack_parts
+from .checks import heal, insertion, is_sound, pack_parts, sum_of, tables_of, unpack_parts
 from .damage import Damage, damage_of, damaged_rows, delete_damaged_blocks, events_of
 from .database import BROKEN, is_damage, open_to_read, open_to_write, version_of
 from .event_rows import row_of
@@ -84,7 +84,7 @@ def repair(path: str, found: Verification) -> str:
 
 def _check_rows(connection: sqlite3.Connection, found: Verification) -> None:
     checked = version_of(connection) >= 3
-    for table in COLUMNS if checked else ():
+    for table in tables_of(connection) if checked else ():
         sql = f"SELECT count(*) FROM main.{table} NOT INDEXED WHERE NOT {is_sound(table)}"
         if (count := connection.execute(sql).fetchone()[0]) > 0:
             found.rows[table] = count
@@ -120,7 +120,7 @@ def _drop(path: str, mode: int, reindex: bool) -> None:
             if lost := _damage_in(connection, block):
                 damages += lost
                 _without(connection, block, [damage.gpu or 0 for damage in lost], whole=not block.damaged)
-        for table in COLUMNS:
+        for table in tables_of(connection):
             connection.execute(f"DELETE FROM main.{table} WHERE NOT {is_sound(table)}")
         for event in events_of(damages, float("-inf"), float("inf"), uuids, labels):
             number = next((id for id, uuid in uuids.items() if (uuid,) == event.uuids), None)

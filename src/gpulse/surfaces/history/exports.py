@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ...analysis.cost import usage_cost
-from ...errors import GpulseError
-from ...model.codec import parse_time, time_text
+from ...model.codec import time_text
 from ...present.events import event_text
-from ...store.lines import replaced
+from ...store.lines import csv_rows, digits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +24,7 @@ def csv_lines(answer: HistoryAnswer) -> Iterator[str]:
     for row in _rows(answer):
         cells = [row["time"], row["gpu"], row["uuid"], *(row[key] for key in keys)]
         cells += [row[f"{key}.{end}"] for key in keys for end in ("min", "max")]
-        yield ",".join(
-            "" if cell is None else _digits(cell) if isinstance(cell, float) else str(cell) for cell in cells
-        )
+        yield ",".join("" if cell is None else digits(cell) if isinstance(cell, float) else str(cell) for cell in cells)
 
 
 def to_plain(answer: HistoryAnswer, tariff: Tariff | None = None) -> dict[str, Any]:
@@ -87,12 +84,12 @@ def _usage_rows(answer: HistoryAnswer, tariff: Tariff | None) -> list[dict[str, 
 
 def usage_csv(answer: HistoryAnswer, tariff: Tariff | None = None) -> Iterator[str]:
     """Yield who used what as CSV, a header first."""
-    return _csv(_usage_rows(answer, tariff))
+    return csv_rows(_usage_rows(answer, tariff))
 
 
 def events_csv(answer: HistoryAnswer) -> Iterator[str]:
     """Yield what happened as CSV, a header first."""
-    return _csv(_event_rows(answer))
+    return csv_rows(_event_rows(answer))
 
 
 def _event_rows(answer: HistoryAnswer) -> list[dict[str, Any]]:
@@ -110,36 +107,12 @@ def _event_rows(answer: HistoryAnswer) -> list[dict[str, Any]]:
     ]
 
 
-def _csv(rows: list[dict[str, Any]]) -> Iterator[str]:
-    import csv
-    import io
-
-    for cells in [[*rows[0]], *([*row.values()] for row in rows)] if rows else []:
-        line = io.StringIO()
-        written = ["" if cell is None else _digits(cell) if isinstance(cell, float) else cell for cell in cells]
-        csv.writer(line, lineterminator="").writerow(written)
-        yield line.getvalue()
-
-
-def write_parquet(
-    answer: HistoryAnswer, path: str, usage: bool = False, tariff: Tariff | None = None, events: bool = False
-) -> None:
-    """Write the rows of the CSV, who used what, or what happened, as Parquet; raise GpulseError when pyarrow is missing."""
-    try:
-        arrow = __import__("pyarrow")
-        parquet = __import__("pyarrow.parquet", fromlist=["write_table"])
-    except ImportError:
-        raise GpulseError("Parquet needs pyarrow, which is not installed.", "Run `pip install pyarrow`.") from None
+def parquet_columns(
+    answer: HistoryAnswer, usage: bool = False, tariff: Tariff | None = None, events: bool = False
+) -> dict[str, list[Any]]:
+    """Return the rows of the CSV, who used what, or what happened, as columns."""
     rows = _event_rows(answer) if events else _usage_rows(answer, tariff) if usage else [*_rows(answer)]
-    columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {"time": [], "gpu": [], "uuid": []}
-    if "time" in columns:
-        moments = [round(parse_time(text) * 1000) for text in columns["time"]]
-        columns["time"] = arrow.array(moments, type=arrow.timestamp("ms", tz="UTC"))
-    try:
-        with replaced(path) as file:
-            parquet.write_table(arrow.table(columns), file)
-    except OSError as error:
-        raise GpulseError(f"{path} cannot be written: {error.strerror or error}.") from None
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {"time": [], "gpu": [], "uuid": []}
 
 
 def _rows(answer: HistoryAnswer) -> Iterator[dict[str, Any]]:
@@ -154,11 +127,6 @@ def _rows(answer: HistoryAnswer) -> Iterator[dict[str, Any]]:
                 row[f"{key}.max"] = None if series is None else _number(series.max[at])
             if any(row[key] is not None for key in found):
                 yield row
-
-
-def _digits(value: float) -> str:
-    """Write a number to the thousandth, without an exponent and without zeros at its end."""
-    return f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def _number(value: float) -> float | None:

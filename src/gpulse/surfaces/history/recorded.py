@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ...errors import GpulseError, UsageError
+from ...errors import UsageError
 from ...model.catalog import GPU_METRICS
 from ...model.codec import time_text
 from ...model.select import choose_gpus, metric_named
 from ...model.snapshot import Snapshot
-from ...store.lines import PRIVATE, replaced
 from ...store.pipe import is_pipe
 from ...store.recording import read_recording
 from ...units import BYTES, COUNT, MEGAHERTZ
@@ -69,24 +68,10 @@ class RecordedTable:
                 head = [time_text(snapshot.time), gpu.index, gpu.uuid, gpu.state]
                 yield head + [_cell(gpu.get(key), integer) for key, integer in zip(self.keys, whole, strict=True)]
 
-    def write_parquet(self, path: str, mode: int = PRIVATE) -> None:
-        """Write the rows as Parquet; raise GpulseError when pyarrow is missing."""
-        try:
-            arrow = __import__("pyarrow")
-            parquet = __import__("pyarrow.parquet", fromlist=["write_table"])
-        except ImportError:
-            raise GpulseError("Parquet needs pyarrow, which is not installed.", "Run `pip install pyarrow`.") from None
-        from ...model.codec import parse_time
-
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the rows as columns."""
         rows = [*self.rows()]
-        columns = {name: [row[at] for row in rows] for at, name in enumerate((*_HEAD, *self.keys))}
-        moments = [round(parse_time(text) * 1_000_000) for text in columns["time"]]
-        columns["time"] = arrow.array(moments, type=arrow.timestamp("us", tz="UTC"))
-        try:
-            with replaced(path, mode) as file:
-                parquet.write_table(arrow.table(columns), file)
-        except OSError as error:
-            raise GpulseError(f"{path} cannot be written: {error.strerror or error}.") from None
+        return {name: [row[at] for row in rows] for at, name in enumerate((*_HEAD, *self.keys))}
 
     def _occurring(self) -> list[str]:
         found = {key for snapshot in self._samples() for gpu in snapshot.gpus for key, _ in gpu.items()}

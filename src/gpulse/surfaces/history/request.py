@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
-from ...errors import RecordingError, UnknownGpu, UsageError
+from ...errors import UnknownGpu
 from ...model.catalog import GPU_METRICS
-from ...model.codec import parse_time
 from ...model.select import metric_named
-from ...units import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +14,6 @@ if TYPE_CHECKING:
     from ...store.history import GpuIdentity, HistoryReader, HistorySeries, Usage
 
 METRICS = ("utilization", "sm_active", "memory_used", "power_draw", "temperature")
-_SINCE = 2 * 3600.0
 
 
 class HistoryRequest:
@@ -59,55 +54,6 @@ class HistoryAnswer:
     def times(self) -> list[float]:
         """The moments that all series share."""
         return next((series.times for series in self._series.values()), [])
-
-
-def stretch(since: str | None, start: str | None, end: str | None, now: float | None = None) -> tuple[float, float]:
-    """Return the stretch of time that options name, two hours unless they do; raise UsageError when it is none."""
-    now = time.time() if now is None else now
-    if since is not None and start is not None:
-        raise UsageError("--since and --from say the same thing;", "give one of them.")
-    last = now if end is None else moment(end, now, latest=True)
-    first = moment(start, now) if start is not None else last - (_SINCE if since is None else parse_duration(since))
-    if first >= last:
-        raise UsageError("this stretch of time ends before it begins;", "look at --from and --to.")
-    return first, last
-
-
-def moment(text: str, now: float, latest: bool = False) -> float:
-    """Read a time: RFC 3339, 2026-11-15 03:00 or 03:00 of this machine's clock, or a duration ago: 2h.
-
-    A time of the hour that the end of summer time repeats is the first of the two, or the `latest`.
-    """
-    for form in ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d"):
-        try:
-            return _by_the_clock(time.strptime(text, form)[:6], latest)
-        except (ValueError, OverflowError):
-            continue
-    for form in ("%H:%M:%S", "%H:%M"):
-        try:
-            clock = time.strptime(text, form)
-        except ValueError:
-            continue
-        today = time.localtime(now)
-        found = _by_the_clock((*today[:3], clock.tm_hour, clock.tm_min, clock.tm_sec), latest)
-        return found if found <= now else found - 86400.0  # 23:00 asked in the morning is yesterday's
-    if text[:1].isdecimal() and text[-1:].isalpha() and text[-1] not in "Zz":
-        return now - parse_duration(text)
-    try:
-        return parse_time(text)
-    except RecordingError:
-        raise UsageError(f"{text!r} is not a time;", "write it as 03:00, '2026-11-15 03:00' or 2h (ago).") from None
-
-
-def _by_the_clock(fields: Sequence[int], latest: bool) -> float:
-    """Return when this machine's clock shows a date and time, the first or the latest of two times."""
-    shown = [
-        found
-        for summer in (0, 1)
-        if time.localtime(found := time.mktime((*fields, 0, 0, summer)))[:6] == tuple(fields)  # type: ignore[arg-type]
-    ]
-    guess = time.mktime((*fields, 0, 0, -1))  # type: ignore[arg-type]  # one that the clock leaps over
-    return (max(shown) if latest else min(shown)) if shown else guess
 
 
 def metrics_named(names: Sequence[str] | None) -> list[str]:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from gpulse.model.catalog import Process
+from gpulse.model.when import stretch
 from gpulse.store.history import HistoryReader
 from gpulse.surfaces.history.exports import usage_csv
-from gpulse.surfaces.history.request import HistoryAnswer, HistoryRequest, stretch
+from gpulse.surfaces.history.request import HistoryAnswer, HistoryRequest
 from tests.unit.store.history.ticks import START, gpu, tick, write
 
 

@@ -1,0 +1,182 @@
+"""`gpulse usage`: account for GPU hours, energy and cost by user, project, job, GPU or calendar."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ...errors import GpulseError, UsageError
+from ..cost import COST, tariff_of
+from ..export import write_lines
+from ..main import VERBS
+from ..options import HELP, Option, Verb, some_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...analysis.accounting import Accounting
+    from ...model.tariff import Tariff
+    from ..options import Arguments
+
+FORMATS = ("table", "csv", "json", "parquet", "html")
+_KINDS = ("user", "group", "project", "job", "container", "pod", "name", "host", "gpu", "hour", "day", "week", "month")
+_WEEK = 7 * 86_400.0
+
+
+def run(arguments: Arguments) -> int:
+    """Read the histories, add up, and write or mail the answer."""
+    from ...analysis.accounting import Accounting, check_kinds
+    from ...surfaces.usage import group_of, machines_of
+
+    files = _files(arguments)
+    form = arguments.format or _form_for(arguments.output)
+    if form not in FORMATS:
+        raise UsageError(f"unknown format {form!r};", f"choose one of {', '.join(FORMATS)}.")
+    by = arguments.by or ["user"]
+    check_kinds(by)
+    tariff = tariff_of(arguments)
+    start, end = _period(arguments)
+    machines = machines_of(files or [None], start, end)
+    groups = _groups() if "group" in by else ()
+    found = Accounting(machines, start, end, by, group_of(groups))
+    parts = [found]
+    if (form == "html" or arguments.mail) and "day" not in by and end - start > 86_400:
+        parts.append(Accounting(machines, start, end, ["day"]))
+    if arguments.mail:
+        return _mail(arguments.mail, parts, tariff)
+    return _write(form, arguments.output, parts, tariff)
+
+
+def _files(arguments: Arguments) -> list[str]:
+    """Return the files to read; one that follows --day, --week or --month is no day, week or month."""
+    files = [*arguments.files]
+    for word in ("day", "week", "month"):
+        if (given := getattr(arguments, word)) and os.path.isfile(given):
+            setattr(arguments, word, "this")
+            files.insert(0, given)
+    return files
+
+
+def _period(arguments: Arguments) -> tuple[float, float]:
+    """Return the time that was asked for, the last seven days by default."""
+    import time
+
+    from ...model.when import calendar, stretch
+
+    named = [word for word in ("day", "week", "month") if getattr(arguments, word) is not None]
+    times = [word for word in (arguments.since, arguments.start, arguments.end) if word is not None]
+    if len(named) > 1 or (named and times):
+        raise UsageError(
+            "usage: more than one period is named;", "choose one of --day, --week, --month, --since or --from."
+        )
+    if named:
+        return calendar(named[0], getattr(arguments, named[0]), time.time())
+    return stretch(arguments.since, arguments.start, arguments.end, default=_WEEK)
+
+
+def _form_for(output: str | None) -> str:
+    ending = os.path.splitext(output or "")[1].lstrip(".").lower()
+    return {"htm": "html", "html": "html", "csv": "csv", "json": "json", "parquet": "parquet"}.get(ending, "table")
+
+
+def _groups() -> Sequence[str]:
+    from ...settings.effective import chosen
+    from ...store.config import config_path, read_config
+
+    path = config_path(os.environ)
+    groups: Sequence[str] = chosen("usage", read_config(path), os.environ, path).get("groups") or ()
+    return groups
+
+
+def _write(form: str, output: str | None, parts: list[Accounting], tariff: Tariff) -> int:
+    from ...surfaces import usage
+
+    found = parts[0]
+    if form == "parquet":
+        if not output:
+            raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o usage.parquet.")
+        from ...store.parquet import write_parquet
+
+        rows = usage.plain_rows(found, tariff)
+        write_parquet({name: [row[name] for row in rows] for name in rows[0]} if rows else {"gpu_hours": []}, output)
+        return 0
+    if form == "csv":
+        from ...store.lines import csv_rows
+
+        lines = [*csv_rows(usage.plain_rows(found, tariff))]
+    elif form == "json":
+        import json
+
+        lines = [json.dumps(usage.to_plain(found, tariff), allow_nan=False)]
+    elif form == "html":
+        lines = [usage.page(parts, tariff, _title(found)).rstrip("\n")]
+    else:
+        lines = usage.text_lines(found, tariff) if found.entries else ["no GPU was recorded in this period"]
+    write_lines(lines, output)
+    return 0
+
+
+def _title(found: Accounting) -> str:
+    from ...present.quantities import period_text
+
+    return f"GPU usage of {', '.join(found.hosts)}: {period_text(found.start, found.end)}"
+
+
+def _mail(addresses: Sequence[str], parts: list[Accounting], tariff: Tariff) -> int:
+    """Mail the page with the table as its text."""
+    from ...delivery.delivery import Failed
+    from ...delivery.mail import Mailer, checked_address
+    from ...settings.effective import mail_settings
+    from ...surfaces import usage
+
+    for address in addresses:
+        try:
+            checked_address(address)
+        except ValueError:
+            raise UsageError(f"--mail: {address!r} is not a mail address;", "write it as ops@example.org.") from None
+    mailer = Mailer(mail_settings(os.environ))
+    text = "\n".join(line for part in parts for line in (*usage.text_lines(part, tariff), ""))
+    try:
+        mailer.send(addresses, _title(parts[0]), text, usage.page(parts, tariff, _title(parts[0])))
+    except Failed as error:
+        raise GpulseError(
+            f"the mail was not sent: {error}.", "See [mail] of the settings (`gpulse config show`)."
+        ) from None
+    sys.stderr.write(f"gpulse: sent to {', '.join(addresses)} through {mailer.place}.\n")
+    return 0
+
+
+VERB = Verb(
+    "usage",
+    VERBS["usage"],
+    (
+        Option("files", value="FILE", many=True, default=(), complete="files",
+               help="History files to add up, of one or several machines (default: this machine's history)"),
+        Option("--by", value="LIST", parse=some_words, complete=_KINDS, open=True,
+               help="What to divide by, separated by commas: user, group, project, job, container, pod, name, host, gpu, hour, day, "
+                    "week or month (default: user)"),
+        Option("--day", value="DAY", optional="this", help="Account for a day: this, last or 2026-11-15 (default: this)"),
+        Option("--week", value="WEEK", optional="this", help="Account for a week: this, last or 2026-W46 (default: this)"),
+        Option("--month", value="MONTH", optional="this", help="Account for a month: this, last or 2026-11 (default: this)"),
+        Option("--since", value="TIME", help="How far back to go, for example 2h, 7d or 4w (default: 7d)"),
+        Option("--from", name="start", value="WHEN", help="Start time: 2026-11-01, yesterday, 03:00, '2h ago'"),
+        Option("--to", name="end", value="WHEN", help="End time, in the same forms (default: now)"),
+        Option("--format", value="FORM", complete=FORMATS,
+               help="Output format: table, csv, json, parquet (needs pyarrow or polars) or html, a page that can be mailed "
+                    "(default: from the name of the output file, else table)"),
+        Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
+        Option("--mail", value="LIST", parse=some_words,
+               help="Send the page to these addresses, through the server in [mail] of the settings or this machine's sendmail"),
+        *COST,
+        HELP,
+    ),
+    run,
+    (
+        ("gpulse usage --month", "show who used how much this month"),
+        ("gpulse usage --month last --by project,user -o october.csv", "export last month by project and user"),
+        ("gpulse usage --since 7d --by day", "show how much of each day's capacity was used"),
+        ("gpulse usage --month last gpu1.db gpu2.db --by host,user", "add up the histories of two machines"),
+        ("gpulse usage --month last --mail lab@example.org", "mail last month's page; for cron"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,167 @@
+"""Times as people write them: 03:00, 3am, yesterday 14:30, monday, 2h ago, 2026-11-15 03:00, seconds since 1970."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from ..errors import RecordingError, UsageError
+from ..units import parse_duration
+from .codec import parse_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMS = "03:00, 3am, yesterday, 'monday 14:30', '2026-11-15 03:00', RFC 3339, '2h ago' or seconds since 1970"
+_DATED = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M")
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_TWELVE = re.compile(r"(\d{1,2})(?::(\d\d))? ?([ap])\.?m\.?$")
+_EPOCH = re.compile(r"\d{9,11}(?:\.\d+)?$")
+_DAY = 86_400
+
+
+def stretch(
+    since: str | None, start: str | None, end: str | None, now: float | None = None, default: float = 7200.0
+) -> tuple[float, float]:
+    """Return the stretch of time that options name, the last two hours by default; raise UsageError when it is none."""
+    now = time.time() if now is None else now
+    if since is not None and start is not None:
+        raise UsageError("--since and --from say the same thing;", "give one of them.")
+    last = now if end is None else moment(end, now, latest=True)
+    first = moment(start, now) if start is not None else last - (default if since is None else parse_duration(since))
+    if (
+        start is not None
+        and end is not None
+        and first >= last
+        and _is_clock(start)
+        and last - _DAY < first - _DAY < last
+    ):
+        first -= _DAY  # from 23:00 to 01:00: the night before
+    if first >= last:
+        raise UsageError("this stretch of time ends before it begins;", "look at --from and --to.")
+    return first, last
+
+
+def moment(text: str, now: float, latest: bool = False) -> float:
+    """Read a time by this machine's clock; without a date it is the last one before `now`.
+
+    A time of the hour that the end of summer time repeats is the first of the two, or the `latest`; so is a whole day its end.
+    """
+    words = text.strip().lower()
+    for form in _DATED:
+        try:
+            return _by_the_clock(time.strptime(text, form)[:6], latest)
+        except (ValueError, OverflowError):
+            continue
+    if (day := _day(words, now)) is not None:
+        return _midnight(day, latest)
+    if words == "now":
+        return now
+    if _EPOCH.match(words):
+        return float(words)
+    date, _, rest = words.rpartition(" ")
+    if (clock := _clock(words)) or ((day := _day(date, now)) is not None and (clock := _clock(rest))):
+        found = _by_the_clock((*(day or time.localtime(now)[:3]), *clock), latest)
+        return (
+            found if day or found <= now else _day_before(found, clock, latest)
+        )  # 23:00 asked in the morning is yesterday's
+    ago = words.removesuffix("ago").strip() if words.endswith("ago") else words
+    if ago[:1].isdecimal() and ago[-1:].isalpha() and not words.endswith("z"):
+        return now - parse_duration(ago)
+    try:
+        return parse_time(text)
+    except RecordingError:
+        raise UsageError(f"{text!r} is not a time;", f"write it as {FORMS}.") from None
+
+
+def calendar(word: str, which: str, now: float) -> tuple[float, float]:
+    """Return the day, week or month that `which` names: this, last, or as 2026-11-15, 2026-W46, 2026-11; the running one ends now."""
+    year, month, day = time.localtime(now)[:3]
+    back = {"this": 0, "": 0, "last": 1}.get(which.lower())
+    if word == "month":
+        if back is None:
+            year, month = _fields(which, "%Y-%m", "month")[:2]
+            back = 0
+        first, after = (_midnight((year, month - back + more, 1)) for more in (0, 1))
+    elif word == "week":
+        weekday = time.localtime(now).tm_wday
+        if back is None:
+            year, month, day = _fields(f"{which}-1", "%G-W%V-%u", "week", which)[:3]
+            weekday = back = 0
+        first, after = (_midnight((year, month, day - weekday - 7 * back + more)) for more in (0, 7))
+    else:
+        if back is None:
+            year, month, day = _fields(which, "%Y-%m-%d", "day")[:3]
+            back = 0
+        first, after = (_midnight((year, month, day - back + more)) for more in (0, 1))
+    return first, min(after, now) if first < now else after
+
+
+def _fields(text: str, form: str, what: str, shown: str = "") -> Sequence[int]:
+    from datetime import datetime  # time.strptime knows no ISO weeks
+
+    try:
+        return datetime.strptime(text, form).timetuple()[:6]
+    except ValueError:
+        examples = {"month": "2026-11", "week": "2026-W46", "day": "2026-11-15"}
+        raise UsageError(
+            f"{shown or text!r} is not a {what};", f"write it as this, last or {examples[what]}."
+        ) from None
+
+
+def _day(word: str, now: float) -> tuple[int, int, int] | None:
+    """Return the date that a word names: a date, today, yesterday, or a day of the week, which is the last one before today."""
+    today = time.localtime(now)
+    back = {"today": 0, "yesterday": 1}.get(word)
+    if back is None:
+        named = [at for at, name in enumerate(_WEEKDAYS) if len(word) >= 3 and name.startswith(word)]
+        back = ((today.tm_wday - named[0] - 1) % 7) + 1 if named else None
+    if back is not None:
+        noon = time.localtime(time.mktime((*today[:2], today[2] - back, 12, 0, 0, 0, 0, -1)))
+        return noon[0], noon[1], noon[2]
+    try:
+        found = time.strptime(word, "%Y-%m-%d")
+    except ValueError:
+        return None
+    return found[0], found[1], found[2]
+
+
+def _clock(word: str) -> tuple[int, int, int] | None:
+    if word in ("noon", "midnight"):
+        return (12 if word == "noon" else 0), 0, 0
+    if (found := _TWELVE.match(word)) and 1 <= int(found[1]) <= 12 and int(found[2] or 0) < 60:
+        return int(found[1]) % 12 + 12 * (found[3] == "p"), int(found[2] or 0), 0
+    for form in ("%H:%M:%S", "%H:%M"):
+        try:
+            read = time.strptime(word, form)
+        except ValueError:
+            continue
+        return read.tm_hour, read.tm_min, read.tm_sec
+    return None
+
+
+def _is_clock(word: str) -> bool:
+    return _clock(word.strip().lower()) is not None
+
+
+def _midnight(day: Sequence[int], latest: bool = False) -> float:
+    try:
+        return time.mktime((day[0], day[1], day[2] + latest, 0, 0, 0, 0, 0, -1))
+    except (ValueError, OverflowError):
+        raise UsageError(f"this clock cannot show the year {day[0]};", "name another day.") from None
+
+
+def _day_before(found: float, clock: Sequence[int], latest: bool) -> float:
+    return _by_the_clock((*time.localtime(found - _DAY)[:3], *clock), latest)
+
+
+def _by_the_clock(fields: Sequence[int], latest: bool) -> float:
+    """Return when this machine's clock shows a date and time, the first or the latest of two times."""
+    shown = [
+        found
+        for summer in (0, 1)
+        if time.localtime(found := time.mktime((*fields, 0, 0, summer)))[:6] == tuple(fields)  # type: ignore[arg-type]
+    ]
+    guess = time.mktime((*fields, 0, 0, -1))  # type: ignore[arg-type]  # one that the clock leaps over
+    return (max(shown) if latest else min(shown)) if shown else guess
