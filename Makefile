@@ -15,7 +15,11 @@ help: ## show this list
 try: $(VENV)/.installed ## install gpulse into .venv and run it; without a GPU, run the demo
 	@$(BIN)/gpulse || { [ $$? = 3 ] && $(BIN)/gpulse --demo; }
 
-check: lint types imports docscheck page test ## run all checks and tests, as CI does
+check: programs lint types imports docscheck page test ## run all checks and tests, as CI does
+
+# As root, apt-get installs what is missing; otherwise the tests that need it are skipped.
+programs:
+	@$(PYTHON) -m tools.programs
 
 lint: $(STAMP) ## check formatting and lint
 	$(BIN)/ruff format --check .
@@ -27,14 +31,11 @@ types: $(STAMP) ## check types with mypy (strict)
 imports: $(STAMP) ## check the import rules
 	$(BIN)/lint-imports --no-logo
 
-page: $(STAMP) node browser ## build the web page, the JupyterLab extension and the widget, compare them with the committed files, and test the page in a browser
-	find $(BUILT) -type f | sort | xargs sha256sum > $(abspath $(VENV))/page.sums
-	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent check && npm test --silent
-	find $(BUILT) -type f | sort | xargs sha256sum | diff - $(abspath $(VENV))/page.sums
-	PYTHON=$(abspath $(BIN))/python sh web/test/real.sh
-	cd web && PYTHON=$(abspath $(BIN))/python PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser  # these tests need a server that misbehaves
+page: $(STAMP) ## build the web page, the JupyterLab extension and the widget, compare them with the committed files, and test the page in a browser
+	@$(PYTHON) -m tools.programs npm chromium
+	PYTHON=$(abspath $(BIN))/python sh web/test/page.sh $(BUILT)
 
-test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter compiler browser prometheus sshd slurm ## run all tests, one file per core and one more: many wait for a browser or a clock
+test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter programs ## run all tests, one file per core and one more: many wait for a browser or a clock
 	$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder --durations 15 || \
 	  { echo "Second try of the tests that failed, without others beside them:"; \
 	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1; }  # e2e, the longest files, are first
@@ -46,7 +47,7 @@ site: $(STAMP) $(VENV)/site/.stamp ## build the documentation site in build/site
 	$(BIN)/python -m tools.site
 	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --strict --quiet
 
-fuzz: $(STAMP) compiler ## run the property tests with new random examples, ten times
+fuzz: $(STAMP) cc ## run the property tests with new random examples, ten times
 	for i in 1 2 3 4 5 6 7 8 9 10; do GPULSE_FUZZ=1 $(BIN)/python -m pytest -x $$(grep -rl '^@given' tests/unit tests/contract) || exit 1; done
 
 docscheck: $(STAMP) ## check that generated documents are up to date
@@ -65,58 +66,35 @@ docs: $(STAMP) ## generate documents, man page, completions and pictures
 golden: $(STAMP) ## rewrite the expected screens; review the diff
 	GPULSE_UPDATE=1 $(BIN)/python -m pytest tests/unit
 
-bench: $(STAMP) compiler ## compare with gpustat and nvitop on the scripted driver
+bench: $(STAMP) cc ## compare with gpustat and nvitop on the scripted driver
 	$(BIN)/python -m bench
 
 parity: $(STAMP) ## compare all values with nvidia-smi; needs a GPU
 	$(BIN)/python -m bench.parity
 
-fake: $(STAMP) compiler ## run a command on a scripted driver: SCENARIO=dgx-h100x8 CMD='gpulse'
+fake: $(STAMP) cc ## run a command on a scripted driver: SCENARIO=dgx-h100x8 CMD='gpulse'
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.fake_nvml $(SCENARIO) -- $(CMD)
+
+cc:
+	@$(PYTHON) -m tools.programs cc
 
 clean: ## remove everything generated
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
-# A C compiler builds the scripted driver.
-compiler:
-	@command -v cc >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq gcc libc6-dev; }
-
-# A browser for the tests; the packages Debian recommends with it are fonts.
-browser:
-	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; }
-
-# Prometheus, promtool, Alertmanager, amtool and VictoriaMetrics for the tests; RUNLEVEL=1 keeps Debian from starting them as services.
-prometheus:
-	@command -v promtool >/dev/null && command -v amtool >/dev/null && command -v victoria-metrics >/dev/null || { apt-get update -qq && \
-	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus prometheus-alertmanager victoria-metrics; }
-
-# A server of ssh stands for other machines in the tests; it is not started as a service.
-sshd:
-	@test -x /usr/sbin/sshd || { apt-get update -qq && \
-	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openssh-server; }
-
-# Slurm for the tests, which start it on ports of their own; it is not started as a service.
-slurm:
-	@test -x /usr/sbin/slurmctld || { apt-get update -qq && \
-	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge; }
-
-# Node builds and tests the web page; users of gpulse do not need it.
-node:
-	@command -v npm >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm; }
-
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'  # the first that installs dependency groups
+	$(BIN)/pip install --quiet --editable '.[all]' --group dev
 	@touch $@
 
 # TensorBoard, MLflow, W&B, torch, Lightning, Transformers, Keras, accelerate: the tests use the real packages.
 $(VENV)/.frameworks: $(STAMP)
-	$(BIN)/pip install --quiet --editable '.[frameworks,smi]'
+	$(BIN)/pip install --quiet --group frameworks --group smi
 	@touch $@
 
 # JupyterLab, the newest and the oldest that the extension supports; hatchling builds the wheel that they are tested with.
 $(VENV)/.jupyter: $(STAMP)
-	$(BIN)/pip install --quiet --editable '.[jupyter,notebook]' 'notebook>=7' nbclient papermill ipykernel hatchling
+	$(BIN)/pip install --quiet --group notebooks
 	$(PYTHON) -m venv $(VENV)/jupyterlab-oldest
 	$(VENV)/jupyterlab-oldest/bin/pip install --quiet 'jupyterlab==4.0.*' ipykernel
 	@touch $@
@@ -124,12 +102,14 @@ $(VENV)/.jupyter: $(STAMP)
 # Building and checking packages; apart, so that its dependencies are not those of the tests.
 $(VENV)/dist/.stamp:
 	$(PYTHON) -m venv $(VENV)/dist
-	$(VENV)/dist/bin/pip install --quiet --upgrade pip build twine check-wheel-contents cyclonedx-bom
+	$(VENV)/dist/bin/pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV)/dist/bin/pip install --quiet --group dist
 	@touch $@
 
 $(VENV)/site/.stamp:
 	$(PYTHON) -m venv $(VENV)/site
-	$(VENV)/site/bin/pip install --quiet 'mkdocs-material>=9.5,<10'
+	$(VENV)/site/bin/pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV)/site/bin/pip install --quiet --group site
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml $(shell find src -name '*.py')
@@ -137,4 +117,4 @@ $(VENV)/.installed: pyproject.toml $(shell find src -name '*.py')
 	$(BIN)/pip install --quiet .
 	@touch $@ && rm -f $(STAMP)
 
-.PHONY: help try check dist site lint types imports test docscheck fix docs golden bench parity fake clean compiler browser prometheus sshd slurm node page
+.PHONY: help try check dist site lint types imports test docscheck fix docs golden bench parity fake clean programs cc page

@@ -20,7 +20,9 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
+from tests.fake_nvml.build import BuildError
 from tests.watchdog import descendants
+from tools.programs import ABSENT_WITH, PROGRAMS, present
 
 # No test fails because the machine is busy: speed is measured in bench/, side by side with peers.
 # The same examples in every run: a change is judged by what it changed. `make fuzz` looks for new ones.
@@ -93,6 +95,29 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _tell(item, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    """Skip a test whose fixtures need a program that is not installed."""
+    return (yield from _skip_without_programs())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Skip a test that starts a program that is not installed."""
+    return (yield from _skip_without_programs())
+
+
+def _skip_without_programs() -> Iterator[None]:
+    try:
+        return (yield)
+    except (FileNotFoundError, BuildError) as error:
+        named = Path(str(error.filename)).name if isinstance(error, FileNotFoundError) else "cc"
+        program = ABSENT_WITH.get(named, named)
+        if program not in PROGRAMS or present(program):
+            raise
+        pytest.skip(f"{program} is not installed")
 
 
 @pytest.fixture(scope="session", autouse=True)

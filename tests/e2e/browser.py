@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import json
 import os
@@ -34,7 +35,8 @@ class Browser:
 
     def __init__(self, profile: Path) -> None:
         path = chromium()
-        assert path is not None
+        if path is None:
+            raise FileNotFoundError(errno.ENOENT, "not installed", "chromium")
         reading, to_child = os.pipe()
         from_child, writing = os.pipe()
         ours = [fcntl.fcntl(number, fcntl.F_DUPFD, 20) for number in (reading, writing)]  # away from 3 and 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import socket
@@ -46,7 +47,8 @@ class Sshd:
         self.ssh = folder / "ssh"
         self.ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {self.config} "$@"\n')
         self.ssh.chmod(0o755)
-        Path("/run/sshd").mkdir(exist_ok=True)  # sshd does not start without it
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)  # as root, sshd does not start without it
         for _ in range(5):
             ports = {name: free_port() for name in machines}  # another program may take one before sshd does
             if (said := self._start(ports)) == "":

@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e import programs, trainings
+from tools import programs as needed
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TESTS = """
@@ -114,3 +117,65 @@ def test_a_process_whose_name_is_not_text_disturbs_no_search_of_processes() -> N
         assert trainings.agents() >= 0  # neither fails
         assert programs.agents(os.getpid()) == []
         process.kill()
+
+
+_NEEDY = """
+import subprocess
+import pytest
+from tests.fake_nvml import library
+
+@pytest.fixture
+def server():
+    return subprocess.Popen(["prometheus-alertmanager"])
+
+def test_a_fixture_that_starts_a_program(server): ...
+def test_that_starts_a_program(): subprocess.run(["promtool"])
+def test_that_compiles(monkeypatch, tmp_path):
+    monkeypatch.setattr("tests.fake_nvml.build.BUILDS", tmp_path)
+    library()
+def test_that_starts_a_program_of_its_own(): subprocess.run(["no-such-program"])
+"""
+
+
+def test_tests_that_need_a_program_are_skipped_without_it_and_others_are_not(tmp_path: Path) -> None:
+    copy_suite(tmp_path)
+    (tmp_path / "test_some.py").write_text(_NEEDY, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(_ROOT), "PATH": str(tmp_path), "CC": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    for name in ("amtool", "promtool", "cc"):
+        assert f"{name} is not installed" in done.stdout, done.stdout
+    assert "1 failed, 3 skipped" in done.stdout
+    assert "FAILED test_some.py::test_that_starts_a_program_of_its_own" in done.stdout
+
+
+def test_without_root_the_check_says_what_is_missing_and_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_command(*words: object, **options: object) -> None:
+        raise AssertionError(words)
+
+    monkeypatch.setattr(subprocess, "run", no_command)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(needed, "present", lambda program: program != "chromium")
+    assert needed.main([]) == 0
+    said = capsys.readouterr().out
+    assert "into .venv" in said
+    assert "chromium is not installed, which shows the pages: tests that need it are skipped" in said
+    assert said.endswith("To install it: sudo apt-get install chromium\n")
+
+
+def test_as_root_the_check_installs_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(subprocess, "run", lambda words, **options: ran.append(" ".join(words)))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(needed, "present", lambda program: program not in ("cc", "slurmctld"))
+    assert needed.main([]) == 0
+    assert ran[0] == "apt-get update -qq"
+    assert [line.partition("recommends ")[2] for line in ran[1:]] == ["gcc libc6-dev", "slurm-wlm munge"]

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Builds the pages, compares them with the committed files (the folders named as arguments), and tests them, in a browser where there is one.
+set -eu
+command -v npm >/dev/null || { echo "skipped: the pages are neither built nor tested without npm"; exit 0; }
+sums() { find "$@" -type f | sort | xargs sha256sum; }
+before=$(sums "$@")
+(cd web && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent check && npm test --silent)
+[ "$(sums "$@")" = "$before" ] || { echo "the committed pages are not what web/ builds: commit the result of the build"; exit 1; }
+command -v chromium >/dev/null || { echo "skipped: the tests of the page in a browser need chromium"; exit 0; }
+sh web/test/real.sh
+cd web && PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser # these tests need a server that misbehaves
