@@ -89,7 +89,8 @@ class Setting:
         if self.kind == "file or flag" and isinstance(value, bool):
             return value, []
         if isinstance(value, str) and (not self.choices or value in self.choices):
-            return value, []
+            wrong = self._malformed(value)
+            return (None, [wrong]) if wrong else (value, [])
         return None, [self._no_such(value) if self.choices else f"{shown(value)} is not a text."]
 
     def parse(self, text: str) -> Taken:

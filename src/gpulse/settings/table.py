@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from ..errors import UsageError
 from ..model.catalog import GPU_METRICS, PROCESS_METRICS
+from ..model.hours import Hours
 from ..model.metric import Number
 from ..present.theme import THEMES
 from ..serving.address import parse_address, parse_token_file
 from ..store.policy import parse_share
+from ..units import parse_duration, parse_size
 from .setting import Setting, parse_header, parse_label
+
+
+def checked_hours(text: str) -> object:
+    """Return hours of the week; raise UsageError for what is none."""
+    try:
+        return Hours(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r} is not {error}.") from None
+
 
 COLUMNS = ("gpu", *PROCESS_METRICS)
 PANELS = ("host", "charts", "processes")
@@ -96,6 +108,22 @@ _QUEUE = (
     Setting("queue", "priorities", "words", None, "Who goes first in the queue, as USER=N, @GROUP=N or *=N; higher first, 0 is usual", flag="-", what="priority", form=parse_share, example=["@staff=1"]),
     Setting("queue", "fair", "flag", False, "Among equal priorities, those with fewer GPU hours in the last 7 days go first", flag="-"),
 )
+_RECLAIM = (
+    Setting("reclaim", "idle", "text", "2h", "How long a process must be idle before its owner is warned", flag="-", form=parse_duration),
+    Setting("reclaim", "memory", "text", "1GiB", "GPU memory that a process must hold to count", flag="-", form=parse_size),
+    Setting("reclaim", "admin_after", "text", "1h", "Time after the warning after which the administrators are told", flag="-", form=parse_duration),
+    Setting("reclaim", "grace", "text", "4h", "Time after the warning after which the process is ended, if terminate is on", flag="-", form=parse_duration),
+    Setting("reclaim", "terminate", "flag", False, "End idle processes with SIGTERM", flag="-"),
+    Setting("reclaim", "hours", "words", None, "Hours in which owners are warned and processes are ended", flag="-", what="time", form=checked_hours, example=["Mon-Fri 09:00-18:00"], otherwise="always"),
+    Setting("reclaim", "exempt_users", "words", ["root"], "Users whose processes are left alone", flag="-", what="user", empty=True),
+    Setting("reclaim", "exempt_names", "words", None, "Programs that are left alone, by the name of the process or a word of its command", flag="-", what="name", example=["jupyter-lab"]),
+    Setting("reclaim", "exempt_gpus", "words", None, "GPUs whose processes are left alone: index or UUID", flag="-", what="GPU", example=["7"]),
+    Setting("reclaim", "terminal", "flag", True, "Warn owners on their terminals, as write(1) does", flag="-"),
+    Setting("reclaim", "owner_mail", "text", None, "Address of an owner; {user} stands for the user name", flag="-", example="{user}@example.org"),
+    Setting("reclaim", "admins", "words", None, "Addresses of the administrators", flag="-", what="address", example=["ops@example.org"]),
+    Setting("reclaim", "webhook", "text", None, "Address to post every warning to", flag="-", example="https://hooks.example.org/gpulse"),
+    Setting("reclaim", "shape", "text", "slack", "Shape of these posts", flag="-", choices=("json", "slack", "discord", "teams", "ntfy"), what="shape"),
+)
 # Not in the file: a command that shows one line must not have to read it.
 ENVIRONMENT = (
     Setting("", "source", "text", "auto", "Where samples come from", environ="GPULSE_SOURCE"),
@@ -115,6 +143,7 @@ USAGE = {setting.key: setting for setting in _USAGE}
 SERVING = {setting.key: setting for setting in _SERVING}
 MAIL = {setting.key: setting for setting in _MAIL}
 QUEUE = {setting.key: setting for setting in _QUEUE}
+RECLAIM = {setting.key: setting for setting in _RECLAIM}
 TABLES = {
     "serve": SERVE,
     "remote_write": REMOTE_WRITE,
@@ -124,5 +153,6 @@ TABLES = {
     "usage": USAGE,
     "serving": SERVING,
     "mail": MAIL,
+    "reclaim": RECLAIM,
     "queue": QUEUE,
 }

@@ -26,6 +26,7 @@ _TITLES = {
     "usage": "gpulse usage",
     "serving": "model servers, asked how many tokens they make",
     "mail": "how mail is sent",
+    "reclaim": "gpulse reclaim: memory that is held for nothing; in force only in /etc/gpulse/config.toml",
     "queue": "the queue for GPUs; counts only in /etc/gpulse/config.toml, which root must own",
 }
 

@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 
 from ..errors import GpulseError
+from ..model.event import Event
 from ..model.silence import Silence
 from .history.place import SYSTEM, default_path, existing_path, prepare
 
@@ -35,14 +36,15 @@ def known_alert_path(environ: Mapping[str, str] = os.environ) -> str:
 
 
 class AlertNews:
-    """What people have decided since a server last looked: silences begun and ended, each with who, and ids of alerts with who."""
+    """What people have decided since a server last looked: silences begun and ended, each with who, ids of alerts with who, events."""
 
-    __slots__ = ("acknowledged", "begun", "ended")
+    __slots__ = ("acknowledged", "begun", "ended", "events")
 
     def __init__(self) -> None:
         self.begun: list[tuple[Silence, str]] = []
         self.ended: list[tuple[Silence, str]] = []
         self.acknowledged: list[tuple[str, str]] = []
+        self.events: list[Event] = []
 
 
 class AlertFile:
@@ -139,7 +141,7 @@ class AlertFile:
     def has_news(self, document: Mapping[str, Any]) -> bool:
         """Tell whether a document holds something that no server has taken over."""
         fresh = any(not row.get("noted") for row in _rows(document, "silences"))
-        return fresh or bool(_rows(document, "ended")) or bool(_rows(document, "acknowledged"))
+        return fresh or any(_rows(document, key) for key in ("ended", "acknowledged", "events"))
 
     def take_news(self) -> AlertNews:
         """Return what is new, and have it noted."""
@@ -154,10 +156,18 @@ class AlertFile:
             ended = [(row, row.pop("ended_by", "")) for row in _rows(document, "ended")]
             news.ended = [(one, str(by)) for row, by in ended for one in self.silences({"silences": [row]}, 0.0)]
             news.acknowledged = [(str(row.get("id")), str(row.get("by"))) for row in _rows(document, "acknowledged")]
-            document.pop("ended", None), document.pop("acknowledged", None)
+            news.events = [*_events(_rows(document, "events"))]
+            for key in ("ended", "acknowledged", "events"):
+                document.pop(key, None)
 
         self.update(change)
         return news
+
+    def note_reclaim(self, records: Mapping[str, Any], events: Iterable[Event]) -> None:
+        """Keep what was done about idle processes, by key, and hand what happened to the server, for the history."""
+        fresh = [event.to_plain() for event in events]
+        self.update(lambda document: document.update(reclaim=records, events=[*_rows(document, "events"), *fresh]))
+        self._seen = None
 
     def save(self, active: list[dict[str, Any]]) -> None:
         """Keep what people have been told."""
@@ -236,6 +246,14 @@ class AlertFile:
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _events(rows: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
+    for row in rows:
+        try:
+            yield Event.from_plain(row)
+        except (KeyError, TypeError, ValueError):
+            continue  # a damaged row costs this event only
 
 
 def _rows(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

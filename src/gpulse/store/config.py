@@ -7,7 +7,8 @@ import re
 
 from ..errors import ConfigError
 from .config_path import config_path as config_path
-from .config_path import machine_path, writable_by_others
+from .config_path import machine_path as machine_path
+from .config_path import writable_by_others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
