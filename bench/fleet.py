@@ -1,6 +1,7 @@
-"""What reading a fleet costs: `python -m bench.fleet [prometheus|victoria|ssh|peers]`.
+"""What reading a fleet costs: `python -m bench.fleet [prometheus|victoria|ssh|peers|serve]`.
 
-prometheus, victoria: 1,000 hosts with 8 GPUs each in a real server, read as `gpulse fleet --prometheus` does.
+prometheus, victoria: 1,000 hosts with 8 GPUs each in a real server, read as `gpulse fleet --prometheus` does; then 12 hours of one host.
+serve: the same Prometheus behind `gpulse fleet serve`: what the server and the main thread of a real Chromium use.
 ssh: 200 hosts, 10 of them dead and 10 hanging, behind a real sshd on this machine, whose own work counts against neither.
 peers: 8 machines on the scripted driver on one fleet screen, and a nvitop on each of them.
 """
@@ -20,8 +21,9 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from gpulse.remote.fleet import Fleet
@@ -44,22 +46,42 @@ _SERIES = {
 }
 
 
-def page(hosts: int = HOSTS) -> bytes:
-    """Return the series of a fleet as one page."""
+def _part(name: str, part: float) -> float:
+    return 1.0 if "total" in name else part
+
+
+def page(hosts: int = HOSTS, seed: int = 0) -> bytes:
+    """Return the series of a fleet as one page; another seed has other values."""
     lines = []
     for host in range(hosts):
         for gpu in range(GPUS):
+            part = 1 - (7 * host + 13 * gpu + 29 * seed) % 100 / 120
             labels = f'instance="gpu{host:04d}:9440",gpu="{gpu}",uuid="GPU-{host:08d}-{gpu}"'
-            lines += [f"{name}{{{labels}}} {value * (1 - gpu / 100)}" for name, value in _SERIES.items()]
+            lines += [f"{name}{{{labels}}} {_part(name, part) * value}" for name, value in _SERIES.items()]
             lines.append(f'gpulse_gpu_info{{{labels},name="NVIDIA H100 80GB HBM3",vendor="nvidia"}} 1')
             lines.append(f'gpulse_gpu_job_info{{{labels},user="user{host % 40}",scheduler="slurm",job_id="{host}"}} 1')
     return ("\n".join(lines) + "\n").encode()
 
 
+def history() -> str:
+    """Return 12 hours of one host in OpenMetrics, one sample per minute."""
+    now = int(time.time()) // 60 * 60 - 120
+    lines = []
+    for name, value in _SERIES.items():
+        lines.append(f"# TYPE {name} gauge")
+        for gpu in range(GPUS):
+            labels = f'instance="gpu0000:9440",gpu="{gpu}",uuid="GPU-{0:08d}-{gpu}"'
+            lines += [f"{name}{{{labels}}} {value * (1 - at % 60 / 100)} {now - 60 * at}" for at in range(720, 0, -1)]
+    return "\n".join([*lines, "# EOF", ""])
+
+
 class _Page(http.server.BaseHTTPRequestHandler):
-    body = b""
+    bodies = [b""]
+    served = 0
 
     def do_GET(self) -> None:
+        type(self).served += 1
+        self.body = self.bodies[self.served % len(self.bodies)]
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.send_header("Content-Length", str(len(self.body)))
@@ -91,11 +113,24 @@ def _read(url: str) -> None:
     own, whole, queries = sorted(rounds[1:])[len(rounds) // 2 - 1]
     print(f"{len(fleet.read().hosts)} hosts, {gpus} GPUs: {own:.2f} s of CPU, {whole:.2f} s in all")
     print(f"{queries} queries (the first time {rounds[0][2]}), {memory:.0f} MB")
+    step = 120.0
+    first = time.time() // step * step - 43_200
+    times = [first + step * at for at in range(360)]
+    own, whole, values = sorted(_past(feed, times, step) for _ in range(5))[2]
+    print(f"12 h of one host, {values} values: {1000 * own:.0f} ms of CPU, {1000 * whole:.0f} ms in all")
 
 
-def prometheus() -> None:
-    """Let a real Prometheus scrape the page, and read it."""
-    _Page.body = page()
+def _past(feed: PrometheusFeed, times: list[float], step: float) -> tuple[float, float, int]:
+    before, begun = time.process_time(), time.monotonic()
+    found = feed.past.history("gpu0000", times, step) or {}
+    known = sum(value is not None for values in found.values() for value in values)
+    return time.process_time() - before, time.monotonic() - begun, known
+
+
+@contextmanager
+def _prometheus() -> Iterator[str]:
+    """Run a real Prometheus that scrapes the page and has the history of one host; yield its address."""
+    _Page.bodies = [page(seed=seed) for seed in range(4)]
     exporter = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page)
     threading.Thread(target=exporter.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as folder:
@@ -110,6 +145,9 @@ def prometheus() -> None:
             ],
         }
         Path(folder, "prometheus.yml").write_text(json.dumps(config))
+        Path(folder, "history.om").write_text(history())
+        words = ["promtool", "tsdb", "create-blocks-from", "openmetrics", f"{folder}/history.om", f"{folder}/data"]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
         port = _port()
         server = subprocess.Popen(
             [
@@ -119,10 +157,58 @@ def prometheus() -> None:
         )
         try:
             _whole(f"http://127.0.0.1:{port}")
-            _apart(f"http://127.0.0.1:{port}")
+            yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
             server.wait()
+            exporter.shutdown()
+
+
+def prometheus() -> None:
+    """Read a real Prometheus."""
+    with _prometheus() as url:
+        _apart(url)
+
+
+def serve(seconds: float = 60.0) -> None:
+    """Serve the page of a fleet in a real Prometheus, and look at it with a real Chromium."""
+    with _prometheus() as url, tempfile.TemporaryDirectory() as folder:
+        token, port = Path(folder, "token"), _port()
+        words = [sys.executable, "-m", "gpulse", "fleet", "serve", "--prometheus", url, "--listen", f"127.0.0.1:{port}"]
+        server = subprocess.Popen([*words, "--page-token-file", str(token)], stdout=subprocess.PIPE)
+        try:
+            assert server.stdout is not None
+            server.stdout.readline()
+            address = f"http://127.0.0.1:{port}/"
+            secret = {"Authorization": f"Bearer {token.read_text().strip()}"}
+            time.sleep(30)  # the first judgements
+            _spent(server.pid, seconds, "without a client")
+            stream = urllib.request.urlopen(urllib.request.Request(f"{address}api/stream", headers=secret), timeout=60)
+            _spent(server.pid, seconds, "with one stream")
+            stream.close()
+            for path in ("overview", "table?by=gpu&sort=-power", "history?name=gpu0000", "heat", "usage"):
+                begun = time.monotonic()
+                request = urllib.request.Request(f"{address}api/{path}", headers=secret)
+                size = len(urllib.request.urlopen(request, timeout=60).read())
+                print(f"/api/{path}: {1000 * (time.monotonic() - begun):.0f} ms, {size / 1000:.0f} kB")
+            environ = {**os.environ, "GPULSE_URL": address, "GPULSE_TOKEN": token.read_text().strip(), "FLEET": "1"}
+            subprocess.run(["npm", "run", "--silent", "figures"], cwd="web", env=environ, check=True)
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def _spent(pid: int, seconds: float, how: str) -> None:
+    """Print what a process uses in some seconds."""
+
+    def used() -> float:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    before = used()
+    time.sleep(seconds)
+    memory = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    print(f"server {how}: {100 * (used() - before) / seconds:.1f} % of a core, {int(memory.split()[1]) / 1024:.0f} MB")
 
 
 def victoria() -> None:
@@ -140,8 +226,9 @@ def victoria() -> None:
         try:
             for _ in range(100):
                 try:
-                    request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v1/import/prometheus", data=page())
-                    urllib.request.urlopen(request, timeout=120).read()
+                    for body in (page(), _in_milliseconds(history())):
+                        request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v1/import/prometheus", data=body)
+                        urllib.request.urlopen(request, timeout=120).read()
                     break
                 except OSError:
                     time.sleep(0.1)
@@ -150,6 +237,12 @@ def victoria() -> None:
         finally:
             server.terminate()
             server.wait()
+
+
+def _in_milliseconds(text: str) -> bytes:
+    """Return OpenMetrics as VictoriaMetrics wants it."""
+    rows = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
+    return "\n".join(f"{head} {1000 * int(at)}" for head, _, at in rows).encode()
 
 
 def _whole(url: str) -> None:
@@ -292,6 +385,7 @@ if __name__ == "__main__":
     if words[:1] == ["read"]:
         _read(words[1])
     else:
-        for name in words or ["prometheus", "victoria", "ssh", "peers"]:
+        kinds = {"prometheus": prometheus, "victoria": victoria, "ssh": ssh, "peers": peers, "serve": serve}
+        for name in words or kinds:
             print(f"{name}:")
-            {"prometheus": prometheus, "victoria": victoria, "ssh": ssh, "peers": peers}[name]()
+            kinds[name]()

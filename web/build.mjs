@@ -11,12 +11,16 @@ const out = join(surfaces, "web", "static");
 const lab = join(surfaces, "jupyter", "labextension");
 const widget = join(surfaces, "notebook", "static");
 const shared = { bundle: true, minify: true, format: "esm", target: "es2022", charset: "utf8", legalComments: "none", logLevel: "warning" };
+// Both pages share most of their code, which esbuild puts into one more file.
 const options = {
   ...shared,
-  entryPoints: { app: join(here, "src/app.ts"), "app-style": join(here, "src/app.css") },
+  entryPoints: { app: join(here, "src/app.ts"), fleet: join(here, "src/fleet_app.ts") },
   outdir: out,
-  entryNames: "app",
+  splitting: true,
+  chunkNames: "shared",
 };
+const styles = { ...shared, entryPoints: { app: join(here, "src/app.css"), fleet: join(here, "src/fleet.css") }, outdir: out };
+const FLEET_VIEWS = { overview: "Overview", hosts: "Hosts", gpus: "GPUs", users: "Users", jobs: "Jobs", free: "Free", unused: "Unused", usage: "Usage" };
 const licence = await readFile(join(here, "node_modules/uplot/LICENSE"), "utf8");
 
 /** The page's style sheet inside .gpulse, so that it touches nothing else of a lab, with the lab's own after it. */
@@ -38,6 +42,19 @@ async function scopedStyle() {
     logLevel: "warning",
   });
   return made.outputFiles[0].text;
+}
+
+/** The page of a fleet: the same frame with other views. */
+async function fleetPage() {
+  const frame = await readFile(join(here, "src/index.html"), "utf8");
+  const links = Object.entries(FLEET_VIEWS).map(([view, title]) => `        <a href="#/${view}" data-view="${view}">${title}</a>`);
+  return frame
+    .replace(/(<nav [^>]*>\n)[^]*?(\n\s*<\/nav>)/, (_, open, close) => open + links.join("\n") + close)
+    .replace("static/app.js", "static/fleet.js")
+    .replace(/( *<link rel="stylesheet" href="static\/)app(\.css" \/>\n)/, "$1app$2$1fleet$2")
+    .replace(/ *<link rel="preload"[^]*?metrics-catalog" \/>\n/, '    <link rel="preload" as="fetch" crossorigin="anonymous" href="api/overview" />\n')
+    .replace(/ *<section id="tools".*\n/, "")
+    .replace("gpulse status and gpulse top show", "gpulse fleet shows");
 }
 
 /** What a lab hands over is taken from it, never bundled; the style sheet is a text. */
@@ -97,12 +114,15 @@ async function report(title, folder) {
 
 await mkdir(out, { recursive: true });
 await copyFile(join(here, "src/index.html"), join(out, "index.html"));
-await writeFile(join(out, "THIRD_PARTY.txt"), `uPlot, bundled in app.js and app.css\n\n${licence}`);
+await writeFile(join(out, "fleet.html"), await fleetPage());
+await writeFile(join(out, "THIRD_PARTY.txt"), `uPlot, bundled in shared.js and app.css\n\n${licence}`);
 const worker = { ...shared, format: "iife", entryPoints: { worker: join(here, "src/worker.ts") }, outdir: out };
 if (process.argv.includes("--watch")) {
   await (await context(worker)).watch();
+  await (await context(styles)).watch();
   await (await context(options)).watch();
 } else {
+  await build(styles);
   await build(options);
   await build(worker);
   const style = await scopedStyle();

@@ -49,6 +49,7 @@ class Serving:
         environ: dict[str, str] | None = None,
         source: str = "--demo",
         files: int | None = None,
+        verb: tuple[str, ...] = ("serve",),
     ) -> None:
         self._err = folder / "err"
         self._folder = folder
@@ -56,11 +57,15 @@ class Serving:
             (folder / "config.toml").write_text(
                 "[alerts]\nlog = false\n"
             )  # the demo machine has some, at its own times
-        place = () if any(option in ("--unix-socket", "--port", "--bind") for option in options) else ("--port", "0")
+        place = (
+            ()
+            if any(option in ("--unix-socket", "--port", "--bind", "--listen") for option in options)
+            else ("--port", "0")
+        )
         limit = [] if files is None else ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"]
         with self._err.open("wb") as err:
             self._process = subprocess.Popen(
-                [*limit, sys.executable, "-m", "gpulse", "serve", *([source] if source else []), *place, *options],
+                [*limit, sys.executable, "-m", "gpulse", *verb, *([source] if source else []), *place, *options],
                 env=environ or plain_environment(folder),
                 stdout=subprocess.PIPE,
                 stderr=err,
@@ -76,7 +81,7 @@ class Serving:
 
     def _greet(self, open: bool) -> None:
         """Read where it is, and the token."""
-        self.link = self._line().removeprefix("gpulse serve: ")
+        self.link = self._line().partition(": ")[2]
         self.token = self.link.partition("token=")[2]
         if not self.token and not open:
             said = self._line()

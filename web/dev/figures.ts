@@ -1,6 +1,7 @@
 // Figures of the page: time to the first chart, what the main thread does at 1 Hz, and whether the heap grows.
 //
 // npm run figures [MINUTES]: MINUTES is how long the heap is watched (3). MOCK_GPUS=64 measures a machine with 64 GPUs.
+// FLEET=1 measures the page of a fleet at GPULSE_URL.
 
 import { address, launch, serve, unserve } from "../test/chromium.ts";
 
@@ -76,6 +77,11 @@ async function heap(hash: string, minutes: number): Promise<string> {
 
 const minutes = Number(process.argv[2] ?? 3);
 await serve();
+if (process.env["FLEET"]) {
+  for (const hash of ["#/overview", "#/overview?map=time", "#/hosts", "#/gpus", "#/host/gpu0000"])
+    console.log(`main thread ${hash}: ${await mainThread(hash, 30)}`);
+  process.exit(0);
+}
 for (const hash of ["#/overview?range=5m", "#/timelines?range=12h", "#/timelines?range=1h"])
   console.log(`first chart ${hash}: ${(await firstChart(hash)).join(" ")} ms`);
 for (const hash of ["#/timelines?range=5m", "#/timelines?range=1h", "#/overview?range=5m", "#/overview?range=12h"])

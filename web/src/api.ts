@@ -138,6 +138,11 @@ export function serverApi(root = "api/", transport = OWN): Api {
   };
 }
 
+/** Ask the page's own server for an answer of any kind. */
+export function serverAsk<Answer>(address: string): Promise<Answer> {
+  return asked<Answer>(OWN, address);
+}
+
 async function asked<Answer>(transport: Transport, address: string, signal?: AbortSignal, more: RequestInit = {}): Promise<Answer> {
   let response: Response;
   try {

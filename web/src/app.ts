@@ -7,6 +7,7 @@ import type { Gpu } from "./contract.ts";
 import { seriesTable, type Table } from "./download.ts";
 import { h, setShown, setText } from "./elements.ts";
 import { Feed } from "./feed.ts";
+import { furnishFrame, nameLook } from "./frame.ts";
 import { Look } from "./look.ts";
 import type { Machine, Metrics } from "./machine.ts";
 import { textOf } from "./numbers.ts";
@@ -191,7 +192,7 @@ class App implements Page {
   /** Place what the page itself does not hold. */
   private furnish(): void {
     document.documentElement.classList.toggle("kiosk", this.kiosk);
-    document.querySelector("#status")?.append(this.status.element);
+    furnishFrame(this.status.element, this.main, this.look, () => this.arrive());
     const tools = document.querySelector("#tools") as HTMLElement;
     const fold = h("button", { type: "button", class: "fold", "aria-expanded": "false", "aria-controls": "tools" }, "Time range and GPUs");
     fold.addEventListener("click", () => fold.setAttribute("aria-expanded", String(tools.classList.toggle("open"))));
@@ -199,12 +200,6 @@ class App implements Page {
     document.querySelector("#tools")?.after(this.pastBar.element); // read before what it is about
     document.body.append(this.toast.element);
     addEventListener("beforeprint", () => (this.look.force("light"), this.show()));
-    addEventListener("afterprint", () => this.look.force(undefined));
-    const button = h("button", { type: "button", class: "look", onclick: () => this.look.next() });
-    document.querySelector("#look")?.append(button);
-    document.querySelector(".skip")?.addEventListener("click", (event) => (event.preventDefault(), this.main.focus())); // its # is no address of ours
-    addEventListener("hashchange", () => this.arrive());
-    addEventListener("popstate", () => this.arrive());
     this.feed.heed();
   }
 
@@ -288,10 +283,7 @@ class App implements Page {
         span,
       );
     }
-    const button = document.querySelector("button.look") as HTMLElement;
-    const name = { auto: "Auto", light: "Light", dark: "Dark" }[this.look.choice];
-    setText(button, `◐ ${name}`);
-    button.setAttribute("aria-label", `Colors: ◐ ${name}`);
+    nameLook(this.look);
   }
 
   /** Return what is shown as a table. */

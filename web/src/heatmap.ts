@@ -11,9 +11,17 @@ import type { Frame } from "./series.ts";
 import { statsOf } from "./series.ts";
 import { timeSteps } from "./charts.ts";
 
-const LABELS = 3.2; // text sizes for the names of the rows
 const TALLEST = 22; // px of a row
 const AXIS = 1.7; // text sizes of the time axis
+
+/** What rows are, where they are not GPUs: a word, text sizes for their names, px of a row at least, and what opening one does. */
+export interface HeatRows {
+  what: string;
+  labels: number;
+  least: number;
+  open(key: string): void;
+}
+const GPUS: HeatRows = { what: "GPU", labels: 3.2, least: 7, open: () => {} };
 
 export class HeatMap implements Plotted {
   readonly element: HTMLElement;
@@ -40,18 +48,19 @@ export class HeatMap implements Plotted {
     readonly spec: ChartSpec,
     private readonly colors: ChartColors,
     private readonly events: ChartEvents,
+    private readonly rows = GPUS,
   ) {
     this.marks = new Marks(events);
     this.body = h(
       "div",
-      { class: "heat", tabindex: 0, role: "img", "aria-roledescription": "heat map", "aria-label": `${spec.title}, one row per GPU` },
+      { class: "heat", tabindex: 0, role: "img", "aria-roledescription": "heat map", "aria-label": `${spec.title}, one row per ${rows.what}` },
       this.canvas,
       this.cursor,
       this.choice,
     );
     const head = h("header", {}, h("h3", { title: spec.help }, spec.title), this.clock);
     this.element = h("figure", { class: "chart heatmap" }, head, h("div", { class: "underhead" }, this.reading, this.scale), this.body, this.marks.element, this.note, this.spoken);
-    this.body.style.height = `${Math.max(4, Math.min(spec.lines.length * TALLEST, Math.max(150, spec.lines.length * 7))) + AXIS * this.unit}px`;
+    this.body.style.height = `${Math.max(4, Math.min(spec.lines.length * TALLEST, Math.max(150, spec.lines.length * rows.least))) + AXIS * this.unit}px`;
     this.heed();
     this.resize = new ResizeObserver(() => this.draw());
     this.resize.observe(this.body);
@@ -91,7 +100,7 @@ export class HeatMap implements Plotted {
   }
 
   private area(): { left: number; width: number } {
-    const left = LABELS * this.unit;
+    const left = this.rows.labels * this.unit;
     return { left, width: Math.max(1, this.body.clientWidth - left - 8) };
   }
 
@@ -180,7 +189,7 @@ export class HeatMap implements Plotted {
     ctx.textBaseline = "middle";
     const gap = height / rows;
     const every = Math.ceil((size + 1) / gap);
-    this.spec.lines.forEach((line, row) => row % every === 0 && ctx.fillText(line.label, left - 6, (row + 0.5) * gap));
+    this.spec.lines.forEach((line, row) => row % every === 0 && ctx.fillText(line.label, left - 6, (row + 0.5) * gap, left - 8));
   }
 
   private hours(ctx: CanvasRenderingContext2D, left: number, width: number, height: number): void {
@@ -218,6 +227,7 @@ export class HeatMap implements Plotted {
       if (from !== undefined && Math.abs(to - from) > (this.span[1] - this.span[0]) / 200) this.events.zoom(Math.min(from, to), Math.max(from, to));
     });
     body.addEventListener("dblclick", () => this.events.reset());
+    body.addEventListener("click", () => this.picked && this.rows.open(this.spec.lines[this.picked[0]]?.key ?? ""));
     body.addEventListener("keydown", (event) => this.key(event));
     heedFingers(body, () => this.span, () => this.area(), { preview: (from, to) => this.events.preview(from, to), chosen: (from, to) => this.events.zoom(from, to) });
   }
@@ -247,6 +257,7 @@ export class HeatMap implements Plotted {
     const across: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -far, PageDown: far, Home: -x.length, End: x.length };
     const down: Record<string, number> = { ArrowUp: -1, ArrowDown: 1 };
     if (event.key === "Escape") this.events.reset();
+    if (event.key === "Enter" && this.picked) this.rows.open(this.spec.lines[row]?.key ?? "");
     if (!x.length || (across[event.key] === undefined && down[event.key] === undefined)) return;
     event.preventDefault();
     const next = Math.max(0, Math.min(x.length - 1, place + (across[event.key] ?? 0)));
@@ -280,7 +291,7 @@ export class HeatMap implements Plotted {
 const ramps = new Map<boolean, Uint32Array>();
 
 /** Return 256 colours, as a canvas keeps them. */
-function rampOf(dark: boolean): Uint32Array {
+export function rampOf(dark: boolean): Uint32Array {
   const known = ramps.get(dark);
   if (known) return known;
   const stops = (dark ? HEAT_DARK : HEAT_LIGHT).map((color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)));

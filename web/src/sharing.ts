@@ -18,7 +18,7 @@ export interface Port {
   onmessage: ((event: { data: Word }) => void) | null;
 }
 
-const GREETED = ["processes", "sample"]; // kinds of which a newcomer is given the last one
+const GREETED = ["processes", "sample", "fleet"]; // kinds of which a newcomer is given the last one
 const FRESH = 3000; // ms since the last message in which a connection is known to work
 const ALIVE_EVERY = 10_000; // ms
 const GONE_AFTER = 45_000; // ms without a word after which a page counts as closed; a port does not tell

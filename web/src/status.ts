@@ -1,9 +1,16 @@
 // The status line: whether the numbers are live, and if not, why and how old they are.
 
 import { h, setClass, setText } from "./elements.ts";
-import type { Machine } from "./machine.ts";
 import { durationText, momentText, zoneText } from "./numbers.ts";
 import type { StreamState } from "./stream.ts";
+
+/** What the status is about: when the last sample came, and whether that is too long ago. */
+export interface Clocked {
+  readonly time: number;
+  readonly interval: number;
+  age(): number;
+  late(): boolean;
+}
 
 export class Status {
   readonly element: HTMLElement;
@@ -14,7 +21,7 @@ export class Status {
 
   /** `root` gets the class `late` while the numbers are old; `denied` is said when the server no longer lets us in. */
   constructor(
-    private readonly machine: Machine,
+    private readonly machine: Clocked,
     private readonly root: HTMLElement = document.documentElement,
     private readonly denied = "The token is no longer accepted. Open the link that gpulse serve printed",
   ) {

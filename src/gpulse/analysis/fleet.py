@@ -112,7 +112,7 @@ def job_of(process: Process) -> str | None:
 
 
 def unused_grants(snapshot: FleetSnapshot) -> Iterator[tuple[HostReport, Gpu, Mapping[str, str]]]:
-    """Yield the GPUs that a scheduler has given to somebody and that no program holds, with whom: user, job or pod.
+    """Yield the GPUs that a scheduler has allocated and that no program holds, with the owner: user, job or pod.
 
     A scheduler may call a machine by the first part of its name.
     """

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from ..model.catalog import Gpu
     from ..model.concern import Concern
     from ..model.fleet import HostReport
     from ..model.tariff import Tariff
@@ -54,6 +55,7 @@ class FleetHub(StreamLog):
         self.counts: dict[
             str, int
         ] = {}  # the most GPUs that each machine has had: the map keeps its shape while one is away
+        self.seen: dict[str, tuple[Gpu, ...]] = {}  # the GPUs that each machine had when it was heard of last
         self.ring = FleetRing(fleet.interval)
         self.usage = FleetUsage()
         self._watch = FleetWatch()
@@ -101,6 +103,7 @@ class FleetHub(StreamLog):
         self._counted = snapshot.time
         problems = fleet_problems(snapshot, self._watch.add(snapshot))
         counts = {host.name: max(len(host.gpus), self.counts.get(host.name, 0)) for host in snapshot.hosts}
+        self.seen |= {host.name: host.gpus for host in snapshot.hosts if host.gpus}
         if counts != self.counts or not self.layout:
             self.layout += 1
         tick = {
@@ -109,7 +112,7 @@ class FleetHub(StreamLog):
             "funnel": funnel_plain(Funnel(gpu for _, gpu in snapshot.gpus())),
             "states": "".join(_LETTERS[host.state] for host in snapshot.hosts),
             "map": base64.b64encode(cells(snapshot, counts)).decode(),
-            "problems": len(problems),
+            "problem_count": len(problems),
         }
         changed = _without_losses(problems) != _without_losses(self.problems)
         text = wire.message("problems", problems[:_MOST_PROBLEMS]) if changed else b""

@@ -47,9 +47,8 @@ def _problems(hub: FleetHub, given: Mapping[str, Any]) -> bytes:
 def _table(hub: FleetHub, given: Mapping[str, Any]) -> bytes:
     by, start = given["by"] or "host", given["offset"] or 0
     snapshot = hub.known()
-    rows = table_rows(snapshot, by, given["filter"] or "", given["sort"] or "")
-    page = [cleaned(row) for row in rows[start : start + (given["limit"] or _LIMIT)]]
-    return wire.compact({"time": round(snapshot.time, 3), "by": by, "total": len(rows), "offset": start, "rows": page})
+    total, page = table_rows(snapshot, by, given["filter"] or "", given["sort"] or "", start, given["limit"] or _LIMIT)
+    return wire.compact({"time": round(snapshot.time, 3), "by": by, "total": total, "offset": start, "rows": page})
 
 
 def _free(hub: FleetHub, given: Mapping[str, Any]) -> bytes:
@@ -65,11 +64,11 @@ def _host(hub: FleetHub, given: Mapping[str, Any]) -> bytes:
     name = clean(host.name)
     problems = [one for one in hub.problems if one["host"] == name]
     plain = FleetSnapshot(hub.latest.time, (host,)).to_plain()["hosts"][0]
-    return wire.compact({"time": round(hub.latest.time, 3), "host": plain, "problems": problems})
+    return wire.compact({"time": round(hub.latest.time, 3), "host": cleaned(plain), "problems": problems})
 
 
-def _grid(given: Mapping[str, Any], points: int) -> tuple[list[float], float]:
-    """Return the beginnings of the intervals of a period, at even times, and their width."""
+def _grid(given: Mapping[str, Any], points: int, least: float = 5.0) -> tuple[list[float], float]:
+    """Return the beginnings of the intervals of a period, at even times, and their width of at least some seconds."""
     start, end = stretch(given, _SPAN)
     step = float(
         max(15, math.ceil((end - start) / points))
@@ -101,7 +100,7 @@ def _history(hub: FleetHub, given: Mapping[str, Any]) -> bytes:
         source = "memory"
         times, found = hub.ring.history(host.name, times[0], times[-1] + step)
         step = hub.ring.width
-    known = {gpu.uuid or str(gpu.index): gpu for gpu in host.gpus}
+    known = {gpu.uuid or str(gpu.index): gpu for gpu in hub.seen.get(host.name, ())}
     gpus = [
         {"uuid": clean(uuid), "index": getattr(known.get(uuid), "index", None), "name": clean(getattr(known.get(uuid), "name", None) or ""),
          "memory_total": getattr(known.get(uuid), "memory_total", None)}
@@ -117,7 +116,7 @@ def _history(hub: FleetHub, given: Mapping[str, Any]) -> bytes:
 
 
 def _heat(hub: FleetHub, given: Mapping[str, Any]) -> bytes:
-    times, step = _grid(given, given["points"] or _COLUMNS)
+    times, step = _grid(given, given["points"] or _COLUMNS, hub.ring.width)
     rows = hub.ring.shares(times, step)
     for found in hub.remembered(
         ("heat", times[0], times[-1]), lambda: _asked(hub, lambda past: past.shares(times, step))
@@ -169,7 +168,7 @@ FLEET_QUESTIONS = (
              (), (503,)),
     Question("/api/snapshot", "All machines with their GPUs, as in `gpulse fleet --json`.", _fleet, "Fleet", (), (503,)),
     Question("/api/problems", "What is wrong on all machines, the worst and costliest first.", _problems, "FleetProblems", (), (503,)),
-    Question("/api/table", "Machines, GPUs, users, jobs, or GPUs that a scheduler has given to somebody and no process uses.", _table,
+    Question("/api/table", "Machines, GPUs, users, jobs, or GPUs that a scheduler has allocated and no process uses.", _table,
              "FleetTable", (
                  choice("by", "Rows (default: host).", tuple(TABLES)),
                  text("filter", "A part of a machine's name, or words as in `gpulse top`: user:ada mem>1G.", 500), _SORT,

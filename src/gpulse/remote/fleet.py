@@ -38,14 +38,15 @@ _GRANTS_EVERY = 60.0  # seconds; the controller serves the whole cluster
 
 
 class _Host:
-    __slots__ = ("came", "link", "reason", "snapshot", "source", "state")
+    __slots__ = ("arrived", "came", "link", "reason", "snapshot", "source", "state")
 
     def __init__(self, source: str, link: str) -> None:
         self.source = source
         self.link = link
         self.state: HostState = "connecting"
         self.snapshot: Snapshot | None = None
-        self.came = 0.0
+        self.came = 0.0  # when the sample was taken
+        self.arrived = 0.0  # when it was handed over
         self.reason = ""
 
 
@@ -96,10 +97,15 @@ class Fleet:
             self._changed.notify_all()
 
     def put(self, name: str, snapshot: Snapshot, age: float = 0.0) -> None:
-        """Take a new sample, which is already `age` seconds old."""
+        """Take a new sample, which is already `age` seconds old.
+
+        It counts as recent for three intervals from now on: Prometheus may scrape less often than it is asked, and tells itself what is
+        no longer there.
+        """
         with self._changed:
             host = self._hosts[name]
-            host.snapshot, host.came, host.state, host.reason = snapshot, self._clock() - age, "ok", ""
+            host.arrived = self._clock()
+            host.snapshot, host.came, host.state, host.reason = snapshot, host.arrived - age, "ok", ""
             self._changed.notify_all()
 
     def fail(self, name: str, state: HostState, reason: str) -> None:
@@ -137,7 +143,7 @@ class Fleet:
 
     def _report(self, name: str, host: _Host, now: float) -> HostReport:
         age = None if host.snapshot is None else max(0.0, now - host.came)
-        if age is not None and age <= max(_SHORTEST_LATE, _LATE * self.interval):
+        if age is not None and now - host.arrived <= max(_SHORTEST_LATE, _LATE * self.interval):
             return HostReport(name, host.source, "ok", host.snapshot, age, link=host.link)
         state = "stale" if host.state == "ok" else host.state
         reason = host.reason or ("" if age is None else f"no sample for {age:.0f} s")

@@ -59,3 +59,15 @@ def test_a_dead_machine_has_its_state_and_no_gpus_in_json() -> None:
     assert plain["hosts"] == [
         {"name": "a", "source": "ssh", "state": "denied", "age": None, "reason": "Permission denied", "gpus": []}
     ]
+
+
+def test_a_sample_that_prometheus_scraped_long_ago_is_recent_while_it_is_handed_over() -> None:
+    now = [100.0]
+    fleet = Fleet([], 5.0, lambda: now[0])
+    name = fleet.expect("box", "prometheus")
+    fleet.put(name, Snapshot(0.0), age=55.0)
+    (host,) = fleet.read().hosts
+    assert (host.state, host.age) == ("ok", 55.0)
+    now[0] += 16.0
+    (host,) = fleet.read().hosts
+    assert (host.state, host.age) == ("stale", 71.0)

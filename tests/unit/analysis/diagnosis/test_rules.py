@@ -145,6 +145,8 @@ def test_memory_held_by_an_idle_process() -> None:
 
 def test_memory_without_an_owner() -> None:
     assert judged(QUIET | {"processes": (), "memory_used": 3 * GIB}).key == "orphaned_memory"
+    unknown = {"memory_used": None}  # what it holds is not known, so neither is the rest
+    assert judged(QUIET | {"processes": (unknown,), "memory_used": 3 * GIB}).key != "orphaned_memory"
 
 
 def test_an_empty_gpu_is_idle() -> None:

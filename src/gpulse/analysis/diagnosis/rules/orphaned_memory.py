@@ -40,8 +40,10 @@ def _unowned(case: Case) -> float | None:
         if listed is None or used is None:
             continue
         known = gpu.columns["memory_unattributed"][at]
-        owned = sum(process.memory_used or 0.0 for process, _ in listed)
-        left.append(known if known is not None else max(0.0, used - owned))
+        held = [process.memory_used for process, _ in listed]
+        if known is None and None in held:
+            continue  # what a process holds is not known, so neither is the rest
+        left.append(known if known is not None else max(0.0, used - sum(one or 0.0 for one in held)))
     return min(left) if len(left) >= 2 else None
 
 
