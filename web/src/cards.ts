@@ -142,7 +142,7 @@ export class Card {
     setText(this.finding, said.some((remark) => remark.text.includes(short)) ? "" : short);
     setClass(this.finding, `finding ${found?.level ?? "label"}`);
     this.finding.title = found ? [found.text, ...(found.evidence ?? [])].join("\n") : "";
-    setText(this.user, who(this.page.machine.processesOf(this.uuid)) || (gpu.state === "ok" ? "free" : ""));
+    setText(this.user, who(this.page.machine.processesOf(this.uuid)) || (gpu.state === "ok" && !gpu.held_for ? "free" : ""));
   }
 
   draw(at: number): void {

@@ -3,7 +3,7 @@
 import { gpuWord } from "./address.ts";
 import type { Gpu } from "./contract.ts";
 import { Meter, h, setClass, setShown, setText } from "./elements.ts";
-import { MISSING, numberOf, numberText, ofText, severity } from "./numbers.ts";
+import { MISSING, numberOf, numberText, ofText, severity, textOf } from "./numbers.ts";
 import type { Page } from "./page.ts";
 import { gpuTitle } from "./specs.ts";
 import { label, remarks, silence, who } from "./words.ts";
@@ -55,7 +55,7 @@ export class Tile {
     setClass(this.heat, `heat-value ${severity(metrics.of("temperature"), gpu)}`);
     const owner = who(machine.processesOf(this.uuid));
     const trouble = wrong.map((remark) => remark.text).join(", ") || problem?.title;
-    setText(this.note, quiet || (!this.owned && trouble) || owner || "free");
+    setText(this.note, quiet || (!this.owned && trouble) || owner || textOf(gpu, "held") || "free");
     const power = numberOf(gpu, "power_draw");
     const active = work === undefined ? "" : `SM active ${work.toFixed(0)} %`;
     const title = [gpuTitle(gpu), active, `memory ${ofText(used, total)}`, power === undefined ? "" : `power ${power.toFixed(0)} W`, owner, quiet || trouble];

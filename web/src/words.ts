@@ -72,6 +72,8 @@ export function remarks(gpu: Gpu): Remark[] {
   const unowned = numberOf(gpu, "memory_unattributed") ?? 0;
   if (unowned >= UNATTRIBUTED) found.push({ text: `unattributed ${sizeText(unowned)}`, level: "warn" });
   if (gpu.memory_unified === true) found.push({ text: "unified memory", level: "label" });
+  const held = textOf(gpu, "held"); // the server's words: held for ada until 18:00
+  if (held) found.push({ text: held, level: "label" });
   return found;
 }
 

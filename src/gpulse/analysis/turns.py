@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..store.policy import Policy
+from ..store.queue import in_force
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,13 +108,6 @@ def latest_end(entry: Entry, now: float) -> float | None:
     return entry.since + entry.longest
 
 
-def holder_now(uuid: str, entries: Iterable[Entry], now: float) -> Entry | None:
-    """Return who holds a GPU: the reservation in force, else a claim."""
-    found = [entry for entry in entries if uuid in entry.gpus]
-    reserved = [entry for entry in found if entry.kind == "reserved" and _in_force(entry, now)]
-    return next(iter([*reserved, *(entry for entry in found if entry.kind == "running")]), None)
-
-
 def overlapping(uuid: str, entries: Iterable[Entry], begins: float, until: float, uid: int | None) -> Entry | None:
     """Return a reservation of somebody else's for a GPU in this time."""
     for entry in entries:
@@ -162,7 +156,7 @@ class _Board:
         for entry in entries:
             if entry.kind == "running":
                 self._give(entry, entry.gpus)
-            elif entry.kind == "reserved" and _in_force(entry, now):
+            elif in_force(entry, now):
                 self._had.setdefault(entry.user, set()).update(entry.gpus)
         self._ends = {slot.uuid: self._end(slot) for slot in slots}
 
@@ -217,7 +211,7 @@ class _Board:
         return entry.longest is not None and self._now + entry.longest <= needed
 
     def _owns(self, uuid: str, entry: Entry) -> bool:
-        return any(one.uid == entry.uid and uuid in one.gpus and _in_force(one, self._now) for one in self._reserved)
+        return any(one.uid == entry.uid and uuid in one.gpus and in_force(one, self._now) for one in self._reserved)
 
     def _chosen(self, free: Sequence[Slot], entry: Entry) -> tuple[str, ...]:
         """Return the GPUs to take, of one product if possible: reserved ones first, then those in use by other small jobs."""
@@ -249,11 +243,7 @@ class _Board:
     def _end(self, slot: Slot) -> float:
         """Return when a GPU is expected to be free."""
         ends = [latest_end(holder, self._now) for holder in self._holders[slot.uuid]]
-        ends += [entry.until for entry in self._reserved if slot.uuid in entry.gpus and _in_force(entry, self._now)]
+        ends += [entry.until for entry in self._reserved if slot.uuid in entry.gpus and in_force(entry, self._now)]
         if slot.broken or None in ends or not (ends or ((slot.idle or slot.fits) and not slot.locked)):
             return _NEVER
         return max([self._now, *(end for end in ends if end is not None)])
-
-
-def _in_force(entry: Entry, now: float) -> bool:
-    return (entry.begins or 0.0) <= now < (entry.until or 0.0)

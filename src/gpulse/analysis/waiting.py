@@ -8,9 +8,9 @@ import time
 from ..errors import GpulseError, NoFreeGpu
 from ..store.claims import claim, claims_folder
 from ..store.policy import machine_policy
-from ..store.queue import QueuePlace, changed_at, entries, new_entry, tidy, uptime
+from ..store.queue import QueuePlace, changed_at, entries, holder_now, new_entry, tidy, uptime
 from .free import never, refusal, samples_for, slots, watch
-from .turns import Turn, holder_now, turns
+from .turns import Turn, turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

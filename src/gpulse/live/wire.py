@@ -13,6 +13,7 @@ from ..present.alerts import alert_plain
 from ..present.concerns import worded
 from ..present.events import event_style, event_text
 from ..present.serving import serving_pieces
+from ..present.words import hold_note
 from ..store.history.columns import SERVING
 
 TYPE_CHECKING = False
@@ -165,6 +166,8 @@ def without_commands(snapshot: Snapshot, of: str | None = None) -> Snapshot:
 def _gpu(gpu: Gpu) -> dict[str, Any]:
     plain = _values(gpu, _MOVING)
     plain["state"] = gpu.state
+    if held := hold_note(gpu):
+        plain["held"] = held
     if gpu.since is not None:
         plain["since"] = round(gpu.since, 3)
     if gaps := {key: gap for key, gap in gpu.gaps.items() if gap not in _USUAL}:

@@ -295,6 +295,8 @@ class Gpu(Reading):
     partition_mode = Text("Partition mode", "Compute and memory partitioning of an AMD GPU, for example CPX/NPS4.", kind="state", cost="slow", group="modes", short="PARTITION")
     job = Text("Allocated to", "Slurm job that was given this GPU, whether it uses it or not, for example slurm:1234; empty if none was. Missing without Slurm.", kind="state", cost="slow", group="modes", short="JOB")
     job_user = Text("Allocated to user", "Owner of the Slurm job that was given this GPU; empty if none was. Missing without Slurm.", kind="state", cost="slow", group="modes", short="JOB USER")
+    held_for = Text("Held for", "User who has claimed or reserved the GPU with gpulse; missing if no one has.", kind="state", cost="slow", group="modes", short="HELD FOR")
+    held_until = Number("Held until", "End of the reservation, in seconds since 1970; missing without one.", kind="state", cost="slow", group="modes", short="HELD UNTIL", high=1e11)
     display_active = Flag("Display active", "The GPU drives a display.", kind="state", cost="slow", group="modes", short="DISPLAY", smi=("display_active",))
 
     # details: further fields of nvidia-smi

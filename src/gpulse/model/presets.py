@@ -18,6 +18,7 @@ SCREEN = (
         "ecc_uncorrected",
     ),
     *("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"),
+    *("held_for", "held_until"),
 )
 # What is worth a curve over time.
 CURVES = (*ACTIVITY, "memory_used", "power_draw", "temperature", "clock_sm", *LINKS)

@@ -6,6 +6,7 @@ from ..analysis.turns import latest_end
 from ..units import duration_text, size_text
 from .quantities import DASH, when_text
 from .text import aligned, clean, fit, width
+from .words import held_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +21,6 @@ _WHY = {
     "impossible": "too few GPUs work",
     "limit": "has all GPUs that its user may have",
 }
-
-
-def held_text(user: str, until: float | None, now: float, about: bool = False) -> str:
-    """Return for whom a GPU is held: held for ada until 18:00."""
-    end = "" if until is None else f" until {'about ' if about else ''}{when_text(until, now)}"
-    return f"held for {clean(user)[:_NAME]}{end}"
 
 
 def hold_text(entry: Entry, now: float) -> str:

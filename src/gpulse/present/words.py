@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from ..analysis.links import below_maximum, in_use
 from ..model.catalog import Gpu
 from ..model.condition import of_event
 from ..model.xid import xid_of
 from ..units import duration_text, size_text
 from .cells import MISSING, severity, severity_style, throttle_text
+from .quantities import when_text
 from .text import clean, fit_name, width
 
 TYPE_CHECKING = False
@@ -28,6 +31,7 @@ GAPS = {"denied": "no permission", "failed": "cannot be read", "timeout": STATES
 _NEARLY_ALL = 0.95  # of the memory in use: then the memory column already says what the only owner holds
 _CUT = 8  # cells from which a program that does not fit is cut instead of left out
 _NAME = 4  # the same for a user
+_USER = 32  # characters of a user's name in a sentence
 _VITAL = ("utilization", "memory_used", "temperature")
 _ALARMS = ("critical", "warn")  # styles of what somebody should look at, the worst first
 NARROWEST = 9  # cells in which every note has a form, so that none is ever cut
@@ -180,7 +184,21 @@ def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False, *, throttling: 
         found.append((f"unattributed {size_text(gpu.memory_unattributed, decimal=decimal)}", "warn", "no owner"))
     if gpu.memory_unified:
         found.append(("unified memory", "label", "unified"))
+    if held := hold_note(gpu):
+        found.append((held, "label", "held"))
     return found
+
+
+def held_text(user: str, until: float | None, now: float) -> str:
+    """Return for whom a GPU is held: held for ada until 18:00."""
+    return f"held for {clean(user)[:_USER]}{'' if until is None else f' until {when_text(until, now)}'}"
+
+
+def hold_note(gpu: Gpu) -> str:
+    """Return for whom a GPU is held; empty if for no one, or if its only claim is that of a program that is there to be seen."""
+    if not gpu.held_for or (gpu.held_until is None and any(one.user == gpu.held_for for one in gpu.processes)):
+        return ""
+    return held_text(gpu.held_for, gpu.held_until, time.time())
 
 
 def narrow(text: str) -> str:

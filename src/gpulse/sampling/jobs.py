@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from .plan import ALLOCATION
+from ..store.queue import holders
+from .plan import ALLOCATION, HELD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping
 
-    from ..model.metric import Gap
+    from ..model.metric import Gap, Value
     from ..sources.base import Device, DeviceSample, Facts, Listing, Machine
     from .plan import Plan
 
@@ -16,16 +17,28 @@ if TYPE_CHECKING:
 class SourceAnswer:
     """The host's part of one sample: processes, the host itself, and whether the driver reports PIDs of another namespace.
 
-    `allocations` says who was given which GPU, as `Machine.allocations` does.
+    `allocations` says who was given which GPU, as `Machine.allocations` does; `holds` who has claimed or reserved it, by UUID.
     """
 
-    __slots__ = ("allocations", "foreign", "host", "processes")
+    __slots__ = ("allocations", "foreign", "holds", "host", "processes")
 
     def __init__(self) -> None:
         self.processes: dict[int, Facts] = {}
         self.host: Facts | None = None
         self.foreign = False
         self.allocations: Mapping[int, tuple[str, str]] | Gap | None = None
+        self.holds: Mapping[str, tuple[str, float | None]] = {}
+
+    def add_owners(self, sample: DeviceSample, identity: Mapping[str, Value]) -> None:
+        """Add to the sample of a GPU who was given it, and for whom it is held."""
+        self.allocate(sample, identity.get("index"))
+        self._hold(sample, identity.get("uuid"))
+
+    def _hold(self, sample: DeviceSample, uuid: object) -> None:
+        """Add to the sample of a GPU, and to those of its MIG instances, for whom it is held; nothing if for no one."""
+        for part, key in ((sample, uuid), *((part, part.values.get("uuid")) for part in sample.instances)):
+            if (held := self.holds.get(str(key))) is not None:
+                part.values.update({name: value for name, value in zip(HELD, held, strict=True) if value is not None})
 
     def allocate(self, sample: DeviceSample, index: object) -> None:
         """Add to the sample of a GPU who was given it. Slurm numbers MIG instances and GPUs together, so it is not known of these."""
@@ -52,6 +65,8 @@ def asking(
             answer.host = machine.host(plan.host)
         if plan.allocates:
             answer.allocations = machine.allocations()
+        if plan.holds:
+            answer.holds = holders()
         return answer
 
     return ask

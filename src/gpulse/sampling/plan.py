@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from ..model.select import Wanted
 
 ALLOCATION = ("job", "job_user")  # who was given a GPU, which the machine knows
+HELD = ("held_for", "held_until")  # who has claimed or reserved a GPU, which the queue knows
 # Values that the sampler derives, and the keys it needs for them.
 _DERIVED = {
     "memory_percent": ("memory_used", "memory_total", "memory_reserved"),
     "memory_unattributed": ("memory_used", "memory_total"),
-    **dict.fromkeys(ALLOCATION, ()),
+    **dict.fromkeys((*ALLOCATION, *HELD), ()),
 }
 
 
@@ -27,12 +28,14 @@ class Plan:
     `traced` are traces, which have a pace of their own; other slow and static values are `lasting`: they stand until read again.
 
     `lists`: read the process list of each GPU; `describes`: read the details of processes from the host; `tells`: what is told
-    of a process, None for all that the list has; `allocates`: ask the machine which batch job was given each GPU.
+    of a process, None for all that the list has; `allocates`: ask the machine which batch job was given each GPU; `holds`: ask the queue
+    who has claimed or reserved it.
     """
 
     def __init__(self, wanted: Wanted) -> None:
-        self.asked = wanted.gpu
-        self.derives = not wanted.gpu.isdisjoint(_DERIVED.keys() - ALLOCATION)
+        self.asked = wanted.gpu.difference(HELD)  # a GPU that does not respond tells nothing about the queue
+        self.derives = not wanted.gpu.isdisjoint(_DERIVED.keys() - {*ALLOCATION, *HELD})
+        self.holds = not wanted.gpu.isdisjoint(HELD)
         self.allocates = not wanted.gpu.isdisjoint(ALLOCATION)
         needed = wanted.gpu.union(*(_DERIVED[key] for key in wanted.gpu & _DERIVED.keys())) - _DERIVED.keys()
         self.traced = needed & TRACES

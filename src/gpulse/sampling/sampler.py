@@ -204,7 +204,7 @@ class Sampler:
             else:
                 _add_processes(answer, results.get((position, "processes"), _NOT_LISTED), process_keys)
                 if isinstance(asked, SourceAnswer):
-                    asked.allocate(answer, device.identity.get("index"))
+                    asked.add_owners(answer, device.identity)
                 gpus[position] = track.gpu(device, answer, now, known, lists)
         host = self._host(facts)
         self._rates.next_sample()

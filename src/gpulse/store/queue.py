@@ -11,7 +11,7 @@ from .claims import claims_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, Literal, TypeAlias
 
     Kind: TypeAlias = Literal["waiting", "running", "reserved", "done"]
@@ -135,6 +135,29 @@ def entries(folder: str | None = None, now: float | None = None) -> list[Entry]:
     now = time.time() if now is None else now
     found = [_read(os.path.join(folder, name), folder) for name in names if "." not in name]
     return [entry for entry in found if entry is not None and not entry.cancelled and _lasts(entry, now)]
+
+
+def in_force(entry: Entry, now: float) -> bool:
+    """Return whether a reservation holds now."""
+    return entry.kind == "reserved" and (entry.begins or 0.0) <= now < (entry.until or 0.0)
+
+
+def holder_now(uuid: str, entries: Iterable[Entry], now: float) -> Entry | None:
+    """Return who holds a GPU: the reservation in force, else a claim."""
+    found = [entry for entry in entries if uuid in entry.gpus]
+    reserved = [entry for entry in found if in_force(entry, now)]
+    return next(iter([*reserved, *(entry for entry in found if entry.kind == "running")]), None)
+
+
+def holders(folder: str | None = None) -> dict[str, tuple[str, float | None]]:
+    """Return for whom GPUs are held, by UUID, and until when for those that are reserved. Without a queue it costs one listing."""
+    found, now = entries(folder), time.time()
+    held = {uuid: holder_now(uuid, found, now) for entry in found for uuid in entry.gpus}
+    return {
+        uuid: (one.user, round(one.until) if one.kind == "reserved" and one.until else None)
+        for uuid, one in held.items()
+        if one is not None
+    }
 
 
 def changed_at(folder: str) -> int:

@@ -171,6 +171,27 @@ def test_what_another_has_reserved_is_held_for_them(folder: Path) -> None:
                 seek()
 
 
+def test_a_snapshot_says_for_whom_a_gpu_is_held_and_every_surface_words_it_alike() -> None:
+    from gpulse.live.wire import sample
+    from gpulse.present.words import remarks
+
+    me = user_name(os.getuid())
+    with gpulse.testing.scripted(gpus=[{}, {"processes": [{"pid": 7, "name": "python", "user": me}]}, {}]):
+        free, used, other = (str(gpu.uuid) for gpu in gpulse.gpus())
+        assert all(gpu.held_for is None and "held_for" not in gpu.gaps for gpu in gpulse.snapshot().gpus)
+        until = time.mktime((2126, 11, 16, 18, 0, 0, 0, 0, -1))
+        reserve(new_entry("reserved", gpus=[free], begins=1.0, until=until))
+        reserve(new_entry("reserved", gpus=[other], begins=until, until=until + 1))  # not yet
+        place = QueuePlace(new_entry("running", gpus=[used]))
+        place.write()
+        taken = gpulse.snapshot()
+        place.leave()
+    assert [(gpu.held_for, gpu.held_until) for gpu in taken.gpus] == [(me, until), (me, None), (None, None)]
+    notes = [[text for text, _, _ in remarks(gpu) if text.startswith("held")] for gpu in taken.gpus]
+    assert notes == [[f"held for {me} until 2126-11-16"], [], []]  # that it is ours is to be seen
+    assert [gpu.get("held") for gpu in sample(taken)["gpus"]] == [f"held for {me} until 2126-11-16", None, None]
+
+
 def test_limits_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpulse.analysis import waiting
     from gpulse.store.policy import Policy

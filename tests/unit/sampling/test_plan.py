@@ -51,7 +51,14 @@ def test_everything_is_covered_once() -> None:
     assert not plan.fast & plan.static
     asked = plan.fast | plan.slow | plan.static | plan.traced
     identity = {key for key, metric in GPU_METRICS.items() if metric.kind == "identity"}
-    assert asked | identity | {"memory_percent", "memory_unattributed", "job", "job_user"} == set(GPU_METRICS)
+    assert asked | identity | {
+        "memory_percent",
+        "memory_unattributed",
+        "job",
+        "job_user",
+        "held_for",
+        "held_until",
+    } == set(GPU_METRICS)
 
 
 def test_traces_have_a_pace_of_their_own_and_do_not_last() -> None:
