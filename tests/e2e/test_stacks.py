@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from gpulse.model.stacks import CodeLine
+from gpulse.monitor.presence import PresenceFile
 from tests.e2e.lab import environment
 from tests.fake_nvml import Scenario
 from tests.unit.sources.programs import ended, started
@@ -183,7 +185,15 @@ def test_why_names_the_lines_of_a_process(tmp_path: Path) -> None:
         first = plain["code"][0]
         assert (first["file"], first["function"]) == (str(tmp_path / "train.py"), "slow_metric")
         assert (first["waited"] > 0.5, plain["code_problem"]) == (True, None)
-        assert "code" not in json.loads(gpulse(environ, "why", "--for", "2s", "--json").stdout)
+        environ |= {"XDG_RUNTIME_DIR": str(tmp_path)}
+        line = CodeLine(str(tmp_path / "train.py"), 4, "slow_metric", 58.0, 2.0)
+        PresenceFile(process.pid, environ).write({"run": "r", "seconds": 60.0, "code": [line._asdict()]})
+        text = gpulse(environ, "why", "--for", "2s").stdout
+        assert f"Process {process.pid}\n" in text, "a program with a Monitor knows its lines itself"
+        assert "The GPU waited 58 of 60 s; 58 s of it in train.py:4 slow_metric(…)." in text
+        plain = json.loads(gpulse(environ, "why", "--for", "2s", "--json").stdout)
+        assert plain["programs"] == [{"pid": process.pid, "run": "r", "code": [line.to_plain()]}]
+        assert "code" not in plain
     finally:
         ended(process)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
+    from ...monitor.presence import Presence
     from ...supervision.code_watch import CodeWatch
     from ..options import Arguments
 
@@ -48,7 +49,7 @@ def run(arguments: Arguments) -> int:
     for snapshot in _samples(arguments, running, code is not None):
         running.add(snapshot)
         names.update({_index(gpu.index): gpu.name or "" for gpu in snapshot.gpus})
-        for gpu in snapshot.gpus if pid is not None else ():
+        for gpu in snapshot.gpus:
             users.setdefault(gpu.uuid, set()).update(int(one.pid) for one in gpu.all_processes() if one.pid is not None)
         if code is not None and family is not None:
             code.add(snapshot.time, snapshot.gpus, family.members(snapshot))
@@ -58,7 +59,8 @@ def run(arguments: Arguments) -> int:
     if pid is not None:
         diagnosis = _about(diagnosis, pid, users)
     found = concerns(diagnosis)
-    _print(arguments, diagnosis, found, names, code)
+    programs = [] if pid is not None and code is not None else _programs(arguments, diagnosis, users)
+    _print(arguments, diagnosis, found, names, code, programs)
     return 1 if arguments.check and found else 0
 
 
@@ -226,8 +228,10 @@ def _print(
     found: Sequence[Concern],
     names: dict[int | None, str],
     code: CodeWatch | None,
+    programs: Sequence[Presence],
 ) -> None:
     from ...analysis.code_lines import code_lines
+    from ...model.stacks import CodeLine
 
     lines = () if code is None else code_lines(code.stop())
     if arguments.json:
@@ -240,6 +244,10 @@ def _print(
         plain = worded(diagnosis).to_plain() | {"problems": problems}
         if code is not None:
             plain |= {"code": [line.to_plain() for line in lines], "code_problem": code.problem or None}
+        plain["programs"] = [
+            {"pid": one.pid, "run": one.run, "code": [CodeLine(**line).to_plain() for line in one.code]}
+            for one in programs
+        ]
         sys.stdout.write(json.dumps(plain, indent=2) + "\n")
         return
     from ...present.explanation import answer, code_block
@@ -254,7 +262,22 @@ def _print(
             line.render(theme, columns)
             for line in code_block(lines, diagnosis.end - diagnosis.start, code.problem, columns)
         ]
+    for one in programs:
+        block = code_block([CodeLine(**line) for line in one.code], one.seconds, "", columns)
+        told += ["", f"Process {one.pid}", *(line.render(theme, columns) for line in block)]
     sys.stdout.write("\n".join(told) + "\n")
+
+
+def _programs(arguments: Arguments, diagnosis: Diagnosis, users: dict[str | None, set[int]]) -> list[Presence]:
+    """Return the programs with a Monitor on the GPUs that were watched now, which know their lines of code themselves."""
+    from ...monitor.presence import presences
+    from ...sources.registry import make_source
+    from ..session import source_name
+
+    if arguments.since is not None or arguments.no_stacks or not make_source(source_name(arguments)).machine.real:
+        return []
+    pids = {pid for one in diagnosis for pid in users.get(one.uuid, ())}
+    return [one for pid, one in sorted(presences().items()) if pid in pids and one.code]
 
 
 def _index(index: float | None) -> int | None:

@@ -190,7 +190,7 @@ _OTHERS = {
     "/api/trace": {"post": _get("Ask a Monitor for a profiler trace of its next steps; needs a token.",
                                 {"application/json": {"schema": _TRACE}}, (*_ALWAYS, 403, 404, 422),
                                 requestBody={"required": True, "content": {"application/json": {"schema": _TRACE}}})["get"]},
-    "/api/stream": _get("Samples as server-sent events: sample, processes, event, alert, alerts, problems, hole.",
+    "/api/stream": _get("Samples as server-sent events: sample, processes, event, alert, alerts, problems, verdicts, runs, hole.",
                         {"text/event-stream": {"schema": _TEXT}}, (*_ALWAYS, 503)),
     "/metrics": _get("Metrics for Prometheus; no token required if only this machine can connect.",
                      _LINES | {"application/openmetrics-text": {"schema": _TEXT}}, (*_ALWAYS, 503)),
