@@ -15,7 +15,7 @@ from ..present.code import advised, code_sentence
 from ..present.running import running_parts
 from ..present.runs import command_text, gpus_of, limit_text, run_facts, speed_text
 from ..present.text import clean
-from ..store.runs import kept_flame, kept_runs, run_named
+from ..store.runs import EMPTY, KeptRun, kept_flame, kept_runs, run_named
 from . import wire
 from .parameters import Parameter
 from .refusal import Refusal
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..store.runs import KeptRun
     from .api import ApiRequest
     from .hub import Hub
 
 _MOST = 100
+_NONE = "No runs yet: `gpulse run -- COMMAND` and programs with a Monitor are listed here."
 _APART = ("code", "time", "verdict")  # facts that a page shows elsewhere
 
 
@@ -52,18 +52,22 @@ def runs_answer(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     if reason := _hidden(asked.hub):
         return wire.compact({"runs": [], "note": reason})
     found = [_row(run) for at, run in enumerate(kept_runs()) if at < _MOST]
-    note = "" if found else "No runs yet: `gpulse run -- COMMAND` and programs with a Monitor are listed here."
-    return wire.compact({"runs": found, "note": note})
+    return wire.compact({"runs": found, "note": "" if found else _NONE})
 
 
 def run_answer(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
-    """Return one run, or the running program with a Monitor of this PID: facts, lines of code with advice, and the tree of frames."""
-    if reason := _hidden(asked.hub):
+    """Return one run, the newest if none is named, or the running program with a Monitor of this PID.
+
+    With facts, lines of code with advice, and the tree of frames.
+    """
+    reason, run, pid = _hidden(asked.hub), given["run"], given["pid"]
+    if run is None and pid is None:
+        newest = None if reason else next(kept_runs(), None)
+        return wire.compact(_kept(KeptRun(EMPTY)) | {"title": reason or _NONE} if newest is None else _kept(newest))
+    if reason:
         raise Refusal(404, reason)
-    if given["pid"] is not None:
-        return wire.compact(_running(given["pid"]))
     try:
-        return wire.compact(_kept(run_named(given["run"] or "last")))
+        return wire.compact(_kept(run_named(run)) if pid is None else _running(pid))
     except UsageError as error:
         raise Refusal(404, error.message) from None
 

@@ -65,6 +65,11 @@ def test_a_run_without_stacks_has_no_flame_graph_and_an_unknown_one_is_refused()
     assert ask(app_of(), "/api/run?run=").status == 422
 
 
+def test_without_any_run_the_newest_is_none() -> None:
+    answer = ask(app_of(), "/api/run").json
+    assert (answer["title"][:11], answer["flame"], answer["code"]) == ("No runs yet", None, [])
+
+
 def test_a_running_program_is_asked_and_answers_once() -> None:
     present = PresenceFile(PID)
     line = CodeLine(METRIC.file, 84, "compute_f1", 58.0, 1.0)
@@ -99,6 +104,7 @@ def test_nothing_is_shown_of_programs_where_they_are_hidden_or_not_of_this_machi
     answer = ask(app, "/api/runs").json
     assert answer["runs"] == []
     assert answer["note"]
+    assert ask(app, "/api/run").json["title"] == answer["note"]
     assert ask(app, "/api/run?run=a-1").status == 404
 
 
