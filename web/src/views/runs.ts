@@ -17,14 +17,15 @@ export function runs(page: Page): View {
 }
 
 function columnsOf(page: Page): ColumnSpec<RunRow>[] {
+  const link = (run: RunRow) => page.link({ view: "runs", run: run.id });
   return [
-    { key: "start", title: "Started", text: (run) => momentText(run.start), rank: (run) => run.start },
+    { key: "start", title: "Started", text: (run) => momentText(run.start), rank: (run) => run.start, link },
     { key: "seconds", title: "Took", number: true, text: (run) => (run.seconds === null ? "" : durationText(run.seconds)), rank: (run) => run.seconds ?? undefined },
     { key: "gpus", title: "GPUs", text: (run) => run.gpus },
     { key: "speed", title: "Speed", text: (run) => run.speed },
     { key: "limit", title: "Limited by", text: (run) => run.limit },
     { key: "result", title: "Result", text: (run) => run.result },
-    { key: "command", title: "Command", wide: true, code: true, text: (run) => run.command, link: (run) => page.link({ view: "runs", run: run.id }) },
+    { key: "command", title: "Command", wide: true, code: true, text: (run) => run.command, link },
   ];
 }
 
