@@ -22,6 +22,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("program", choices=PROGRAMS)
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--together", action="store_true", help="with a Monitor, and watched from outside, too")
     parser.add_argument("--alone", action="store_true", help="without a Monitor, to be watched from outside")
     arguments = parser.parse_args()
     device = devices.open_gpu(arguments.seconds)
@@ -33,6 +34,8 @@ def main() -> int:
     from gpulse.sinks import Sink
 
     told: list[str] = []
+    if arguments.together:
+        _wait()
 
     class Told(Sink):
         def write(self, sample: object) -> None:
@@ -48,22 +51,44 @@ def main() -> int:
         elapsed = time.monotonic() - started
     summary = monitor.summary()
     assert summary is not None
-    found = {"truth": guilty.seconds, "seconds": elapsed, "code": [line.to_plain() for line in summary.code]}
+    found = {
+        "truth": guilty.seconds,
+        "seconds": elapsed,
+        "stretches": guilty.stretches,
+        "code": [line.to_plain() for line in summary.code],
+    }
     found["told"] = told
-    print(json.dumps(found | {"calls": [line.call for line in summary.code], "budget": _budget(summary)}))
+    print(json.dumps(found | {"calls": [line.call for line in summary.code], "budget": _budget(summary)}), flush=True)
+    if arguments.together:
+        sys.stdin.readline()
     return 0
 
 
 def _alone(program: Any, device: Any, guilty: devices.Guilty) -> int:
-    """Tell whoever watches where the driver is, run when told to, and stay until told to end."""
-    print(json.dumps({key: value for key, value in os.environ.items() if key.startswith(("FAKE_", "LD_"))}), flush=True)
-    sys.stdin.readline()
+    """Run when told to, and stay until told to end."""
+    _wait()
     started = time.monotonic()
     program.main(device, guilty)
     device.synchronize()
-    print(json.dumps({"truth": guilty.seconds, "seconds": time.monotonic() - started, "budget": None}), flush=True)
+    print(
+        json.dumps(
+            {
+                "truth": guilty.seconds,
+                "seconds": time.monotonic() - started,
+                "stretches": guilty.stretches,
+                "budget": None,
+            }
+        ),
+        flush=True,
+    )
     sys.stdin.readline()
     return 0
+
+
+def _wait() -> None:
+    """Tell whoever watches where the driver is, and wait for a word."""
+    print(json.dumps({key: value for key, value in os.environ.items() if key.startswith(("FAKE_", "LD_"))}), flush=True)
+    sys.stdin.readline()
 
 
 def _budget(summary: object) -> float | None:

@@ -14,23 +14,26 @@ LAUNCH = 0.06  # seconds that the launches of a step with many small kernels tak
 
 
 class Guilty:
-    """Adds up how long the guilty line keeps the GPU waiting: `with guilty: …`."""
+    """Adds up how long the guilty line keeps the GPU waiting, between its first and its last work: `with guilty: …`."""
 
     def __init__(self, gpu: Any) -> None:
         self._gpu = gpu
         self._start = 0.0
-        self._stretches: list[tuple[float, float]] = []
+        self.stretches: list[tuple[float, float]] = []
 
     def __enter__(self) -> None:
         self._start = time.monotonic()
 
     def __exit__(self, *_: object) -> None:
-        self._stretches.append((self._start, time.monotonic()))
+        self.stretches.append((self._start, time.monotonic()))
 
     @property
     def seconds(self) -> float:
         """Seconds in which the GPU did nothing meanwhile."""
-        return float(self._gpu.idle(self._stretches))
+        first, last = self._gpu.launched[0], self._gpu.launched[-1]
+        return float(
+            self._gpu.idle([(max(a, first), min(b, last)) for a, b in self.stretches if a < last and b > first])
+        )
 
 
 class Gpu:
@@ -38,15 +41,20 @@ class Gpu:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.started = 0.0
+        self.launched: list[float] = []  # when the first and the last step were
 
     def steps(self) -> Any:
         """Yield the numbers of steps until the time is over."""
-        self.started = time.monotonic()
+        until = time.monotonic() + self.seconds
+        self.launched = []
         number = 0
-        while time.monotonic() < self.started + self.seconds:
+        while time.monotonic() < until:
             yield number
             number += 1
+
+    def note(self) -> None:
+        """Keep when a step is launched."""
+        self.launched = [*self.launched[:1], time.monotonic()]
 
 
 def as_library(cls: type) -> type:
@@ -103,6 +111,7 @@ class ScriptedGpu(Gpu):
         os.environ.update(scenario.write(folder) | self.work.environment)
 
     def step(self) -> ScriptedTensor:
+        self.note()
         self.work.add(time.monotonic(), STEP)
         return ScriptedTensor(self)
 
@@ -131,30 +140,42 @@ class RealGpu(Gpu):
         super().__init__(seconds)
         self.torch = torch
         self.weight = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) / 90
-        self.small = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(600))).cuda()
+        self.small = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(200))).cuda()
         self.few = torch.randn(64, 64, device="cuda")
-        self.host = torch.randn(300_000_000)  # 1.2 GB in pageable memory
-        self.count = 10
+        self.count = self.many = 10
         for _ in range(3):
-            self.step().item()
+            self.small_step().item()
+        self.count = max(1, round(10 * STEP / self._seconds(lambda: self.step().item())))
+        self.many = max(1, round(10 * LAUNCH / self._seconds(self.launch)))
+
+    def _seconds(self, step: Any) -> float:
+        """Return how long one of ten steps takes."""
         start = time.monotonic()
         for _ in range(10):
-            self.step().item()
-        self.count = max(1, round(10 * STEP / ((time.monotonic() - start) / 10)))
-        self.small(self.few).sum().item()
+            step()
+        self.synchronize()
+        return (time.monotonic() - start) / 10
 
     def step(self) -> Any:
+        self.note()
         x = self.weight
         for _ in range(self.count):
             x = x @ self.weight
         return x.float().mean(1)[:2000].sum()
 
-    def small_step(self) -> Any:
+    def launch(self) -> Any:
+        """Launch many small kernels."""
+        x = self.few
         with self.torch.no_grad():
-            return self.small(self.few).sum() * 0 + self.step()
+            for _ in range(self.many):
+                x = self.small(x)
+        return x.sum()
+
+    def small_step(self) -> Any:
+        return self.launch() * 0 + self.step()
 
     def batch(self) -> Any:
-        return self.host
+        return self.torch.ones(300_000_000)  # 1.2 GB in pageable memory
 
     def synchronize(self) -> None:
         self.torch.cuda.synchronize()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import pairwise
+from math import ceil
 
 from .diagnosis.workload import BUSY_SM, BUSY_UTILIZATION
 from .own_use import tells_processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from typing import TypeAlias
 
     from ..model.catalog import Gpu
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
 
 # The driver's own samples: seconds between two, and for how long one that was there is waited for.
 _TRACES = (("power_trace", 0.02, 3.0), ("utilization_trace", 0.2, 16.0))
-# Seconds by which power may seem to follow the work: it rises and falls within 40 ms, and is read up to 40 ms after the time of a sample.
-LAGS = (-0.04, -0.02, 0.0, 0.02, 0.04, 0.06)
+_NEARLY = 0.1  # seconds by which the newest of them may be older than the sample that brings it
+_GRID = 0.01  # seconds between two moments of which power is told; the driver samples it 0.4 to 46 ms apart
+# Seconds by which power follows the work: on an H200 it is half-way up 10 ms after the start of work, and down 12 ms after its end.
+LAGS = (-0.005, 0.0, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04)
 _FINE = 0.1  # seconds between two values below which they tell the moments of a stretch apart
 _LEVEL = 0.04  # of the range of power within which two moments are alike
 _LONG = 0.25  # seconds from which a stack stands for the time since the one before rather than for its moment
@@ -36,29 +40,43 @@ class GpuTime:
         self._since: float | None = None  # up to when activity is known
         self._known: list[tuple[float, float, float]] = []  # start, end and share of work of stretches not yet counted
         self._slots: dict[str, list[tuple[float, float]]] = {}  # end and value of the driver's samples
-        self._traced: dict[str, float] = {}  # when the driver's samples were last read
+        self._traced: dict[str, float] = {}  # the time of the newest of the driver's samples
+        self._newest: tuple[float, float] | None = None  # of power
         self._counted: Times = {}
         self._ending: Times = {}  # since the last work: counts once work goes on
         self._idle = 0.0
 
-    def add(self, time: float, gpu: Gpu, own: Collection[int] | None) -> None:
-        """Take a sample."""
+    def add(self, time: float, gpu: Gpu, own: Collection[int] | None, epoch: float) -> None:
+        """Take a sample; `epoch` is the time since 1970 at which the clock of `time` began."""
         work = work_share(gpu)
         self._used = self._used or _is_used(gpu, own, work)
         for key, step, _ in _TRACES:
             if values := getattr(gpu, key):
+                stamps = getattr(gpu, f"{key}_times", None) or ()
                 first = time - step * (len(values) - 1)
-                slots = self._slots.setdefault(key, [])
-                slots += [(first + step * at, value) for at, value in enumerate(values)]
-                self._traced[key] = time
+                points = [
+                    (stamps[at] - epoch if len(stamps) == len(values) else first + step * at, value)
+                    for at, value in enumerate(values)
+                ]
+                self._slots.setdefault(key, []).extend(self._between(points) if step < _FINE else points)
+                self._traced[key] = points[-1][0]
         if work is None:
             return
         if self._since is not None and self._used and time > self._since:
             self._known.append((self._since, time, work))
         self._since = time
 
-    def next(self) -> Stretch | None:
-        """Return the next stretch of which everything is known that will be."""
+    def _between(self, points: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+        """Yield power at even moments, between samples that are not evenly apart."""
+        if self._newest and points[0][0] - self._newest[0] < _FINE:
+            points = [self._newest, *points]
+        self._newest = points[-1]
+        for (start, low), (end, high) in pairwise(points):
+            for at in range(ceil(start / _GRID), ceil(end / _GRID)):
+                yield at * _GRID, low + (high - low) * (at * _GRID - start) / (end - start)
+
+    def next(self, last: bool = False) -> Stretch | None:
+        """Return the next stretch of which everything is known that will be; the `last` one may end with the newest sample."""
         if not self._known:
             return None
         start, end = self._known[0][0], self._known[-1][1]
@@ -66,11 +84,13 @@ class GpuTime:
             at = self._traced.get(key)
             if at is None or end - at > patience:
                 continue
-            until = min(end, at - (LAGS[-1] if step < _FINE else 0.0))
+            step, lag = (_GRID, LAGS[-1]) if step < _FINE else (step, 0.0)
+            latest = at + _NEARLY if last else at - lag
+            until = max((end for _, end, _ in self._known if end <= latest), default=start)
             if until <= start:
                 return None  # its samples come with one of the next readings
             slots = self._slots[key]
-            within = [slot for slot in slots if start - step < slot[0] <= until + LAGS[-1]]
+            within = [slot for slot in slots if start - step < slot[0] <= until + lag]
             self._slots = {key: [slot for slot in slots if slot[0] > until]}
             return self._stretch(until, within if len(within) * step >= 0.5 * (until - start) else [], step)
         self._slots = {}
@@ -87,6 +107,8 @@ class GpuTime:
         """Add the time of a stretch and of its moments: time, share of waiting, seconds and stack."""
         first, last = stretch.working or (stretch.end, stretch.end if self._working else stretch.start)
         starts = stretch.working is not None and not self._working
+        if stretch.working is not None:
+            self._merge()  # before the moments after its last work, which may be the program's end
         for time, wait, seconds, frames in moments:
             if time <= first and not self._working:
                 continue
@@ -97,7 +119,6 @@ class GpuTime:
         if stretch.working is None:
             self._idle += stretch.seconds if self._working else 0.0
             return
-        self._merge()
         before = first - stretch.start if starts else 0.0
         waited = max(0.0, stretch.seconds * stretch.wait - before - (stretch.end - last))
         self.computed += stretch.seconds * (1.0 - stretch.wait)
@@ -165,15 +186,19 @@ class Stretch:
 
 
 def wait_shares(values: Sequence[float], wait: float, fine: bool = True) -> list[float]:
-    """Spread a share of waiting (0–1) over moments with these values: those with the lowest wait first, those alike evenly."""
+    """Spread a share of waiting (0–1) over moments with these values: those with the lowest wait first, those alike evenly.
+
+    All power in the upper half of its range is alike: it is that of work, which leaves some of the SMs without any.
+    """
     if not values:
         return []
     low, span = min(values), max(values) - min(values)
     # power varies by itself, utilization does not
     width = max(_LEVEL * span, 6.0) if fine else 1.0
+    highest = int(0.5 * span / width) if fine else 100
     levels: dict[int, list[int]] = {}
     for at, value in enumerate(values):
-        levels.setdefault(int((value - low) / width), []).append(at)
+        levels.setdefault(min(highest, int((value - low) / width)), []).append(at)
     shares = [0.0] * len(values)
     left = wait * len(values)
     for level in sorted(levels):

@@ -65,23 +65,34 @@ class CodeTally:
             while kept and kept[0].time < kept[-1].time - _KEPT:
                 kept.popleft()
 
-    def add_sample(self, time: float, gpus: Iterable[Gpu], own: Collection[int] | None = None) -> None:
-        """Take a sample of GPUs at `time` of the stacks' clock; where `own` tells the program's processes, only its GPUs count."""
+    def add_sample(
+        self, time: float, gpus: Iterable[Gpu], own: Collection[int] | None = None, epoch: float = 0.0
+    ) -> None:
+        """Take a sample of GPUs at `time` of the stacks' clock, which began `epoch` seconds after 1970.
+
+        Where `own` tells the program's processes, only its GPUs count.
+        """
         for gpu in gpus:
             known = self._gpus.setdefault(gpu.uuid or f"{gpu.index}", GpuTime())
-            known.add(time, gpu, own)
-            while (stretch := known.next()) is not None:
-                inside = [
-                    (stack, self._blamed(stack)) for stack in self._stacks if stretch.start < stack.time <= stretch.end
-                ]
-                if stretch.fine:
-                    self._lag.learn(stretch, [stack for stack, _ in inside])
-                self._open.append((known, stretch, inside))
+            known.add(time, gpu, own, epoch)
+            self._join(known)
         if self.is_settled:
             self._count()
 
-    def _count(self) -> None:
+    def _join(self, gpu: GpuTime, last: bool = False) -> None:
+        """Find the stacks of the stretches that are known."""
+        while (stretch := gpu.next(last)) is not None:
+            inside = [
+                (stack, self._blamed(stack)) for stack in self._stacks if stretch.start < stack.time <= stretch.end
+            ]
+            if stretch.fine:
+                self._lag.learn(stretch, [stack for stack, _ in inside])
+            self._open.append((gpu, stretch, inside))
+
+    def _count(self, last: bool = False) -> None:
         """Add up the stretches that are known, with the lag as far as that is known."""
+        for gpu in self._gpus.values() if last else ():
+            self._join(gpu, last)
         for gpu, stretch, inside in self._open:
             slots: dict[int, list[Moment]] = {}
             lag = self._lag_of(stretch, [stack for stack, _ in inside]) if stretch.fine else 0.0
@@ -118,18 +129,17 @@ class CodeTally:
     @property
     def waited(self) -> float:
         """Seconds of GPU time in which the GPUs waited, as their counters tell."""
-        self._count()
+        self._count(last=True)
         return sum(gpu.waited for gpu in self._gpus.values())
 
     @property
     def computed(self) -> float:
         """Seconds of GPU time in which the GPUs computed, as their counters tell."""
-        self._count()
+        self._count(last=True)
         return sum(gpu.computed for gpu in self._gpus.values())
 
     def stacks(self) -> list[TimedStack]:
         """Return every stack with the seconds in which the GPUs waited and computed, which add up to what the counters tell."""
-        self._count()
         waited = _scale(self.waited, sum(times[0] for times in self._times.values()), self._stretch)
         computed = _scale(self.computed, sum(times[1] for times in self._times.values()), self._stretch)
         return [(frames, waited * times[0], computed * times[1]) for frames, times in self._times.items()]

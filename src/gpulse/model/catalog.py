@@ -477,6 +477,7 @@ class Gpu(Reading):
     temperature_target_max = Number("Target temperature maximum", "Highest target temperature that can be set.", unit=CELSIUS, cost="static", group="details", low=-200, high=200)
     utilization_trace = Numbers("Utilization trace", "Utilization in each 0.2 s since the trace was last read, newest last; the first one reaches back up to 14 s.", unit=PERCENT, cost="slow", group="details", short="UTIL TRACE", high=100, window="0.2 s each")
     power_trace = Numbers("Power trace", "Power in each 0.02 s since the trace was last read, newest last; one reaches back at most 2.4 s.", unit=WATT, group="details", short="POWER TRACE", high=100_000, window="0.02 s each")
+    power_trace_times = Numbers("Power trace times", "When each value of the power trace was sampled, in seconds since 1970.", unit=SECOND, group="details", short="POWER TIMES", window="0.02 s each")
     power_samples = Numbers("Power samples", "Samples of the power that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=WATT, cost="slow", group="details")
     utilization_samples = Numbers("Utilization samples", "Samples of the utilization that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=PERCENT, cost="slow", group="details")
     memory_utilization_samples = Numbers("Memory utilization samples", "Samples of the memory utilization that the driver keeps: seconds covered, number, maximum, minimum, mean.", unit=PERCENT, cost="slow", group="details")

@@ -47,10 +47,12 @@ COSTLY = frozenset(
     }
     | {"graphics_active", *LINKS}
 )
-# Values that the driver sampled by itself since they were last read. They appear once, in the sample that read them.
-TRACES = frozenset({"utilization_trace", "power_trace"})
 # What a diagnosis needs besides, wherever it samples, so that the same minute gets the same verdict: of each GPU and each process.
 EVIDENCE = ("utilization_trace",)
+# What the lines of code at which a GPU waits need besides.
+TIMED_POWER = ("power_trace", "power_trace_times")
+# Values that the driver sampled by itself since they were last read. They appear once, in the sample that read them.
+TRACES = frozenset({*EVIDENCE, *TIMED_POWER})
 PROCESS_EVIDENCE = (
     *("pid", "name", "type", "parent", "container", "pod", "job", "running_time"),
     *("memory_used", "sm_utilization", "sm_time", "cpu_percent", "thread_state"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..model.presets import COSTLY, EVIDENCE, HOST_CURVES, LOGGED, PROCESS_EVIDENCE
+from ..model.presets import COSTLY, EVIDENCE, HOST_CURVES, LOGGED, PROCESS_EVIDENCE, TIMED_POWER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Request:
         """The GPU metrics to read: those to log, and those that verdicts need, so that these do not depend on what is logged."""
         from ..analysis.diagnosis.wanted import WANTED
 
-        traced = ("power_trace",) if self.stacks else ()
+        traced = TIMED_POWER if self.stacks else ()
         return WANTED.gpu.union(EVIDENCE, traced, LOGGED if self.metrics is None else self.metrics)
 
     @property

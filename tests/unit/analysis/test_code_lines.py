@@ -76,7 +76,8 @@ def test_the_frames_that_a_worker_was_forked_with_are_not_its_own() -> None:
 
 def test_the_share_without_work_belongs_to_the_moments_with_the_least_power() -> None:
     assert wait_shares([700, 120, 121, 690], 0.5) == [0.0, 1.0, 1.0, 0.0]
-    assert wait_shares([700, 120, 120, 690], 0.75) == [0.0, 1.0, 1.0, 1.0]
+    assert wait_shares([700, 120, 250, 690], 0.25) == [0.0, 1.0, 0.0, 0.0]
+    assert wait_shares([700, 120, 120, 690], 0.75) == [0.5, 1.0, 1.0, 0.5]  # work that does not fill the GPU
     assert wait_shares([250, 251, 249, 250], 0.8) == pytest.approx([0.8] * 4)
     assert wait_shares([], 0.5) == []
 
@@ -164,6 +165,42 @@ def test_the_start_and_the_end_of_a_program_are_no_waits() -> None:
         tally.add_sample(second + 1.0, [machine.sample(second + 1.0, "power", 1.0)], {PID})
     assert tally.waited + tally.computed == pytest.approx(20, abs=1.5)
     assert code_lines(tally.stacks())[0].waited == pytest.approx(10, abs=1.5)
+
+
+def test_what_follows_the_last_work_within_a_sample_is_no_wait() -> None:
+    work, tally = Machine((0.5, 1.0, STEP), (0.5, 0.0, METRIC)), CodeTally()
+    machine = Machine((20.5, 0.0, METRIC))
+    random.seed(3)
+    for second in range(30):
+        for tenth in range(10):
+            time = second + 0.1 * tenth + 0.05
+            tally.add_stacks([Stack(time, (work if time < 20.5 else machine).part(time)[2])])
+        chosen = work if second <= 20 else machine
+        tally.add_sample(second + 1.0, [chosen.sample(second + 1.0, "power", 1.0)], {PID})
+    assert tally.waited == pytest.approx(9.5, abs=0.2)  # the first second is that of the first sample
+    assert code_lines(tally.stacks())[0].waited == pytest.approx(9.5, abs=0.3)
+
+
+def test_power_is_that_of_the_moment_at_which_the_driver_sampled_it() -> None:
+    """The driver samples 0.4 to 46 ms apart, 12 ms late, and the stacks have another clock."""
+    machine, tally, epoch = Machine((0.12, 1.0, STEP), (0.05, 0.0, METRIC)), CodeTally(), 1_790_000_000.0
+    random.seed(4)
+    newest = 0.0
+    for second in range(60):
+        for tenth in range(10):
+            time = second + 0.1 * tenth + random.uniform(0.0, 0.1)
+            tally.add_stacks([Stack(time, machine.part(time)[2])])
+        stamps: list[float] = []
+        while newest < second + 0.97:
+            newest += random.choice((0.005, 0.01, 0.02, 0.02, 0.02, 0.045))
+            stamps.append(newest)
+        power = tuple(120 + 600 * machine.work(at - 0.022, at - 0.002) for at in stamps)
+        sample = machine.sample(second + 1.0, "none", 1.0)
+        traced = sample.replace(power_trace=power, power_trace_times=tuple(epoch + at for at in stamps))
+        tally.add_sample(second + 1.0, [traced], {PID}, epoch)
+    first = code_lines(tally.stacks())[0]
+    assert first.line == 84
+    assert first.waited == pytest.approx(59 * 0.05 / 0.17, rel=0.1)
 
 
 def test_a_gpu_that_the_program_is_not_on_does_not_count() -> None:

@@ -104,6 +104,7 @@ def _watched(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> I
     `traced`: with the driver's own samples of power, which tell when in a second the GPU waited.
     """
     from ...analysis.diagnosis.wanted import WANTED
+    from ...model.presets import TIMED_POWER
     from ...model.select import Wanted
     from ...present.explanation import so_far
     from ...present.terminal import capable, size_of
@@ -115,7 +116,7 @@ def _watched(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> I
     long = getattr(arguments, "for") or _WATCHED
     theme = theme_of(arguments, sys.stderr)
     progress = Progress(sys.stderr, theme, long, capable(sys.stderr, os.environ) and not arguments.json)
-    wanted = WANTED | Wanted(gpu=("power_trace",)) if traced else WANTED
+    wanted = WANTED | Wanted(gpu=TIMED_POWER) if traced else WANTED
     sampler = open_sampler(arguments, wanted, slow_every=1.0)
     try:
         sampler.settle()

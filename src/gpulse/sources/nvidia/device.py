@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import byref, c_void_p
 
 from ...model.catalog import GPU_METRICS
-from ...model.presets import TRACES
+from ...model.presets import EVIDENCE, TIMED_POWER, TRACES
 from ..base import Device, DeviceSample, Listing
 from ..once import once
 from . import gpm, mig
@@ -135,7 +135,7 @@ class NvidiaDevice(Device):
         sample.gaps.update(self._identity_gaps)
         codes = []
         if not keys.isdisjoint(TRACES):  # first, since they end now: the time of a sample is that of its start
-            codes += [trace.read(sample) for key, trace in self._traces.items() if key in keys]
+            codes += [trace.read(sample, keys) for trace in self._traces if not keys.isdisjoint(trace.keys)]
         codes += [read(sample) for read in self._plan(keys)]
         self._read_activity(sample, keys)
         sample.instances = [self._instance(instance.read(keys, {})) for instance in self._instances]
@@ -270,10 +270,10 @@ class NvidiaDevice(Device):
         return ProcessShares(self._nvml, self.handle)
 
     @once
-    def _traces(self) -> dict[str, DriverTrace]:
+    def _traces(self) -> list[DriverTrace]:
         from .traces import DriverTrace  # read only if requested by name
 
-        return {key: DriverTrace(self._nvml, self.handle, key) for key in TRACES}
+        return [DriverTrace(self._nvml, self.handle, keys) for keys in (TIMED_POWER, EVIDENCE)]
 
     @property
     def _instances(self) -> list[mig.MigInstance]:

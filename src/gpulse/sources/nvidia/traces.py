@@ -15,7 +15,7 @@ from .structures import SampleValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any, TypeAlias
 
     from ..base import Facts
@@ -34,43 +34,48 @@ _ENOUGH = 8  # samples from which the mean step is known
 
 
 class DriverTrace:
-    """One kind of samples of one GPU; used by one thread at a time. It remembers the newest sample that it returned."""
+    """One kind of samples of one GPU, and their times where `keys` has a second name; used by one thread at a time.
 
-    def __init__(self, nvml: Nvml, handle: Any, key: str) -> None:
-        self._kind, self._step, self._over = _KINDS[key]
-        self._key = key
-        self._high = GPU_METRICS[key].high
+    It remembers the newest sample that it returned.
+    """
+
+    def __init__(self, nvml: Nvml, handle: Any, keys: Sequence[str]) -> None:
+        self.keys = keys
+        self._kind, self._step, self._over = _KINDS[keys[0]]
+        self._high = GPU_METRICS[keys[0]].high
         self._handle = handle
         self._call = nvml.function("nvmlDeviceGetSamples")
         self._buffer: Any = (SampleValue * _MOST)()
         self._seen = 0
         self._even = False  # the driver is known to sample at the step
 
-    def read(self, facts: Facts) -> int:
-        """Store the values since the previous read, or why there are none, and return the driver's code."""
+    def read(self, facts: Facts, asked: Collection[str]) -> int:
+        """Store what is asked for of the samples since the previous read, or why there are none, and return the driver's code."""
+        own = [key for key in self.keys if key in asked]
         now = int(time.time() * 1e6)
         if self._seen > now + _HOLE * self._step:
             self._seen = 0  # the clock was set back
         code, found = self._fetch()
         if code == NOT_FOUND and self._seen:
-            facts.gaps[self._key] = "pending"  # nothing new
+            facts.gaps.update(dict.fromkeys(own, "pending"))  # nothing new
             return SUCCESS
         if code != SUCCESS:
-            facts.gaps[self._key] = gap_of(code)
+            facts.gaps.update(dict.fromkeys(own, gap_of(code)))
             return code
         self._even = self._even or is_even(found, self._step)
         fresh = since(found, self._seen, self._step)
         if not self._even and len(found) >= _ENOUGH:
-            facts.gaps[self._key] = "unsupported"
+            facts.gaps.update(dict.fromkeys(own, "unsupported"))
         elif not fresh or now - fresh[-1][0] > _HOLE * self._step:
-            facts.gaps[self._key] = "pending"  # the driver has sampled nothing lately
+            facts.gaps.update(dict.fromkeys(own, "pending"))  # the driver has sampled nothing lately
         else:
             self._seen = fresh[-1][0]
             values = tuple(round(value / self._over) for _, value in fresh)
             if max(values) > self._high:
-                facts.gaps[self._key] = "failed"
+                facts.gaps.update(dict.fromkeys(own, "failed"))
             else:
-                facts.values[self._key] = values
+                times = tuple(round(stamp / 1e6, 3) for stamp, _ in fresh)
+                facts.values.update((key, values if key == self.keys[0] else times) for key in own)
         return code
 
     def _fetch(self) -> tuple[int, list[Sampled]]:

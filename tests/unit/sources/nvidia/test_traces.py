@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpulse.model.presets import TIMED_POWER
 from gpulse.sources.base import Facts
 from gpulse.sources.nvidia.nvml import NOT_FOUND, NOT_SUPPORTED, SUCCESS, TIMEOUT
 from gpulse.sources.nvidia.traces import DriverTrace, since
@@ -57,12 +58,12 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
 
 
 def trace_of(driver: Driver) -> DriverTrace:
-    return DriverTrace(driver, None, "power_trace")  # type: ignore[arg-type]
+    return DriverTrace(driver, None, TIMED_POWER)  # type: ignore[arg-type]
 
 
 def read(trace: DriverTrace) -> Any:
     facts = Facts()
-    trace.read(facts)
+    trace.read(facts, ["power_trace"])
     return facts.values.get("power_trace", facts.gaps.get("power_trace"))
 
 
@@ -106,6 +107,17 @@ def test_samples_in_any_order_become_an_ordered_run_without_holes(stamps: list[i
     assert kept == fresh[len(fresh) - len(kept) :]
     if len(kept) < len(fresh):
         assert kept[0] - fresh[len(fresh) - len(kept) - 1] > 4 * STEP
+
+
+def test_the_times_of_the_samples_are_told_where_they_are_asked_for(driver: Driver) -> None:
+    trace, facts = trace_of(driver), Facts()
+    trace.read(facts, TIMED_POWER)
+    times = facts.values["power_trace_times"]
+    assert isinstance(times, tuple)
+    assert (len(times), times[-1]) == (119, START / 1e6)
+    assert times[-1] - times[0] == pytest.approx(118 * STEP / 1e6)
+    trace.read(facts, TIMED_POWER)
+    assert facts.gaps == {"power_trace": "pending", "power_trace_times": "pending"}
 
 
 def test_a_trace_starts_after_a_hole(driver: Driver) -> None:
