@@ -9,6 +9,7 @@ ADVICE: dict[str, str] = {
     "tokenize_ahead": "Tokenize or decode once, ahead of training, and store the result (datasets.map, WebDataset).",
     "gpu_transforms": "Move decoding and augmentation to the GPU: torchvision v2 transforms on CUDA tensors, DALI, Kornia.",
     "precompute": "Store decoded, resized or tokenized samples so that each epoch does not repeat the work.",
+    "fewer_threads": "Run less beside it: fewer loader workers and threads (OMP_NUM_THREADS), no other programs, a larger CPU quota.",
     "more_cores": "Give the job more CPU cores; vision training often needs 3 to 24 per GPU.",
     "local_copy": "Copy the dataset to a local NVMe disk, or to /dev/shm if it fits, before training.",
     "larger_shards": "Read large shards sequentially (WebDataset, tar, Parquet, MDS) instead of many small files.",

@@ -66,7 +66,10 @@ def _launch(verdict: Verdict) -> str:
 def _host(verdict: Verdict) -> str:
     if not verdict.values.get("worked"):
         return f"The GPU waits: {_first(verdict)} keeps a CPU busy and has run nothing on the GPU in this window."
-    return f"Host-bound: the GPU waits {_figure(verdict, 'thread_share')} of the time while one thread of {_first(verdict)} runs."
+    waits = f"the GPU waits {_figure(verdict, 'thread_share')} of the time"
+    if verdict.values.get("short"):
+        return f"Short of CPU: {waits} while {_first(verdict)} is ready to run but gets only {_figure(verdict, 'cpu_main')} of CPU."
+    return f"Host-bound: {waits} while one thread of {_first(verdict)} runs."
 
 
 def _cpus(verdict: Verdict) -> str:

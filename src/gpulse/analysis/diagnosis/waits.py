@@ -132,4 +132,6 @@ def _cause(load: Load, place: int, state: str | None) -> str:
         return "unexplained"  # its workers were not read: they may be what it waits for
     if (own or 0.0) / 100.0 >= _THREADS:
         return "workers"
+    if state == "running":
+        return "thread"  # ready to run without a CPU to run on
     return "thread" if (own or 0.0) / 100.0 >= 0.8 and state is None else "outside"

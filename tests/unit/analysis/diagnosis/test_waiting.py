@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.diagnosis.waiting import with_wait
+from gpulse.present.verdicts import title
 from tests.unit.analysis.diagnosis.machines import samples
 from tests.unit.analysis.diagnosis.test_rules import working
 
@@ -22,6 +23,17 @@ def test_it_explains_what_nothing_else_does() -> None:
     told = with_wait(found, 70.0)[0]
     assert (told.key, told.values["kind"]) == ("input_bound_io", "data")  # storage would need evidence of its own
     assert with_wait(found, 5.0) == found
+
+
+def test_a_thread_that_is_ready_to_run_but_does_not_is_short_of_cpu() -> None:
+    starved = {"processes": ({"cpu_percent": 30.0, "tree_cpu_percent": 30.0, "thread_state": "running"},)}
+    found = diagnose(samples(working(4.0, 0.5) | starved))[0]
+    assert (found.key, found.values["short"], found.advice[0]) == ("host_bound", 1, "more_cores")
+    assert title(found).startswith(
+        "Short of CPU: the GPU waits 89 % of the time while ada's python (pid 4242, 20.0 GiB) is ready to run"
+    )
+    asleep = {"processes": ({"cpu_percent": 30.0, "tree_cpu_percent": 30.0, "thread_state": "sleep"},)}
+    assert diagnose(samples(working(4.0, 0.5) | asleep))[0].key == "waiting"
 
 
 def test_a_healthy_gpu_stays_healthy() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import WAIT, DiagnosisRule, below, found, lower, seen, sure, told
+from ..rule import WAIT, DiagnosisRule, above, below, found, lower, seen, sure, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from ..rule import WAIT, Case, told
 
 _YOUNG = 15.0  # seconds of running time in which pauses may still be the start of a process
+_READY, _WITHOUT = (
+    0.6,
+    0.3,
+)  # of the time that a thread is ready to run, and that it is so without a CPU, when short of CPU
 _STARTED = 120.0  # seconds after which a process that has not used the GPU is no longer starting
 
 
@@ -21,16 +25,24 @@ def _judge(case: Case) -> Verdict | None:
         confidence = "low"  # it runs for a part of the time only, and which part is not known
     if confidence == "high" and (age < _YOUNG or (load.fill is not None and load.fill < 0.7 and load.idle_share < 0.5)):
         confidence = lower(confidence)  # the window may hold some of its start, or the thread launches small kernels
+    ready, host = load.states.get("running", 0.0), load.host("cpu_percent")
+    short = load.cpu_main is not None and ready >= _READY and ready - load.cpu_main >= _WITHOUT
     evidence = [
         told("thread_share", load.parts.get("thread", 0.0)),
         seen("cpu_main", load.cpu_main),
-        seen("thread_running", 100 * load.states["running"]) if "running" in load.states else None,
+        seen("thread_running", 100 * ready) if "running" in load.states else None,
         seen("busy", load.busy),
         seen("idle_share", 100 * load.idle_share),
         seen("workers", load.workers) if load.workers >= 1 else None,
-        below("host_cpu", load.host("cpu_percent"), 95.0) if (load.host("cpu_percent") or 100.0) < 95.0 else None,
+        below("host_cpu", host, 95.0) if (host or 100.0) < 95.0 and not short else None,
+        above("host_cpu", host, 95.0) if short and (host or 0.0) >= 95.0 else None,
     ]
-    return found(load, "host_bound", confidence, evidence, advice=RULE.advice, worked=int(case.worked))
+    advice = (
+        ("more_cores", "fewer_threads", "profile_host")
+        if short
+        else ("profile_host", "loader_workers", "tokenize_ahead")
+    )
+    return found(load, "host_bound", confidence, evidence, advice=advice, worked=int(case.worked), short=int(short))
 
 
 RULE = DiagnosisRule(
@@ -42,7 +54,8 @@ RULE = DiagnosisRule(
     needs=("cpu_percent", "tree_cpu_percent", "utilization"),
     signature=(
         f"The GPU waits for {100 * WAIT:.0f} % of the time or more while the thread that feeds it runs, and that is more than it "
-        "waits for anything else. Large kernels with pauses, not small kernels without."
+        "waits for anything else. Large kernels with pauses, not small kernels without. A thread that is ready to run for "
+        f"{100 * _READY:.0f} % of the time but gets much less CPU time is short of CPU."
     ),
     blind=(
         "What the thread does is not visible from outside: decoding, tokenizing, metrics, logging, a simulator or any other Python "
@@ -52,5 +65,5 @@ RULE = DiagnosisRule(
         "Analyzing and Mitigating Data Stalls in DNN Training (PVLDB 14): prep stalls",
         "gpulse H200 traces `input_cpu_0`, `tokenize_main`",
     ),
-    advice=("profile_host", "loader_workers", "tokenize_ahead"),
+    advice=("profile_host", "loader_workers", "tokenize_ahead", "more_cores", "fewer_threads"),
 )
