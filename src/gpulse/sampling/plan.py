@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.catalog import GPU_METRICS, PROCESS_METRICS
-from ..model.presets import COSTLY, TRACES
+from ..model.presets import COSTLY, EVIDENCE, TIMED_POWER, TRACES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ _DERIVED = {
 class Plan:
     """Keys to read, by cost. `costly` are those of `fast` that may be read less often.
 
-    `traced` are traces, which have a pace of their own; other slow and static values are `lasting`: they stand until read again.
+    `traced` are the keys to read of each trace, by its name, which have a pace of their own; other slow and static values are
+    `lasting`: they stand until read again.
 
     `lists`: read the process list of each GPU; `describes`: read the details of processes from the host; `tells`: what is told
     of a process, None for all that the list has; `allocates`: ask the machine which batch job was given each GPU; `holds`: ask the queue
@@ -38,7 +39,7 @@ class Plan:
         self.holds = not wanted.gpu.isdisjoint(HELD)
         self.allocates = not wanted.gpu.isdisjoint(ALLOCATION)
         needed = wanted.gpu.union(*(_DERIVED[key] for key in wanted.gpu & _DERIVED.keys())) - _DERIVED.keys()
-        self.traced = needed & TRACES
+        self.traced = {keys[0]: asked for keys in (TIMED_POWER, EVIDENCE) if (asked := needed.intersection(keys))}
         needed -= TRACES
         self.fast = _of_cost(needed, GPU_METRICS, "fast")
         self.costly = self.fast & COSTLY

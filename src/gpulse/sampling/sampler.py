@@ -6,7 +6,6 @@ import os
 
 from ..errors import DriverTimeout
 from ..model.catalog import HOST_METRICS, PROCESS_METRICS, Gpu, Host
-from ..model.presets import EVIDENCE, TIMED_POWER
 from ..model.select import choose_parts
 from ..model.snapshot import Problem, Snapshot
 from .assemble import check, settle_rates
@@ -333,9 +332,8 @@ class Sampler:
         return costly if self.lists_every is None else self._turn("lists", 0.0 if slow else self.lists_every)
 
     def _turn_traced(self) -> frozenset[str]:
-        traced, every = self._plan.traced, ((TIMED_POWER, _POWER_TRACED), (EVIDENCE, _SELDOM * self._slow_every))
-        due = (keys for keys, seconds in every if not traced.isdisjoint(keys) and self._turn(keys[0], seconds))
-        return traced.intersection(key for keys in due for key in keys)
+        every = {"power_trace": _POWER_TRACED, "utilization_trace": _SELDOM * self._slow_every}
+        return frozenset().union(*(keys for key, keys in self._plan.traced.items() if self._turn(key, every[key])))
 
     def _only_chosen(self, snapshot: Snapshot) -> Snapshot:
         if self._chosen is None:
