@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import multiprocessing.process
 import os
 import subprocess
 import sys
@@ -194,11 +195,14 @@ def test_a_coroutine_that_waits_is_named_by_the_line_that_awaits() -> None:
     assert own_line([frame for frame in found[0] if frame.file == __file__]) is not None
 
 
-def test_a_worker_tells_what_it_executes_through_the_pipe() -> None:
+def test_a_worker_tells_what_it_executes_through_the_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiprocessing.process, "_children", set())
     workers = WorkerStacks()
     frame = Frame("data.py", 40, "augment", "flip")
     try:
         os.write(workers._to, b'[12.5,77,[["data.py",40,"augment","flip"]]]\nnonsense\n[1,2]\n[13.0,')
+        assert [*workers.read()] == []  # without workers the pipe is not looked at
+        monkeypatch.setattr(multiprocessing.process, "_children", {1})
         assert [*workers.read()] == [Stack(12.5, (frame,), 0.1, "worker", "", 77)]
         os.write(workers._to, b"78,[]]\n")
         assert [*workers.read()] == [Stack(13.0, (), 0.1, "worker", "", 78)]
