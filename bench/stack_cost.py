@@ -32,10 +32,13 @@ class LoopTimes:
         self.ends: list[float] = []
         self.samples: list[float] = []
         self.cpu = 0.0
+        self._on = True
+        self._until = 0.0
 
-    def run(self, seconds: float) -> float:
-        """Run for some seconds, and return the steps per second."""
+    def run(self, seconds: float, on: bool) -> float:
+        """Run for some seconds, with stacks or without, and return the steps per second."""
         first, start = len(self.ends), time.perf_counter()
+        self._on, self._until = on, start + seconds
         while (now := time.perf_counter()) < start + seconds:
             self.ends.append(now)
             for _ in range(_BATCH):
@@ -43,8 +46,10 @@ class LoopTimes:
         return _BATCH * (len(self.ends) - first) / (time.perf_counter() - start)
 
     def timed(self, tick: Any) -> float:
-        """Sample the stacks if that is due, and keep when."""
+        """Sample the stacks if that is due, and keep when; without stacks, come back when they may be on again."""
         began, start = time.perf_counter(), time.thread_time()
+        if not self._on:
+            return max(0.001, self._until - began)
         wait: float = tick()
         if (used := time.thread_time() - start) > 1e-5:
             self.samples.append(began)
@@ -74,16 +79,15 @@ def loop_cost(seconds: float, window: float) -> tuple[LoopTimes, list[float]]:
         while monitor.ledger.code is None:
             time.sleep(0.05)
         link, code = monitor._listener.link, monitor.ledger.code
-        tick = link.beside
+        tick, link.beside = link.beside, partial(loop.timed, code.tick)
         allowed = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {max(allowed)})  # this thread only: a loop that moves between cores varies more
-        loop.run(2.0)
+        loop.run(2.0, on=True)
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             speeds: dict[bool, float] = {}
             for on in (True, False, False, True):  # ABBA: a drift counts for both
-                link.beside = partial(loop.timed, code.tick) if on else None
-                speeds[on] = speeds.get(on, 0.0) + loop.run(window)
+                speeds[on] = speeds.get(on, 0.0) + loop.run(window, on)
             ratios.append(speeds[True] / speeds[False])
         link.beside = tick
         os.sched_setaffinity(0, allowed)

@@ -29,7 +29,7 @@ _MOST = 5000  # different stacks that are kept whole
 _TOGETHER = 0.25  # seconds within which stacks of workers belong to that of the thread that waits for them
 _UNSURE = 0.02  # the least share that a moment may have waited, whatever its value says
 _LEARNED = 3.0  # seconds at a line from which what was seen of it counts more than what kind of line it is
-_EXTRAPOLATED = 1.25
+_EXTRAPOLATED = 2.0
 
 
 class CodeTally:

@@ -28,6 +28,7 @@ EVERY = 0.1  # seconds between two samples of the stacks
 _UNEVEN = (
     0.4  # of that by which one comes early or late, so that steps of a tenth of a second are seen at all their places
 )
+_SLIPPED = 0.001  # seconds that a sample must be late for the program to have held the interpreter's lock meanwhile
 _LATEST = 5.0  # seconds that one stack may stand for: the program may have been stopped
 _OFTEN = 15.0  # seconds between two tables of lines for those who watch
 _THREADS = 16  # threads looked at until one is known to feed the GPU
@@ -47,9 +48,15 @@ class StackSampler:
         self._told: tuple[float, tuple[CodeLine, ...]] = (self._at, ())
 
     def tick(self) -> float:
-        """Sample the stacks if that is due; return the seconds until it is due again."""
+        """Sample the stacks if that is due; return the seconds until it is due again.
+
+        A program that holds the interpreter's lock is made to release it after 5 ms, anywhere. If it does so before, then in a call that
+        follows what held the lock: such a stack is left out, or calls after Python code would seem to take time of that code.
+        """
         now = time.monotonic()
-        if now >= self._due:
+        if _SLIPPED < now - self._due < sys.getswitchinterval():
+            self._at, self._due = now, now + EVERY * random.uniform(0.0, _UNEVEN)
+        elif now >= self._due:
             seconds, self._at = min(_LATEST, now - self._at), now
             self._due = now + EVERY * random.uniform(1.0 - _UNEVEN, 1.0 + _UNEVEN)
             stacks = self._stacks(now, seconds)

@@ -221,6 +221,17 @@ def test_a_forked_child_that_is_no_loader_worker_releases_the_pipe() -> None:
     workers.close()
 
 
+def test_a_stack_that_the_interpreters_lock_delayed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler, taken = StackSampler(WorkerStacks()), []
+    monkeypatch.setattr(sampler._tally, "add_stacks", taken.append)
+    for late, count in ((0.0, 1), (0.003, 1), (0.006, 2)):
+        monkeypatch.setattr("gpulse.monitor.stack_sampler.time.monotonic", lambda late=late: 50.0 + late)
+        sampler._due = 50.0
+        assert sampler.tick() <= 0.14
+        assert len(taken) == count
+    sampler._workers.close()
+
+
 def test_ticks_are_about_a_tenth_of_a_second_apart_and_uneven() -> None:
     sampler = StackSampler(WorkerStacks())
     waits = []
