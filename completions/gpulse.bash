@@ -111,7 +111,7 @@ _gpulse() {
     report) COMPREPLY=($(compgen -W "--output -o --format --compare --trace --since --job --from --to --share --title --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;
     record) COMPREPLY=($(compgen -W "--output -o --history --interval -n --for --count --processes -p --metrics -m --rotate --keep --max-size --append --force --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     replay) COMPREPLY=($(compgen -W "--speed --start --loop --top --status --processes -p --gpu --id -i --color --theme --help -h" -- "$word"));;
-    history) COMPREPLY=($(compgen -W "--since --from --to --metrics -m --format --usage --events --points --verify --repair --output -o --file --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;
+    history) COMPREPLY=($(compgen -W "--since --from --to --metrics -m --format --usage --processes --events --points --verify --repair --output -o --file --price --gpu-price --carbon --gpu --id -i --color --theme --help -h" -- "$word"));;
     usage) COMPREPLY=($(compgen -W "--by --day --week --month --since --from --to --format --output -o --mail --price --gpu-price --carbon --help -h" -- "$word"));;
     alerts) COMPREPLY=($(compgen -W "--gpu --user --all --for --reason --end --history --json --source --demo --help -h list test silence ack" -- "$word"));;
     reclaim) COMPREPLY=($(compgen -W "--dry-run --act --history --json --source --demo --help -h" -- "$word"));;

@@ -15,13 +15,13 @@ const SHORT: Record<string, string> = {
   time: "running_time",
   cmd: "command",
 };
-const TEXTS = ["user", "name", "command", "container", "pod", "job"];
+const TEXTS = ["user", "name", "command", "container", "pod", "project", "job"];
 const OPERATORS = [">=", "<=", "!=", "==", ">", "<", "=", ":"]; // longer ones first
 const SIZES: Record<string, number> = {
   ...{ "": 1, b: 1, k: 2 ** 10, kib: 2 ** 10, kb: 1e3, m: 2 ** 20, mib: 2 ** 20, mb: 1e6 },
   ...{ g: 2 ** 30, gib: 2 ** 30, gb: 1e9, t: 2 ** 40, tib: 2 ** 40, tb: 1e12 },
 };
-const TIMES: Record<string, number> = { ms: 0.001, "": 1, s: 1, m: 60, min: 60, h: 3600, d: 86400 };
+const TIMES: Record<string, number> = { ms: 0.001, "": 1, s: 1, m: 60, min: 60, h: 3600, d: 86400, w: 604800 };
 
 /** Where a process is: the index of its GPU, and of its MIG instance or -1. */
 export type Place = readonly [number, number];

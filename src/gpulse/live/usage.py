@@ -18,6 +18,7 @@ _NAMELESS = {
     "job": "(no job)",
     "container": "(no container)",
     "pod": "(no pod)",
+    "project": "(no project)",
     "name": "(no name)",
 }
 

@@ -137,7 +137,9 @@ class Track:
     def _process(self, pid: int, facts: Facts, machine: Facts | None) -> Process:
         fresh, gaps = {**facts.values, "pid": pid}, {**facts.gaps}
         if machine is not None:
-            fresh, gaps = {**machine.values, **fresh}, {**machine.gaps, **gaps}
+            hidden = {key for key, gap in machine.gaps.items() if gap == "denied"}  # also if the driver would tell it
+            fresh = {**machine.values, **{key: value for key, value in fresh.items() if key not in hidden}}
+            gaps = {**machine.gaps, **gaps}
         elif self._plan.describes:
             gaps["name"] = "failed"
         if (tells := self._plan.tells) is not None:

@@ -8,6 +8,7 @@ from ..model.hours import Hours
 from ..model.metric import Number
 from ..present.theme import THEMES
 from ..serving.address import parse_address, parse_token_file
+from ..sources.privacy import COMMANDS, USERS
 from ..store.policy import parse_share
 from ..units import parse_duration, parse_size
 from .setting import Setting, parse_header, parse_label
@@ -124,6 +125,11 @@ _RECLAIM = (
     Setting("reclaim", "webhook", "text", None, "Address to post every warning to", flag="-", example="https://hooks.example.org/gpulse"),
     Setting("reclaim", "shape", "text", "slack", "Shape of these posts", flag="-", choices=("json", "slack", "discord", "teams", "ntfy"), what="shape"),
 )
+_PRIVACY = (
+    Setting("privacy", "commands", "text", "full", "What is shown and stored of the processes of other users: their command lines (full), the program (program), or neither (none)", flag="-", choices=COMMANDS, what="word"),
+    Setting("privacy", "users", "text", "name", "Whether other users are shown by name or by number", flag="-", choices=USERS, what="word"),
+    Setting("privacy", "history_group", "text", None, "Group that may read the history of the machine; only in the machine's settings", flag="-", example="gpulse", otherwise="the group of the file"),
+)
 # Not in the file: a command that shows one line must not have to read it.
 ENVIRONMENT = (
     Setting("", "source", "text", "auto", "Where samples come from", environ="GPULSE_SOURCE"),
@@ -144,6 +150,7 @@ SERVING = {setting.key: setting for setting in _SERVING}
 MAIL = {setting.key: setting for setting in _MAIL}
 QUEUE = {setting.key: setting for setting in _QUEUE}
 RECLAIM = {setting.key: setting for setting in _RECLAIM}
+PRIVACY = {setting.key: setting for setting in _PRIVACY}
 TABLES = {
     "serve": SERVE,
     "remote_write": REMOTE_WRITE,
@@ -152,6 +159,7 @@ TABLES = {
     "cost": COST,
     "usage": USAGE,
     "serving": SERVING,
+    "privacy": PRIVACY,
     "mail": MAIL,
     "reclaim": RECLAIM,
     "queue": QUEUE,

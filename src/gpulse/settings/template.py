@@ -25,6 +25,7 @@ _TITLES = {
     "cost": "prices for gpulse run, report, usage and history --usage, and for the tokens of model servers",
     "usage": "gpulse usage",
     "serving": "model servers, asked how many tokens they make",
+    "privacy": "what others may see, in /etc/gpulse/config.toml for everybody on the machine",
     "mail": "how mail is sent",
     "reclaim": "gpulse reclaim: memory that is held for nothing; in force only in /etc/gpulse/config.toml",
     "queue": "the queue for GPUs; counts only in /etc/gpulse/config.toml, which root must own",

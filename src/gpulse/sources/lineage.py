@@ -45,6 +45,6 @@ class Lineage:
         known = self._known.get((pid, stat.started))
         if known is None or known.parent != stat.parent:  # an orphan gets a new parent
             facts = self._describe(pid, stat, _NOTHING)
-            known = Relative(pid, stat.parent, facts["name"], facts.get("command", ""), facts["user"])
+            known = Relative(pid, stat.parent, facts.get("name", "?"), facts.get("command", ""), facts["user"])
             self._known[pid, stat.started] = known
         return known

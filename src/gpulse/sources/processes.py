@@ -8,6 +8,7 @@ import time
 from .base import Counter, Facts, Machine
 from .files import link, names, read_bytes, read_text
 from .host import read_host
+from .privacy import Privacy, privacy_in_force
 from .secrets import mask
 from .thread_state import BLOCKED, RUNNING, thread_state
 from .top_processes import TOP_KEYS, TopProcesses
@@ -101,6 +102,7 @@ class LinuxMachine(Machine):
         self._lasting: dict[tuple[int, int], dict[str, str]] = {}
         self._gpu_pids: Collection[int] = ()
         self._top = TopProcesses(self._ticks, self._page)
+        self._privacy: Privacy | None = None
         self._slurm: SlurmNode | Literal[False] | None = None
         self._jobs: Collection[str] = ()  # batch jobs that processes have named
 
@@ -117,7 +119,7 @@ class LinuxMachine(Machine):
         if stat is None:
             return None
         lasting = self._lasting.get((pid, stat.started)) or self._describe(pid, stat, frozenset())
-        return lasting["user"], lasting.get("command") or f"[{lasting['name']}]"
+        return lasting["user"], lasting.get("command") or f"[{lasting.get('name', '?')}]"
 
     def processes(self, pids: Collection[int], keys: Key) -> dict[int, Facts]:
         self._gpu_pids = pids
@@ -172,6 +174,8 @@ class LinuxMachine(Machine):
 
     def about(self, pid: int) -> dict[str, str]:
         folder = f"{self._proc}/{pid}"
+        if self._policy().hides(self._owner(folder)):
+            return {}
         facts = {"cgroup": read_text(f"{folder}/cgroup") or "", "directory": link(f"{folder}/cwd")}
         entries = (read_bytes(f"{folder}/environ", 1 << 18) or b"").decode("utf-8", "replace").split("\0")
         for entry in sorted(filter(None, entries)):
@@ -204,6 +208,8 @@ class LinuxMachine(Machine):
     def _facts(self, stat: Stat, lasting: dict[str, str], tree: Tree | None) -> Facts:
         facts = Facts()
         facts.values.update(lasting)
+        if "name" not in lasting or ("command" not in lasting and self._policy().commands != "full"):
+            facts.gaps.update({key: "denied" for key in ("name", "command") if key not in lasting})
         now = time.monotonic()
         facts.counters["cpu_percent"] = Counter(stat.cpu / self._ticks, now, 100.0, _APART)
         facts.values["cpu_time"] = stat.cpu / self._ticks
@@ -236,7 +242,8 @@ class LinuxMachine(Machine):
     def _describe(self, pid: int, stat: Stat, keys: Key) -> dict[str, str]:
         """Read what never changes during the life of the process."""
         folder = f"{self._proc}/{pid}"
-        lasting = {"name": stat.name, "user": self._user(folder)}
+        owner = self._owner(folder)
+        lasting = {"name": stat.name, "user": self._user(owner)}
         arguments = (read_bytes(f"{folder}/cmdline") or b"").rstrip(b"\0").split(b"\0")
         words = [argument.decode("utf-8", "replace") for argument in arguments]
         if words[0]:
@@ -249,20 +256,28 @@ class LinuxMachine(Machine):
             environ = dict(entry.partition("=")[::2] for entry in text.split("\0") if entry)
             lasting.update(owner_of(read_text(f"{folder}/cgroup") or "", environ))
             lasting.update(project_of(environ, os.environ.get("GPULSE_PROJECT_VARIABLES", "")))
-        return lasting
+        return self._policy().applied(lasting, owner)
 
-    def _user(self, folder: str) -> str:
+    def _policy(self) -> Privacy:
+        if self._privacy is None:
+            self._privacy = privacy_in_force(os.environ)
+        return self._privacy
+
+    def _owner(self, folder: str) -> int:
+        """Return the user id of a process; -1 if it has ended."""
+        try:
+            return os.stat(folder).st_uid
+        except OSError:
+            return -1
+
+    def _user(self, uid: int) -> str:
         import pwd
 
-        try:
-            uid = os.stat(folder).st_uid
-        except OSError:
-            return "?"
         if uid not in self._users:
             try:
-                self._users[uid] = pwd.getpwuid(uid).pw_name
-            except KeyError:
-                self._users[uid] = str(uid)
+                self._users[uid] = str(uid) if self._policy().numbered(uid) else pwd.getpwuid(uid).pw_name
+            except (KeyError, OverflowError):
+                self._users[uid] = str(uid) if uid >= 0 else "?"
         return self._users[uid]
 
     def _trees(self, roots: Collection[int], traffic: bool) -> dict[int, Tree]:

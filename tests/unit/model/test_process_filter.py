@@ -39,7 +39,7 @@ def test_words(text: str, pids: list[int], note: str) -> None:
         ("", set()),
         ("gpu:0", set()),
         ("mem>1G !time<1h", {"memory_used", "running_time"}),
-        ("train", {"user", "name", "command", "container", "pod", "job"}),
+        ("train", {"user", "name", "command", "container", "pod", "project", "job"}),
     ],
 )
 def test_the_metrics_that_it_needs(text: str, keys: set[str]) -> None:

@@ -12,6 +12,7 @@ import { instanceLabel } from "./instances.ts";
 
 export const OWNERS: [string, string][] = [
   ["user", "User"],
+  ["project", "Project"],
   ["job", "Job"],
   ["process", "Process"],
   ["name", "Program"],

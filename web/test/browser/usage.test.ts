@@ -210,8 +210,7 @@ test("who holds GPUs holds them up to the last interval that is counted", async 
     }
     const known = told.filter((text) => !text.includes("not counted yet"));
     assert.ok(known.length > 5, told.join("\n"));
-    // a sample that comes late on a busy machine counts for a little more or less than its interval
-    assert.deepEqual(known.filter((text) => !/ada (4|3\.[789]|4\.[123])[,)]/.test(text)), []);
+    assert.deepEqual(known.filter((text) => !/ada (4|3\.9|4\.1)[,)]/.test(text)), []);
   });
 });
 

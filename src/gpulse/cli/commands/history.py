@@ -13,7 +13,7 @@ from ..options import COLOR, GPU, HELP, THEME, Option, Verb, some_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ...model.snapshot import Snapshot
     from ...model.tariff import Tariff
@@ -60,7 +60,9 @@ def run(arguments: Arguments) -> int:
             "nothing was recorded in this period"
         ]
     else:
-        lines = _text(answer, arguments, tariff)
+        from ...surfaces.history.plots import strips
+
+        lines = _text(answer, arguments, tariff, [line.render(theme, width) for line in strips(answer, width, theme)])
     write_lines(lines, arguments.output)
     return 0
 
@@ -111,10 +113,12 @@ def _say_which(path: str) -> None:
     sys.stderr.write(f"gpulse: read from {path}{f' (there is also {other}: --file {other})' if other else ''}.\n")
 
 
-def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> list[str]:
+def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff, drawn: Sequence[str]) -> list[str]:
     if arguments.format == "csv":
-        from ...surfaces.history.exports import csv_lines, events_csv, usage_csv
+        from ...surfaces.history.exports import csv_lines, events_csv, processes_csv, usage_csv
 
+        if arguments.processes:
+            return [*processes_csv(answer)]
         if arguments.events:
             return [*events_csv(answer)]
         return [*(usage_csv(answer, tariff) if arguments.usage else csv_lines(answer))]
@@ -124,13 +128,15 @@ def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> list[s
         from ...surfaces.history.exports import to_plain
 
         return [json.dumps(to_plain(answer, tariff), allow_nan=False)]
-    from ...surfaces.history.tables import events_list, overview, usage_table
+    from ...surfaces.history.tables import events_list, overview, processes_table, usage_table
 
+    if arguments.processes:
+        return processes_table(answer) if answer.processes else ["no process used a GPU in this period"]
     if arguments.events:
         return events_list(answer.events, answer.asked.end) if answer.events else ["no events in this period"]
     if arguments.usage:
         return usage_table(answer.usage, arguments.usage, tariff) if answer.usage else ["no GPU usage in this period"]
-    return overview(answer, tariff)
+    return overview(answer, tariff, drawn)
 
 
 def _parquet(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> int:
@@ -154,14 +160,16 @@ VERB = Verb(
     "history",
     VERBS["history"],
     (
-        Option("--since", value="TIME", help="How far back to go, for example 30m, 2h or 7d (default: 2h)"),
-        Option("--from", name="start", value="WHEN", help="Start time: 03:00, '2026-11-15 03:00', RFC 3339, or 8h for 8 hours ago"),
+        Option("--since", value="TIME", help="How far back to go, for example 30m, 2h, 7d or 1w (default: 2h)"),
+        Option("--from", name="start", value="WHEN",
+               help="Start time: 03:00, 3am, yesterday, 'monday 14:30', '2026-11-15 03:00', RFC 3339, '2h ago'"),
         Option("--to", name="end", value="WHEN", help="End time, in the same forms (default: now)"),
         Option("--metrics", "-m", value="LIST", parse=some_words, complete="metrics", help="Metrics to show, separated by commas"),
         Option("--format", value="FORM", default="table", complete=FORMATS,
                help="Output format: table, plot (in the terminal), csv, json or parquet, which needs pyarrow or polars (default: table)"),
         Option("--usage", value="OWNER", optional="user", complete=OWNERS,
                help="Show only usage, by user, job, container, pod, name or gpu (default: user)"),
+        Option("--processes", default=False, help="Show only processes: who, when, command, job, peak memory and how each ended"),
         Option("--events", default=False, help="Show only events: throttling, faults, processes, reboots"),
         Option("--points", value="N", parse=_points, help="Number of points (default: 600; plot: as many as fit)"),
         Option("--verify", default=False, help="Check the whole file and list what is damaged; exit with 1 if anything is"),
@@ -175,7 +183,8 @@ VERB = Verb(
     run,
     (
         ("gpulse record --history", "record a history first"),
-        ("gpulse history --from 02:30 --to 03:30 --format plot", "plot the hour around 3 a.m."),
+        ("gpulse history --from 02:30 --to 03:30", "show what happened around 3 a.m."),
+        ("gpulse history --from 'yesterday 22:00' --to 06:00 --processes", "list who ran what last night, and how it ended"),
         ("gpulse history --since 7d --usage job", "show GPU hours, memory hours and energy per job"),
         ("gpulse history --since 1d --format csv -m utilization,power_draw -o day.csv", "export to a spreadsheet"),
     ),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..options import Arguments
 
 PERFETTO = "perfetto"
+_WONDER = 0.7  # seconds after which progress is shown
 
 
 def run(arguments: Arguments) -> int:
@@ -146,10 +147,11 @@ def _trace(arguments: Arguments, kept: KeptRun | None, output: str | None) -> in
 
 def _check(arguments: Arguments) -> None:
     files, since = len(arguments.files), (arguments.since is not None) + (arguments.job is not None)
+    since += not files + since and (getattr(arguments, "from") or arguments.to) is not None
     if arguments.compare and (files not in (1, 2) or since):
         raise UsageError("report: --compare needs two recordings;", "write it as gpulse report --compare A B.")
     if not arguments.compare and files + since != 1:
-        remedy = "name one, or use --since 2h or --job 12345 for this machine's history."
+        remedy = "name one, or use --since 2h, --from 02:30 --to 03:30 or --job 12345 for this machine's history."
         raise UsageError("report: exactly one recording is needed;", remedy)
 
 
@@ -160,7 +162,7 @@ def _read(arguments: Arguments, path: str | None) -> Run:
     damaged: list[int] = []
     span = _job(arguments)
     moments = _moments(arguments, path, damaged, span)
-    name = f"the last {arguments.since}" if path is None else os.path.basename(title_of(path))
+    name = os.path.basename(title_of(path)) if path is not None else _period(arguments)[2]
     run = account(moments, name if span is None else span.title)
     run.job = span
     say_damaged(path or "", damaged)
@@ -183,23 +185,56 @@ def _moments(
     from ...surfaces.report.recorded_samples import between, of_gpus, recorded, remembered, shareable
 
     span = span or _job(arguments)
+    limits: tuple[str | None, str | None] = (getattr(arguments, "from"), arguments.to)
     if span is not None:
         moments = remembered(span.start, span.end)
+    elif path is None:
+        start, end, _ = _period(arguments)
+        moments = remembered(start, end, told=_ReadingProgress())
+        limits = limits if arguments.since is not None else (None, None)
     else:
-        moments = _remembered(arguments.since) if path is None else recorded(path, damaged)
-    chosen = between(moments, getattr(arguments, "from"), arguments.to)
+        moments = recorded(path, damaged)
+    chosen = between(moments, *limits)
     gpus = arguments.gpu or (span.gpus if span else ())
     chosen = of_gpus(chosen, gpus, os.environ) if gpus else chosen
     return shareable(chosen) if arguments.share else chosen
 
 
-def _remembered(since: str) -> Iterator[RecordedSample]:
+def _period(arguments: Arguments) -> tuple[float, float, str]:
+    """Return the time of the history that was asked for, and what it is called."""
     import time
 
-    from ...surfaces.report.recorded_samples import remembered
+    from ...model.when import stretch
+    from ...present.quantities import period_text
 
-    now = time.time()
-    return remembered(now - parse_duration(since), now)
+    if arguments.since is not None:
+        now = time.time()
+        return now - parse_duration(arguments.since), now, f"the last {arguments.since}"
+    start, end = stretch(None, getattr(arguments, "from"), arguments.to)
+    return start, end, period_text(start, end)
+
+
+class _ReadingProgress:
+    """Writes to a terminal on standard error how much has been read, from the moment on at which somebody might wonder."""
+
+    def __init__(self) -> None:
+        import time
+
+        self._clock = time.monotonic
+        self._next = self._clock() + _WONDER if sys.stderr.isatty() else float("inf")
+        self._shown = False
+
+    def __call__(self, part: float) -> None:
+        if part >= 1.0 or self._clock() < self._next:
+            return
+        self._next = self._clock() + 0.2
+        self._shown = True
+        sys.stderr.write(f"\rgpulse: reading the history: {100 * part:.0f} %\x1b[K")
+        sys.stderr.flush()
+
+    def __del__(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
 
 
 def _number(text: str) -> str:
@@ -240,7 +275,8 @@ VERB = Verb(
         Option("--job", value="ID", parse=_number,
                help="Report on a Slurm job from this machine's history: its time and its GPUs, as long as Slurm knows it or its "
                     "processes were recorded"),
-        Option("--from", value="WHEN", help="Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording"),
+        Option("--from", value="WHEN", help="Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording; without a "
+               "recording, a time of this machine's history: 02:30, 'yesterday 3am', '2h ago'"),
         Option("--to", value="WHEN", help="End time, in the same forms"),
         Option("--share", default=False,
                help="Leave out users and command lines, so that the file can be given to others; without it, only you can read it"),
@@ -256,6 +292,7 @@ VERB = Verb(
         ("gpulse report --compare last", "compare the last recorded run with the one before of the same command"),
         ("gpulse report run.ndjson.gz --share -o report.html", "write a page to give to others"),
         ("gpulse report --since 2h -o report.html", "report on the last two hours"),
+        ("gpulse report --from 'yesterday 22:00' --to 06:00", "report on last night"),
         ("gpulse report --job 12345", "report on a Slurm job"),
         ("gpulse report run.jsonl --format perfetto -o run.json", "write counters, phases and marks for ui.perfetto.dev"),
         ("gpulse report run.ndjson.gz --format csv -o run.csv", "export one row per sample and GPU"),

@@ -8,6 +8,7 @@ import time
 
 from .checks import COLUMNS, add_views, checksum, heal, stamp
 from .failure import HistoryError
+from .place import let_group_read
 
 BROKEN = (sqlite3.Error, UnicodeDecodeError)  # the latter when SQLite quotes a damaged name in its message
 FORMAT = 3  # of the tables; a file with a higher one is refused
@@ -61,12 +62,8 @@ def open_to_write(path: str, mode: int) -> sqlite3.Connection:
     """
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        if mode & 0o040:
-            os.fchmod(handle, mode)  # whatever the umask is; SQLite gives the files beside it the same
         os.close(handle)
-        for beside in (f"{path}-wal", f"{path}-shm"):
-            if mode & 0o040 and os.path.exists(beside):
-                os.chmod(beside, mode)  # left by a version that let everybody read
+        let_group_read(path, mode)  # SQLite gives the files beside it the same mode and group
     except OSError as error:
         raise HistoryError(f"{path} cannot be opened: {error.strerror}.") from None
     connection = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)

@@ -72,10 +72,11 @@ def check_access(path: str) -> None:
         return
     owner = _name_of(status.st_uid, "pwd", "getpwuid")
     group = _name_of(status.st_gid, "grp", "getgrgid")
-    remedy = f"run this as {owner}"
-    if status.st_mode & 0o040 and status.st_gid != 0:
-        remedy += f", or ask an administrator to add you to the group {group} (`usermod -aG {group} USER`)"
-    raise HistoryError(f"{path} exists, but you are not allowed to read it;", f"{remedy}.")
+    me = _name_of(os.geteuid(), "pwd", "getpwuid")
+    if not (status.st_mode & 0o040 and status.st_gid != 0):
+        raise HistoryError(f"{path} may be read only by {owner};", f"run this as {owner}.")
+    remedy = f"ask an administrator to run `usermod -aG {group} {me}`, then log in again; or run this as {owner}."
+    raise HistoryError(f"{path} may be read only by {owner} and the members of the group {group};", remedy)
 
 
 def _name_of(number: int, module: str, function: str) -> str:
@@ -114,7 +115,43 @@ def prepare(path: str, system: str = SYSTEM, mounts: str = _MOUNTS) -> int:
         raise HistoryError(f"{folder} is accessible to other users;", "remove it, or name another file.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise HistoryError(f"{folder} is not writable;", "name a file in a folder you can write to.")
-    return 0o640 if shared else 0o600
+    return 0o640 if shared or (os.geteuid() == 0 and readers_group() is not None) else 0o600
+
+
+def readers_group(environ: Mapping[str, str] = os.environ) -> int | None:
+    """Return the id of the group that may read a history that this user writes: history_group in [privacy] of the machine's settings.
+
+    Raises HistoryError for a group that does not exist: a history that the wrong people can read is worse than none.
+    """
+    from ..config_path import machine_path
+
+    if not os.path.exists(machine_path(environ)):
+        return None
+    from ..config import read_machine_config
+
+    table = read_machine_config(environ).get("privacy", {})
+    name = table.get("history_group") if isinstance(table, dict) else None
+    if name is None:
+        return None
+    import grp
+
+    try:
+        return grp.getgrnam(str(name)).gr_gid
+    except (KeyError, ValueError):
+        message = f"privacy.history_group of {machine_path(environ)}: there is no group {str(name)!r};"
+        raise HistoryError(message, f"run groupadd {name}, or name another.") from None
+
+
+def let_group_read(path: str, mode: int) -> None:
+    """Give a history and the files beside it to the group of its readers, whatever the umask is; raise OSError if that is not allowed."""
+    if not mode & 0o040:
+        return
+    group = readers_group()
+    for one in (path, f"{path}-wal", f"{path}-shm"):
+        if os.path.exists(one):
+            if group is not None and os.stat(one).st_gid != group:
+                os.chown(one, -1, group)
+            os.chmod(one, mode)  # the ones beside it may have been left by a version that let everybody read
 
 
 def network_type(folder: str, mounts: str = _MOUNTS) -> str | None:

@@ -246,8 +246,9 @@ class HistoryReader:
         found = without_repeats(events_of(lost, start, end, uuids, labels), told)
         return sorted([*told, *found], key=lambda event: event.time) if found else told
 
-    def snapshots(self, start: float, end: float) -> Iterator[Snapshot]:
-        """Yield snapshots rebuilt from the finest rows there are, means where the ticks themselves are gone.
+    def snapshots(self, start: float, end: float, width: float = 0.0) -> Iterator[Snapshot]:
+        """Yield snapshots rebuilt from the finest rows there are, or from those that stand for about `width` seconds; means where the
+        ticks themselves are gone.
 
         Gaps have no reasons and processes only who they are and the mean memory of their hour.
         """
@@ -257,16 +258,17 @@ class HistoryReader:
         if span is None:
             return
         start, end = max(start, span[0]), min(end, span[1] + 0.001)
+        step = STRETCH if width < 60 else 36 * STRETCH
         while start < end:
-            until = min(end, (start // STRETCH + 1) * STRETCH)
-            yield from self._rebuilt(start, until)
+            until = min(end, (start // step + 1) * step)
+            yield from self._rebuilt(start, until, width)
             start = until
 
-    def _rebuilt(self, start: float, end: float) -> list[Snapshot]:
+    def _rebuilt(self, start: float, end: float, width: float) -> list[Snapshot]:
         from .rebuilding import rebuilt
 
         damages: list[Damage] = []
-        found = self._ask(lambda connection: rebuilt(connection, start, end, damages))
+        found = self._ask(lambda connection: rebuilt(connection, start, end, damages, width))
         self._damages += damages
         return found
 

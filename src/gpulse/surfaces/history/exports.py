@@ -6,6 +6,7 @@ from ...analysis.cost import usage_cost
 from ...model.codec import time_text
 from ...present.events import event_text
 from ...store.lines import csv_rows, digits
+from .tables import process_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def to_plain(answer: HistoryAnswer, tariff: Tariff | None = None) -> dict[str, A
             for gpu in answer.gpus
         ],
         "usage": _usage_rows(answer, tariff),
+        "processes": [row | {key: time_text(row[key]) for key in ("first", "last")} for row in process_rows(answer)],
         "events": [
             {
                 **event.to_plain(),
@@ -90,6 +92,11 @@ def usage_csv(answer: HistoryAnswer, tariff: Tariff | None = None) -> Iterator[s
 def events_csv(answer: HistoryAnswer) -> Iterator[str]:
     """Yield what happened as CSV, a header first."""
     return csv_rows(_event_rows(answer))
+
+
+def processes_csv(answer: HistoryAnswer) -> Iterator[str]:
+    """Yield the processes as CSV, a header first."""
+    return csv_rows([row | {key: time_text(row[key]) for key in ("first", "last")} for row in process_rows(answer)])
 
 
 def _event_rows(answer: HistoryAnswer) -> list[dict[str, Any]]:

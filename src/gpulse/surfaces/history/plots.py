@@ -7,9 +7,10 @@ import time
 from ...model.catalog import GPU_METRICS
 from ...present.cells import value_text
 from ...present.line import Line
-from ...present.plot import ascii_spans, braille_spans
+from ...present.plot import ascii_spans, braille_spans, mini
 from ...present.quantities import period_text
-from ...present.words import product_name
+from ...present.text import clean
+from ...present.words import product_name, share_style
 from ...units import PERCENT, duration_text
 from .statistics import over_time
 from .tables import label
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _AXIS = 10
 _ROWS = 5
+_STRIP = "utilization"
 
 
 def columns_for(width: int, theme: Theme) -> int:
@@ -42,6 +44,76 @@ def plots(answer: HistoryAnswer, width: int, theme: Theme) -> list[Line]:
             if drawn := [*_plot(answer, gpu, metric, width, theme)]:
                 lines += [Line(), *drawn, _times(answer, width)]
     return [_covers(answer), *lines] if lines else []
+
+
+def strips(answer: HistoryAnswer, width: int, theme: Theme) -> list[Line]:
+    """Return a heat strip for each GPU over one axis of time: how busy it was, in the color of what happened, and who held it."""
+    metric = GPU_METRICS[_STRIP if _STRIP in answer.asked.metrics else answer.asked.metrics[0]]
+    known = [(gpu, series) for gpu in answer.gpus if (series := answer.series(gpu, metric.key)) is not None]
+    if not known:
+        return []
+    names = max(len(f"GPU {label(gpu)}") for gpu, _ in known)
+    held = {gpu.uuid: _holders(answer, gpu) for gpu, _ in known}
+    room = max((len(text) for text in held.values()), default=0)
+    room = min(room, max(12, width // 3))
+    cells = max(10, width - names - room - 4)
+    lines = [Line().add(f"{metric.title} of each GPU", "label")]
+    for gpu, series in known:
+        found = over_time(series)
+        high = 0.0 if found is None else _scale(metric, found.max, gpu)[1]
+        line = Line().add(f"GPU {label(gpu)}", "", names).add("  ")
+        lines.append(
+            line.extend(_strip(answer, gpu, series, cells, high, theme)).add("  ").add(held[gpu.uuid], "label", room)
+        )
+    return [*lines, _axis(answer, names + 2, cells)]
+
+
+def _strip(
+    answer: HistoryAnswer, gpu: GpuIdentity, series: HistorySeries, cells: int, high: float, theme: Theme
+) -> Line:
+    means = _means(answer, series, cells)
+    start, step = answer.asked.start, (answer.asked.end - answer.asked.start) / cells
+    line = Line()
+    for at, mean in enumerate(means):
+        share = None if mean is None or not high else mean / high
+        level = _level(answer, gpu, start + at * step, start + (at + 1) * step)
+        line.add(mini(share, theme.unicode) if share is not None else " ", level or share_style(100 * (share or 0.0)))
+    return line
+
+
+def _means(answer: HistoryAnswer, series: HistorySeries, cells: int) -> list[float | None]:
+    """Return the mean of each cell by the time that values stand for; None where there are none."""
+    sums, weights = [0.0] * cells, [0.0] * cells
+    start, scale = answer.asked.start, cells / (answer.asked.end - answer.asked.start)
+    places = [min(cells - 1, max(0, int((moment - start) * scale))) for moment in series.times]
+    for at, (mean, seconds) in enumerate(zip(series.mean, series.seconds, strict=True)):
+        if mean != mean:
+            continue
+        last = places[at + 1] if at + 1 < len(places) and series.mean[at + 1] == series.mean[at + 1] else places[at] + 1
+        for cell in range(places[at], max(places[at] + 1, last)):
+            sums[cell] += mean * (seconds or 1.0)
+            weights[cell] += seconds or 1.0
+    return [total / weight if weight else None for total, weight in zip(sums, weights, strict=True)]
+
+
+def _level(answer: HistoryAnswer, gpu: GpuIdentity, start: float, end: float) -> str:
+    """Return the worst of what happened to a GPU between two times: critical, warn, or nothing."""
+    found = {
+        event.severity
+        for event in answer.events
+        if gpu.uuid in event.uuids and event.time < end and max(event.time, event.until or event.time) >= start
+    }
+    return next((level for level in ("critical", "warn") if level in found), "")
+
+
+def _holders(answer: HistoryAnswer, gpu: GpuIdentity) -> str:
+    """Return who held a GPU, the longest first."""
+    held: dict[str, float] = {}
+    for use in answer.processes:
+        if use.uuid == gpu.uuid:
+            user = clean(use.text.get("user") or "?")
+            held[user] = held.get(user, 0.0) + use.held
+    return ", ".join(f"{user} {duration_text(held[user])}" for user in sorted(held, key=lambda user: -held[user]))
 
 
 def _covers(answer: HistoryAnswer) -> Line:
@@ -94,11 +166,15 @@ def _scale(metric: Metric, most: float, gpu: GpuIdentity) -> tuple[float, float]
 
 def _times(answer: HistoryAnswer, width: int) -> Line:
     """Return the axis of one plot: first, middle and last time, with the date where the plot covers several days."""
-    start, end, room = answer.asked.start, answer.asked.end, width - _AXIS
+    return _axis(answer, _AXIS, width - _AXIS)
+
+
+def _axis(answer: HistoryAnswer, indent: int, room: int) -> Line:
+    start, end = answer.asked.start, answer.asked.end
     days = time.localtime(start)[:3] != time.localtime(end)[:3]
     form = ("%m-%d " if days else "") + ("%H:%M:%S" if end - start < 600 else "%H:%M")
     first, middle, last = (time.strftime(form, time.localtime(moment)) for moment in (start, (start + end) / 2, end))
-    line = Line().add(" " * _AXIS).add(first, "label")
+    line = Line().add(" " * indent).add(first, "label")
     if room >= 3 * len(first) + 4:
-        line.to(_AXIS + room // 2 - len(middle) // 2).add(middle, "label")
-    return line.to(_AXIS + room - len(last)).add(last, "label")
+        line.to(indent + room // 2 - len(middle) // 2).add(middle, "label")
+    return line.to(indent + room - len(last)).add(last, "label")

@@ -39,6 +39,8 @@ class HistoryAnswer:
         uuids = [gpu.uuid for gpu in self.gpus]
         found = reader.series(asked.metrics, uuids, asked.start, asked.end, asked.points)
         self._series = {(series.uuid, series.key): series for series in found}
+        self.processes = [use for use in reader.processes(asked.start, asked.end) if use.uuid in uuids]
+        self.newest = (reader.span() or (0.0, 0.0))[1]
         self.usage: list[Usage] = reader.usage(asked.start, asked.end, asked.by, uuids)
         self.events: list[Event] = [
             event

@@ -7,15 +7,17 @@ from ...model.catalog import GPU_METRICS
 from ...present.cells import value_text
 from ...present.cost import carbon_text, money_text
 from ...present.events import event_text, lasted_text
-from ...present.quantities import DASH, energy_text, moment_text, period_text, quantity_text, zone_text
+from ...present.quantities import DASH, clock_text, energy_text, moment_text, period_text, quantity_text, zone_text
 from ...present.text import aligned, clean
 from ...present.words import product_name
+from ...store.history import ProcessNames
 from ...units import duration_text
 from .statistics import over_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from ...model.event import Event
     from ...model.tariff import Tariff
@@ -23,15 +25,16 @@ if TYPE_CHECKING:
     from .request import HistoryAnswer
 
 _LAST_EVENTS = 12
+_CLOSE = 90.0  # seconds between the last sample of a process and what is told of its end
 
 
-def overview(answer: HistoryAnswer, tariff: Tariff | None = None) -> list[str]:
-    """Return everything on one screen: one line per GPU and metric, the users, the last events."""
+def overview(answer: HistoryAnswer, tariff: Tariff | None = None, drawn: Sequence[str] = ()) -> list[str]:
+    """Return everything on one screen: what is `drawn`, one line per GPU and metric, the users, the last events."""
     asked = answer.asked
     lines = [f"{period_text(asked.start, asked.end)}, {duration_text(asked.end - asked.start)}"]
     if not answer.gpus:
         return [*lines, "nothing was recorded in this time"]
-    lines += ["", *_figures(answer)]
+    lines += ["", *drawn, *([""] if drawn else ()), *_figures(answer)]
     if answer.usage:
         lines += ["", *usage_table(answer.usage, asked.by, tariff)]
     if answer.events:
@@ -93,6 +96,62 @@ def _used(use: Usage, parted: bool) -> tuple[str, ...]:
         energy_text(use.energy),
         str(use.processes),
     )
+
+
+def processes_table(answer: HistoryAnswer) -> list[str]:
+    """Return who ran what: when, on which GPUs, the most memory it held, and how it ended; the first to come at the head."""
+    zone = zone_text(answer.asked.end)
+    heads = ("USER", "PID", "GPU", f"FROM ({zone})", "TO", "PEAK", "JOB", "ENDED", "COMMAND")
+    rows = [_process(answer, row) for row in process_rows(answer)]
+    return aligned([heads, *rows], left=9)
+
+
+def _process(answer: HistoryAnswer, row: Mapping[str, Any]) -> Sequence[str]:
+    days = moment_text(answer.asked.start)[:10] != moment_text(answer.asked.end)[:10]
+    times = (moment_text(row[key]) if days else clock_text(row[key]) for key in ("first", "last"))
+    texts = [clean(row[key] or DASH) for key in ("job", "ended", "command")]
+    return (
+        clean(row["user"] or DASH),
+        str(row["pid"]),
+        row["gpus"],
+        *times,
+        quantity_text("B", row["memory_most"]),
+        *texts,
+    )
+
+
+def process_rows(answer: HistoryAnswer) -> list[dict[str, Any]]:
+    """Return each process once, over all its GPUs."""
+    names = ProcessNames()
+    found: dict[str, dict[str, Any]] = {}
+    labels = {gpu.uuid: label(gpu) for gpu in answer.gpus}
+    for use in answer.processes:
+        text = use.text
+        row = found.setdefault(
+            names.of(use.pid, use.started),
+            {"user": text.get("user"), "pid": use.pid, "gpus": "", "first": use.first, "last": use.last}
+            | {"memory_most": None, "job": text.get("job"), "command": text.get("command") or text.get("name")},
+        )
+        row["gpus"] = ",".join(dict.fromkeys([*filter(None, row["gpus"].split(",")), labels.get(use.uuid, "?")]))
+        row["first"], row["last"] = min(row["first"], use.first), max(row["last"], use.last)
+        if use.memory_most is not None:
+            row["memory_most"] = max(row["memory_most"] or 0.0, use.memory_most)
+    for row in found.values():
+        row["ended"] = _ending(answer, row)
+    return sorted(found.values(), key=lambda row: row["first"])
+
+
+def _ending(answer: HistoryAnswer, row: Mapping[str, Any]) -> str | None:
+    """Return how a process ended: what was told of it at its end, or that it was still there; None if nobody saw that."""
+    told = [
+        event
+        for event in answer.events
+        if event.process is not None and event.process.pid == row["pid"] and abs(event.time - row["last"]) < _CLOSE
+    ]
+    for kind, word in (("out-of-memory", "out of memory"), ("process-end", "ended")):
+        if found := [event for event in told if event.kind == kind]:
+            return f"{word} {clock_text(found[-1].time)}"
+    return "still there" if row["last"] >= min(answer.newest, answer.asked.end) - _CLOSE else None
 
 
 def events_list(events: Sequence[Event], now: float) -> list[str]:

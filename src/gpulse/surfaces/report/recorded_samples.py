@@ -18,7 +18,7 @@ from .flame import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ...model.event import Event
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_MARKS = 1000  # of one line
 _MOST_PHASES = 1000  # likewise
+_WHOLE = 6 * 3600.0  # seconds of a history that are read sample by sample
 
 
 class RecordedSample:
@@ -69,18 +70,31 @@ def recorded(path: str, damaged: list[int] | None = None) -> Iterator[RecordedSa
     return read_lines(path, _moment, damaged)
 
 
-def remembered(start: float, end: float, path: str | None = None) -> Iterator[RecordedSample]:
-    """Yield the moments of this machine's history between two times; raise HistoryError when there is none."""
+def remembered(
+    start: float, end: float, path: str | None = None, told: Callable[[float], None] | None = None
+) -> Iterator[RecordedSample]:
+    """Yield the moments of this machine's history between two times; raise HistoryError when there is none.
+
+    A long time is read as means of a minute or ten, so that a week takes seconds; events and peaks are those of all samples. `told` is
+    called with the part that has been read.
+    """
     from ...store.history import HistoryReader
 
     with HistoryReader(path) as reader:
         peaks: Peaks | None = Peaks(reader, start, end)  # before the events: what is damaged is found by reading
         waiting = reader.events(start, end)
-        for snapshot in reader.snapshots(start, end):
+        for snapshot in reader.snapshots(start, end, _width(end - start)):
+            if told is not None:
+                told((snapshot.time - start) / (end - start))
             due = [event for event in waiting if event.time <= snapshot.time]
             del waiting[: len(due)]
             yield RecordedSample(snapshot, events=due, peaks=peaks)
             peaks = None  # known once, for the whole time
+
+
+def _width(seconds: float) -> float:
+    """Return how many seconds a row may stand for: all samples of six hours, else at most some thousand rows of a quarter."""
+    return 0.0 if seconds <= _WHOLE else 60.0 if seconds <= 6 * _WHOLE else 600.0
 
 
 class Peaks:

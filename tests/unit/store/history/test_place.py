@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import grp
 import os
 from pathlib import Path
 
 import pytest
 
+from gpulse.store.history import HistoryWriter
 from gpulse.store.history.failure import HistoryError
 from gpulse.store.history.place import (
     check_access,
@@ -17,6 +19,7 @@ from gpulse.store.history.place import (
     prepare,
     user_path,
 )
+from tests.unit.store.history.ticks import gpu, tick
 
 _LINE = "36 35 98:0 / {point} rw,noatime shared:1 - {kind} server:/x rw\n"
 
@@ -78,7 +81,7 @@ def test_a_reader_takes_the_history_of_the_machine_whichever_was_written_last(tm
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-@pytest.mark.parametrize(("group", "words"), [(0, "run this as root."), (12345, "add you to the group 12345")])
+@pytest.mark.parametrize(("group", "words"), [(0, "run this as root."), (12345, "usermod -aG 12345 nobody")])
 def test_who_may_not_read_a_history_is_told_that_it_exists_and_how_to_get_in(group: int, words: str) -> None:
     import tempfile
 
@@ -103,7 +106,7 @@ def test_who_may_not_read_a_history_is_told_that_it_exists_and_how_to_get_in(gro
         os.close(writer)
         with open(reader, encoding="utf-8") as said:
             text = said.read()
-    assert "exists, but you are not allowed to read it" in text
+    assert "may be read only by root" in text
     assert words in text
 
 
@@ -114,3 +117,20 @@ def test_the_innermost_mount_counts_and_names_may_have_spaces(tmp_path: Path) ->
     assert network_type(f"{tmp_path}/a b/local/x", table) is None
     assert network_type(f"{tmp_path}/a bc", table) is None
     assert network_type("/x", str(tmp_path / "none")) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to a group")
+def test_the_group_that_may_read_is_set_once_for_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, path = tmp_path / "machine.toml", str(tmp_path / "h.db")
+    monkeypatch.setattr("gpulse.store.config.writable_by_others", lambda path: "")
+    monkeypatch.setenv("GPULSE_MACHINE_CONFIG", str(settings))
+    settings.write_text('[privacy]\nhistory_group = "nogroup"\n')
+    with HistoryWriter(path) as writer:
+        writer.add(tick(0, gpu()))
+        writer.flush()
+        for beside in ("", "-wal", "-shm"):
+            status = os.stat(path + beside)
+            assert (status.st_gid, status.st_mode & 0o777) == (grp.getgrnam("nogroup").gr_gid, 0o640)
+    settings.write_text('[privacy]\nhistory_group = "no such"\n')
+    with pytest.raises(HistoryError, match="there is no group 'no such'"):
+        HistoryWriter(path)

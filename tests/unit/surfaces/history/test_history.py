@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 
 from gpulse.errors import UnknownGpu, UsageError
 from gpulse.model.catalog import Process
+from gpulse.model.snapshot import Snapshot
 from gpulse.model.when import moment, stretch
 from gpulse.present.quantities import period_text
 from gpulse.present.theme import Theme
 from gpulse.store.history import HistoryReader
-from gpulse.surfaces.history.exports import csv_lines, events_csv, to_plain
-from gpulse.surfaces.history.plots import plots
+from gpulse.surfaces.history.exports import csv_lines, events_csv, processes_csv, to_plain
+from gpulse.surfaces.history.plots import plots, strips
 from gpulse.surfaces.history.request import HistoryAnswer, HistoryRequest, metrics_named
 from gpulse.surfaces.history.statistics import over_time
-from gpulse.surfaces.history.tables import events_list, overview, usage_table
+from gpulse.surfaces.history.tables import events_list, overview, processes_table, usage_table
 from tests.golden import check_golden
 from tests.unit.store.history.ticks import START, gpu, tick, write
 
@@ -190,3 +191,42 @@ def test_nothing_recorded_is_said(tmp_path: Path) -> None:
         later = HistoryAnswer(reader, HistoryRequest(START + 9000, START + 9600, ("utilization",), None, 10, "user"))
     assert overview(later)[-1] == "nothing was recorded in this time"
     assert plots(later, 80, Theme()) == []
+
+
+def test_a_strip_shows_when_a_gpu_was_busy_and_who_held_it(path: str) -> None:
+    theme = Theme(unicode=True)
+    lines = [line.render(theme, 80) for line in strips(answer(path), 80, theme)]
+    assert lines[0] == "Utilization of each GPU"
+    assert lines[1].startswith("GPU 0  ▄▄▄▄▄▄▄▄▄")
+    assert "    ▄" in lines[1]  # the hole
+    assert lines[1].endswith("ada\\x0a 8m19s")
+    assert set(lines[2][7:]) <= {"▁", " "}  # never busy, and not held
+    assert lines[3].split() == [time.strftime("%H:%M", time.localtime(START + at)) for at in (0, 300, 600)]
+
+
+def test_processes_with_their_peak_and_how_they_ended(tmp_path: Path) -> None:
+    file = str(tmp_path / "history.db")
+
+    def ticks(at: int) -> Snapshot:
+        both = [
+            Process(
+                {"pid": pid, "user": "ada", "name": "python", "command": f"python {pid}.py", "running_time": at + 9}
+            )
+            for pid in (1, 2)
+            if pid == 1 or at < 300
+        ]
+        held = [one.replace(memory_used=70 << 30 if at == 299 and one.pid == 2 else 4 << 30) for one in both]
+        return tick(
+            at, gpu("GPU-a", tuple(held), utilization=50.0, memory_used=sum(one.memory_used or 0 for one in held))
+        )
+
+    write(file, map(ticks, range(600)))
+    found = answer(file)
+    rows = [row.split("  ") for row in processes_table(found)]
+    cells = {row[1].strip() or row[2].strip(): [cell.strip() for cell in row if cell.strip()] for row in rows}
+    clock = time.strftime("%H:%M:%S", time.localtime(START + 300))
+    assert cells["1"][-2:] == ["still there", "python 1.py"]
+    assert cells["2"][-2:] == [f"out of memory {clock}", "python 2.py"]
+    assert cells["2"][-4] == "70.0 GiB"
+    (first, _) = csv.DictReader(processes_csv(found))
+    assert (first["pid"], first["gpus"], first["ended"]) == ("1", "0", "still there")
