@@ -27,7 +27,7 @@ def free_port() -> int:
 class Sshd:
     """One server. `machines` are the programs of each: name → program → shell text. `ssh` is a command that knows their names.
 
-    The kernel's files of a machine are below bin-NAME/root. `add` names machines that cannot be reached.
+    The kernel's files of a machine without programs are below bin-NAME/root. `add` names machines that cannot be reached.
     """
 
     def __init__(self, folder: Path, machines: Mapping[str, Mapping[str, str]]) -> None:
@@ -69,10 +69,8 @@ class Sshd:
         ]
         for name, port in ports.items():
             home = folder / f"bin-{name}"
-            lines += [
-                f"Match LocalPort {port}",
-                f"  SetEnv PATH={home}:/usr/bin:/bin HOME={home} GPULSE_ROOT={home}/root",
-            ]
+            root = "" if any(path.is_file() for path in home.iterdir()) else f" GPULSE_ROOT={home}/root"
+            lines += [f"Match LocalPort {port}", f"  SetEnv PATH={home}:/usr/bin:/bin HOME={home}{root}"]
         (folder / "sshd_config").write_text("\n".join(lines) + "\n")
         command = [SSHD, "-D", "-e", "-f", str(folder / "sshd_config")]
         self._server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..model.derive import slice_share
 from ..model.fleet import FleetSnapshot, HostReport
 from ..model.process_filter import ProcessFilter
 from .concerns import concerns, cost
@@ -23,13 +24,24 @@ class Funnel:
     """GPUs from all to those at work. Each step is in whole GPUs: two at 50 % are one active GPU.
 
     `allocated` counts GPUs that a program holds; `active` is the sum of utilization, `effective` that of SM activity.
-    `judged` is the number of GPUs that measure SM activity; without any, `effective` is None.
+    `known` is the number of GPUs that have a utilization, `judged` of those that measure SM activity; without any, `effective` is None.
     """
 
-    __slots__ = ("active", "allocated", "down", "effective", "judged", "memory_total", "memory_used", "power", "total")
+    __slots__ = (
+        "active",
+        "allocated",
+        "down",
+        "effective",
+        "judged",
+        "known",
+        "memory_total",
+        "memory_used",
+        "power",
+        "total",
+    )
 
     def __init__(self, gpus: Iterable[Gpu]) -> None:
-        self.total = self.allocated = self.down = self.judged = 0
+        self.total = self.allocated = self.down = self.known = self.judged = 0
         self.active = self.memory_used = self.memory_total = 0.0
         self.effective: float | None = None
         self.power: float | None = None
@@ -37,19 +49,28 @@ class Funnel:
             self.total += 1
             self.down += gpu.state in _DOWN
             self.allocated += is_allocated(gpu)
+            self.known += gpu.utilization is not None
             self.active += (gpu.utilization or 0.0) / 100
             self.memory_used += gpu.memory_used or 0.0
             self.memory_total += gpu.memory_total or 0.0
-            if gpu.sm_active is not None:
+            if (working := sm_share(gpu)) is not None:
                 self.judged += 1
-                self.effective = (self.effective or 0.0) + gpu.sm_active / 100
+                self.effective = (self.effective or 0.0) + working / 100
             if gpu.power_draw is not None:
                 self.power = (self.power or 0.0) + gpu.power_draw
 
 
+def sm_share(gpu: Gpu) -> float | None:
+    """Return the SM activity of a GPU in percent; of one with MIG instances, what they do by their slices."""
+    if gpu.sm_active is not None or not gpu.instances:
+        return gpu.sm_active
+    known = [part.sm_active * slice_share(dict(part.items())) for part in gpu.instances if part.sm_active is not None]
+    return sum(known) if known else None
+
+
 def is_allocated(gpu: Gpu) -> bool:
-    """Return whether a program holds a GPU: it has a process, or memory in use where processes are not listed."""
-    if any(True for _ in gpu.all_processes()):
+    """Return whether a GPU is held: by a batch job or a process, or memory is in use where processes are not listed."""
+    if gpu.job or any(True for _ in gpu.all_processes()):
         return True
     return "processes" in gpu.gaps and (gpu.memory_used or 0.0) > _CONTEXT
 

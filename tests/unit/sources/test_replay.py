@@ -13,9 +13,11 @@ from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
+from gpulse.sources.replay.pipe_source import rivals
 from gpulse.sources.replay.source import ReplaySource
 from gpulse.sources.replay.spec import parse_spec
 from tests.unit.recordings import START, frames, numbers, text_of, write
+from tests.unit.sources.trees import write_tree
 
 
 @pytest.fixture
@@ -134,3 +136,15 @@ def test_a_file_may_have_signs_in_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("added", "meant"), [("@1*2", (1.0, 2.0)), ("@1s*max", (1.0, None)), ("*2", (0.0, 2.0))])
 def test_start_and_speed_of_a_file_that_is_there(path: str, added: str, meant: tuple[float, float | None]) -> None:
     assert parse_spec(path + added) == (path, *meant)
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "terminal", "told"),
+    [("ssh", 7, "/dev/pts/3", 1), ("ssh", 8, "/dev/pts/3", 0), ("ssh", 7, "/dev/null", 0), ("cat", 7, "/dev/pts/3", 0)],
+)
+def test_an_ssh_of_the_pipeline_that_takes_keys_is_told(
+    tmp_path: Path, name: str, group: int, terminal: str, told: int
+) -> None:
+    stat = f"12 ({name}) S 1 {group} 5 0\n"
+    write_tree(tmp_path, {"proc/12/stat": stat, "proc/12/fd/0": f"->{terminal}", "proc/self": "x"})
+    assert len(rivals(7, str(tmp_path))) == told

@@ -78,6 +78,6 @@ VERB = Verb(
         ("gpulse top --filter user:ada --sort sm", "show the processes of one user, busiest first"),
         ("gpulse top --sort user,mem", "sort by user, then by memory"),
         ("gpulse top --source replay:run.ndjson.gz", "show a recording"),
-        ("ssh node7 gpulse record -o - | gpulse top --source replay:-", "show another machine"),
+        ("ssh -n node7 gpulse record -o - | gpulse top --source replay:-", "show another machine"),
     ),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -10,6 +11,7 @@ from ...model.snapshot import Problem, Snapshot
 from ...store.pipe import PATIENCE, title_of
 from ...store.recording import read_pipe
 from ..base import Machine, Source
+from ..files import link, names, read_bytes
 from .source import RecordedDevice, completed
 
 _LATE = 10.0  # seconds, or three times what is usual, after which a new sample is missed
@@ -29,6 +31,7 @@ class PipeSource(Source):
         self._given: Snapshot | None = None
         self._came = self._usual = 0.0
         self._over = False
+        self._rivals: tuple[Problem, ...] = ()
         self._error: RecordingError | None = None
 
     def open(self) -> None:
@@ -41,6 +44,7 @@ class PipeSource(Source):
             raise self._error
         self.driver = first.driver
         self.devices = [RecordedDevice(gpu) for gpu in first.gpus]
+        self._rivals = rivals(os.getpgrp())
 
     def recorded(self) -> Snapshot:
         with self._changed:
@@ -51,7 +55,7 @@ class PipeSource(Source):
             limit = max(_LATE, 3 * self._usual)
             late = time.monotonic() - self._came > limit
         if not late:
-            return newest
+            return newest.replace(problems=(*newest.problems, *self._rivals)) if self._rivals else newest
         said = Problem("replay", f"no new sample has come through {title_of(self.path)} for more than {limit:.0f} s.")
         return newest.replace(problems=(*newest.problems, said))
 
@@ -69,3 +73,13 @@ class PipeSource(Source):
             with self._changed:
                 self._over = True
                 self._changed.notify_all()
+
+
+def rivals(group: int, root: str = "") -> tuple[Problem, ...]:
+    """Return a problem if an ssh of the same pipeline reads the terminal: it takes some of the keys that are typed."""
+    for pid in filter(str.isdecimal, names(f"{root}/proc")):
+        name, _, rest = (read_bytes(f"{root}/proc/{pid}/stat", 4096) or b"").rpartition(b")")
+        ours = name.endswith(b"(ssh") and rest.split()[2:3] == [b"%d" % group]
+        if ours and link(f"{root}/proc/{pid}/fd/0").startswith(("/dev/pts/", "/dev/tty")):
+            return (Problem("replay", "ssh reads the keyboard, too, so that keys are lost.", "Use `ssh -n`."),)
+    return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from ...analysis.fleet import Funnel, free_gpus, held_by, job_of, losses, user_of
+from ...analysis.fleet import Funnel, free_gpus, held_by, job_of, losses, sm_share, user_of
 from ...model.condition import CONDITIONS
 from ...present.cells import MISSING
 from ...present.concerns import concern_line
@@ -30,6 +30,8 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 _ASCII = "_.-:=+*#"
 _MOST_PROBLEMS = 10
 _WIDEST_NAME, _WIDEST_PRODUCT = 28, 22
+_NUMBERS = 38  # cells of the columns after the strip, without users
+_SHORTEST_STRIP = 8
 
 
 def fleet_view(
@@ -117,7 +119,8 @@ def _by_host(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
     names = min(_WIDEST_NAME, max((width(clean(host.name)) for host in snapshot.hosts), default=4))
     products = {host.name: theme.spelled(product(host.gpus)) for host in snapshot.hosts}
     kinds = min(_WIDEST_PRODUCT, max((width(text) for text in products.values()), default=0)) if columns >= 80 else 0
-    strip = min(64, max((len(host.gpus) for host in snapshot.hosts), default=0))
+    room = columns - names - (kinds + 2 if kinds else 0) - _NUMBERS
+    strip = min(64, max(_SHORTEST_STRIP, room), max((len(host.gpus) for host in snapshot.hosts), default=0))
     head = Line().add("HOST", "label", names).add("  ")
     if kinds:
         head.add("GPUS", "label", kinds).add("  ")
@@ -134,30 +137,37 @@ def _by_host(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
             continue
         if kinds:
             line.add(products[host.name], "calm", kinds).add("  ")
-        _strip(line, host.gpus, theme)
+        _strip(line, host.gpus, theme, strip)
         numbers = _numbers(line.to(names + 2 + (kinds + 2 if kinds else 0) + max(3, strip)), host, columns)
         rows.append((numbers, host.name))
     return head, rows
 
 
-def _strip(line: Line, gpus: Iterable[Gpu], theme: Theme) -> None:
-    """Add one cell per GPU: how much of it works, or what is wrong with it."""
+def _strip(line: Line, gpus: Sequence[Gpu], theme: Theme, cells: int) -> None:
+    """Add one cell per GPU: how much of it works, or what is wrong with it; with more GPUs than cells, one for several."""
     levels = theme.glyph(_LEVELS, _ASCII)
-    for gpu in gpus:
-        share = gpu.sm_active if gpu.sm_active is not None else gpu.utilization
-        if gpu.state in ("lost", "timeout"):
+    several = max(1, -(-len(gpus) // max(1, cells)))
+    for at in range(0, len(gpus), several):
+        some = gpus[at : at + several]
+        shares = [share for gpu in some if (share := _working(gpu)) is not None]
+        if any(gpu.state in ("lost", "timeout") for gpu in some):
             line.add(theme.glyph("×", "X"), "critical")
-        elif share is None:
+        elif not shares:
             line.add(theme.glyph("·", "?"), "faint")
         else:
-            line.add(levels[min(7, int(share / 12.5))], share_style(share))
+            mean = sum(shares) / len(shares)
+            line.add(levels[min(7, int(mean / 12.5))], share_style(mean))
+
+
+def _working(gpu: Gpu) -> float | None:
+    share = sm_share(gpu)
+    return gpu.utilization if share is None else share
 
 
 def _numbers(line: Line, host: HostReport, columns: int) -> Line:
     sums = Funnel(host.gpus)
-    heard = sums.total - sums.down
     effective = None if sums.effective is None else 100 * sums.effective / sums.judged
-    active = 100 * sums.active / heard if heard else None
+    active = 100 * sums.active / sums.known if sums.known else None
     for share in (effective, active):
         line.add(
             MISSING if share is None else f"{share:.0f}%", share_style(share), 5 if share is effective else 6, True
@@ -182,7 +192,7 @@ def _users(gpus: Iterable[Gpu]) -> list[tuple[str, int]]:
 def _by_gpu(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
     """Return one row per GPU, the busiest first."""
     rows = []
-    found = sorted(snapshot.gpus(), key=lambda entry: -(entry[1].sm_active or entry[1].utilization or 0.0))
+    found = sorted(snapshot.gpus(), key=lambda entry: -(_working(entry[1]) or 0.0))
     for host, gpu in found:
         people = owners(gpu.all_processes())
         words, style = silence(gpu, host.snapshot.time if host.snapshot else snapshot.time)
@@ -191,7 +201,7 @@ def _by_gpu(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
                 (clean(host.name), "accent"),
                 (label(gpu), ""),
                 (short_name(gpu), "calm"),
-                _share(gpu.sm_active),
+                _share(sm_share(gpu)),
                 _share(gpu.utilization),
                 (of(gpu.memory_used, gpu.memory_total), "calm"),
                 (MISSING if gpu.power_draw is None else quantity_text("W", gpu.power_draw), "calm"),
@@ -222,7 +232,7 @@ def _holders(snapshot: FleetSnapshot, title: str, name: Callable[[Process], str 
                 (clean(who), "user"),
                 (str(sums.total), ""),
                 _share(None if sums.effective is None else 100 * sums.effective / sums.judged),
-                _share(100 * sums.active / sums.total),
+                _share(100 * sums.active / sums.known if sums.known else None),
                 (MISSING if sums.power is None else quantity_text("W", sums.power), "calm"),
                 (", ".join(machines), "label"),
             ]

@@ -63,6 +63,34 @@ def test_a_gpu_without_a_list_of_processes_counts_by_its_memory() -> None:
         assert Funnel([known]).allocated == allocated
 
 
+def test_a_gpu_that_a_batch_job_has_is_allocated() -> None:
+    assert Funnel([gpu(0, job="slurm:1"), gpu(1, job="")]).allocated == 1
+
+
+def test_64_gpus_leave_room_for_the_numbers_and_a_lost_one_is_seen() -> None:
+    gpus = [gpu(index, 100.0, sm_active=90.0) for index in range(63)]
+    lost = Gpu({"index": 63, "uuid": "GPU-63", "name": "NVIDIA H100"}, state="lost")
+    (row,) = [
+        line for line in text(FleetSnapshot(NOW, (host("big", *gpus, lost),)), 80).splitlines() if "big  " in line
+    ]
+    assert "×" in row
+    assert "90%" in row
+    assert "GiB" in row
+
+
+def test_a_gpu_with_instances_works_as_much_as_they_do() -> None:
+    parts = tuple(
+        Gpu({"name": f"H100 MIG {name}", "sm_active": use}) for name, use in (("4g.40gb", 70.0), ("3g.40gb", 0.0))
+    )
+    whole = Gpu({"index": 0, "uuid": "GPU-0", "name": "NVIDIA H100"}, instances=parts)
+    sums = Funnel([whole])
+    assert (round(sums.effective or 0, 2), sums.known) == (0.4, 0)
+    (row,) = [
+        line for line in text(FleetSnapshot(NOW, (host("mig", whole),)), 80).splitlines() if line.startswith("mig")
+    ]
+    assert row.split()[4:7] == ["▄", "40%", "-"]
+
+
 @pytest.mark.parametrize("by", TABLES)
 @pytest.mark.parametrize("columns", [40, 80, 120, 200])
 @pytest.mark.parametrize("unicode", [True, False])
