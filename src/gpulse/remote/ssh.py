@@ -43,7 +43,7 @@ _STATES: tuple[tuple[str, HostState], ...] = (
 _COMMAND = (
     "exec sh -c '"
     "PATH=$PATH:$HOME/.local/bin:/usr/local/bin:/opt/gpulse/bin; "
-    "if command -v gpulse >/dev/null 2>&1; then exec gpulse record -o - --processes --interval INTERVAL; fi; "
+    "if command -v gpulse >/dev/null 2>&1; then exec gpulse record -o - --processes -m screen --interval INTERVAL; fi; "
     "if command -v nvidia-smi >/dev/null 2>&1; then "
     "while nvidia-smi -q -x; do sleep INTERVAL; done; exit 1; fi; "
     + AMD

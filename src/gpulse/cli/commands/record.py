@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ...store.rotation import Rotation
     from ..options import Arguments
 
+SCREEN_METRICS = "screen"
+_ON_SCREEN = ("pci_bus_id", "vendor", "driver_version", "xid_last", "xids", "job", "job_user")
 _PROGRESS = 0.5  # seconds between progress updates
 _LISTED = 1.0  # minimum seconds between two lists of processes: at ten samples per second they would cost 1 % of a core
 
@@ -85,6 +87,12 @@ def _wanted(arguments: Arguments) -> Wanted:
     from ...model.select import EVERYTHING, Wanted, metric_named
 
     everything = arguments.processes or arguments.history is not None
+    if arguments.metrics == [SCREEN_METRICS]:
+        from ...analysis.diagnosis.wanted import WANTED
+        from ...model.presets import CURVES, SCREEN
+
+        listed = EVERYTHING.process if everything else WANTED.process
+        return Wanted(WANTED.gpu.union(SCREEN, CURVES, _ON_SCREEN), listed, EVERYTHING.host, serving=True)
     if arguments.metrics:
         keys = [metric_named(name).key for name in arguments.metrics]
         return Wanted(keys, EVERYTHING.process if everything else None, ("name",))
@@ -99,7 +107,9 @@ def _samples(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:
     if arguments.duration is not None:  # from the first sample to the last: 7 s are 8 samples a second apart
         count = min(count or sys.maxsize, 1 + int(arguments.duration / arguments.interval + 1e-6))
     end = None if arguments.duration is None else sampler.clock.monotonic() + arguments.duration
-    unlisted = arguments.metrics and not arguments.processes and arguments.history is None
+    unlisted = (
+        arguments.metrics not in (None, [SCREEN_METRICS]) and not arguments.processes and arguments.history is None
+    )
     for number, snapshot in enumerate(sampler.stream(arguments.interval), 1):
         yield _without_processes(snapshot) if unlisted else snapshot
         now = sampler.clock.monotonic()
@@ -265,7 +275,8 @@ VERB = Verb(
         Option("--count", value="N", parse=_count("--count"), help="Stop after N samples"),
         Option("--processes", "-p", default=False, help="Also record the user, the command line and all other metrics of every process"),
         Option("--metrics", "-m", value="METRICS", parse=some_words, complete="metrics",
-               help="Metrics to record, separated by commas (default: all but the details, and what a diagnosis needs of processes)"),
+               help="Metrics to record, separated by commas, or `screen` for what live screens and a diagnosis need, at less than half the "
+                    "cost (default: all but the details, and what a diagnosis needs of processes)"),
         Option("--rotate", value="LIMIT", parse=_turn,
                help="Start a new file (run-0001.ndjson, run-0002.ndjson, ...) at a size (100MiB) or after a time (1h)"),
         Option("--keep", value="N", parse=_count("--keep"), help="With --rotate: keep only the newest N files"),
