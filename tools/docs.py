@@ -18,7 +18,7 @@ from gpulse.cli.help import example_lines, usage
 from gpulse.cli.main import VERBS, load
 from gpulse.cli.options import Verb
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
-from gpulse.model.condition import CONDITIONS
+from gpulse.model.condition import CONDITIONS, Condition
 from gpulse.model.metric import Metric
 from gpulse.model.peaks import DTYPES, peak_rows
 from gpulse.model.process_filter import FILTER_HELP
@@ -44,6 +44,8 @@ EXIT_CODES = (
     (2, "invalid usage: an unknown verb, option, metric or GPU"),
     (3, "no GPU found; the message lists what was tried and why it failed"),
     (124, "timeout: the driver did not respond, or --timeout expired"),
+    (126, "`gpulse run`: the command cannot be started; if it was started, its own exit code is returned"),
+    (127, "`gpulse run`: the command was not found"),
     (130, "interrupted"),
 )
 VARIABLES = (
@@ -60,6 +62,11 @@ VARIABLES = (
         "folder of the queue and of the lock files by which `gpulse run --gpus` and `gpulse.pick()` claim GPUs",
     ),
     ("GPULSE_RUNS", "folder in which past runs are kept (default: ~/.local/state/gpulse/runs), or off"),
+    ("GPULSE_POD_RESOURCES", "socket of the kubelet that says which pod has which GPU"),
+    (
+        "GPULSE_RUN, GPULSE_CLAIM",
+        "set by `gpulse run` for its command: the run and the claim of GPUs that it belongs to",
+    ),
     ("GPULSE_ROOT", "folder to read /proc and /sys from, for tests"),
 )
 
@@ -192,7 +199,26 @@ def diagnosis_page() -> str:
     out += ["", "## Derived figures", "", "Evidence names a metric of [the catalog](metrics.md) or one of these:", ""]
     out += ["| key | meaning | unit |", "| --- | --- | --- |"]
     out += [f"| `{key}` | {label} | {kind} |" for key, (label, kind) in FIGURES.items()]
+    out += ["", "## Conditions", "", *_CONDITIONS_TEXT, ""]
+    out += ["| condition | in short | severity | event | alert rule | older names |", "| --- " * 6 + "|"]
+    out += [_condition_row(condition) for condition in CONDITIONS.values()]
     return "\n".join([*out, ""])
+
+
+_CONDITIONS_TEXT = (
+    "Everything that gpulse can say about a GPU, a job, a link or the machine. An event (`gpulse history --events`, `/api/events`) says",
+    "that a condition began or ended, a verdict that it limits the work, an alert is a message about it. The severity of an XID",
+    "depends on its number.",
+)
+
+
+def _condition_row(condition: Condition) -> str:
+    names = [
+        f"`{condition.kind}`",
+        f"`{condition.alert}`" if condition.alert else "",
+        ", ".join(f"`{name}`" for name in condition.aliases),
+    ]
+    return f"| `{condition.key}` | {condition.title} | {condition.severity()} | {' | '.join(names)} |"
 
 
 def _rule_section(rule: DiagnosisRule) -> list[str]:

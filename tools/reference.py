@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gpulse
 from gpulse import callbacks, sinks, testing
+from gpulse.model.verdict import Diagnosis
+from gpulse.present.exposition import Family, series_name
 from gpulse.surfaces.exporter.exporter import Exporter
+from gpulse.surfaces.exporter.families import DETAIL_SERIES
+from gpulse.surfaces.exporter.remote_write import RemoteWrite
 from gpulse.surfaces.web.openapi import QUESTIONS, document
 
 _WIDE = 90  # characters of a signature on one line
@@ -80,6 +85,7 @@ def _first_line(text: str | None) -> str:
 
 def _members(value: type) -> Iterator[tuple[str, Any]]:
     for key, member in vars(value).items():
+        member = member.__func__ if isinstance(member, classmethod) else member
         if not key.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)) and member.__doc__:
             yield key, member
 
@@ -136,20 +142,39 @@ def http_page() -> str:
 
 
 def series_page() -> str:
-    """Return the page of the series of /metrics, read from what a simulated machine exports."""
-    exporter = Exporter()
-    exporter.add(gpulse.snapshot(source="demo"), 0.001)
-    text = exporter.text(processes=True).decode()
-    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    """Return the page of the series of /metrics, as a server that exports everything yields them."""
+    details = {series_name(metric, "gpu") for metric in DETAIL_SERIES}
+    families = list(_families())
     lines = [
         "# Prometheus series",
         "",
         "What `/metrics` of `gpulse serve` exports, in base units. Names are stable. `--dcgm-names` and `--smi-names` add the names of",
-        "NVIDIA's DCGM exporter and of nvidia_gpu_exporter; [Metrics](metrics.md) lists them.",
+        "NVIDIA's DCGM exporter and of nvidia_gpu_exporter; [Metrics](metrics.md) lists them. A series without a value is absent.",
         "",
-        "| series | type | |",
-        "| --- | --- | --- |",
+        *_series_table(each for each in families if each.name not in details),
+        "",
+        "## On request",
+        "",
+        "`gpulse serve --metrics NAME` exports the metrics of the group `details`; `--metrics all` exports all of them.",
+        "",
+        *_series_table(each for each in families if each.name in details),
     ]
-    helps = re.findall(r"^# HELP (\S+) (.*)$", text, re.MULTILINE)
-    lines += [f"| `{name}` | {kinds.get(name, 'gauge')} | {told} |" for name, told in helps]
     return "\n".join(lines) + "\n"
+
+
+def _series_table(families: Iterable[Family]) -> Iterator[str]:
+    yield from ("| series | type | |", "| --- | --- | --- |")
+    for family in families:
+        yield f"| `{family.name}` | {family.kind} | {family.help} |"
+
+
+def _families() -> Iterator[Family]:
+    """Yield every family, also those that are empty on the machine of the demo."""
+    exporter = Exporter(judged=lambda: Diagnosis([]), details=[metric.key for metric in DETAIL_SERIES])
+    exporter.add(gpulse.snapshot(source="demo"), 0.001)
+    exporter.text()  # the time that it takes is a series of the next page
+    yield from exporter._families(processes=True, dcgm=False, smi=False)
+    idle: Any = SimpleNamespace(
+        _sent=0, _requests=0, _lost={}, _retries=0, _spool=SimpleNamespace(waiting=0, size=0), _success=0
+    )
+    yield from RemoteWrite.families(idle)
