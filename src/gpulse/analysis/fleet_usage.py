@@ -52,7 +52,7 @@ class UsageRecord:
 
 
 class FleetUsage:
-    """Records by day, machine and owner. `held` says whether GPUs without an owner count as free, not as unknown."""
+    """Records by day, machine and owner, of which None is nobody; bounded in number."""
 
     def __init__(self) -> None:
         self.records: dict[tuple[str, str, Owner | None], UsageRecord] = {}
@@ -100,7 +100,8 @@ class FleetUsage:
         return sorted(rows, key=lambda row: row["name"] if by == "day" else (-row["gpu_hours"], row["name"]))
 
     def _forget(self) -> None:
-        for key in sorted(self.records)[: _MOST // 10] if self.records else ():
+        """Drop a tenth of the records, those of the oldest days first."""
+        for key in sorted(self.records, key=lambda key: key[0])[: max(1, _MOST // 10)]:
             del self.records[key]
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gpulse.analysis import fleet_ring
+from gpulse.analysis import fleet_ring, fleet_usage
 from gpulse.analysis.fleet import unused_grants
 from gpulse.analysis.fleet_ring import UNKNOWN, FleetRing
 from gpulse.analysis.fleet_usage import FleetUsage
@@ -66,6 +66,16 @@ def test_two_accounts_are_added_up() -> None:
     other.add(NOON, 3600.0, [host("b", gpu(0, 50.0, ("ada", "")))])
     assert [row["gpu_hours"] for row in one.merged(other).rows("user")] == [2.0]
     assert [row["gpu_hours"] for row in one.rows("user")] == [1.0]
+
+
+def test_of_too_many_records_the_oldest_days_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_usage, "_MOST", 4)
+    usage = FleetUsage()
+    for day in range(5):
+        usage.add(NOON + 86_400 * day, 3600.0, [host("a", gpu(0, 50.0, ("ada", "")), gpu(1, 0.0))])
+    assert len(usage.records) <= 4
+    assert [row["name"] for row in usage.rows("day")][-1] == "2026-11-19"
+    assert "2026-11-15" not in [row["name"] for row in usage.rows("day")]
 
 
 def test_the_ring_has_means_and_gaps() -> None:
