@@ -56,6 +56,6 @@ def excluded(case: Any) -> list[Any]:
 
     return (
         [ignored_auth, positive_data_acceptance]
-        if case.path in ("/api/history", "/api/events", "/api/processes", "/api/usage", "/api/compare")
+        if case.path in ("/api/history", "/api/events", "/api/processes", "/api/usage", "/api/compare", "/api/alerts")
         else [ignored_auth]
     )

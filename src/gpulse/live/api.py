@@ -211,15 +211,17 @@ def decide(asked: ApiRequest, body: bytes, by: str) -> bytes:
     try:
         plain = json.loads(body)
         action = plain["action"]
+        texts = [plain.get(name, "") for name in ("for", "rule", "user", "reason", "id")]
+        if not all(isinstance(text, str) for text in (*texts, *plain.get("gpus", ()), *plain.get("ids", ()))):
+            raise TypeError("texts")
         if action == "silence":
-            texts = {name: str(plain.get(name) or "") for name in ("rule", "user", "reason")}
-            gpus = [str(word) for word in plain.get("gpus") or ()]
-            made = alerts.silence(by, parse_duration(str(plain["for"])), gpus=gpus, **texts)
+            given = {name: plain.get(name, "") for name in ("rule", "user", "reason")}
+            made = alerts.silence(by, parse_duration(plain["for"]), gpus=plain.get("gpus", ()), **given)
             return wire.compact({"id": made.id, "until": round(made.until, 3)})
         if action == "acknowledge":
-            alerts.acknowledge([str(id) for id in plain["ids"]], by)
+            alerts.acknowledge(list(plain["ids"]), by)
         elif action == "unsilence":
-            alerts.unsilence(str(plain["id"]), by)
+            alerts.unsilence(plain["id"], by)
         else:
             raise KeyError(action)
     except GpulseError as error:

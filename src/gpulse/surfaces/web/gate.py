@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .server import ServerSettings
 
 HEALTH = ("/healthz", "/readyz")  # never need a token: they tell nothing private, and Kubernetes' probes send none
-WRITES = ("/api/trace", "/api/alerts")  # the only paths that take a POST
+DECISIONS = "/api/alerts"
+WRITES = ("/api/trace", DECISIONS)  # the only paths that take a POST
 _LARGEST = 65_536  # maximum bytes of a body; no path uses one
 _HEADERS = {
     b"content-security-policy": CSP.encode(),
@@ -68,7 +69,8 @@ class Gate:
             if settings.token is None:  # everybody could slow down a program, or silence alerts
                 return problem(403, "this needs a server that requires a token.")
         elif scope["method"] not in ("GET", "HEAD"):
-            return problem(405, "this API is read-only: use GET.", {"allow": "GET, HEAD"})
+            allowed = "GET, HEAD, POST" if path == DECISIONS else "GET, HEAD"
+            return problem(405, "this API is read-only: use GET.", {"allow": allowed})
         if any(key == b"content-length" and not _is_small(value) for key, value in headers):
             return problem(413, f"requests must not have a body larger than {_LARGEST} bytes.", {"connection": "close"})
         if path + "/" == settings.base_path:
