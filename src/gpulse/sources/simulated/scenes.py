@@ -39,7 +39,7 @@ class Training(Scene):
         return steps
 
     def workers(self, at: float) -> Sequence[Worker]:
-        command = "torchrun --nproc-per-node=4 train.py --config configs/llama-8b.yaml --bf16 --fsdp"
+        command = "torchrun --nproc-per-node=2 train.py --config configs/llama-8b.yaml --bf16 --fsdp"
         memory = 71_714_209_792 + self.index * 25_165_824
         return (
             Worker(31871 + self.index, "python", command, "ada", memory, started=-26.4 * _HOUR, cpu=101.0, tree_cpu=214.0,
@@ -149,8 +149,22 @@ class Hoarding(Scene):
         )  # fmt: skip
 
 
+class Free(Scene):
+    """A GPU that nobody uses."""
+
+    hum = 0.4
+    profile = Profile(sm=0.0, occupancy=0.0, tensor=0.0, dram=0.0, fp32=0.0, integer=0.0)
+
+    def beats(self, seed: int) -> Sequence[Beat]:
+        return (Beat(60.0, 0.0, 71.0, 345, reasons=("gpu_idle",)),)
+
+    def workers(self, at: float) -> Sequence[Worker]:
+        return ()
+
+
 SCENES: tuple[type[Scene], ...] = (
-    Training, Training, Training, Training,
+    Training, Training,
+    Free, Free,
     Starving,
     Leaking,
     Overheating,

@@ -11,7 +11,7 @@ from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
 from tests.unit.analysis.diagnosis.machines import QUIET, keys, samples
 
-STORIES = ["healthy"] * 4 + ["input_bound_cpu", "memory_leak", "thermal_throttled", "idle_allocation"]
+STORIES = ["healthy"] * 2 + ["idle"] * 2 + ["input_bound_cpu", "memory_leak", "thermal_throttled", "idle_allocation"]
 
 
 def watched(seconds: float, interval: float) -> list[Snapshot]:

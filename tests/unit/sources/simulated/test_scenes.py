@@ -14,7 +14,7 @@ _SEEDS = pytest.mark.parametrize("seed", [7, 8, 12345])
 
 
 @_SEEDS
-@pytest.mark.parametrize("gpu", range(4))
+@pytest.mark.parametrize("gpu", range(2))
 def test_training_is_healthy(seed: int, gpu: int) -> None:
     samples = Demo(seed).watch(gpu, _QUARTER)
     busy = [sample for sample in samples if number(sample, "nvlink_rx") > 40e9]
@@ -31,15 +31,15 @@ def test_training_is_healthy(seed: int, gpu: int) -> None:
 
 @_SEEDS
 def test_training_pauses_now_and_then_for_all_ranks_at_once(seed: int) -> None:
-    ranks = [numbers(Demo(seed).watch(gpu, _QUARTER), "utilization") for gpu in range(4)]
+    ranks = [numbers(Demo(seed).watch(gpu, _QUARTER), "utilization") for gpu in range(2)]
     assert 5 <= sum(value < 30 for value in ranks[0]) <= 40
     assert all(max(moment) - min(moment) <= 3 for moment in zip(*ranks, strict=True))
 
 
 def test_training_is_one_job_of_one_person() -> None:
     demo = Demo()
-    pids = [pid for gpu in range(4) for pid in demo.read(gpu, 1.0).processes]
-    assert len(set(pids)) == 4
+    pids = [pid for gpu in range(2) for pid in demo.read(gpu, 1.0).processes]
+    assert len(set(pids)) == 2
     facts = [demo.process(pid, 1.0) for pid in pids]
     assert {str(fact.values["user"]) for fact in facts} == {"ada"}
     assert all(str(fact.values["job"]).startswith("slurm:") for fact in facts)

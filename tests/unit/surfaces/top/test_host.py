@@ -54,7 +54,7 @@ class TestHost:
     def test_processors_and_memory_always(self, columns: int, rows: int) -> None:
         text = "\n".join(_host(screen(columns, rows), rows))
         assert "CPU" in text
-        assert "111/1024 GiB" in text
+        assert "89.0/1024 GiB" in text
 
     def test_a_bar_for_each_core(self) -> None:
         sample = Snapshot(1.0, host=Host({"cpu_percent": 50, "cpu_per_core": (0.0, 50.0, 100.0)}))

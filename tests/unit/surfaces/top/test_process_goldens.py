@@ -77,7 +77,7 @@ class TestGoldens:
         state = screen(columns, rows)
         state.filter = text
         lines = drawn(state).text()
-        assert "of 9" in lines[0]
+        assert "of 7" in lines[0]
         check_golden(f"top/processes-filter-{text.translate(str.maketrans(':>', '--'))}-{columns}x{rows}", lines)
 
 

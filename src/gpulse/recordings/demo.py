@@ -1,0 +1,95 @@
+"""The past of the simulated machine, for commands that look back: a night of history, a recording of some minutes."""
+
+from __future__ import annotations
+
+from ..analysis.events import EventDetector
+from ..model.catalog import Gpu, Process
+from ..model.presets import LOGGED
+from ..model.select import EVERYTHING, Wanted
+from ..sampling.clock import ManualClock
+from ..sampling.sampler import Sampler
+from ..sources.simulated.source import SimulatedSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..model.metric import Gap
+    from ..model.snapshot import Snapshot
+
+HOURS = 10.0
+_EVERY = 120.0  # seconds between samples: a night is simulated in about a second
+_SWEEP_ENDS, _LOST, _RESET = 6.2, 6.2, 6.75  # hours after the start
+_IDENTITY = ("index", "uuid", "name", "vendor", "serial", "pci_bus_id", "topology")
+_WANTED = Wanted(
+    (*LOGGED, *_IDENTITY, "memory_total", "power_limit", "throttle_reasons", "xid_last"),
+    EVERYTHING.process,
+    EVERYTHING.host,
+)
+_SWEEP = "python sweep.py --grid configs/grid.yaml --parallel 2"
+
+
+def write_history(path: str, now: float) -> None:
+    """Write the last ten hours of the simulated machine to a new history.
+
+    In them a sweep of hyperparameters ends when its second GPU falls off the bus; the GPU is reset half an hour later.
+    """
+    from ..store.history import Recorder
+
+    detector, recorder = EventDetector(), Recorder(path)
+    try:
+        for snapshot in night(now):
+            recorder.put(snapshot, detector.observe(snapshot))
+    finally:
+        recorder.close()
+
+
+def write_recording(path: str, now: float, seconds: float = 180.0, interval: float = 1.0) -> None:
+    """Write the last minutes of the simulated machine as a recording."""
+    from ..model.codec import to_line
+
+    with open(path, "w", encoding="utf-8") as file:
+        for snapshot in _samples(now, seconds, interval):
+            file.write(to_line(snapshot) + "\n")
+
+
+def night(now: float) -> Iterator[Snapshot]:
+    """Yield the samples of the night that ends now."""
+    start = now - HOURS * 3600.0
+    for snapshot in _samples(now, HOURS * 3600.0, _EVERY):
+        hour = (snapshot.time - start) / 3600.0
+        gpus = list(snapshot.gpus)
+        if hour < _SWEEP_ENDS:
+            gpus[2], gpus[3] = (
+                _swept(gpus[at], gpus[at - 2], 58100 + at, 7200.0 + snapshot.time - start) for at in (2, 3)
+            )
+        elif _LOST <= hour < _RESET:
+            gpus[3] = _lost(gpus[3], start + _LOST * 3600.0)
+        yield snapshot.replace(gpus=tuple(gpus))
+
+
+def _lost(gpu: Gpu, since: float) -> Gpu:
+    known = {key: value for key, value in gpu.items() if key in _IDENTITY}
+    gaps: dict[str, Gap] = dict.fromkeys(("utilization", "memory_used"), "lost")
+    return Gpu(known | {"xid_last": 79.0}, gaps, state="lost", since=since)
+
+
+def _samples(now: float, seconds: float, interval: float) -> Iterator[Snapshot]:
+    clock = ManualClock(now - seconds)
+    sampler = Sampler(SimulatedSource(clock=clock.monotonic), _WANTED, clock=clock).open()
+    try:
+        while clock.now() < now:
+            yield sampler.read()
+            clock.sleep(interval)
+    finally:
+        sampler.close()
+
+
+def _swept(gpu: Gpu, like: Gpu, pid: int, age: float) -> Gpu:
+    """Return a GPU with the load of another, of a process of its own."""
+    own = {key: value for key, value in gpu.items() if key in _IDENTITY}
+    process = Process(
+        {"pid": pid, "name": "python", "command": _SWEEP, "user": "tove", "type": "C", "memory_used": 31 << 30,
+         "sm_utilization": 88.0, "cpu_percent": 99.0, "running_time": age}
+    )  # fmt: skip
+    return Gpu(dict(like.items()) | own, like.gaps, processes=(process,))
