@@ -41,7 +41,7 @@ def env(tmp_path: Path) -> dict[str, str]:
         ("--demo statsu", "unknown verb 'statsu' (did you mean 'status'?)"),
         ("--demo --gpus 2 top", "unknown option '--gpus' (did you mean '--gpu'?)"),
         ("--watch top", "top: unknown option '--watch'"),
-        ("history --demo", "unknown option '--demo';"),
+        ("stacks 1 --demo", "programs of the simulated machine do not run"),
         ("--demo -c utilisation", "unknown metric 'utilisation' (did you mean 'utilization'?)"),
         ("--demo -c utilization,", ""),
         ("-c", "expected one argument"),

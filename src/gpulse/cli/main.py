@@ -42,6 +42,7 @@ VERBS = {
     "serve": "Serve a web dashboard, a JSON API and Prometheus metrics",
     "service": "Run `gpulse serve` as a systemd service: show, install or remove its unit",
     "mcp": "Serve read-only GPU tools to AI assistants (Model Context Protocol)",
+    "demo": "Walk through gpulse on a simulated machine, in two minutes",
     "metrics": "List every metric with its unit and meaning",
     "config": "Show, check or create the settings file",
     "doctor": "Check drivers, permissions and packages, and explain what is missing",

@@ -159,6 +159,9 @@ SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
 DEMO = Option("--demo", value="MACHINE", default=False, optional="h100x8", complete=("h100x8", "mixed"),
               help="Use a simulated machine: 8 GPUs (h100x8) or several vendors (mixed); same as --source demo "
                    "(default: h100x8)")  # fmt: skip
+DEMO_PAST = Option("--demo", default=False, help="Use the past of a simulated machine")
+DEMO_UNUSED = Option("--demo", default=False, help="Accepted as by every verb; this one reads no machine")
+DEMO_REFUSED = Option("--demo", default=False, help="Refused: programs of the simulated machine do not run")
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
                help="When to use color: auto, always or never; auto honors NO_COLOR and FORCE_COLOR (default: auto)")  # fmt: skip
 THEME = Option("--theme", value="THEME", complete=("auto", "dark", "light", "neutral", "contrast", "blind", "mono"),
@@ -170,6 +173,12 @@ STACKS = Option("--no-stacks", default=False,
                 help="Do not read the stacks of the program (with py-spy, without pausing it) to name the lines of code that "
                      "keep the GPU waiting")  # fmt: skip
 COMMON = (GPU, SOURCE, DEMO, COLOR, THEME, HELP)
+
+
+def refuse_demo(verb: str, arguments: Arguments) -> None:
+    """Raise UsageError if a verb that needs a running program was called with --demo."""
+    if arguments.demo:
+        raise UsageError(f"{verb}: programs of the simulated machine do not run;", "name a process of this machine.")
 
 
 def parse(verb: Verb, argv: Sequence[str]) -> Arguments:

@@ -9,6 +9,8 @@ from ..sources.registry import default_source, make_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..model.select import Wanted
     from .options import Arguments
 
@@ -19,6 +21,33 @@ def source_name(arguments: Arguments) -> str:
         return "demo:mixed" if arguments.demo == "mixed" else "demo"
     name: str = arguments.source or default_source()
     return name
+
+
+def with_past(run: Callable[[Arguments], int], kind: str, name: str) -> Callable[[Arguments], int]:
+    """Return a verb's function that reads the past of a simulated machine with --demo.
+
+    `kind` is "history", "recording" or "runs"; the path of a temporary file is put into the argument called `name`, unless it has a value.
+    """
+
+    def remembering(arguments: Arguments) -> int:
+        if not arguments.demo or (name and getattr(arguments, name)):
+            return run(arguments)
+        import tempfile
+        import time
+
+        from ..recordings.demo import write_history, write_recording, write_runs
+
+        with tempfile.TemporaryDirectory(prefix="gpulse-demo-") as folder:
+            if kind == "runs":
+                write_runs(folder, time.time())
+                os.environ["GPULSE_RUNS"] = folder
+                return run(arguments)
+            path = os.path.join(folder, "history.db" if kind == "history" else "demo.ndjson")
+            (write_history if kind == "history" else write_recording)(path, time.time())
+            setattr(arguments, name, [path] if name.endswith("s") else path)
+            return run(arguments)
+
+    return remembering
 
 
 def open_sampler(arguments: Arguments, wanted: Wanted, slow_every: float = 5.0, *, whole: bool = False) -> Sampler:

@@ -26,6 +26,7 @@ _WANTED = Wanted(
     EVERYTHING.process,
     EVERYTHING.host,
 )
+_TRAIN = "python train_vision.py --data /data/imagenet --arch vit_b_16 --batch-size 256 --workers 24"
 _SWEEP = "python sweep.py --grid configs/grid.yaml --parallel 2"
 
 
@@ -53,9 +54,36 @@ def write_recording(path: str, now: float, seconds: float = 180.0, interval: flo
             file.write(to_line(snapshot) + "\n")
 
 
+def write_runs(folder: str, now: float) -> None:
+    """Keep three runs of one training, of which the last is slower because it waits for data."""
+    from ..model.codec import time_text
+    from ..store.runs import keep
+
+    for days, step, wait, commit in (
+        (2.2, 0.412, 0.04, "3f6c1d9"),
+        (1.1, 0.409, 0.04, "3f6c1d9"),
+        (0.2, 0.441, 0.11, "a81b02e"),
+    ):
+        seconds, start = 4000 * step, now - days * 86400.0
+        keep(
+            {
+                "schema": 1, "id": f"demo-{days:g}", "state": "ended", "start": time_text(start), "seconds": seconds, "exit_code": 0,
+                "command": _TRAIN, "folder": "/home/grace/vision", "host": "demo",
+                "git": {"commit": commit, "branch": "main", "dirty": False},
+                "gpus": [{"index": 4, "uuid": "GPU-demo-4", "name": "NVIDIA H100 80GB HBM3"}],
+                "budget": {"seconds": seconds, "shares": {"tensor": 0.55, "compute": 0.38 - wait, "launch": 0.07, "workers": wait}},
+                "throughput": {"steps": 4000, "steps_per_second": 1.0 / step, "data_wait": 100.0 * wait, "energy": 470.0 * seconds},
+                "peak_memory": 23_907_532_800, "step_time": {"p50": step, "p95": 1.08 * step, "max": 1.9 * step},
+                "step_blocks": [step * (1.0 + 0.004 * ((7 * block) % 5 - 2)) for block in range(40)],
+            },
+            folder,
+        )  # fmt: skip
+
+
 def night(now: float) -> Iterator[Snapshot]:
     """Yield the samples of the night that ends now."""
     start = now - HOURS * 3600.0
+    held: Gpu | None = None  # GPU 5 when it last had a process
     for snapshot in _samples(now, HOURS * 3600.0, _EVERY):
         hour = (snapshot.time - start) / 3600.0
         gpus = list(snapshot.gpus)
@@ -65,7 +93,15 @@ def night(now: float) -> Iterator[Snapshot]:
             )
         elif _LOST <= hour < _RESET:
             gpus[3] = _lost(gpus[3], start + _LOST * 3600.0)
+        held = gpus[5] if gpus[5].processes or held is None else held
+        gpus[5] = _held(held, 52817, 3.5 * 3600.0 + snapshot.time - start)
         yield snapshot.replace(gpus=tuple(gpus))
+
+
+def _held(gpu: Gpu, pid: int, age: float) -> Gpu:
+    """Return a GPU with one process that lasts: the demo's leak starts again every five minutes, too often for a night."""
+    found = tuple(process.replace(pid=pid, running_time=age) for process in gpu.processes)
+    return Gpu(dict(gpu.items()), gpu.gaps, state=gpu.state, processes=found)
 
 
 def _lost(gpu: Gpu, since: float) -> Gpu:

@@ -6,7 +6,7 @@ import sys
 
 from ...errors import UsageError
 from ..main import VERBS
-from ..options import HELP, Option, Verb
+from ..options import DEMO_UNUSED, HELP, Option, Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,11 @@ def run(arguments: Arguments) -> int:
 VERB = Verb(
     "completion",
     VERBS["completion"],
-    (Option("shell", value="SHELL", complete=SHELLS, help="Shell to print the script for: bash, zsh or fish"), HELP),
+    (
+        Option("shell", value="SHELL", complete=SHELLS, help="Shell to print the script for: bash, zsh or fish"),
+        DEMO_UNUSED,
+        HELP,
+    ),
     run,
     (
         ('eval "$(gpulse completion bash)"', "in ~/.bashrc"),

@@ -7,7 +7,7 @@ import sys
 
 from ...errors import UsageError
 from ..main import VERBS
-from ..options import HELP, Option, Verb
+from ..options import DEMO_UNUSED, HELP, Option, Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ VERB = Verb(
         Option("--path", value="FILE", complete="files",
                help="Settings file (default: $GPULSE_CONFIG or gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config)"),
         Option("--json", default=False, help="Print the settings as JSON"),
+        DEMO_UNUSED,
         HELP,
     ),
     run,

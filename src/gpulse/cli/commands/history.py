@@ -9,7 +9,8 @@ from ...errors import UsageError
 from ..cost import COST, tariff_of
 from ..export import say_damaged, write_lines, write_table
 from ..main import VERBS
-from ..options import COLOR, GPU, HELP, THEME, Option, Verb, some_words
+from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Option, Verb, some_words
+from ..session import with_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,9 +179,9 @@ VERB = Verb(
         Option("--file", value="FILE", complete="files",
                help="History file, or a recording to export as csv or parquet (default: this machine's history)"),
         *COST,
-        *(GPU, COLOR, THEME, HELP),
+        *(GPU, COLOR, THEME, DEMO_PAST, HELP),
     ),
-    run,
+    with_past(run, "history", "file"),
     (
         ("gpulse record --history", "record a history first"),
         ("gpulse history --from 02:30 --to 03:30", "show what happened around 3 a.m."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ..main import VERBS
-from ..options import HELP, Option, Verb
+from ..options import DEMO_UNUSED, HELP, Option, Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ VERB = Verb(
         Option("word", value="[WORD]", complete="metrics", help="Only list metrics that mention WORD"),
         Option("--json", default=False, help="Print the catalog as JSON"),
         Option("--schema", default=False, help="Print the JSON Schema of `gpulse --json` and of recordings"),
+        DEMO_UNUSED,
         HELP,
     ),
     run,

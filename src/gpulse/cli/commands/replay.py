@@ -8,7 +8,8 @@ import sys
 from ...errors import UsageError
 from ...units import parse_duration
 from ..main import VERBS
-from ..options import COLOR, GPU, HELP, THEME, Option, Verb
+from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Option, Verb
+from ..session import with_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,9 +106,9 @@ VERB = Verb(
         Option("--top", default=False, help="Play on the live screen (default on a terminal)"),
         Option("--status", default=False, help="Print one status view per sample (default when not on a terminal)"),
         Option("--processes", "-p", default=False, help="With --status: also list every process"),
-        *(GPU, COLOR, THEME, HELP),
+        *(GPU, COLOR, THEME, DEMO_PAST, HELP),
     ),
-    run,
+    with_past(run, "recording", "file"),
     (
         ("gpulse replay run.ndjson.gz", "space pauses, . steps, [ ] seek, + - speed"),
         ("gpulse replay run.ndjson --start 5m --speed 4", "start at minute 5, at 4x speed"),

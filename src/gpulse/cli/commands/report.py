@@ -10,7 +10,8 @@ from ...units import parse_duration
 from ..cost import COST, tariff_of
 from ..export import TABLES, say_damaged, write_table
 from ..main import VERBS
-from ..options import COLOR, GPU, HELP, THEME, Option, Verb, some_words
+from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Option, Verb, some_words
+from ..session import with_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -282,9 +283,9 @@ VERB = Verb(
                help="Leave out users and command lines, so that the file can be given to others; without it, only you can read it"),
         Option("--title", value="TEXT", help="Title of the report (default: the name of the file)"),
         *COST,
-        *(GPU, COLOR, THEME, HELP),
+        *(GPU, COLOR, THEME, DEMO_PAST, HELP),
     ),
-    run,
+    with_past(run, "recording", "files"),
     (
         ("gpulse report run.ndjson", "print a summary"),
         ("gpulse report run.ndjson.gz -o report.html", "write a self-contained page with charts"),

@@ -7,7 +7,8 @@ import sys
 
 from ...errors import GpulseError, UsageError
 from ..main import VERBS
-from ..options import HELP, Option, Verb
+from ..options import DEMO_PAST, HELP, Option, Verb
+from ..session import with_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,9 +92,10 @@ VERB = Verb(
                     "the one before; compare with one RUN uses the last run of the same command before it (default: list)"),
         Option("--number", "-n", value="N", default=20, parse=_number, help="Number of runs to list; 0 for all (default: 20)"),
         Option("--json", default=False, help="Print JSON"),
+        DEMO_PAST,
         HELP,
     ),
-    run,
+    with_past(run, "runs", ""),
     (
         ("gpulse runs", "list the newest runs"),
         ("gpulse runs show last", "show everything that is known about the last run"),

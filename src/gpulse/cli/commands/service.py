@@ -6,7 +6,7 @@ import sys
 
 from ...errors import GpulseError, UsageError
 from ..main import VERBS
-from ..options import HELP, Option, Verb
+from ..options import DEMO_UNUSED, HELP, Option, Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ VERB = Verb(
             help="Address to listen on; 0.0.0.0 lets Prometheus on another machine connect, with the token (default: 127.0.0.1:9440)",
         ),
         Option("--yes", default=False, help="Install without asking"),
+        DEMO_UNUSED,
         HELP,
     ),
     run,

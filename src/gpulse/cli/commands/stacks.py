@@ -7,7 +7,7 @@ import sys
 
 from ...errors import UsageError
 from ..main import VERBS
-from ..options import COLOR, HELP, THEME, Option, Verb
+from ..options import COLOR, DEMO_REFUSED, HELP, THEME, Option, Verb, refuse_demo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def run(arguments: Arguments) -> int:
     """Print the stacks of the process and, with --children, of its descendants."""
+    refuse_demo("stacks", arguments)
     from ...sources.processes import LinuxMachine
     from ...sources.py_spy import StacksUnavailable, check_own, read_stacks
 
@@ -89,7 +90,7 @@ VERB = Verb(
         Option("--native", default=False, help="Also show C and C++ functions; pauses the process while it is read"),
         Option("--any-user", default=False, help="As root, also read processes of other users"),
         Option("--json", default=False, help="Print JSON"),
-        *(COLOR, THEME, HELP),
+        *(COLOR, THEME, DEMO_REFUSED, HELP),
     ),
     run,
     (

@@ -6,7 +6,7 @@ import sys
 
 from ...errors import GpulseError, UsageError
 from ..main import VERBS
-from ..options import HELP, Option, Verb, seconds
+from ..options import DEMO_REFUSED, HELP, Option, Verb, refuse_demo, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class TraceTimeout(GpulseError):
 
 def run(arguments: Arguments) -> int:
     """Ask, wait until the trace is written, and print its path."""
+    refuse_demo("trace", arguments)
     from ...monitor.trace_request import ask
 
     request = ask(_pid(arguments.pid), arguments.steps)
@@ -101,7 +102,7 @@ VERB = Verb(
         Option("--steps", value="N", default=20, parse=_steps, help="Number of steps to trace (default: 20)"),
         Option("--timeout", value="TIME", default=_PATIENCE, parse=seconds("--timeout", 1, 86_400),
                help="Time to wait for the trace (default: 5m)"),
-        HELP,
+        DEMO_REFUSED, HELP,
     ),
     run,
     (

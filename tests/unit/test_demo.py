@@ -1,0 +1,67 @@
+"""Every verb on the simulated machine, whose past is simulated, too."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from gpulse.cli.commands.demo import STEPS
+from gpulse.cli.main import VERBS, load, main
+from gpulse.recordings.demo import HOURS, night, write_history
+
+# where a command needs more than the verb; those that serve, draw a screen or change something have tests of their own
+WORDS = {
+    "why": "why --for 2s",
+    "query": "query --query-gpu=index --format=csv",
+    "smi": "smi -L",
+    "pick": "pick 2",
+    "reserve": "reserve --help",
+    "release": "release --help",
+    "record": "record -o - --count 2 --interval 0.1",
+    "replay": "replay --status --speed max",
+    "history": "history --since 10h --events",
+    "runs": "runs compare",
+    "completion": "completion bash",
+    "fleet": "fleet --once",
+}
+ELSEWHERE = {"run", "top", "serve", "mcp", "stacks", "trace", "demo"}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "GPULSE_CLAIMS"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setenv("GPULSE_RUNS", str(tmp_path / "runs"))
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])
+def test_a_verb_answers_on_the_simulated_machine(verb: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--demo", *WORDS.get(verb, verb).split()]) == 0
+    out, err = capfd.readouterr()
+    assert "Traceback" not in err
+    assert out
+
+
+def test_every_verb_knows_the_option() -> None:
+    assert [verb for verb in VERBS if not any("--demo" in option.flags for option in load(verb).options)] == []
+
+
+def test_the_walk_has_seven_steps_that_all_work(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--color", "never"]) == 0
+    out = capfd.readouterr().out
+    assert len(STEPS) == 7
+    for words in ("7/7", "Input-bound", "GPU 3 is lost (fell off the bus, XID 79)", "grace", "utilization.gpu [%]"):
+        assert words in out
+
+
+def test_the_night_has_its_incident_and_leaves_no_hole(tmp_path: Path) -> None:
+    now = 1_794_733_267.0
+    seen = list(night(now))
+    assert seen[0].time == now - HOURS * 3600.0
+    assert {snapshot.gpus[3].state for snapshot in seen} == {"ok", "lost"}
+    assert not seen[-1].gpus[2].processes  # free, as in the demo of the present
+    write_history(str(tmp_path / "history.db"), now)
+    assert sqlite3.connect(tmp_path / "history.db").execute("select count(*) from sqlite_master").fetchone()[0] > 0
