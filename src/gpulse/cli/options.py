@@ -160,6 +160,7 @@ DEMO = Option("--demo", value="MACHINE", default=False, optional="h100x8", compl
               help="Use a simulated machine: 8 GPUs (h100x8) or several vendors (mixed); same as --source demo "
                    "(default: h100x8)")  # fmt: skip
 DEMO_PAST = Option("--demo", default=False, help="Use the past of a simulated machine")
+DEMO_FLEET = Option("--demo", default=False, help="Show a simulated fleet of four machines")
 DEMO_UNUSED = Option("--demo", default=False, help="Accepted as by every verb; this one reads no machine")
 DEMO_REFUSED = Option("--demo", default=False, help="Refused: programs of the simulated machine do not run")
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,

@@ -10,7 +10,7 @@ from ...settings.table import PORT
 from ...units import parse_size
 from ..cost import COST, tariff_of
 from ..main import VERBS, load
-from ..options import COLOR, HELP, THEME, Option, Verb, parse, seconds, some_words, words
+from ..options import COLOR, DEMO_FLEET, HELP, THEME, Option, Verb, parse, seconds, some_words, words
 from ..web_server import check_base_path, need_the_extra
 
 TYPE_CHECKING = False
@@ -117,6 +117,11 @@ def feeds_of(arguments: Arguments) -> list[Feed]:
     """Return the feeds of the options, or of fleet.toml if there are none; raise UsageError if there are no machines."""
     from ...remote.once import named_feeds
     from ...remote.settings import fleet_path, read_feeds, read_secret
+
+    if arguments.demo:
+        from ...remote.demo import DemoFeed
+
+        return [DemoFeed(arguments.interval)]
 
     token = "" if arguments.token_file is None else read_secret(arguments.token_file, "--token-file")
     feeds = named_feeds(arguments.ssh or (), arguments.url or (), arguments.prometheus, token, arguments.interval)
@@ -277,7 +282,7 @@ VERB = Verb(
         Option("--key", value="FILE", complete="files", help="Private key of the certificate (default: in the certificate file)"),
         Option("--access-log", default=False, help="Log every request of `serve` to standard error"),
         *COST,
-        COLOR, THEME, HELP,
+        COLOR, THEME, DEMO_FLEET, HELP,
     ),
     run,
     (
