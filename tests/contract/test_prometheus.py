@@ -195,7 +195,7 @@ def test_rates_of_counters_are_the_rates_that_were(prometheus: Prometheus) -> No
     (share,) = prometheus.query(f'irate(gpulse_gpu_throttle_seconds_total{{uuid="GPU-counted"}}[1m]) / {clock}')
     assert float(share["value"][1]) == pytest.approx(1.0, rel=1e-4)
     prometheus.wait("count(increase(gpulse_gpu_energy_joules_total[1m]) > 0) == 8")
-    prometheus.wait("count(increase(gpulse_gpu_nvlink_rx_bytes_total[1m]) > 0) >= 4")
+    prometheus.wait("count(increase(gpulse_gpu_nvlink_rx_bytes_total[1m]) > 0) >= 2")
 
 
 def test_owners_can_be_joined(prometheus: Prometheus) -> None:

@@ -91,19 +91,23 @@ def _cell(metric: Metric, gpu: Gpu) -> tuple[str, str]:
 
 
 def _header(snapshot: Snapshot, theme: Theme, columns: int, gpus: str) -> Line:
-    """Return the first line: host, driver and time; `gpus` names the GPUs when all have the same name."""
-    dot = theme.glyph(" · ", " | ")
+    """Return the first line: host, driver and time; `gpus` names the GPUs when all have the same name.
+
+    Load and memory of the host give way to the time.
+    """
+    dot, clock = theme.glyph(" · ", " | "), clock_text(snapshot.time)
     host, driver = snapshot.host, snapshot.driver
     line = Line().add(clean(host.name or "gpulse"), "title")
     facts = [gpus] if gpus else []
     facts += [f"driver {clean(driver['version'])}"] if "version" in driver else []
     facts += [f"CUDA {clean(driver['cuda'])}"] if "cuda" in driver else []
-    if host.load and columns >= 100:
-        facts.append(f"load {host.load[0]:.1f}")
-    if host.memory_used is not None and host.memory_total and columns >= 100:
-        facts.append(f"memory {of(host.memory_used, host.memory_total)}")
-    line.add(dot + dot.join(facts) if facts else "", "label")
-    clock = clock_text(snapshot.time)
+    line.add("".join(f"{dot}{fact}" for fact in facts), "label")
+    extra = [f"load {host.load[0]:.1f}"] if host.load else []
+    if host.memory_used is not None and host.memory_total:
+        extra.append(f"memory {of(host.memory_used, host.memory_total)}")
+    for fact in extra if columns >= 100 else ():
+        if line.width + len(dot) + len(fact) + len(clock) < columns:
+            line.add(f"{dot}{fact}", "label")
     return line.to(columns - len(clock)).add(clock, "label") if line.width + len(clock) < columns else line
 
 
