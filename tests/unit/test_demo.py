@@ -23,6 +23,7 @@ WORDS = {
     "replay": "replay --status --speed max",
     "history": "history --since 10h --events",
     "runs": "runs compare",
+    "usage": "usage --since 10h",
     "completion": "completion bash",
     "fleet": "fleet --once",
 }

@@ -9,7 +9,8 @@ from ...errors import GpulseError, UsageError
 from ..cost import COST, tariff_of
 from ..export import write_lines
 from ..main import VERBS
-from ..options import HELP, Option, Verb, some_words
+from ..options import DEMO_PAST, HELP, Option, Verb, some_words
+from ..session import with_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -169,9 +170,10 @@ VERB = Verb(
         Option("--mail", value="LIST", parse=some_words,
                help="Send the page to these addresses, through the server in [mail] of the settings or this machine's sendmail"),
         *COST,
+        DEMO_PAST,
         HELP,
     ),
-    run,
+    with_past(run, "history", "files"),
     (
         ("gpulse usage --month", "show who used how much this month"),
         ("gpulse usage --month last --by project,user -o october.csv", "export last month by project and user"),
