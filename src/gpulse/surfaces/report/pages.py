@@ -95,7 +95,12 @@ def subtitle(run: Run) -> Cell:
 def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
     """Return the figures that everybody wants."""
     summary = run.summary
-    samples = f"{summary.samples:,} samples, {run.interval:.2g} s apart"
+    mean = summary.seconds / max(1, summary.samples)
+    apart = (
+        mean if mean > 3 * run.interval else run.interval
+    )  # rows of a history end with the newest samples, which are closer
+    spacing = f"{apart:.2g} s apart" if apart < 99 else f"about {duration_text(apart)} apart"
+    samples = f"{summary.samples:,} samples, {spacing}"
     lost = f"; {duration_text(run.missing)} missing" if run.missing >= 1 else ""
     busy = run.mean(run.activity)
     use = run.mean("utilization")
