@@ -182,9 +182,9 @@ def serve(seconds: float = 60.0) -> None:
             address = f"http://127.0.0.1:{port}/"
             secret = {"Authorization": f"Bearer {token.read_text().strip()}"}
             time.sleep(30)  # the first judgements
-            _spent(server.pid, seconds, "without a client")
+            _print_spent(server.pid, seconds, "without a client")
             stream = urllib.request.urlopen(urllib.request.Request(f"{address}api/stream", headers=secret), timeout=60)
-            _spent(server.pid, seconds, "with one stream")
+            _print_spent(server.pid, seconds, "with one stream")
             stream.close()
             for path in ("overview", "table?by=gpu&sort=-power", "history?name=gpu0000", "heat", "usage"):
                 begun = time.monotonic()
@@ -198,7 +198,7 @@ def serve(seconds: float = 60.0) -> None:
             server.wait()
 
 
-def _spent(pid: int, seconds: float, how: str) -> None:
+def _print_spent(pid: int, seconds: float, how: str) -> None:
     """Print what a process uses in some seconds."""
 
     def used() -> float:

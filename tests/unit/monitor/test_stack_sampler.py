@@ -222,7 +222,8 @@ def test_a_forked_child_that_is_no_loader_worker_releases_the_pipe() -> None:
 
 
 def test_a_stack_that_the_interpreters_lock_delayed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    sampler, taken = StackSampler(WorkerStacks()), []
+    sampler = StackSampler(WorkerStacks())
+    taken: list[object] = []
     monkeypatch.setattr(sampler._tally, "add_stacks", taken.append)
     for late, count in ((0.0, 1), (0.003, 1), (0.006, 2)):
         monkeypatch.setattr("gpulse.monitor.stack_sampler.time.monotonic", lambda late=late: 50.0 + late)
