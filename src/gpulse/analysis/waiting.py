@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 TIMED_OUT = 124  # the exit code of timeout(1)
 # A waiting program looks at the time of a folder (10 µs), often at first and the nearer it is to its turn. It looks at the GPUs
 # (milliseconds) when the queue says it may be its turn, ever less often, because programs outside of the queue come and go, too.
-_TICK, _LAST_TICK, _SLOWER = 0.1, 1.0, 1.1
-_LOOK, _LAST_LOOK, _RARER = 0.3, 10.0, 1.3
+_TICK, _LAST_TICK, _SLOWER = 0.1, 2.0, 1.2
+_LOOK, _LAST_LOOK, _RARER, _BEHIND = 0.3, 10.0, 2.0, 12
 _MUTEX_TRIES = 25
 
 
@@ -231,7 +231,8 @@ class Waiting:
                 tick = min(_TICK * self.turn.position, _LAST_TICK)  # of many who wait, those at the end need not hurry
             elif time.monotonic() - looked < look:
                 continue
-            looked, look = time.monotonic(), min(look * _RARER, _LAST_LOOK)
+            # the first notices GPUs that become free, and the folder changes when it takes them
+            looked, look = time.monotonic(), min(look * _RARER, _LAST_LOOK * min(self.turn.position, _BEHIND))
             self._decide(None)
             if self.turn.gpus:
                 verdicts = self._look(sampler, words, 0.0, 1)

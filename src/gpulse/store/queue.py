@@ -6,6 +6,7 @@ import fcntl
 import os
 import stat
 import time
+from functools import cache
 
 from .claims import claims_folder
 
@@ -67,9 +68,6 @@ class Entry:
         """Return a copy with some of its parts changed."""
         known = {name: getattr(self, name) for name in self.__slots__}
         return Entry(**known | parts)
-
-    def __repr__(self) -> str:
-        return f"<Entry {self.id} {self.kind}>"
 
 
 class QueuePlace:
@@ -207,6 +205,7 @@ def tidy(folder: str | None = None) -> None:
             _remove(path)
 
 
+@cache
 def user_name(uid: int) -> str:
     """Return the name of a user, or the number where there is no name: a container need not know all users."""
     import pwd
@@ -222,6 +221,7 @@ def uptime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+@cache
 def boot_id() -> str:
     """Return the id of this boot; empty where the kernel does not tell."""
     try:
@@ -359,6 +359,7 @@ def _stat(pid: int) -> tuple[str, int] | None:
         return None
 
 
+@cache
 def _pid_space() -> str:
     try:
         return os.readlink("/proc/self/ns/pid")
