@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import UsageError
+from ..sources.vendors import NAMES, RECORDED, VENDORS
 from ..units import parse_duration
 
 TYPE_CHECKING = False
@@ -130,21 +131,7 @@ def seconds(option: str, low: float, high: float) -> Callable[[str], float]:
     return parse
 
 
-SOURCES = (
-    "auto",
-    "nvidia",
-    "amd",
-    "intel",
-    "jetson",
-    "smi",
-    "demo",
-    "demo:mixed",
-    "replay:",
-    "amd:",
-    "intel:",
-    "jetson:",
-    "smi:",
-)
+SOURCES = tuple(name.removesuffix("FILE").removesuffix("DIR") for name in NAMES)
 COLORS = ("auto", "always", "never")
 
 GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=some_words, complete="gpus",
@@ -152,10 +139,9 @@ GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=some_words, 
                   "for those of this Slurm job, or `all` (default: all; inside a Slurm job those of the job, except for "
                   "query and smi)")  # fmt: skip
 SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
-                help="Where to read from: auto, nvidia, amd, intel, jetson, smi, demo or replay:FILE[@START][*SPEED] "
-                     "(replay:- for standard input); "
-                     "amd:DIR, intel:DIR, jetson:DIR and smi:FILE read a recorded machine (default: $GPULSE_SOURCE, "
-                     "else auto)")  # fmt: skip
+                help=f"Where to read from: auto, {', '.join(VENDORS)}, demo or replay:FILE[@START][*SPEED] "
+                     f"(replay:- for standard input); {', '.join(RECORDED[:-1])} and {RECORDED[-1]} read a recorded machine "
+                     "(default: $GPULSE_SOURCE, else auto)")  # fmt: skip
 DEMO = Option("--demo", value="MACHINE", default=False, optional="h100x8", complete=("h100x8", "mixed"),
               help="Use a simulated machine: 8 GPUs (h100x8) or several vendors (mixed); same as --source demo "
                    "(default: h100x8)")  # fmt: skip

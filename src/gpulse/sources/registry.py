@@ -6,7 +6,7 @@ import os
 
 from ..errors import SourceUnavailable, UsageError
 from .base import file_is_late
-from .vendors import VENDORS, make_vendor
+from .vendors import NAMES, VENDORS, make_vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     Factory: TypeAlias = Callable[[str], Source]
 
-NAMES = ("auto", *VENDORS, "demo", "demo:mixed", "replay:FILE", "amd:ROOT", "intel:ROOT", "jetson:ROOT", "smi:FILE")
 BUILT_IN = frozenset(name.partition(":")[0] for name in NAMES)
 _local: dict[str, Factory] = {}  # sources of this process only; the one added last is the default
 changed: list[Callable[[], None]] = []  # called when the default changes: sources kept open must be closed
@@ -26,7 +25,7 @@ changed: list[Callable[[], None]] = []  # called when the default changes: sourc
 def make_source(name: str, root: str | None = None) -> Source:
     """Return the source with this name, not yet opened; raise UsageError if it is unknown.
 
-    `root` is prefixed to /proc and /sys, for tests; None takes it from GPULSE_ROOT. amd:ROOT, intel:ROOT and jetson:ROOT read
+    `root` is prefixed to /proc and /sys, for tests; None takes it from GPULSE_ROOT. amd:DIR, intel:DIR and jetson:DIR read
     the tree of a recorded machine, smi:FILE the output of `nvidia-smi -q -x`.
     """
     kind, colon, detail = name.partition(":")

@@ -17,6 +17,9 @@ VENDORS: dict[str, tuple[str, tuple[str, ...]]] = {
     "jetson": ("JetsonSource", ()),
     "smi": ("SmiSource", ()),
 }
+# what reads a recorded machine; the driver of NVIDIA has no files
+RECORDED = tuple(f"{name}:{'FILE' if name == 'smi' else 'DIR'}" for name in VENDORS if name != "nvidia")
+NAMES = ("auto", *VENDORS, "demo", "demo:mixed", "replay:FILE", *RECORDED)  # of all sources
 
 
 def make_vendor(name: str, place: str) -> Source:
