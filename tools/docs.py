@@ -270,7 +270,7 @@ Estimated parts are marked with `~`.
 ## Lines of code
 
 `gpulse why PID` and `gpulse run -- COMMAND` name the lines of a Python program at which its GPUs waited, with the seconds and what to
-change. The program needs to know nothing of gpulse (of one with a `Monitor`, `gpulse why` names the lines without a PID; see
+change. The program need not use gpulse (for one with a `Monitor`, `gpulse why` names the lines without a PID; see
 training.md): py-spy reads its stacks up to 200 times per second without pausing it, and each is weighed by what the GPU did at that
 moment. py-spy takes at most 5 % of a core for each process on a GPU in the first minute, and about 1 % later, when it reads for 5 s out
 of 30 s. At most eight processes are read, and two data loader workers of each while it waits for them. `pip install py-spy` installs

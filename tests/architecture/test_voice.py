@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 ODD = re.compile(
     r"\b(so many|so much|so long|unless given|a looks?|looks? (more|less) often|say so|says so|himself|shown the door|"
     r"whoever|anew|held down|where there is none|nobody|somebody|everybody|in words|at the most|now and then|"
+    r"same room|lets? go|such a thing|values of now|tells? of|its like|who waits stands|knows? nothing of|says? of itself|"
     r"a (line|card|row|series|file) a|per cent|utilisation|colours?|honoured|is no (file|number|path|address|metric))\b",
     re.IGNORECASE,
 )

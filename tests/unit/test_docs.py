@@ -72,3 +72,23 @@ def test_the_settings_a_page_shows_are_valid(page: str, tmp_path: Path) -> None:
 def test_every_file_a_page_links_to_is_there(page: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", PAGES[page]):
         assert target.startswith("http") or (ROOT / "docs" / target).exists(), target
+
+
+@pytest.mark.parametrize("title", ["Follow one sample", "Follow one incident", "Follow one verdict"])
+def test_the_modules_of_a_walk_through_the_code_are_there(title: str) -> None:
+    steps = re.findall(
+        r"^\d+\. (.*)$", PAGES["architecture.md"].partition(f"## {title}\n")[2].partition("\n## ")[0], re.MULTILINE
+    )
+    assert len(steps) > 8
+    for step in steps:
+        found = re.fullmatch(r"`([\w/]+\.py)` .+\.", step)
+        assert found is not None, step
+        assert (ROOT / "src/gpulse" / found[1]).exists(), found[1]
+
+
+def test_the_architecture_lists_every_package_once() -> None:
+    table = PAGES["architecture.md"].partition("## Packages\n")[2].partition("\n## ")[0]
+    listed = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]
+    folders = [path.parent.name for path in (ROOT / "src/gpulse").glob("*/__init__.py")]
+    assert sorted(set(listed)) == sorted(listed)
+    assert set(folders) <= set(listed)

@@ -1,4 +1,4 @@
-"""Cost: GPU time and energy at the user's own prices, idle time apart, and carbon from the user's own factor."""
+"""Cost: GPU time and energy at the user's prices, idle time separately, and carbon from the user's factor."""
 
 from __future__ import annotations
 

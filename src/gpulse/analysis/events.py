@@ -1,4 +1,4 @@
-"""The event detector: compares each snapshot with those before it and says what happened."""
+"""The event detector: compares each snapshot with earlier ones and returns what happened."""
 
 from __future__ import annotations
 

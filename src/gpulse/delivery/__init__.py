@@ -1,4 +1,4 @@
-"""Alerts on their way to people: rules over snapshots, and a webhook, a command, a bell or a page for what they find.
+"""Delivery of alerts: webhook, command, mail, bell and page.
 
 May import: analysis, present, store, model. Never here: what an alert is.
 """

@@ -1,4 +1,4 @@
-"""Command: a program run for an alert, which learns all about it from its environment."""
+"""Command: runs a program for an alert, which is passed in its environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A delivery: a way for alerts to reach somebody, behind a queue and a thread of its own, so that it never holds up a sample."""
+"""A delivery: sends alerts to people from its own queue and thread, so that it never delays a sample."""
 
 from __future__ import annotations
 

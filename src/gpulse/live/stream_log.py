@@ -1,4 +1,4 @@
-"""A stream that is kept: the last minutes of its text, numbered, so that a client who comes back is given what it missed."""
+"""The last minutes of a stream as numbered text, so that a client that reconnects receives what it missed."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Server(Reading):
 
     server = Text("Server", "Kind of server: vllm, sglang, tgi, llama.cpp, ollama, triton, nim, or the name of a plug-in.", kind="identity", group="identity")
     model = Text("Model", "Name under which the model is served.", kind="identity", group="identity")
-    endpoint = Text("Endpoint", "Address of the server; if another machine tells of it, with the name of that machine.", kind="identity", group="identity")
+    endpoint = Text("Endpoint", "Address of the server; if another machine reports it, with the name of that machine.", kind="identity", group="identity")
     pid = Number("PID", "Process that listens there; missing for an endpoint on another machine.", kind="identity", group="identity")
     gpus = Words("GPUs", "UUIDs of the GPUs that the processes of the server hold.", kind="identity", group="identity")
     running = Number("Running requests", "Requests that are being computed.", unit=COUNT, group="queue", short="RUN", high=1e9)

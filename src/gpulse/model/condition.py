@@ -26,7 +26,7 @@ class Condition:
     """One thing that can be the case.
 
     `key` is its name, `title` a few words for lists and columns. `kind` is what its events are called in JSON and histories, `alert`
-    the alert rule that tells of it. `aliases` are older names that are still understood. One that is `lasting` has an end. `needs`
+    the alert rule that reports it. `aliases` are older names that are still understood. One that is `lasting` has an end. `needs`
     are the metrics without which it cannot be found.
     """
 
@@ -102,7 +102,7 @@ _CONDITIONS = (
     Condition("pcie_degraded", "PCIe link degraded", "warn", alert="pcie_degraded", lasting=True, needs=_LINK),
     Condition("link_errors", "link errors", "warn", alert="link_errors", needs=_ERRORS),
     Condition("port_flaps", "network port flaps", "warn", alert="port_flaps", lasting=True, needs=_PORTS),
-    Condition("slower_than_peers", "slower than its like", "warn", alert="slower_than_peers", lasting=True, needs=_PEERS),
+    Condition("slower_than_peers", "slower than similar GPUs", "warn", alert="slower_than_peers", lasting=True, needs=_PEERS),
     Condition("memory_pressure", "memory nearly full", "warn", kind="memory-nearly-full", alert="memory", lasting=True, needs=_HELD),
     Condition("memory_leak", "memory leak", "warn", kind="memory-growth", alert="leak", lasting=True, needs=("processes", "memory_used")),
     Condition("idle_allocation", "memory held, idle", "warn", alert="idle_allocation", lasting=True, needs=("processes", "utilization")),

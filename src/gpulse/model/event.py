@@ -79,7 +79,7 @@ class Event:
 
     @property
     def condition(self) -> Condition | None:
-        """The condition that it tells of; None for a kind that is not known."""
+        """The condition that it is about; None if the kind is unknown."""
         verdict = self.values.get("verdict") if self.kind == condition.VERDICT else None
         return condition.of_event(self.kind, self.reasons) if verdict is None else condition.of_verdict(str(verdict))
 

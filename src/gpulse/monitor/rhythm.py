@@ -1,4 +1,4 @@
-"""What a program says of itself: steps, items, tokens and waits, read as rates by whoever shows them, and marks."""
+"""What a program reports: steps, items, tokens and waits, which are read as rates, and marks."""
 
 from __future__ import annotations
 

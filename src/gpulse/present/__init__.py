@@ -1,4 +1,4 @@
-"""From values to words: text, severity, bars, colours and lines; pure functions.
+"""From values to words: text, severity, bars, colors and lines; pure functions.
 
 May import: model, units. Never here: terminals, files, sources.
 """

@@ -1,4 +1,4 @@
-"""Text for terminals: what comes from processes and boards made harmless, measured and cut in cells."""
+"""Text for terminals: escape untrusted text, and measure and cut it in cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts: rules that watch snapshots and say once when something begins and once when it is over."""
+"""Alerts: rules that check snapshots and report once when a condition begins and once when it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The book of rules: every sample goes through all of them, and what is active can be asked."""
+"""The rule book: passes every sample to all rules, and knows which alerts are active."""
 
 from __future__ import annotations
 

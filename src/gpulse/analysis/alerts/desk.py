@@ -1,4 +1,4 @@
-"""The desk: of all that turns, what people are told, when and how often; what they have silenced or acknowledged is left out."""
+"""The desk: decides which alerts are sent, when and how often, without those that are silenced or acknowledged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule is: it takes looks and gives transitions; most only say what they see, and a latch does the rest."""
+"""Alert rules: each takes samples and returns transitions; most only report what they see, and a latch does the rest."""
 
 from __future__ import annotations
 

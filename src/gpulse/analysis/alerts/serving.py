@@ -1,4 +1,4 @@
-"""Rules for model servers: requests that wait, come late or fail, and a server that makes no tokens any more."""
+"""Rules for model servers: requests that wait, are slow or fail, and a server that no longer produces tokens."""
 
 from __future__ import annotations
 

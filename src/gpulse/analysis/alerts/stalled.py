@@ -1,4 +1,4 @@
-"""The rule for stalls: a program that used a GPU and, without letting go of its memory, no longer does."""
+"""The rule for stalls: a program that no longer uses its GPU but still holds its memory."""
 
 from __future__ import annotations
 

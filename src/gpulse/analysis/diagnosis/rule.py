@@ -1,4 +1,4 @@
-"""What a rule is: one verdict with everything docs and rankings need to know about it, and the function that finds it."""
+"""Diagnosis rules: one verdict each, with what docs and ranking need, and the function that finds it."""
 
 from __future__ import annotations
 

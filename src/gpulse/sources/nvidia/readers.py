@@ -1,4 +1,4 @@
-"""What NVML can say of a GPU: one line for each call, from the function's name to the catalog's keys."""
+"""What NVML reports about a GPU: one line per call, from the function's name to the catalog's keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts: who used which GPU, for how long and how much, an hour at a time."""
+"""Accounts: who used which GPU, for how long and how much, per hour."""
 
 from __future__ import annotations
 

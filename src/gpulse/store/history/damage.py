@@ -1,4 +1,4 @@
-"""Damage: stretches of time whose values cannot be read any more, and the events that say so."""
+"""Damage: periods whose values can no longer be read, and the events that report them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One writer a history: a lock file beside the database, which the kernel frees however its holder ends."""
+"""One writer per history: a lock file beside the database, which the kernel releases however its holder ends."""
 
 from __future__ import annotations
 

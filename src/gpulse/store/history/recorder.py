@@ -1,4 +1,4 @@
-"""The recorder: a history written in a thread of its own, so that a slow disk holds nobody up."""
+"""The recorder: writes a history in its own thread, so that a slow disk delays nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer: takes a snapshot a tick, has it on disk within about a second, and lets no trouble of the disk through."""
+"""The writer: stores each snapshot within about a second, and never raises because of the disk."""
 
 from __future__ import annotations
 
