@@ -1,4 +1,4 @@
-"""The queue on disk: one small file per waiting request, running claim or reservation. The file's owner is whose it is (decision 0011)."""
+"""The queue on disk: one small file per waiting request, running claim or reservation. The file's owner is whose it is (decision 0012)."""
 
 from __future__ import annotations
 
