@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.machine import BIN, install, machine
 
-WAITERS, SETTLE, SECONDS = 20, 40.0, 60.0
+WAITERS, SETTLE, SECONDS = 20, 100.0, 60.0
 WAIT = [str(BIN / "python"), "-m", "gpulse", "run", "-q", "--window", "0", "--gpus", "1", "--wait", "--", "true"]
 
 

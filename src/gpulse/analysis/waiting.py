@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 TIMED_OUT = 124  # the exit code of timeout(1)
 # A waiting program looks at the time of a folder (10 µs), often at first and the nearer it is to its turn. It looks at the GPUs
 # (milliseconds) when the queue says it may be its turn, ever less often, because programs outside of the queue come and go, too.
-_TICK, _LAST_TICK, _SLOWER = 0.1, 2.0, 1.2
-_LOOK, _LAST_LOOK, _RARER, _BEHIND = 0.3, 10.0, 2.0, 12
+_TICK, _SLOWER, _LOOK, _RARER = 0.1, 1.2, 0.3, 2.0
+_SLOWEST = {
+    True: (2.0, 10.0),
+    False: (4.0, 90.0),
+}  # seconds between two ticks and two looks, of the first and of others
 _MUTEX_TRIES = 25
 
 
@@ -225,14 +228,15 @@ class Waiting:
                 tell(error)
             sampler.clock.sleep(min(tick, end - now))
             before, seen = seen, changed_at(self.place.folder)
-            tick = min(tick * _SLOWER, _LAST_TICK)
+            last_tick, last_look = _SLOWEST[self.turn.position == 1]
+            tick = min(tick * _SLOWER, last_tick)
             if seen != before:
                 self._enter()
-                tick = min(_TICK * self.turn.position, _LAST_TICK)  # of many who wait, those at the end need not hurry
+                tick = min(_TICK * self.turn.position, 1.0)  # of many who wait, those at the end need not hurry
             elif time.monotonic() - looked < look:
                 continue
             # the first notices GPUs that become free, and the folder changes when it takes them
-            looked, look = time.monotonic(), min(look * _RARER, _LAST_LOOK * min(self.turn.position, _BEHIND))
+            looked, look = time.monotonic(), min(look * _RARER, last_look)
             self._decide(None)
             if self.turn.gpus:
                 verdicts = self._look(sampler, words, 0.0, 1)
