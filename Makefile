@@ -43,9 +43,11 @@ test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter programs ## run all tests, o
 dist: $(VENV)/dist/.stamp ## build the packages of a release, check them, and try them in empty environments
 	$(VENV)/dist/bin/python -m tools.dist
 
-site: $(STAMP) $(VENV)/site/.stamp ## build the documentation site in build/site
+site: $(STAMP) $(VENV)/site/.stamp ## build the documentation site in build/site, and check it with axe
 	$(BIN)/python -m tools.site
 	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --strict --quiet
+	@[ -d web/node_modules ] && command -v chromium >/dev/null || { echo "skipped: axe checks the site only with chromium and after \`make page\`"; exit 0; }; \
+	  cd web && npm run --silent site ../build/site
 
 fuzz: $(STAMP) cc ## run the property tests with new random examples, ten times
 	for i in 1 2 3 4 5 6 7 8 9 10; do GPULSE_FUZZ=1 $(BIN)/python -m pytest -x $$(grep -rl '^@given' tests/unit tests/contract) || exit 1; done
