@@ -125,11 +125,10 @@ def _demo(uuids: Sequence[str], now: float) -> list[Entry]:
     """Return the queue of the demo machine."""
     came = uptime()
     return [
-        Entry("3fa1c2", "running", "ada", gpus=uuids[:4], count=4, since=now - 26.4 * _HOUR, shortest=28 * _HOUR,
+        Entry("3fa1c2", "running", "ada", gpus=uuids[:2], count=2, since=now - 26.4 * _HOUR, shortest=28 * _HOUR,
               longest=31 * _HOUR, program="torchrun train.py"),
         Entry("90b7de", "reserved", "linus", uid=-2, gpus=uuids[5:6], begins=now - _HOUR, until=now + 7 * _HOUR,
               reason="paper deadline"),
         Entry("c41e08", "waiting", "noor", count=4, since=now - 0.7 * _HOUR, arrived=came - 2520, program="torchrun sft.py"),
-        Entry("d2290f", "waiting", "grace", count=1, since=now - 0.2 * _HOUR, arrived=came - 720, program="python eval.py",
-              longest=0.5 * _HOUR),
+        Entry("d2290f", "waiting", "grace", count=1, since=now - 0.2 * _HOUR, arrived=came - 720, program="python eval.py"),
     ]  # fmt: skip
