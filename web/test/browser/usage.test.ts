@@ -110,7 +110,7 @@ test("users, with totals and bands over time", async () => {
     assert.ok(ada, JSON.stringify(found));
     assert.ok(Math.abs(Number(ada[1]) - 2) < 0.1, `two GPUs for an hour: ${ada[1]}`);
     assert.match(ada[3] ?? "", /Wh$/);
-    assert.equal(ada.at(-1), "0-1");
+    assert.equal(ada.at(-1), "0, 1");
     assert.equal(found[0]?.[0], "ada"); // the most GPU hours first
     assert.ok((await ink(page, ".stacked canvas")) > 2000);
     assert.match((await page.textContent(".view [role=status]")) ?? "", /users, .+ to .+ \(1h00m\)/);
