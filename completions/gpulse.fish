@@ -159,7 +159,7 @@ complete -c gpulse -n '__fish_seen_subcommand_from queue' -l demo -a 'h100x8 mix
 complete -c gpulse -n '__fish_seen_subcommand_from queue' -l help -s h -d 'Show this help and exit'
 complete -c gpulse -n '__fish_seen_subcommand_from reserve' -a 'extend' -d 'Number of GPUs, or a reservation to extend (default: 1)'
 complete -c gpulse -n '__fish_seen_subcommand_from reserve' -l for -x -d 'How long, for example 8h'
-complete -c gpulse -n '__fish_seen_subcommand_from reserve' -l from -x -d 'When it begins: 18:00, '\''2026-11-15 18:00'\'' or 2h from now (default: now)'
+complete -c gpulse -n '__fish_seen_subcommand_from reserve' -l from -x -d 'When it begins: 18:00, 6pm, '\''2026-11-15 18:00'\'' or 2h from now (default: now)'
 complete -c gpulse -n '__fish_seen_subcommand_from reserve' -l reason -x -d 'What for; all users can read it'
 complete -c gpulse -n '__fish_seen_subcommand_from reserve' -l gpu -l id -s i -x -a 'visible job all' -d 'GPUs to use: index, range (0-3), UUID prefix, PCI bus id, `visible` for CUDA_VISIBLE_DEVICES, `job` for those of this Slurm job, or `all` (default: all; inside a Slurm job those of the job, except for query and smi)'
 complete -c gpulse -n '__fish_seen_subcommand_from reserve' -l source -x -a 'auto nvidia amd intel jetson smi demo demo:mixed replay: amd: intel: jetson: smi:' -d 'Where to read from: auto, nvidia, amd, intel, jetson, smi, demo or replay:FILE[@START][*SPEED] (replay:- for standard input); amd:DIR, intel:DIR, jetson:DIR and smi:FILE read a recorded machine (default: $GPULSE_SOURCE, else auto)'

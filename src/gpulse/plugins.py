@@ -71,8 +71,3 @@ def plugins(group: str) -> list[Plugin]:
     from importlib.metadata import entry_points
 
     return sorted((Plugin(group, entry) for entry in entry_points(group=group)), key=lambda plugin: plugin.name)
-
-
-def find_plugin(group: str, name: str) -> Plugin | None:
-    """Return the plug-in with this name, or None."""
-    return next((plugin for plugin in plugins(group) if plugin.name == name), None)

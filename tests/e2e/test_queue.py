@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpulse.cli.commands import reserve
 from gpulse.store.queue import entries
 from tests.e2e.lab import Lab, environment
 from tests.fake_nvml import Scenario
@@ -130,3 +131,11 @@ def test_each_is_one_clear_answer(
     answer = lab.run(two, *words, GPULSE_CLAIMS=str(tmp_path))
     assert (answer.code, says in answer.out + answer.err) == (code, True), answer.out + answer.err
     assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize(("text", "hours"), [("3am", 15.0), ("6pm", 6.0), ("13:30", 1.5), ("2h", 2.0)])
+def test_a_reservation_begins_at_the_next_such_time(text: str, hours: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    noon = 1_794_744_000.0
+    assert reserve._moment(text, noon) == noon + hours * 3600.0

@@ -124,7 +124,7 @@ def _moment(text: str, now: float) -> float:
     from ...model.when import moment
     from ...units import parse_duration
 
-    if text[:1].isdecimal() and text[-1:].isalpha() and text[-1] not in "Zz":
+    if text[:1].isdecimal() and text[-1:].isalpha() and not text.lower().endswith(("z", "am", "pm")):
         return now + parse_duration(text)
     begins = moment(text, now + _DAY)  # 18:00 is the next one
     if not now - 60 <= begins <= now + 60 * _DAY:
@@ -141,7 +141,7 @@ VERB = Verb(
         Option("words", value="[N | extend ID]", many=True, default=(), complete=("extend",), open=True,
                help="Number of GPUs, or a reservation to extend (default: 1)"),
         Option("--for", name="length", value="TIME", parse=seconds("--for", 60, 30 * _DAY), help="How long, for example 8h"),
-        Option("--from", name="start", value="TIME", help="When it begins: 18:00, '2026-11-15 18:00' or 2h from now (default: now)"),
+        Option("--from", name="start", value="TIME", help="When it begins: 18:00, 6pm, '2026-11-15 18:00' or 2h from now (default: now)"),
         Option("--reason", value="TEXT", help="What for; all users can read it"),
         *(GPU, SOURCE, DEMO, HELP),
     ),

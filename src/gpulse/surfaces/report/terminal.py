@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...present.budget import budget_bar, budget_legend
 from ...present.line import Line
-from ...present.text import clean, column_widths, width
+from ...present.text import clean, column_widths
 from ...present.wrapping import wrapped_lines
 from .document import Charts, Figure, Lines, Loud, TableBlock, Tiles, TimeBars
 from .terminal_table import table_lines
@@ -116,8 +116,3 @@ def _tiles(block: Tiles, theme: Theme, room: int) -> list[Line]:
             line.add(rows[start][1], "title", value, right=True).add("  ").add(rows[start][2], "label", note)
         lines.append(line)
     return lines
-
-
-def text_width(told: Sequence[Piece]) -> int:
-    """Return the cells that styled text takes."""
-    return sum(width(text) for text, _ in told)
