@@ -94,7 +94,9 @@ UNKNOWN_WITHIN = {
     "nvlink_remotes",
     "confidential_compute",
 }  # these say ? or U in the place of what failed
-MOVING = {key for key in GPU_METRICS if key.endswith(("_samples", "_links"))}  # these move from one time to the next
+MOVING = {
+    key for key in GPU_METRICS if key.endswith(("_samples", "_links", "_trace_times"))
+}  # these move from one time to the next
 LESSER_LISTS = {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v3"}
 
 

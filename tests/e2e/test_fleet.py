@@ -139,7 +139,7 @@ def test_the_screen_shows_tables_filters_opens_a_machine_and_leaves_the_terminal
         terminal.press(b"user:ada\r")
         terminal.until(b"(Esc clears)")
         terminal.press(b"1")
-        terminal.until(b"4 \xc3\x97 H100")
+        terminal.until(b"2 \xc3\x97 H100")
         terminal.press(b"\r")
         terminal.until(b"read only")  # top
         terminal.press(b"q")

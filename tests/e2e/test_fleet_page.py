@@ -127,7 +127,7 @@ def test_the_page_shows_a_mixed_fleet(page: tuple[Serving, Browser]) -> None:
     browser.click("th:nth-child(7) button")
     browser.until("document.querySelector('th[aria-sort=descending]')")
     browser.until("document.querySelector('main tbody tr:not(.pad)').cells[6].textContent.includes('W')")
-    _go(browser, "#/gpus?filter=user%3Aada", "document.querySelectorAll('main tbody tr:not(.pad)').length >= 8")
+    _go(browser, "#/gpus?filter=user%3Aada", "document.querySelectorAll('main tbody tr:not(.pad)').length >= 4")
     assert all("ada" in row[9] for row in _rows(browser))
     if _AXE.exists():
         assert _findings(browser) == []
@@ -201,4 +201,4 @@ def _ask_for_the_past(server: Serving) -> None:
         time.sleep(0.5)
     assert rows["dgx1"]["gpu_hours"] > 0
     assert 40 < rows["dgx1"]["idle_share"] < 60
-    assert server.json("/api/usage?by=job&from=-1m")["rows"][0]["name"].startswith("slurm:")
+    assert any(row["name"].startswith("slurm:") for row in server.json("/api/usage?by=job&from=-1m")["rows"])

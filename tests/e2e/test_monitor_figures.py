@@ -38,12 +38,14 @@ print(json.dumps([[p.seconds, p.energy] for p in (summary, *summary.phases)]))
     scenario = Scenario.load("h200-idle").driver(gpus=1).gpu(0, power="685 W", energy="integral(power)")
     scenario.process(gpu=0, pid="OWN", memory="1 GiB", sm=80)
     whole, *phases = told(code, tmp_path, on(scenario, tmp_path))
-    assert whole[1] / whole[0] == pytest.approx(685, rel=0.05)  # the counter of the real time that passed
+    assert whole[1] / whole[0] == pytest.approx(
+        685, rel=0.1
+    )  # the counter of the real time that passed, which busy cores stretch
     for seconds, joules in phases:
         if seconds > 1:
-            assert joules / seconds == pytest.approx(685, rel=0.05)
+            assert joules / seconds == pytest.approx(685, rel=0.1)
     known = [(seconds, joules) for seconds, joules in phases if joules is not None]
-    assert sum(joules for _, joules in known) == pytest.approx(685 * sum(seconds for seconds, _ in known), rel=0.05)
+    assert sum(joules for _, joules in known) == pytest.approx(685 * sum(seconds for seconds, _ in known), rel=0.1)
 
 
 def test_logged_energy_counts_from_the_start_of_the_run(tmp_path: Path) -> None:

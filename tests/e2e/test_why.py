@@ -137,7 +137,7 @@ def test_an_interrupt_judges_what_was_seen() -> None:
     finally:
         child.kill()
     assert child.returncode == 0, err
-    assert "GPUs 0-1" in out
+    assert "GPUs 0, 1" in out
 
 
 def history(tmp_path: Path, taken: list[Snapshot]) -> dict[str, str]:

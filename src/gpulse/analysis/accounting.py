@@ -250,7 +250,7 @@ def check_kinds(by: Sequence[str]) -> None:
         if word not in KINDS:
             raise UsageError(f"unknown owner {word!r}{did_you_mean(word, KINDS)}", f"choose from {', '.join(KINDS)}.")
     if len(set(by)) < len(by):
-        raise UsageError(f"--by {','.join(by)} names something twice;", "name each once.")
+        raise UsageError(f"{','.join(by)} names something twice;", "name each once.")
 
 
 def _dated(word: str, at: float) -> str:

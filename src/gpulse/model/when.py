@@ -27,7 +27,9 @@ def stretch(
     """Return the stretch of time that options name, the last two hours by default; raise UsageError when it is none."""
     now = time.time() if now is None else now
     if since is not None and start is not None:
-        raise UsageError("--since and --from say the same thing;", "give one of them.")
+        raise UsageError(
+            "a duration and a start time were both given;", "give one of them.", option="give --since or --from."
+        )
     last = now if end is None else moment(end, now, latest=True)
     first = moment(start, now) if start is not None else last - (default if since is None else parse_duration(since))
     if (
@@ -39,7 +41,9 @@ def stretch(
     ):
         first -= _DAY  # from 23:00 to 01:00: the night before
     if first >= last:
-        raise UsageError("this stretch of time ends before it begins;", "look at --from and --to.")
+        raise UsageError(
+            "this stretch of time ends before it begins;", "check both times.", option="check --from and --to."
+        )
     return first, last
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _OFTEN = 1.0  # seconds between two states
 _ENDING = ".json"
+WORKERS = ".workers"  # ending of the pipe to which spawned loader workers write
 _LARGEST = 1 << 16  # bytes of a file that are read
 _LONGEST = 200  # characters of a text
 _PHASES = 8  # phases in one message: a pipe takes 4096 bytes at once or not at all
@@ -138,9 +139,10 @@ class PresenceFile:
             pass
 
     def remove(self) -> None:
-        """Remove the file."""
+        """Remove the file, and the pipe of the program's loader workers, which a killed program leaves behind."""
         if self.path is not None:
             _unlink(self.path)
+            _unlink(self.path.removesuffix(_ENDING) + WORKERS)
 
 
 def presences(environ: Mapping[str, str] = os.environ) -> dict[int, Presence]:
@@ -148,7 +150,7 @@ def presences(environ: Mapping[str, str] = os.environ) -> dict[int, Presence]:
     found = {}
     for folder in _folders(environ):
         for name in _listed(folder):
-            if name.endswith((".part", ".workers")) and _started(int(f"0{name.split('.')[-2]}")) is None:
+            if name.endswith((".part", WORKERS)) and _started(int(f"0{name.split('.')[-2]}")) is None:
                 _unlink(os.path.join(folder, name))  # its writer was killed meanwhile
             pid = name.removesuffix(_ENDING)
             if pid.isdecimal() and name.endswith(_ENDING) and (one := _read(folder, int(pid))) is not None:

@@ -24,7 +24,6 @@ _LONGEST = 4000  # bytes of one message: a pipe takes up to 4096 whole
 _MOST = 1 << 16  # bytes read at once
 _LOADER = os.path.join("torch", "utils", "data", "dataloader.py")
 _LOOP = os.path.join("torch", "utils", "data", "_utils", "worker.py")
-_ENDING = ".workers"
 _PREPARING = 600.0  # seconds that a spawned process may take to import the program
 _STARTING = 2.0  # seconds from then until a worker is in its loop
 
@@ -165,10 +164,10 @@ def _sample(thread: int, handle: int) -> None:
 
 def _named_pipe() -> str:
     """Make the pipe of this process and return its path; empty where there is no place for it."""
-    from .presence import private_folder
+    from .presence import WORKERS, private_folder
 
     try:
-        path = os.path.join(private_folder(os.environ), f"{os.getpid()}{_ENDING}")
+        path = os.path.join(private_folder(os.environ), f"{os.getpid()}{WORKERS}")
         _unlink(path)  # of a process that had the same PID
         os.mkfifo(path, 0o600)
     except OSError:
@@ -178,9 +177,9 @@ def _named_pipe() -> str:
 
 def _pipe_of(pid: int) -> int:
     """Open the pipe of a program; raise OSError if it has none or nobody reads it."""
-    from .presence import private_folder
+    from .presence import WORKERS, private_folder
 
-    path = os.path.join(private_folder(os.environ), f"{pid}{_ENDING}")
+    path = os.path.join(private_folder(os.environ), f"{pid}{WORKERS}")
     return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 

@@ -90,7 +90,7 @@ def test_a_stretch_is_two_hours_unless_told() -> None:
     assert stretch(None, "02:00", "03:00", NOW) == (NOW - 10 * 3600, NOW - 9 * 3600)
     with pytest.raises(UsageError, match="ends before"):
         stretch(None, "1h", "2h", NOW)
-    with pytest.raises(UsageError, match="same thing"):
+    with pytest.raises(UsageError, match="both given"):
         stretch("1h", "2h", None, NOW)
 
 
