@@ -283,7 +283,7 @@ def _ssh(hosts: int, dead: int, hanging: int, setting: str, seconds: float) -> N
         words = [sys.executable, "-m", "gpulse", "record", "--demo", "-o", "-", "--processes", "--count", "2"]
         record.write_bytes(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout)
         # A shell that repeats a recorded sample stands for gpulse: 180 of these would measure this machine.
-        machine = {"gpulse": f"while :; do tail -n 1 {record}; sleep 5; done"}
+        machine = {"gpulse": f"while tail -n 1 {record}; do sleep 5; done"}
         server = Sshd(Path(folder), {"live": machine})
         try:
             names = []
