@@ -99,7 +99,7 @@ class Waiting:
                     raise error
                 self._enter()
                 self._pause(sampler, words, end, tell, error)
-        except BaseException:
+        except BaseException:  # also Ctrl-C: who no longer waits must not hold up the queue
             self.place.leave()
             raise
 

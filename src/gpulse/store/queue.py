@@ -257,7 +257,7 @@ def _replaced(path: str, plain: Mapping[str, Any], owner: int = -1) -> int:
         os.write(handle, json.dumps(plain, allow_nan=False).encode("utf-8", "backslashreplace"))
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(f"{path}.new", path)
-    except BaseException:
+    except BaseException:  # also Ctrl-C: half an entry must not stay behind
         os.close(handle)
         _remove(f"{path}.new")
         raise

@@ -57,7 +57,7 @@ def top_lines(
     most: int = _MOST_PROBLEMS,
 ) -> list[Line]:
     """Return what stands above the table: the header, the sums and at most this many lines of problems."""
-    lines = [_header(snapshot, theme, columns), _sums(snapshot, theme)]
+    lines = [_header(snapshot, theme, columns), _sums(snapshot, theme, columns)]
     if (problems := _problems(snapshot, theme, columns, found)) and most > 0:
         shown = problems if len(problems) <= most else problems[: most - 1]
         lines += [Line(), *shown]
@@ -75,8 +75,8 @@ def _header(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Line:
     return line.to(columns - len(clock)).add(clock, "label") if line.width + len(clock) < columns else line
 
 
-def _sums(snapshot: FleetSnapshot, theme: Theme) -> Line:
-    """Return how many GPUs there are, are held, are active and do useful work, and their power."""
+def _sums(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Line:
+    """Return how many GPUs there are, are held, are active and do useful work, and their power; a number is whole or left out."""
     sums = Funnel(gpu for _, gpu in snapshot.gpus())
     arrow = theme.glyph(" → ", " > ")
 
@@ -84,13 +84,17 @@ def _sums(snapshot: FleetSnapshot, theme: Theme) -> Line:
         return f" ({100 * part / whole:.0f} %)" if whole else ""
 
     line = Line().add(f"{sums.total} GPU{'s' if sums.total != 1 else ''}", "title")
-    line.add(arrow, "faint").add(f"{sums.allocated} allocated{share(sums.allocated, sums.total)}")
-    line.add(arrow, "faint").add(f"{sums.active:.1f} active{share(sums.active, sums.total)}")
+    parts = [(arrow, f"{sums.allocated} allocated{share(sums.allocated, sums.total)}", "")]
+    parts.append((arrow, f"{sums.active:.1f} active{share(sums.active, sums.total)}", ""))
     if sums.effective is not None:
         measured = "" if sums.judged == sums.total else f" of {sums.judged} that measure it"
-        line.add(arrow, "faint").add(f"{sums.effective:.1f} effective{share(sums.effective, sums.judged)}{measured}")
+        parts.append((arrow, f"{sums.effective:.1f} effective{share(sums.effective, sums.judged)}{measured}", ""))
     if sums.power is not None:
-        line.add(f"   {quantity_text('W', sums.power)}", "label")
+        parts.append(("   ", quantity_text("W", sums.power), "label"))
+    for before, told, style in parts:
+        if line.width + len(before) + len(told) > columns:
+            break
+        line.add(before, "faint").add(told, style)
     return line
 
 

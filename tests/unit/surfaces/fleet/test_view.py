@@ -57,6 +57,12 @@ def test_the_sum_goes_from_all_to_effective() -> None:
     assert "3 GPUs → 2 allocated (67 %) → 1.5 active (50 %) → 0.5 effective (50 %) of 1 that measure it" in text(FLEET)
 
 
+@pytest.mark.parametrize("columns", range(12, 130))
+def test_a_number_of_the_sum_is_whole_or_left_out(columns: int) -> None:
+    whole, shown = text(FLEET, 200).splitlines()[1].rstrip(), text(FLEET, columns).splitlines()[1].rstrip()
+    assert whole == shown or whole.startswith((f"{shown} →", f"{shown}   "))
+
+
 def test_a_gpu_without_a_list_of_processes_counts_by_its_memory() -> None:
     for used, allocated in ((10.0 * _GIB, 1), (1.0, 0)):
         known = Gpu({"index": 0, "uuid": "x", "memory_used": used}, {"processes": "unsupported"})
