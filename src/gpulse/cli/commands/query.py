@@ -46,7 +46,7 @@ def run(arguments: Arguments) -> int:
     """Print one sample, or one per interval."""
     if arguments.help_query_gpu or arguments.help_query_compute_apps or arguments.unsupported:
         return _list_fields(arguments)
-    from ...surfaces.query.choice import Choice
+    from ...surfaces.query.where import Choice
     from ..output import Output
     from ..session import open_sampler
 

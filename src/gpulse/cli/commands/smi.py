@@ -106,12 +106,12 @@ def _listing(command: str, words: Sequence[str]) -> tuple[View, list[str] | None
 
         return Topology(words), None
     if command == "nvlink":
-        from ...surfaces.query.smi.links import LinkView
+        from ...surfaces.query.smi.topology import LinkView
 
         links = LinkView(words)
         return links, links.ids
     if command == "mig":
-        from ...surfaces.query.smi.instances import MigLists
+        from ...surfaces.query.smi.modes import MigLists
 
         lists = MigLists(words)
         return lists, lists.ids
@@ -232,7 +232,7 @@ def _write(path: str, program: str) -> None:
 
 
 def _is_ours(path: str) -> bool:
-    from ...surfaces.query.smi.refusal import is_ours
+    from ...surfaces.query.smi.failure import is_ours
 
     return is_ours(path)
 

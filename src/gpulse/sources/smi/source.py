@@ -1,17 +1,19 @@
-"""The nvidia-smi source: reads a file that nvidia-smi wrote, or runs it where the driver's library may not be used."""
+"""The nvidia-smi source: reads a file that nvidia-smi wrote, or runs it where the driver's library may not be used.
+
+Output may be UTF-16 (Windows) and hold names that break the XML.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import time
 
 from ...errors import GpulseError, SourceUnavailable
 from ...model.snapshot import Problem
 from ..base import Facts, Machine, Source
 from ..processes import LinuxMachine
-from .device import KEYS, SmiDevice
-from .log import decode, parse_log
-from .words import text_at
+from .device import KEYS, SmiDevice, text_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,3 +205,45 @@ class SmiRun:
 def run_smi() -> bytes:
     """Return the output of one run; raise SourceUnavailable if it cannot be run or fails."""
     return SmiRun().wait()
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
+_LONGEST_LOG = 1 << 26
+
+
+def decode(content: bytes) -> str:
+    """Return the text; PowerShell writes a redirected output as UTF-16."""
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return content.decode("utf-16", "replace")
+    return content.decode("utf-8-sig", "replace")
+
+
+def parse_log(text: str) -> Element:
+    """Return the log of a text; of several, as `nvidia-smi -l` writes them, the last whole one. Raise SourceUnavailable."""
+    if len(text) > _LONGEST_LOG or "<!ENTITY" in text:
+        raise _unreadable("it is too big or declares entities")
+    parts = [part for part in text.split("<?xml") if "<nvidia_smi_log" in part]
+    for part in reversed(parts):
+        if (log := _parsed(part[part.index("<nvidia_smi_log") :])) is not None:
+            return log
+    raise _unreadable("no whole nvidia_smi_log is in it")
+
+
+def _parsed(part: str) -> Element | None:
+    from xml.etree.ElementTree import ParseError, fromstring
+
+    end = part.rfind("</nvidia_smi_log>")
+    whole = part[: end + len("</nvidia_smi_log>")] if end >= 0 else ""
+    for candidate in (whole, _BARE.sub("&amp;", _CONTROL.sub("", whole))):
+        try:
+            return fromstring(candidate)
+        except (ParseError, ValueError):
+            continue
+    return None
+
+
+def _unreadable(why: str) -> SourceUnavailable:
+    return SourceUnavailable(
+        f"nvidia-smi: this is no output of `nvidia-smi -q -x`: {why}.", "Record it with `nvidia-smi -q -x > FILE`."
+    )

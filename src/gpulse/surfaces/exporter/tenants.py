@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Pairs = list[tuple[str, str | None]]
     Owner = tuple[str | None, str | None, str | None, str | None]
 
-_EVERY = 15.0  # seconds between two questions to the kubelet
+_KUBELET_EVERY = 15.0  # seconds between two questions to the kubelet
 _NVIDIA = "gpu.nvidia.com/gpu-"  # a whole GPU in the claims of NVIDIA's driver for dynamic resource allocation, by its minor number
 _REMEMBERED = 2 * 3600.0  # how long a database keeps a series that has ended in memory
 LIMIT = 1000
@@ -44,7 +44,7 @@ class Tenants:
         """Ask the kubelet if it is time to; one that hangs delays nobody."""
         now = time.monotonic()
         if now >= self._next and (self._thread is None or not self._thread.is_alive()):
-            self._next = now + _EVERY
+            self._next = now + _KUBELET_EVERY
             self._thread = threading.Thread(target=self._ask, name="gpulse-kubelet", daemon=True)
             self._thread.start()
 

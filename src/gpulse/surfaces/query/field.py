@@ -1,14 +1,19 @@
-"""What a field is: nvidia-smi's name for a catalog key, and how it writes the value."""
+"""What a field is: nvidia-smi's name for a catalog key, and how it writes the value. Other keys of the catalog become fields, too."""
 
 from __future__ import annotations
 
+import time as clock
+
+from ...model.metric import Flag, Numbers, Words
+from ...units import BYTES, BYTES_PER_SECOND, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT, Unit
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from ...model.catalog import Gpu, Process
-    from ...model.metric import Gap, Reading
+    from ...model.metric import Gap, Metric, Reading
     from ...model.snapshot import Snapshot
 
 MIB = 1 << 20
@@ -118,3 +123,136 @@ class CountField(Field):
 def missing_text(gap: Gap | None, otherwise: str = NOT_AVAILABLE) -> str:
     """Return nvidia-smi's words for a value that is not there."""
     return _MISSING.get(gap or "", otherwise)
+
+
+# The bit of each reason for which clocks are low; a reason without a word comes as its bits.
+REASONS = {
+    "gpu_idle": 0x001,
+    "applications_clocks_setting": 0x002,
+    "sw_power_cap": 0x004,
+    "hw_slowdown": 0x008,
+    "sync_boost": 0x010,
+    "sw_thermal_slowdown": 0x020,
+    "hw_thermal_slowdown": 0x040,
+    "hw_power_brake_slowdown": 0x080,
+    "display_clock_setting": 0x100,
+}
+
+
+def switch(on: str, off: str) -> Callable[[bool], str]:
+    """Return what writes true as the first word and false as the second."""
+    return lambda value: on if value else off
+
+
+whole = "{:.0f}".format
+watts = "{:.2f}".format
+pstate = "P{:.0f}".format
+enabled = switch("Enabled", "Disabled")
+yes = switch("Yes", "No")
+truth = switch("True", "False")
+validity = switch("valid", "invalid")
+bandwidth = switch("Degraded", "Full")  # of a fabric: whether it is degraded
+
+
+def mib(count: float) -> str:
+    """Write bytes as MiB, started ones counted."""
+    return f"{-(-count // MIB):.0f}"
+
+
+def microseconds(value: float) -> str:
+    """Write seconds as whole microseconds."""
+    return f"{value * 1e6:.0f}"
+
+
+def hexadecimal(digits: int) -> Callable[[float], str]:
+    """Return a formatter for hexadecimal numbers with a minimum number of digits."""
+    return lambda value: f"0x{int(value):0{digits}X}"
+
+
+def mask(words: Iterable[str]) -> str:
+    """Write reasons as the bit mask they came from."""
+    return f"0x{sum(REASONS.get(word) or _bits(word) for word in words):016X}"
+
+
+def _bits(word: str) -> int:
+    try:
+        return int(word, 16)
+    except ValueError:
+        return 0
+
+
+def reason(word: str) -> Callable[[Iterable[str]], str]:
+    """Return what tells whether one reason is among those that hold."""
+    return lambda words: "Active" if word in words else "Not Active"
+
+
+def titled(word: str) -> str:
+    """Write a word of the catalog as a title: in_progress is In Progress."""
+    return " ".join(part.capitalize() for part in word.split("_"))
+
+
+def spelt(words: Mapping[str, str]) -> Callable[[str], str]:
+    """Return what writes a word of the catalog as this table spells it; one that is not there becomes a title."""
+    return lambda word: words.get(word) or titled(word)
+
+
+compute_mode = spelt({"exclusive_process": "Exclusive_Process", "exclusive_thread": "Exclusive_Thread"})
+addressing_mode = spelt({"hmm": "HMM", "ats": "ATS"})
+peer = spelt({"direct": "Direct Connected", "switch": "Switch Connected"})
+recovery = spelt({"drain_p2p": "Drain P2P", "drain_and_reset": "Drain and Reset"})
+status = spelt({"unknown": "Unknown Error", "gpu_is_lost": "GPU is lost", "no_permission": "Insufficient Permissions"})
+misconfiguration = spelt(
+    {
+        "incorrect_system_guid": "Incorrect SystemGUID",
+        "insufficient_nvlinks": "Insufficient NVLink Resources",
+        "gpu_state_invalid": "GPU State Invalid",
+    }
+)
+
+
+def program(command: str) -> str:
+    """Write the program of a command line, as it was called."""
+    return command.split(" ", 1)[0]
+
+
+def time_stamp(snapshot: Snapshot) -> str:
+    """Write the local time of a sample to the millisecond."""
+    whole_seconds, millis = divmod(int(snapshot.time * 1000), 1000)
+    return f"{clock.strftime('%Y/%m/%d %H:%M:%S', clock.localtime(whole_seconds))}.{millis:03d}"
+
+
+def short(value: Any) -> str:
+    """Write a number with two digits at most, and anything else as it is."""
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def rate(value: float) -> str:
+    """Write bytes a second as MiB a second."""
+    return f"{value / MIB:.2f}"
+
+
+def listed(values: Iterable[object]) -> str:
+    """Write a list so that it stays one column."""
+    return " ".join(map(short, values)) or "none"
+
+
+_UNITS: dict[Unit, tuple[Callable[[Any], str], str]] = {
+    BYTES: (mib, "MiB"),
+    BYTES_PER_SECOND: (rate, "MiB/s"),
+    WATT: (watts, "W"),
+    JOULE: (short, "J"),
+    CELSIUS: (short, "C"),
+    MEGAHERTZ: (short, "MHz"),
+    SECOND: (short, "s"),
+    PERCENT: (short, "%"),
+}
+
+
+def field_of(metric: Metric, kind: type[Field] = Field) -> Field:
+    """Return a metric of the catalog as a field, in the manner of nvidia-smi's own."""
+    form, unit = _UNITS.get(metric.unit, (short, ""))
+    if isinstance(metric, Flag):
+        form = yes
+    elif isinstance(metric, (Words, Numbers)):
+        form = listed
+    return kind(metric.key, metric.key, form, unit)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from ...errors import UnknownMetric
 from ...model.catalog import GPU_METRICS, PROCESS_METRICS
 from ...model.select import did_you_mean
-from .catalog_fields import field_of
-from .field import CountField, Field, ProcessField, SnapshotField
-from .forms import (
+from .field import (
+    CountField,
+    Field,
+    ProcessField,
+    SnapshotField,
     addressing_mode,
     bandwidth,
     compute_mode,
     enabled,
+    field_of,
     hexadecimal,
     mask,
     mib,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 
 from ...model.select import Wanted
-from .field import Field, QueryRow, SnapshotField, missing_text
+from .field import Field, QueryRow, SnapshotField, mib, missing_text, time_stamp
 from .fields import FIELDS
-from .forms import mib, time_stamp
 from .views import Csv
 
 TYPE_CHECKING = False

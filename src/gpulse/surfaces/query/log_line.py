@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ...present.text import clean
-from .field import missing_text
-from .forms import mib, program
+from .field import mib, missing_text, program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .field import MIB
-from .forms import spelt, whole
+from .field import MIB, spelt, whole
 from .log_line import Group, LogEntry, LogLine
 
 TYPE_CHECKING = False

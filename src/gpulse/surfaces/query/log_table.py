@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .forms import enabled, whole
+from .field import enabled, whole
 from .log_line import Clocks, Group, Instances, LogEntry, LogLine, Processes
 from .log_parts import (
     INSTANCE,

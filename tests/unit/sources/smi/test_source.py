@@ -14,9 +14,8 @@ from gpulse.errors import SourceUnavailable
 from gpulse.model.select import Wanted
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.base import DeviceSample
-from gpulse.sources.smi.log import decode, parse_log
-from gpulse.sources.smi.source import SmiSource
-from gpulse.sources.smi.words import gap_of, number
+from gpulse.sources.smi.device import gap_of, number
+from gpulse.sources.smi.source import SmiSource, decode, parse_log
 from tests.unit.sources.smi.logs import log
 from tests.unit.sources.trees import read_one
 

@@ -23,8 +23,7 @@ from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.spool import Spool
 from gpulse.surfaces.exporter.exporter import Exporter
-from gpulse.surfaces.exporter.remote_write import Receiver, RemoteWrite
-from gpulse.surfaces.exporter.write_request import Encoder
+from gpulse.surfaces.exporter.remote_write import Encoder, Receiver, RemoteWrite
 from tests.unit.surfaces.exporter.pages import WHO, samples, values
 
 PATIENCE = 30.0

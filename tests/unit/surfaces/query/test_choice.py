@@ -12,7 +12,7 @@ from gpulse.errors import UnknownMetric, UsageError
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.select import Wanted
 from gpulse.model.snapshot import Problem, Snapshot
-from gpulse.surfaces.query.choice import Choice
+from gpulse.surfaces.query.where import Choice
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value

@@ -1,19 +1,22 @@
-"""From a request to the view that answers it, and to the GPUs it is about."""
+"""From a request to the view that answers it, and to the GPUs it is about; nvidia-smi's bare table, to the character."""
 
 from __future__ import annotations
 
+import time
+
 from ....errors import UnknownGpu, UsageError
+from ....model.catalog import Gpu
 from ....model.select import Wanted, choose_gpus
 from ....present.text import clean
+from ..field import mib
+from ..log_line import Processes
 from ..views import ListingView, View
 from . import failure
-from .table import SmiTable, version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from ....model.catalog import Gpu
     from ....model.snapshot import Snapshot
     from ..field import Field
     from .grammar import SmiRequest
@@ -124,3 +127,156 @@ class Units(View):
         lines = ["", "==============NVSMI LOG==============", ""]
         lines += [f"{label:<55}: {text}" for label, text in rows]
         return [*lines, "", f"{'HIC Info':<55}: N/A", f"{'Attached Units':<55}: 0", ""]
+
+
+_NAME, _PROCESS_NAME = 27, 38  # longest names that are not cut
+_WIDE = f"+{'-' * 89}+"
+_THREE = f"+{'-' * 41}+{'-' * 24}+{'-' * 22}+"
+_FOUR = f"+{'-' * 18}+{'-' * 34}+{'-' * 11}+{'-' * 23}+"
+_TITLES = (
+    "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |",
+    "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |",
+    "|                                         |                        |               MIG M. |",
+    _THREE.replace("-", "=").replace("+", "|", 1)[:-1] + "|",
+)
+_INSTANCE_TITLES = (
+    _WIDE,
+    f"| {'MIG devices:':<88}|",
+    _FOUR,
+    "| GPU  GI  CI  MIG |                     Memory-Usage |        Vol|        Shared         |",
+    "|      ID  ID  Dev |                       BAR1-Usage | SM     Unc| CE ENC  DEC  OFA  JPG |",
+    "|                  |                                  |        ECC|                       |",
+    _FOUR.replace("-", "=").replace("+", "|", 1)[:-1] + "|",
+)
+_PROCESS_TITLES = (
+    _WIDE,
+    f"| {'Processes:':<88}|",
+    "|  GPU   GI   CI              PID   Type   Process name                        GPU Memory |",
+    "|        ID   ID                                                               Usage      |",
+    f"|{'=' * 89}|",
+)
+_COMPUTE_MODES = {"exclusive_process": "E. Process", "exclusive_thread": "E. Thread"}
+_SHARED = ("mig_copy_engines", "mig_encoders", "mig_decoders", "mig_ofas", "mig_jpegs")
+_KEYS = frozenset({
+    "index", "uuid", "name", "pci_bus_id", "persistence_mode", "display_active", "fan_speed", "temperature", "pstate",
+    "power_draw", "power_limit", "memory_used", "memory_total", "ecc_mode", "ecc_uncorrected", "utilization",
+    "compute_mode", "mig_mode", "bar1_used", "bar1_total", "mig_multiprocessors", *_SHARED,
+})  # fmt: skip
+
+
+class SmiTable(View):
+    """The table that nvidia-smi prints without arguments."""
+
+    wanted = Wanted(_KEYS, {"pid", "type", "name", "command", "memory_used"})
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        """Return the lines of one snapshot."""
+        lines = [
+            f"{time.asctime(time.localtime(snapshot.time)):<31}",
+            _WIDE,
+            _versions(snapshot.driver),
+            _THREE,
+            *_TITLES,
+        ]
+        for gpu in snapshot.gpus:
+            lines += [*_gpu(gpu), _THREE]
+        lines.append("")
+        if any(gpu.mig_mode for gpu in snapshot.gpus):
+            lines += [*_INSTANCE_TITLES, *_instances(snapshot), ""]
+        return [*lines, *_PROCESS_TITLES, *_processes(snapshot), _WIDE]
+
+
+def version(driver: Mapping[str, str]) -> str:
+    """Return the version nvidia-smi would have: that of its NVML library, or of the driver."""
+    nvml = driver.get("nvml", "")
+    return clean(nvml.partition(".")[2] if nvml.count(".") > 1 else driver.get("version", "")) or "N/A"
+
+
+def _versions(driver: Mapping[str, str]) -> str:
+    own, kernel, cuda = (
+        version(driver),
+        clean(driver.get("version", "")) or "N/A",
+        clean(driver.get("cuda", "")) or "N/A",
+    )
+    return f"| NVIDIA-SMI {own:<22} Driver Version: {kernel:<14} CUDA Version: {cuda:<8} |"
+
+
+def _gpu(gpu: Gpu) -> Iterator[str]:
+    name, divided = clean(gpu.name or "Unknown"), bool(gpu.mig_mode)
+    name = name if len(name) <= _NAME else f"{name[: _NAME - 3]}..."
+    persistence, display = _switch(gpu, "persistence_mode"), _switch(gpu, "display_active")
+    bus = clean(gpu.pci_bus_id or "N/A")
+    errors = "On" if divided and gpu.ecc_mode else "Off" if gpu.ecc_mode is False else _whole(gpu, "ecc_uncorrected")
+    yield f"| {_whole(gpu, 'index'):>3}  {name:<30} {persistence:<4}|   {bus:<16} {display:<4}| {errors:>20} |"
+    memory = f"{_mebibytes(gpu, 'memory_used'):>11} / {_mebibytes(gpu, 'memory_total'):>9}"
+    if gpu.memory_used is None and gpu.memory_total is None:
+        memory = f"{_missing(gpu, 'memory_used'):>21}  "
+    power = f"{_whole(gpu, 'power_draw', 'W'):>15} / {_whole(gpu, 'power_limit', 'W'):>5}"
+    heat = f"{_whole(gpu, 'fan_speed', '%'):>4}{_whole(gpu, 'temperature', 'C'):>6}  {_pstate(gpu):>4} "
+    use = "N/A" if divided else _whole(gpu, "utilization", "%")
+    yield f"|{heat}{power} |{memory} |{use:>8}{_mode(gpu):>13} |"
+    mig = "Enabled" if divided else "Disabled" if gpu.mig_mode is False else _missing(gpu, "mig_mode")
+    yield f"|{'':41}|{'':24}|{mig:>21} |"
+
+
+def _instances(snapshot: Snapshot) -> Iterator[str]:
+    found = False
+    for gpu in snapshot.gpus:
+        for part in gpu.instances:
+            found = True
+            place = f"{_whole(gpu, 'index'):>3}{_whole(part, 'gpu_instance'):>5}{_whole(part, 'compute_instance'):>4}"
+            memory = f"{_mebibytes(part, 'memory_used'):>19} / {_mebibytes(part, 'memory_total'):>8}    "
+            work = f"{_whole(part, 'mig_multiprocessors'):>3}{_whole(part, 'ecc_uncorrected'):>7} "
+            engines = "".join(
+                f"{_whole(part, key):>{room}}" for key, room in zip(_SHARED, (3, 4, 5, 5, 5), strict=True)
+            )
+            yield f"|{place}{_whole(part, 'index'):>4}  |{memory}|{work}|{engines} |"
+            window = f"{_mebibytes(part, 'bar1_used'):>21} / {_mebibytes(part, 'bar1_total'):>8}  "
+            yield f"|{'':18}|{window}|{'':11}|{'':23}|"
+            yield _FOUR
+    if not found:
+        yield f"|  {'No MIG devices found':<87}|"
+        yield _WIDE
+
+
+def _processes(snapshot: Snapshot) -> Iterator[str]:
+    found = False
+    for gpu in snapshot.gpus:
+        for gpu_instance, compute_instance, pid, kind, name, memory in Processes.rows(gpu):
+            found = True
+            short = name if len(name) <= _PROCESS_NAME else f"...{name[3 - _PROCESS_NAME :]}"
+            yield (
+                f"|{_whole(gpu, 'index'):>5}{gpu_instance:>6}{compute_instance:>5}{pid:>16}{kind:>7}"
+                f"   {short:<{_PROCESS_NAME}}{memory.replace(' ', ''):>8} |"
+            )
+    if not found:
+        yield f"|  {'No running processes found':<87}|"
+
+
+def _missing(gpu: Gpu, key: str) -> str:
+    return "ERR!" if gpu.gap(key) in ("lost", "failed", "timeout") else "N/A"
+
+
+def _whole(gpu: Gpu, key: str, unit: str = "") -> str:
+    """Write a number without its fraction, which is cut, not rounded."""
+    value = gpu.get(key)
+    return f"{int(value)}{unit}" if isinstance(value, (int, float)) else _missing(gpu, key)
+
+
+def _mebibytes(gpu: Gpu, key: str) -> str:
+    value = gpu.get(key)
+    return f"{mib(value)}MiB" if isinstance(value, (int, float)) else _missing(gpu, key)
+
+
+def _switch(gpu: Gpu, key: str) -> str:
+    value = gpu.get(key)
+    return _missing(gpu, key) if value is None else "On" if value else "Off"
+
+
+def _pstate(gpu: Gpu) -> str:
+    return _missing(gpu, "pstate") if gpu.pstate is None else f"P{gpu.pstate:.0f}"
+
+
+def _mode(gpu: Gpu) -> str:
+    mode = gpu.compute_mode
+    return _missing(gpu, "compute_mode") if mode is None else _COMPUTE_MODES.get(mode, clean(mode.capitalize()))

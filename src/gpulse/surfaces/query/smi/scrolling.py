@@ -10,7 +10,7 @@ from .. import scroll
 from ..scroll import ScrollColumn
 from ..views import View
 from .failure import OTHER, SmiExit
-from .options import Options
+from .grammar import Options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
