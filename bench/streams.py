@@ -129,7 +129,7 @@ def soak(count: int, clients: int = 10) -> list[float]:
 
     async def drive() -> None:
         readers = [Reader() for _ in range(clients)]
-        from gpulse.surfaces.web.streams import Streams
+        from gpulse.surfaces.web.answers import Streams
 
         streams = Streams(hub)
         scope = {"type": "http", "method": "GET", "headers": []}

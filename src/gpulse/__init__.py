@@ -15,7 +15,7 @@ _HOMES = {
     "visible_gpus": "api",
     "pick": "api",
     "diagnose": "api",
-    "fleet": "remote.once",
+    "fleet": "remote.settings",
     "open_recording": "recordings.recording",
     "Recording": "recordings.recording",
     "Monitor": "monitor.monitor",

@@ -35,7 +35,7 @@ from .present.html import snapshot_html as snapshot_html
 from .present.html import summary_html as summary_html
 from .recordings.recording import Recording as Recording
 from .recordings.recording import open_recording as open_recording
-from .remote.once import fleet as fleet
+from .remote.settings import fleet as fleet
 from .surfaces.notebook.magics import load_ipython_extension as load_ipython_extension
 from .surfaces.notebook.magics import unload_ipython_extension as unload_ipython_extension
 from .surfaces.notebook.widget import widget as widget

@@ -28,8 +28,8 @@ from gpulse.errors import GpulseError
 from gpulse.live.api import QUESTIONS
 from gpulse.live.hub import Hub, wanted
 from gpulse.live.machine import LiveMachine, MachineSettings
+from gpulse.live.parameters import Refusal
 from gpulse.live.past import Past
-from gpulse.live.refusal import Refusal
 from gpulse.model.catalog import GPU_METRICS
 from gpulse.model.schema import snapshot_schema
 from gpulse.model.select import EVERYTHING

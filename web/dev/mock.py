@@ -23,9 +23,8 @@ from gpulse.analysis.events import EventDetector
 from gpulse.delivery.alerts import Alerts
 from gpulse.live.api import QUESTIONS, ApiRequest
 from gpulse.live.hub import Hub, wanted
-from gpulse.live.parameters import read
+from gpulse.live.parameters import Refusal, read
 from gpulse.live.past import Past
-from gpulse.live.refusal import Refusal
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock

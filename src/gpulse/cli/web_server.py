@@ -46,8 +46,7 @@ class Place:
 
 def listen(arguments: Arguments, usual: int = PORT) -> tuple[socket.socket, Place]:
     """Return the socket that the options name, and where it is; `usual` is the port if none is named."""
-    from ..surfaces.web.auth import is_loopback
-    from ..surfaces.web.listen import parse_bind, tcp_socket, unix_socket
+    from ..surfaces.web.access import is_loopback, parse_bind, tcp_socket, unix_socket
 
     if arguments.unix_socket:
         if arguments.bind or arguments.port:
@@ -78,7 +77,7 @@ def share_heaps() -> None:
 
 def server_settings(arguments: Arguments, place: Place, token: str | None) -> Any:
     """Return who may reach the server, and how."""
-    from ..surfaces.web.auth import Hosts
+    from ..surfaces.web.access import Hosts
     from ..surfaces.web.server import ServerSettings
 
     return ServerSettings(
@@ -92,7 +91,7 @@ def server_settings(arguments: Arguments, place: Place, token: str | None) -> An
 
 def token_in_force(arguments: Arguments) -> str | None:
     """Return the token: a new one, or that of the file; None with --no-auth."""
-    from ..surfaces.web.auth import new_token, token_of
+    from ..surfaces.web.access import new_token, token_of
 
     if arguments.no_auth:
         return None
@@ -110,8 +109,7 @@ def serve_until_stopped(
     verb: str = "serve",
 ) -> None:
     """Serve the app that `make_app` makes until a signal comes; `ends` stops hub and server."""
-    from ..surfaces.web.crowd import reserve_places
-    from ..surfaces.web.running import Running
+    from ..surfaces.web.running import Running, reserve_places
 
     places = reserve_places()
     app = make_app(server_settings(arguments, place, token), streams=places.streams)

@@ -14,9 +14,8 @@ from ..model.select import choose_parts
 from ..store.history import OWNERS
 from ..units import parse_duration
 from . import wire
-from .parameters import choice, count, moment, words
+from .parameters import Refusal, choice, count, moment, words
 from .past import HOST, SERVER
-from .refusal import Refusal
 from .runs import RUN, run_answer, runs_answer
 
 TYPE_CHECKING = False

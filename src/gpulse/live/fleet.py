@@ -15,8 +15,8 @@ from ..present.concerns import worded
 from ..present.fleet import STATES, visible_trouble
 from ..present.text import clean
 from . import wire
-from .refusal import Refusal
-from .stream_log import StreamLog
+from .parameters import Refusal
+from .wire import StreamLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

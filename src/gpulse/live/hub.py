@@ -1,30 +1,36 @@
-"""The hub: takes each snapshot once, turns it into bytes once, and keeps the last minutes of them for its listeners."""
+"""The hub: judges each snapshot, turns it into bytes once, and keeps the last minutes of them for its listeners."""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from functools import partial
 
+from ..analysis.clock import ClockWatch
+from ..analysis.diagnosis.live import LiveDiagnosis
+from ..analysis.events import EventDetector
 from ..model.presets import EVIDENCE
 from ..model.select import EVERYTHING, Wanted
 from ..present.exposition import DOWN
+from ..present.running import running_text
+from ..present.verdicts import QUIET, verdict_event, verdict_row
 from ..sampling.bus import Bus
 from . import wire
-from .events import EventLog
-from .stream_log import StreamLog
-from .verdicts import Verdicts
+from .wire import StreamLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from ..analysis.alerts import Transition
     from ..delivery.alerts import Alerts
+    from ..model.catalog import Gpu
     from ..model.event import Event
     from ..model.snapshot import Snapshot
+    from ..model.verdict import Diagnosis
+    from ..monitor.presence import Presence
     from ..sampling.sampler import Sampler
-
 
 _PROCESSES_EVERY = 5.0  # seconds between two lists of processes
 
@@ -193,3 +199,86 @@ class Hub(StreamLog):
                 self._told.add(repr(error))
                 self._failed(error)
             return None
+
+
+_KEPT_EVENTS = 500  # events in memory
+
+
+class EventLog:
+    """The detector of the server's events, and the last of them. Written by the hub's thread; `between` is for any thread."""
+
+    def __init__(self) -> None:
+        self._detector = EventDetector(ClockWatch())
+        self._kept: deque[Event] = deque(maxlen=_KEPT_EVENTS)
+
+    def observe(self, snapshot: Snapshot) -> list[Event]:
+        """Return what happened between the snapshot before and this one, and keep it."""
+        found = self._detector.observe(snapshot)
+        self.keep(found)
+        return found
+
+    def keep(self, events: Iterable[Event]) -> None:
+        """Keep events; one that was kept before, without its end, is replaced."""
+        for event in events:
+            if event.until is not None:
+                self._kept = deque((kept for kept in self._kept if kept.key != event.key), maxlen=_KEPT_EVENTS)
+            self._kept.append(event)
+
+    def between(self, start: float, end: float) -> list[Event]:
+        """Return the events of a time range, oldest first."""
+        return sorted((event for event in [*self._kept] if start <= event.time < end), key=lambda event: event.time)
+
+
+_RUNS_EVERY = 2.0  # seconds between two questions to Monitors
+_NO_RUNS: dict[str, list[Any]] = {"code": [], "runs": [], "pids": []}
+
+
+def _runs(snapshot: Snapshot) -> dict[str, dict[str, list[Any]]]:
+    """Return what Monitors in the processes of each GPU tell their own user: lines of code that keep it waiting, and their runs."""
+    from ..model.stacks import CodeLine
+    from ..monitor.presence import presences
+    from ..present.code import advised
+
+    told: dict[int, Presence] = presences()
+    found: dict[str, dict[str, list[Any]]] = {}
+    for gpu in snapshot.gpus if told else ():
+        if here := [told[pid] for pid in dict.fromkeys(_pids(gpu)) if pid in told]:
+            lines = [text for one in here for text in advised([CodeLine(**line) for line in one.code])]
+            texts = [running_text(one) for one in here]
+            found[gpu.uuid or ""] = {"code": lines, "runs": texts, "pids": [one.pid for one in here]}
+    return found
+
+
+def _pids(gpu: Gpu) -> Iterator[int]:
+    return (int(process.pid or 0) for process in gpu.all_processes())
+
+
+class Verdicts:
+    """Judges the last minute every ten seconds. Fed by the hub's thread; `found` and `latest` may be read by any.
+
+    `found` has one entry for each GPU that is neither idle nor unknown.
+    """
+
+    def __init__(self, programs: bool = True) -> None:
+        """Judge; without `programs`, nothing is said of what programs of this computer tell of themselves."""
+        self.found: list[dict[str, Any]] = []
+        self.runs: dict[str, dict[str, list[Any]]] = {}  # what Monitors say, by GPU: lines of code and runs, in words
+        self._programs = programs
+        self._asked = float("-inf")
+        self._live = LiveDiagnosis()
+
+    @property
+    def latest(self) -> Diagnosis:
+        """The last judgement."""
+        return self._live.latest
+
+    def add(self, snapshot: Snapshot) -> list[Event]:
+        """Take a sample; return an event for each GPU whose verdict has changed."""
+        judged = self._live.add(snapshot)
+        if judged:
+            self.found = [verdict_row(verdict) for verdict in self._live.latest if verdict.key not in QUIET]
+        if self._programs and (judged or not 0 <= snapshot.time - self._asked < _RUNS_EVERY):
+            self._asked = snapshot.time
+            self.runs = _runs(snapshot)
+        self.found = [row | self.runs.get(row["uuid"], _NO_RUNS) for row in self.found]
+        return [verdict_event(verdict, snapshot.time) for verdict in self._live.changes] if judged else []

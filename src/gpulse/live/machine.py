@@ -12,8 +12,8 @@ from ..store.history import HistoryBusy, HistoryError, Recorder
 from . import wire
 from .api import ApiRequest
 from .hub import Hub, wanted
+from .parameters import Refusal
 from .past import Past
-from .refusal import Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

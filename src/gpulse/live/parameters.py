@@ -1,4 +1,4 @@
-"""Parameters of questions, declared once: they are checked by these lines, and the OpenAPI document is made from them."""
+"""Parameters of questions, declared once: these lines check them, and the OpenAPI document is made from them; and refusals of questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from math import isfinite
 from ..errors import RecordingError, UsageError
 from ..model.codec import parse_time
 from ..units import parse_duration
-from .refusal import Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,3 +161,13 @@ def _number(text: str, low: float, high: float) -> float:
     if not low <= number <= high:
         raise ValueError(f"{text[:40]!r} is not between {low:g} and {high:g}.")
     return number
+
+
+class Refusal(Exception):
+    """A question that gets an error for an answer: `status` of HTTP, `detail` in a sentence."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers

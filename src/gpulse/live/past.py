@@ -1,22 +1,29 @@
-"""The past: series and events of the history, as the text that is sent. Called in worker threads only, since it reads a disk."""
+"""The past: series, events and states of the history, as they are sent. Called in worker threads only, since it reads a disk."""
 
 from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
 
+from ..analysis.alerts import Transition
+from ..analysis.diagnosis.judge import diagnose
+from ..analysis.diagnosis.live import WINDOW
+from ..model.cadence import Cadence
+from ..present.events import event_style, event_text
+from ..present.verdicts import QUIET, verdict_row
 from ..store.history import HistoryError, HistoryReader
 from ..store.history.columns import SERVING
 from . import wire
-from .moment import Moment
-from .refusal import Refusal
+from .parameters import Refusal
 from .wire import compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from typing import Any
 
+    from ..model.event import Event
+    from ..model.snapshot import Snapshot
     from ..store.history import HistorySeries
 
 HOST = "host."  # before the metrics of the machine
@@ -78,10 +85,10 @@ class Past:
             found = reader.events(start, end, kinds)
         return [wire.event(event) for event in found[-_MOST_EVENTS:]]
 
-    def moment(self, at: float) -> Moment:
+    def moment(self, at: float) -> PastState:
         """Return the machine as it was at a time."""
         with self._asking() as reader:
-            return Moment(reader, at)
+            return PastState(reader, at)
 
     def uses(self, start: float, end: float, commands: bool) -> list[dict[str, Any]]:
         """Return who used which GPU and when, the one that came first at the head; of very many the newest."""
@@ -104,7 +111,7 @@ class Past:
         live: Collection[str] = (),
     ) -> dict[str, Any]:
         """Return who used what, in total and over time."""
-        from .usage import usage_answer
+        from .periods import usage_answer
 
         with self._asking() as reader:
             _check_known(reader, gpus, live)
@@ -118,7 +125,7 @@ class Past:
         live: Collection[str] = (),
     ) -> dict[str, Any]:
         """Return two periods side by side."""
-        from .comparison import PeriodFigures, comparison_answer
+        from .periods import PeriodFigures, comparison_answer
 
         with self._asking() as reader:
             _check_known(reader, gpus, live)
@@ -165,3 +172,60 @@ def _times(times: Sequence[float]) -> str:
 def _numbers(values: Sequence[float]) -> str:
     # a value minus itself is 0 unless it is infinite or none at all
     return f"[{','.join(['null' if value - value else f'{value:.9g}' for value in values])}]"
+
+
+_COARSEST = 600.0  # seconds that one row of the history may stand for
+_LOOK_BACK = 86_400.0  # seconds in which an alert that was active at the moment must have fired
+_MOMENTARY = ("process-end", "out-of-memory", "gpu-free")  # kinds of alerts that are never cleared
+
+
+class PastState:
+    """What was known at a time. `snapshot` is the last one at or before it, None if nothing was recorded then."""
+
+    __slots__ = ("alerts", "problems", "snapshot", "verdicts")
+
+    def __init__(self, reader: HistoryReader, at: float) -> None:
+        samples = list(reader.snapshots(at - WINDOW, at + 0.001))
+        self.snapshot = None if _is_gap(samples, at) else samples[-1]
+        self.verdicts: list[dict[str, Any]] = []
+        self.alerts: list[dict[str, Any]] = []
+        self.problems: list[dict[str, Any]] = []
+        if self.snapshot is not None:
+            diagnosis = diagnose(samples)
+            active = _active(reader.events(at - _LOOK_BACK, at + 0.001, {"alert"}), at)
+            self.verdicts = [verdict_row(verdict) for verdict in diagnosis if verdict.key not in QUIET]
+            self.alerts = [_alert_row(event) for event in active]
+            self.problems = wire.problems(diagnosis, map(Transition, active), at)
+
+
+def _is_gap(samples: Sequence[Snapshot], at: float) -> bool:
+    """Return whether samples were missing at a time, by the recorder's own interval."""
+    if not samples:
+        return True
+    cadence = Cadence(_COARSEST)
+    for sample in samples:
+        cadence.next(sample.time)
+    return cadence.next(at)[1]
+
+
+def _active(events: Iterable[Event], at: float) -> list[Event]:
+    found: dict[tuple[Any, ...], Event] = {}
+    for event in events:
+        key = (event.rule, event.uuids)
+        if event.alert == "clear":
+            found.pop(key, None)
+        elif event.kind not in _MOMENTARY and (event.until is None or event.until > at):
+            found[key] = event
+    return [*found.values()]
+
+
+def _alert_row(event: Event) -> dict[str, Any]:
+    return {
+        "time": round(event.time, 3),
+        "rule": event.rule,
+        "state": "fire",
+        "severity": event.severity,
+        "level": event_style(event),
+        "uuid": event.uuids[0] if event.uuids else "",
+        "text": event_text(event),
+    }

@@ -17,8 +17,7 @@ from ..present.runs import command_text, gpus_of, limit_text, run_facts, speed_t
 from ..present.text import clean
 from ..store.runs import EMPTY, KeptRun, kept_flame, kept_runs, run_named
 from . import wire
-from .parameters import Parameter
-from .refusal import Refusal
+from .parameters import Parameter, Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

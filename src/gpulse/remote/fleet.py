@@ -1,4 +1,4 @@
-"""The newest sample of every machine, filled by feeds that never wait for each other."""
+"""The newest sample of every machine, filled by feeds that never wait for each other; and a simulated feed."""
 
 from __future__ import annotations
 
@@ -173,3 +173,47 @@ class SlurmGrants:
             except GpulseError:
                 fleet.grant("slurm", {})  # what it said before may no longer be so
             self._stop.wait(_GRANTS_EVERY)
+
+
+_SEEDS = {"gpu01": 7, "gpu02": 11, "gpu03": 23}
+_DEAD = "gpu04"
+
+
+class DemoFeed:
+    """The feed of `gpulse fleet --demo`."""
+
+    past = None
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, fleet: Fleet) -> None:
+        """Start to sample the machines in one thread."""
+        names = {fleet.expect(name, "demo"): seed for name, seed in _SEEDS.items()}
+        fleet.fail(fleet.expect(_DEAD, "demo"), "unreachable", "ssh: connect to host gpu04 port 22: No route to host")
+        self._thread = threading.Thread(target=self._run, args=(fleet, names), name="gpulse-demo-fleet", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop sampling."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, fleet: Fleet, names: dict[str, int]) -> None:
+        from ..model.select import EVERYTHING
+        from ..sampling.sampler import Sampler
+        from ..sources.simulated.source import SimulatedSource
+
+        samplers = {name: Sampler(SimulatedSource(seed), EVERYTHING).open() for name, seed in names.items()}
+        try:
+            while not self._ended.is_set():
+                for name, sampler in samplers.items():
+                    snapshot = sampler.read()
+                    fleet.put(name, snapshot.replace(host=snapshot.host.replace(name=name)))
+                self._ended.wait(self._interval)
+        finally:
+            for sampler in samplers.values():
+                sampler.close()

@@ -10,22 +10,22 @@ import time
 from ..model.catalog import Gpu, Host, Process
 from ..model.derive import memory_percent
 from ..model.snapshot import Snapshot
-from .dialects import (
+from .past import (
+    EXPORTED,
     HOST_LABELS,
     INDEX_LABELS,
     INFO,
-    KEYS,
     NAME_LABELS,
     OWNER,
     SERIES,
     UUID_LABELS,
+    PrometheusPast,
     first_of,
     granted,
     host_of,
     job_label,
     matcher,
 )
-from .past import PrometheusPast
 from .urls import Refused
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ class _Card:
         values.update(index=place if self.index is None else self.index, uuid=self.uuid)
         if self.name:
             values["name"] = self.name
-        gaps: dict[str, Any] = {key: "unsupported" for key in KEYS if key not in values}
+        gaps: dict[str, Any] = {key: "unsupported" for key in EXPORTED if key not in values}
         if not self.owner:
             return Gpu(values, {**gaps, "processes": "unsupported"})
         return Gpu(values, gaps, processes=(Process(dict(self.owner)),))

@@ -1,15 +1,22 @@
-"""Find samples in what a remote command prints: JSON lines of `gpulse record`, logs of `nvidia-smi -q -x`, or AMD's kernel files."""
+"""Samples in what a remote command prints: JSON lines of `gpulse record`, logs of `nvidia-smi -q -x`, or files of AMD's driver."""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import tempfile
+
 from ..errors import GpulseError
+from ..model.catalog import Gpu
 from ..model.codec import from_line
-from .sysfs import END, START, SysfsReader
+from ..model.select import EVERYTHING, Wanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from ..model.metric import Gap
     from ..model.snapshot import Snapshot
     from ..sampling.sampler import Sampler
     from ..sources.smi.source import GivenSmiSource
@@ -101,3 +108,121 @@ class SampleReader:
         if len(self._rest) > MOST:
             self._rest = b""
             raise TooMuch
+
+
+START, END = b"gpulse-sysfs", b"gpulse-sysfs-end"
+# One grep and one od per GPU and sample. A GPU that sleeps is asked for nothing that would wake it. It has no single quotes, because
+# it is part of a command in single quotes, and only paths below / (in tests: $GPULSE_ROOT), which keeps names short.
+SCRIPT = (
+    'if cd "$GPULSE_ROOT/" 2>/dev/null && cat sys/class/drm/card*/device/vendor 2>/dev/null | grep -q 0x1002; then '
+    "while :; do echo gpulse-sysfs; "
+    "for d in sys/class/drm/card*[0-9]/device; do "
+    "case $(cat $d/vendor 2>/dev/null) in 0x1002) ;; *) continue ;; esac; "
+    'f="uevent vendor device revision power/runtime_status unique_id product_name serial_number vbios_version"; '
+    "case $(cat $d/power/runtime_status 2>/dev/null) in suspend*) ;; *) "
+    'f="$f gpu_busy_percent mem_busy_percent vcn_busy_percent mem_info_*_used mem_info_*_total pp_dpm_sclk pp_dpm_mclk pp_dpm_vclk '
+    "pp_dpm_pcie pcie_replay_count current_link_* max_link_* current_*_partition ras/*_err_count ras/gpu_vram_bad_pages "
+    "ip_discovery/die/0/GC/0/major ip_discovery/die/0/GC/0/minor ip_discovery/die/0/GC/0/revision hwmon/hwmon*/name "
+    'hwmon/hwmon*/*_input hwmon/hwmon*/*_label hwmon/hwmon*/*_crit hwmon/hwmon*/power1_* hwmon/hwmon*/pwm1 hwmon/hwmon*/pwm1_max"; '
+    "echo hex $d/gpu_metrics; od -An -v -tx1 $d/gpu_metrics 2>/dev/null ;; esac; "
+    'g=; for n in $f; do g="$g $d/$n"; done; grep -sH "" $g; done; '
+    'grep -sH "" sys/class/drm/card*-*/enabled sys/class/kfd/kfd/topology/nodes/*/gpu_id sys/class/kfd/kfd/topology/nodes/*/properties '
+    "sys/class/kfd/kfd/topology/nodes/*/mem_banks/0/properties sys/class/kfd/kfd/topology/nodes/*/mem_banks/0/used_memory "
+    "sys/module/amdgpu/version proc/sys/kernel/osrelease proc/sys/kernel/hostname proc/stat proc/loadavg proc/meminfo; "
+    "echo gpulse-sysfs-end; sleep INTERVAL; done; fi; "
+)
+# What a machine prints is not trusted: nothing outside of these folders is written, and not much.
+_PATH = re.compile(
+    r"^(?:sys/class/drm/card\d{1,4}(?:-[\w-]{1,40})?|sys/class/kfd/kfd/topology/nodes/\d{1,4}|sys/module/amdgpu|proc|proc/sys/kernel)"
+    r"(?:/[A-Za-z0-9_][\w-]{0,60}){1,7}$",
+    re.ASCII,
+)
+_MOST_FILES, _MOST_BYTES = 8192, 1 << 23
+_HOST = ("cpu_count", "cpu_percent", "cpu_per_core", "load", "memory_used", "memory_total", "swap_used", "swap_total")
+_WANTED = Wanted(EVERYTHING.gpu, None, _HOST)
+
+
+class SysfsReader:
+    """Reads what SCRIPT prints, one copy of the files per machine in a private folder; closed by its creator."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.mkdtemp(prefix="gpulse-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        self._sampler: Sampler | None = None
+        self._written: set[str] = set()
+
+    def read(self, lines: Iterable[bytes]) -> Snapshot:
+        """Return the sample of one print; raises GpulseError if there is no GPU in it."""
+        self._write(parse(lines))
+        snapshot = (self._sampler or self._open()).read()
+        host = snapshot.host.replace(name=self._text("proc/sys/kernel/hostname") or None)  # not ours
+        return snapshot.replace(gpus=tuple(map(_unlisted, snapshot.gpus)), host=host)
+
+    def _open(self) -> Sampler:
+        from ..sampling.sampler import Sampler  # only for machines that print files
+        from ..sources.amd.source import AmdSource
+
+        sampler = Sampler(AmdSource(self._folder), _WANTED)
+        try:
+            self._sampler = sampler.open()
+        except GpulseError:
+            sampler.close()
+            raise
+        return sampler
+
+    def close(self) -> None:
+        """Remove the copy."""
+        if self._sampler is not None:
+            self._sampler.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _write(self, files: dict[str, bytes]) -> None:
+        """Write files in place, because they are kept open; what is no longer there becomes empty and is removed."""
+        for path in self._written - files.keys():
+            whole = f"{self._folder}/{path}"
+            os.truncate(whole, 0)
+            os.unlink(whole)
+            while (whole := os.path.dirname(whole)) != self._folder and not os.listdir(whole):
+                os.rmdir(whole)  # a folder that is gone means a GPU that is gone
+        for path, content in files.items():
+            whole = f"{self._folder}/{path}"
+            os.makedirs(os.path.dirname(whole), exist_ok=True)
+            with open(whole, "wb") as file:
+                file.write(content)
+        self._written = set(files)
+
+    def _text(self, path: str) -> str:
+        try:
+            with open(f"{self._folder}/{path}", encoding="utf-8", errors="replace") as file:
+                return file.read(256).strip()
+        except OSError:
+            return ""
+
+
+def parse(lines: Iterable[bytes]) -> dict[str, bytes]:
+    """Return the files of one print by path: lines of `path:text`, and `hex path` followed by lines of hex digits."""
+    found: dict[str, bytearray] = {}
+    binary, size = "", 0
+    for line in lines:
+        size += len(line)
+        if size > _MOST_BYTES or len(found) > _MOST_FILES:
+            break
+        if line.startswith(b" ") and binary:
+            try:
+                found.setdefault(binary, bytearray()).extend(bytes.fromhex(line.decode("ascii", "replace")))
+            except ValueError:
+                continue
+        elif line.startswith(b"hex "):
+            path = line[4:].decode("utf-8", "replace")
+            binary = path if _PATH.match(path) else ""
+        else:
+            name, colon, text = line.partition(b":")
+            path = name.decode("utf-8", "replace")
+            if colon and _PATH.match(path):
+                found.setdefault(path, bytearray()).extend(text + b"\n")
+    return {path: bytes(content) for path, content in found.items()}
+
+
+def _unlisted(gpu: Gpu) -> Gpu:
+    """Return a GPU whose processes nobody has asked for."""
+    gaps: dict[str, Gap] = {**gpu.gaps, "processes": "skipped"}
+    return Gpu(dict(gpu.items()), gaps, state=gpu.state, since=gpu.since, instances=gpu.instances)

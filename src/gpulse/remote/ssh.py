@@ -9,8 +9,8 @@ import subprocess
 import threading
 import time
 
+from .samples import SCRIPT as AMD
 from .samples import SampleReader, TooMuch
-from .sysfs import SCRIPT as AMD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ pytest.importorskip("starlette")
 from gpulse.delivery.alerts import Alerts
 from gpulse.live import wire
 from gpulse.live.hub import Hub, wanted
-from gpulse.live.stream_log import KEPT, REPLAYED
+from gpulse.live.wire import KEPT, REPLAYED
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.event import Event
 from gpulse.model.select import Wanted

@@ -13,7 +13,7 @@ import pytest
 from gpulse.delivery.alerts import Alerts
 from gpulse.live.api import decide
 from gpulse.live.machine import SHORTEST, LiveMachine, MachineSettings
-from gpulse.live.refusal import Refusal
+from gpulse.live.parameters import Refusal
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.live.hub import Hub
-from gpulse.live.verdicts import Verdicts, _runs
+from gpulse.live.hub import Hub, Verdicts, _runs
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.select import Wanted
 from gpulse.model.snapshot import Snapshot

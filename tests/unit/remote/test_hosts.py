@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.errors import UsageError
-from gpulse.remote.hosts import parse_hosts
+from gpulse.remote.settings import parse_hosts
 from gpulse.sources.slurm import expanded
 
 

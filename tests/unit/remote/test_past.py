@@ -11,8 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from gpulse.remote.dialects import granted
-from gpulse.remote.past import PrometheusPast, UrlPast
+from gpulse.remote.past import PrometheusPast, UrlPast, granted
 from gpulse.remote.urls import Refused, Url
 from gpulse.sources.slurm import granted_gpus
 

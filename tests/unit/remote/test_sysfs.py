@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.snapshot import Snapshot
-from gpulse.remote.samples import SampleReader
+from gpulse.remote.samples import _WANTED, SampleReader, parse
 from gpulse.remote.ssh import command
-from gpulse.remote.sysfs import _WANTED, parse
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.amd.source import AmdSource
 from tests.unit.sources.trees import card, packed, under, write_tree

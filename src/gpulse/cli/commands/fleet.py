@@ -92,9 +92,8 @@ def _serve(arguments: Arguments) -> int:
 
 def _init(arguments: Arguments) -> int:
     """Write files for Prometheus, Grafana, systemd, Kubernetes, Slurm and containers, check them, and say what comes next."""
-    from ...remote.hosts import parse_hosts
-    from ...remote.settings import fleet_path, read_hosts
-    from ...surfaces.fleet.init import FILES, check_files, fleet_files, write_files
+    from ...remote.settings import fleet_path, parse_hosts, read_hosts
+    from ...surfaces.fleet.deploy import FILES, check_files, fleet_files, write_files
 
     folder = arguments.folder or "gpulse-fleet"
     hosts = parse_hosts(arguments.ssh) if arguments.ssh else read_hosts(arguments.file or fleet_path())
@@ -115,11 +114,10 @@ def _init(arguments: Arguments) -> int:
 
 def feeds_of(arguments: Arguments) -> list[Feed]:
     """Return the feeds of the options, or of fleet.toml if there are none; raise UsageError if there are no machines."""
-    from ...remote.once import named_feeds
-    from ...remote.settings import fleet_path, read_feeds, read_secret
+    from ...remote.settings import fleet_path, named_feeds, read_feeds, read_secret
 
     if arguments.demo:
-        from ...remote.demo import DemoFeed
+        from ...remote.fleet import DemoFeed
 
         return [DemoFeed(arguments.interval)]
 

@@ -90,7 +90,7 @@ def _fill(arguments: Arguments, settings: Mapping[str, Any]) -> None:
 
 
 def _names_a_port(bind: str) -> bool:
-    from ...surfaces.web.listen import parse_bind
+    from ...surfaces.web.access import parse_bind
 
     return parse_bind(bind, -1)[1] != -1
 

@@ -17,7 +17,7 @@ ACTIONS = ("show", "install", "uninstall")
 
 def run(arguments: Arguments) -> int:
     """Show the unit, write and start it, or stop and remove it."""
-    from ...surfaces.fleet.service import uninstall, unit_path, unit_text
+    from ...surfaces.fleet.deploy import uninstall, unit_path, unit_text
 
     action = arguments.action or "show"
     if action not in ACTIONS:
@@ -34,7 +34,7 @@ def run(arguments: Arguments) -> int:
 
 def _install(path: str, text: str, arguments: Arguments) -> int:
     from ...extras import missing_extra
-    from ...surfaces.fleet.service import install
+    from ...surfaces.fleet.deploy import install
 
     try:
         __import__("uvicorn")

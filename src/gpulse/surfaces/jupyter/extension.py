@@ -12,9 +12,8 @@ from ...errors import GpulseError
 from ...live.machine import LiveMachine, MachineSettings
 from ...store.config import config_path, read_config
 from .cells import KernelWatch
-from .handlers import QuestionHandler, StreamHandler
+from .handlers import QuestionHandler, StreamHandler, Workers
 from .kernel_handlers import CellsHandler, KernelsHandler, connection_file, kernel_pids
-from .workers import Workers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,8 +1,9 @@
-"""Request handlers: the API and the stream of gpulse.live, behind Jupyter's authentication."""
+"""Request handlers: the API and the stream of gpulse.live, behind Jupyter's authentication; blocking calls run in worker threads."""
 
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 
 import tornado.web as web
@@ -13,17 +14,18 @@ from jupyter_server.utils import ensure_async
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from ...live.api import LARGEST_DECISION, QUESTIONS, decide
-from ...live.parameters import read
-from ...live.refusal import Refusal
+from ...live.parameters import Refusal, read
 from ...live.wire import compact, message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Awaitable, Callable
+    from typing import Any, TypeVar
 
     from ...live.hub import Hub
     from ...live.machine import LiveMachine
-    from .workers import Workers
+
+    T = TypeVar("T")
 
 RESOURCE = "gpulse"  # the name that Jupyter authorizers see
 _KEEP_ALIVE = 15.0  # seconds of silence after which a comment is sent, so that proxies keep the connection
@@ -185,3 +187,49 @@ def _interval(text: str) -> float | None:
     except ValueError:
         return None
     return seconds if 0 < seconds <= 3600 else None
+
+
+_AT_ONCE = 4  # requests answered concurrently, one thread each
+
+
+class Workers:
+    """Runs blocking calls in threads and wakes the open streams; a hub wakes the event loop once for all of them."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "gpulse-jupyter")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waking: dict[int, set[asyncio.Event]] = {}
+
+    def begin(self, job: Callable[[], object]) -> None:
+        """Run a blocking call in a thread without waiting for it."""
+        self._threads.submit(job)
+
+    def work(self, job: Callable[[], T]) -> Awaitable[T]:
+        """Run a blocking call in a thread; await the result."""
+        return asyncio.wrap_future(self._threads.submit(job))
+
+    def join(self, hub: Hub) -> asyncio.Event:
+        """Return an event that is set whenever the hub has something new."""
+        self._loop = asyncio.get_running_loop()
+        if id(hub) not in self._waking:
+            self._waking[id(hub)] = set()
+            hub.listen(lambda: self._told(hub))
+        event = asyncio.Event()
+        self._waking[id(hub)].add(event)
+        return event
+
+    def part(self, hub: Hub, event: asyncio.Event) -> None:
+        """Stop setting the event."""
+        self._waking[id(hub)].discard(event)
+
+    def _told(self, hub: Hub) -> None:
+        """Wake the loop; called in the hub's thread."""
+        if self._loop is not None and self._waking[id(hub)]:
+            try:
+                self._loop.call_soon_threadsafe(self._wake, hub)
+            except RuntimeError:
+                pass  # the loop has just ended
+
+    def _wake(self, hub: Hub) -> None:
+        for event in self._waking[id(hub)]:
+            event.set()

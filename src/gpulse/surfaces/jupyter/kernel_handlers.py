@@ -10,8 +10,7 @@ from jupyter_client.localinterfaces import is_local_ip
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.utils import ensure_async
 
-from ...live.parameters import Parameter, count, moment, read
-from ...live.refusal import Refusal
+from ...live.parameters import Parameter, Refusal, count, moment, read
 from ...live.wire import compact
 from ...store.cell_log import CellSpan
 from .handlers import QuestionHandler, machine_of, texts_of, workers_of

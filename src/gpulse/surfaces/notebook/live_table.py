@@ -1,4 +1,4 @@
-"""%gpulse top: a table of the GPUs that moves under its cell until the next one runs, and stays as it was then."""
+"""%gpulse top: a table of the GPUs that is updated under its cell until the next cell runs; and the sampling in threads of the kernel."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ from ...present.html import SEVERITY_COLORS, cell, escape, snapshot_html, table
 from ...present.quantities import moment_text
 from ...present.text import aligned, clean, fit
 from ...present.words import label, ranges
+from ...sampling.bus import Bus
 from ...sampling.program import ProcessFamily
+from ...sampling.sampler import Sampler
+from ...sources.registry import default_source, make_source
 from ...units import duration_text
-from .feed import KernelFeed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
     from ...model.concern import Concern
     from ...model.snapshot import Snapshot
+
 
 _INTERVAL = 1.0  # seconds
 _LONGEST = 1800.0  # seconds; while no browser is open, the Jupyter server keeps every picture in memory
@@ -190,3 +193,62 @@ def _in_terminal(feed: KernelFeed, picture: Picture) -> None:
         pass
     finally:
         feed.close()
+
+
+_PATIENCE = 2.0  # seconds for a thread to end
+
+
+class KernelFeed:
+    """Samples every `interval` seconds until it is closed. `latest` is the last sample; the first is taken at once.
+
+    Raises GpulseError where there is no GPU.
+    """
+
+    def __init__(self, wanted: Wanted, interval: float, source: str | None, gpus: Sequence[str] | None = None) -> None:
+        self._sampler = Sampler(make_source(source or default_source()), wanted).open()
+        try:
+            if gpus is not None:
+                self._sampler.choose(gpus)
+            self._sampler.begin_rates()
+            self._sampler.settle()
+            self.latest: Snapshot = self._sampler.read()
+        except BaseException:  # also an interrupted cell must not leave the driver open
+            self._sampler.close()
+            raise
+        self.began = self._sampler.clock.monotonic()
+        self._bus = Bus(self._sampler, interval)
+        self._thread: threading.Thread | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been running."""
+        return self._sampler.clock.monotonic() - self.began
+
+    def run(self, take: Callable[[Snapshot], None], ended: Callable[[], None] | None = None) -> None:
+        """Start to call `take` with each sample, and `ended` after the last one, both in a thread."""
+        subscription = self._bus.subscribe()
+
+        def pump() -> None:
+            try:
+                for snapshot in subscription:
+                    self.latest = snapshot
+                    take(snapshot)
+            finally:
+                self._bus.close()
+                self._sampler.close()
+                if ended is not None:
+                    ended()
+
+        self._thread = threading.Thread(target=pump, name="gpulse-feed", daemon=True)
+        self._thread.start()
+        self._bus.start()
+
+    def stop(self) -> None:
+        """Take no more samples; returns at once."""
+        self._bus.close()
+
+    def close(self) -> None:
+        """Stop, and wait until the last sample was passed on."""
+        self.stop()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_PATIENCE)

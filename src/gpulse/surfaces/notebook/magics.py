@@ -11,11 +11,9 @@ from ...monitor.measure import sampling_monitor
 from ...monitor.out_of_memory import explain_oom
 from ...monitor.report import SHORTEST, gpu_line
 from ...units import parse_duration
-from .cell import code_notes
-from .cell_code import named_lines
-from .cell_recorder import CellRecorder
+from .cell import code_notes, named_lines
 from .live_table import LiveTable
-from .measured_cells import MeasuredCells, display
+from .measured_cells import CellRecorder, MeasuredCells, display
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """The server of `gpulse serve`: a page, JSON, a stream of samples and Prometheus' text, all from one sampler.
 
-streams (the event loop: bytes → clients), server (paths → answers in worker threads), gate (who is let in); what is served is live's.
+answers (JSON, files and streams), server (paths → answers in worker threads), access and gate (who is let in), running (uvicorn).
 May import: everything below surfaces, starlette, uvicorn, asyncio. Never here: another surface; cli/commands/serve.py composes them.
 """

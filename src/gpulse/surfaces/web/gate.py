@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import Response
 
-from ...live.refusal import Refusal
-from . import auth
+from ...live.parameters import Refusal
+from . import access
 from .answers import CSP, page, problem
 
 TYPE_CHECKING = False
@@ -87,10 +87,10 @@ class Gate:
         if scope["path"] == "/":
             pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
             given = [value for key, value in pairs if key == "token"]
-            if any(auth.is_token(value.encode("utf-8", "surrogateescape"), token) for value in given):
+            if any(access.is_token(value.encode("utf-8", "surrogateescape"), token) for value in given):
                 return self._welcome(scope, [pair for pair in pairs if pair[0] != "token"], token)
             wrong = bool(given)
-        if not wrong and auth.carries(scope["headers"], token):
+        if not wrong and access.carries(scope["headers"], token):
             return None
         if scope["path"] == "/":
             said = "Wrong token." if wrong else "This page requires a token."
@@ -112,7 +112,7 @@ class Gate:
         settings = self._settings
         secure = scope["scheme"] == "https" or (settings.base_path != "/" and _proto(scope) == "https")
         where = f"./?{urlencode(rest)}" if rest else "./"
-        return Response(b"", 303, {"location": where, "set-cookie": auth.cookie(token, settings.base_path, secure)})
+        return Response(b"", 303, {"location": where, "set-cookie": access.cookie(token, settings.base_path, secure)})
 
 
 class _Answer:

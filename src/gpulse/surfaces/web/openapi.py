@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from ..._version import __version__
 from ...live import api, fleet_api
-from ...live.fleet_shapes import SHAPES
+from ...live.fleet_api import SHAPES
 from ...live.wire import catalog, compact
 from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ...model.codec import STATES

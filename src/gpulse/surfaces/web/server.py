@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
 import anyio.to_thread
 from anyio import CapacityLimiter
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, Router
 
+from ...errors import GpulseError
 from ...live.api import LARGEST_DECISION, ApiRequest, decide
-from ...live.parameters import read
-from ...live.refusal import Refusal
+from ...live.parameters import Refusal, read
 from ...live.wire import compact
+from ...monitor.presence import folder_of, presences
+from ...monitor.trace_request import MOST_STEPS, STEPS, ask
 from ...present.exposition import exposition
-from .answers import packed, page, problem
-from .assets import read_assets
+from .answers import MOST, Streams, packed, page, problem, read_assets
 from .gate import Gate
 from .openapi import FLEET_QUESTIONS, QUESTIONS
-from .streams import MOST, Streams
-from .traces import LARGEST, TraceDesk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
     from ...live.fleet import FleetHub
     from ...live.hub import Hub
     from ...live.past import Past
-    from ...live.stream_log import StreamLog
-    from .auth import Hosts
+    from ...live.wire import StreamLog
+    from .access import Hosts
 
     # The text for Prometheus and its content type, for an Accept header; called in a worker thread.
     Metrics = Callable[[str], tuple[bytes, str]]
+
+    from ...monitor.trace_request import TraceRequest
 
 _AT_ONCE = 8  # questions answered side by side, each in a thread
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -195,3 +198,47 @@ def _plain_metrics(hub: Hub) -> Metrics:
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
     await problem(404, "not found; see api/openapi.json.")(scope, receive, send)
+
+
+LARGEST = 1024  # bytes of a request
+
+
+class TraceDesk:
+    """Asks Monitors for traces and remembers the last request to each; called in worker threads."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._asked: dict[int, TraceRequest] = {}
+
+    def monitors(self) -> dict[str, Any]:
+        """Return the running Monitors, each with the state of its last trace: null, or `state` and `text`; none of a simulated machine."""
+        there = presences() if self._hub.real else {}
+        own = {pid: one.to_plain() for pid, one in there.items() if folder_of(pid) is not None}
+        self._asked = {pid: request for pid, request in self._asked.items() if pid in own}
+        hidden: dict[str, Any] = {} if self._hub.tells_programs else {"code": []}
+        return {"monitors": [one | hidden | {"trace": self._state(pid)} for pid, one in sorted(own.items())]}
+
+    def ask(self, body: bytes) -> dict[str, Any]:
+        """Ask for a trace, as the body says: {"pid": 4242, "steps": 20}; refuse what is not such a request."""
+        try:
+            asked = json.loads(body)
+            pid, steps = asked["pid"], asked.get("steps", STEPS)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise Refusal(422, 'send JSON: {"pid": 4242, "steps": 20}.') from None
+        if not all(isinstance(one, int) and not isinstance(one, bool) for one in (pid, steps)):
+            raise Refusal(422, "pid and steps must be integers.")
+        if not 1 <= steps <= MOST_STEPS:
+            raise Refusal(422, f"steps must be from 1 to {MOST_STEPS}.")
+        if not self._hub.real:
+            raise Refusal(404, "this server shows a machine that is not this computer.")
+        try:
+            self._asked[pid] = ask(pid, steps)
+        except (GpulseError, OSError) as error:
+            raise Refusal(404, str(error)) from None
+        return {"pid": pid, "steps": steps}
+
+    def _state(self, pid: int) -> dict[str, str] | None:
+        if (request := self._asked.get(pid)) is None:
+            return None
+        state, text = request.answer()
+        return {"state": state, "text": text}

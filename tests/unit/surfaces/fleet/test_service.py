@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.cli.main import main
-from gpulse.surfaces.fleet.service import unit_text
+from gpulse.surfaces.fleet.deploy import unit_text
 
 
 @pytest.fixture

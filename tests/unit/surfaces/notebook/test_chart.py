@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.surfaces.notebook.chart import CellChart, CellLine, ChartImage
-from gpulse.surfaces.notebook.raster import Raster
+from gpulse.surfaces.notebook.chart import CellChart, CellLine, ChartImage, Raster
 
 _VALUES = st.lists(st.none() | st.floats(0, 1e12), min_size=3, max_size=700)
 _SVG = "{http://www.w3.org/2000/svg}"

@@ -11,7 +11,7 @@ from typing import Any
 from gpulse.live.hub import Hub
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.web.auth import Hosts
+from gpulse.surfaces.web.access import Hosts
 from gpulse.surfaces.web.server import ServerSettings, make_app
 
 TOKEN = "0123456789abcdefghijklmnop"

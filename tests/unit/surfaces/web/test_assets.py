@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from gpulse.surfaces.web import assets, server
-from gpulse.surfaces.web.assets import read_assets
+from gpulse.surfaces.web import answers, server
+from gpulse.surfaces.web.answers import read_assets
 from tests.unit.surfaces.web.asking import app_of, ask
 
 SCRIPT = b"export const answer = 42;\n" * 100
@@ -75,4 +75,4 @@ def test_a_page_that_was_not_built_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_the_folder_is_in_the_package() -> None:
-    assert Path(assets.FOLDER).parent == Path(assets.__file__).parent
+    assert Path(answers.FOLDER).parent == Path(answers.__file__).parent

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.errors import GpulseError
-from gpulse.surfaces.web.auth import Hosts, carries, cookie, is_loopback, new_token, token_of
+from gpulse.surfaces.web.access import Hosts, carries, cookie, is_loopback, new_token, token_of
 
 TOKEN = "j5RlHH5ALnUWZKGOf4ZoODhiWBlxWI5l"  # the same in every run: it is part of the names of tests
 
@@ -110,7 +110,7 @@ def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
         asked.append(both)
         return False
 
-    monkeypatch.setattr("gpulse.surfaces.web.auth.hmac.compare_digest", never)
+    monkeypatch.setattr("gpulse.surfaces.web.access.hmac.compare_digest", never)
     assert not carries(bearer(f"Bearer {TOKEN}"), TOKEN)
     assert asked == [(TOKEN.encode(), TOKEN.encode())]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpulse.surfaces.web.crowd import Crowd, Places
+from gpulse.surfaces.web.running import Crowd, Places
 
 
 class Client:

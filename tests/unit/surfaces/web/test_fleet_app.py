@@ -15,7 +15,7 @@ from gpulse.model.fleet import FleetSnapshot, HostReport
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.tariff import Tariff
 from gpulse.remote.fleet import Fleet
-from gpulse.surfaces.web.auth import Hosts
+from gpulse.surfaces.web.access import Hosts
 from gpulse.surfaces.web.server import ServerSettings, make_fleet_app
 from tests.unit.surfaces.web.asking import START, TOKEN, Answer, ask
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpulse.errors import GpulseError, UsageError
-from gpulse.surfaces.web.listen import parse_bind, tcp_socket, unix_socket
-from gpulse.surfaces.web.notify import notify, watchdog_seconds
+from gpulse.surfaces.web.access import parse_bind, tcp_socket, unix_socket
+from gpulse.surfaces.web.running import notify, watchdog_seconds
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("starlette")
 
 from gpulse.live.hub import Hub
-from gpulse.surfaces.web import streams as streaming
-from gpulse.surfaces.web.streams import LAG, MOST, Streams
+from gpulse.surfaces.web import answers as streaming
+from gpulse.surfaces.web.answers import LAG, MOST, Streams
 from tests.unit.live.test_hub import events_of
 from tests.unit.surfaces.web.asking import START, app_of, ask, hub_of, sample, scope_of
 
