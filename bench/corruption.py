@@ -212,9 +212,8 @@ def recording_rounds(
 
     Return how many lines were lost in all and at most, how often nothing was readable, and what was wrong.
     """
-    from gpulse.store.frames import Frames
     from gpulse.store.recorder import RecordingFile
-    from gpulse.store.recording import read_recording
+    from gpulse.store.recording import Frames, read_recording
 
     sound = folder / name
     file = RecordingFile(str(sound))

@@ -33,9 +33,9 @@ from gpulse.store.history import HistoryReader, HistoryWriter
 from gpulse.surfaces import doctor
 from gpulse.surfaces.history.tables import events_list
 from gpulse.surfaces.report.account import account
-from gpulse.surfaces.report.markdown import to_markdown
+from gpulse.surfaces.report.comparison import run_to_plain
+from gpulse.surfaces.report.document import to_markdown
 from gpulse.surfaces.report.pages import run_document
-from gpulse.surfaces.report.plain import run_to_plain
 from gpulse.surfaces.report.recorded_samples import recorded, remembered
 from gpulse.surfaces.status.view import glance
 from gpulse.surfaces.top.app import App

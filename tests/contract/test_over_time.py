@@ -17,7 +17,7 @@ from gpulse.sampling.clock import ManualClock
 from gpulse.sources.base import Counter, DeviceSample
 from gpulse.store.history import HistoryReader, HistoryWriter
 from gpulse.surfaces.exporter.counters import Counters
-from gpulse.surfaces.history.statistics import over_time
+from gpulse.surfaces.history.tables import over_time
 from gpulse.surfaces.report.account import account
 from gpulse.surfaces.report.recorded_samples import RecordedSample, remembered
 from tests.unit.scripted import ScriptedDevice, ScriptedMachine, process, sample, sampler_of

@@ -29,13 +29,13 @@ NAMES = ("run.ndjson", "run.ndjson.gz")
 COUNTING = """
 import os, sys
 from gpulse.cli.main import main
-from gpulse.store import rotation
-write = rotation.Rotation.write
+from gpulse.store import recorder
+write = recorder.Rotation.write
 def counted(self, snapshot):
     done = write(self, snapshot)
     os.write(2, b"%d\\n" % self.count)
     return done
-rotation.Rotation.write = counted
+recorder.Rotation.write = counted
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from gpulse.model.catalog import Gpu
 from gpulse.model.codec import to_line
 from gpulse.model.snapshot import Snapshot
-from gpulse.store.line_checks import checked
+from gpulse.store.lines import with_check
 
 START = 1_700_000_000.0
 
@@ -26,7 +26,7 @@ def text_of(snapshots: list[Snapshot]) -> str:
 
 def recorded(snapshots: list[Snapshot]) -> str:
     """Return the lines as they are recorded, with their checksums."""
-    return "".join(f"{checked(to_line(snapshot).encode()).decode()}\n" for snapshot in snapshots)
+    return "".join(f"{with_check(to_line(snapshot).encode()).decode()}\n" for snapshot in snapshots)
 
 
 def write(path: Path, content: str | bytes, packed: bool = False) -> str:

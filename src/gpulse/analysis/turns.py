@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..store.policy import Policy
+from ..store.claims import Policy
 from ..store.queue import in_force
 
 TYPE_CHECKING = False

@@ -6,8 +6,7 @@ import os
 import time
 
 from ..errors import GpulseError, NoFreeGpu
-from ..store.claims import claim, claims_folder
-from ..store.policy import machine_policy
+from ..store.claims import claim, claims_folder, machine_policy
 from ..store.queue import QueuePlace, changed_at, entries, holder_now, new_entry, tidy, uptime
 from .free import never, refusal, samples_for, slots, watch
 from .turns import Turn, turns

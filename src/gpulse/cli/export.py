@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..surfaces.history.recorded import RecordedTable
+    from ..surfaces.history.exports import RecordedTable
 
 TABLES = ("csv", "parquet")
 
@@ -22,8 +22,7 @@ def write_table(table: RecordedTable, form: str, output: str | None, private: bo
         return
     if not output:
         raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o run.parquet.")
-    from ..store.lines import OPEN, PRIVATE
-    from ..store.parquet import write_parquet
+    from ..store.lines import OPEN, PRIVATE, write_parquet
 
     write_parquet(table.columns(), output, PRIVATE if private else OPEN)
 

@@ -9,7 +9,7 @@ from ..model.metric import Number
 from ..present.theme import THEMES
 from ..serving.address import parse_address, parse_token_file
 from ..sources.privacy import COMMANDS, USERS
-from ..store.policy import parse_share
+from ..store.claims import parse_share
 from ..units import parse_duration, parse_size
 from .setting import Setting, parse_header, parse_label
 
@@ -103,7 +103,7 @@ _MAIL = (
     Setting("mail", "sender", "text", None, "Address that mail comes from", flag="-", example="gpulse@example.org", otherwise="gpulse at the name of this machine"),
     Setting("mail", "sendmail", "text", "/usr/sbin/sendmail", "Program that takes a message on its standard input, used without a server", flag="-"),
 )
-# Only root's file counts (store/policy.py): a limit that everybody can change for themselves is none.
+# Only root's file counts (store/claims.py): a limit that everybody can change for themselves is none.
 _QUEUE = (
     Setting("queue", "limits", "words", None, "GPUs that a user may have at once, claimed or reserved, as USER=N, @GROUP=N or *=N", flag="-", what="limit", form=parse_share, example=["ada=4", "@students=2", "*=8"]),
     Setting("queue", "priorities", "words", None, "Who goes first in the queue, as USER=N, @GROUP=N or *=N; higher first, 0 is usual", flag="-", what="priority", form=parse_share, example=["@staff=1"]),

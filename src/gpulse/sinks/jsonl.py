@@ -46,10 +46,10 @@ class JsonlSink(Sink):
     def write(self, sample: Sample) -> None:
         import json
 
-        from ..store.line_checks import checked
+        from ..store.lines import with_check
 
         assert self._file is not None
-        self._file.write(checked(json.dumps(_plain(sample), allow_nan=False).encode()).decode())
+        self._file.write(with_check(json.dumps(_plain(sample), allow_nan=False).encode()).decode())
 
     def continued(self) -> str:
         return f"jsonl:{os.path.abspath(self.path)}"

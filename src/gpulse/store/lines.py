@@ -1,4 +1,4 @@
-"""Files that are whole at any moment: they grow line by line, each line one write, or are replaced at once."""
+"""Files that are whole at any moment: they grow line by line, each line one write and with a checksum, or are replaced at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import GpulseError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import BinaryIO
+    from typing import Any, BinaryIO
 
 PRIVATE = 0o600  # of all that holds command lines, from the moment it is there
 OPEN = 0o644
@@ -166,3 +166,65 @@ def csv_rows(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
 def digits(value: float) -> str:
     """Write a number to the thousandth, without an exponent and without zeros at its end."""
     return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+_KEY = b', "check": "'
+_LENGTH = len(_KEY) + 8 + len(b'"}')
+
+
+def with_check(line: bytes) -> bytes:
+    """Return a line of JSON with its CRC-32 as the last key of the object."""
+    from zlib import crc32
+
+    return b'%s%s%08x"}' % (line[:-1], _KEY, crc32(line))
+
+
+def has_check(line: bytes) -> bool:
+    """Return whether a line has a checksum, right or wrong."""
+    return line.rstrip()[-_LENGTH:].startswith(_KEY)
+
+
+def is_damaged(line: bytes) -> bool:
+    """Return whether a line has a checksum that is not its own; one without a checksum cannot be told."""
+    line = line.rstrip()
+    tail = line[-_LENGTH:]
+    if not tail.startswith(_KEY):
+        return False
+    from zlib import crc32
+
+    return b"%08x" % crc32(line[:-_LENGTH] + b"}") != line[-10:-2]
+
+
+def write_parquet(columns: Mapping[str, Sequence[Any]], path: str, mode: int = PRIVATE) -> None:
+    """Write columns as a file; a column `time` holds RFC 3339 and becomes timestamps. Raise GpulseError if neither library is installed."""
+    from ..model.codec import parse_time
+
+    moments = [round(parse_time(text) * 1_000_000) for text in columns.get("time", ())]
+    try:
+        arrow = __import__("pyarrow")
+        parquet = __import__("pyarrow.parquet", fromlist=["write_table"])
+    except ImportError:
+        _with_polars(columns, moments, path, mode)
+        return
+    times = {"time": arrow.array(moments, type=arrow.timestamp("us", tz="UTC"))} if "time" in columns else {}
+    _saved(lambda file: parquet.write_table(arrow.table({**columns, **times}), file), path, mode)
+
+
+def _with_polars(columns: Mapping[str, Sequence[Any]], moments: list[int], path: str, mode: int) -> None:
+    try:
+        polars = __import__("polars")
+    except ImportError:
+        message = "Parquet needs pyarrow or polars, and neither is installed."
+        raise GpulseError(message, "Run `pip install pyarrow`.") from None
+    frame = polars.DataFrame({**columns, **({"time": moments} if "time" in columns else {})}, infer_schema_length=None)
+    if "time" in columns:
+        frame = frame.with_columns(polars.col("time").cast(polars.Datetime("us", "UTC")))
+    _saved(frame.write_parquet, path, mode)
+
+
+def _saved(write: Any, path: str, mode: int) -> None:
+    try:
+        with replaced(path, mode) as file:
+            write(file)
+    except OSError as error:
+        raise GpulseError(f"{path} cannot be written: {error.strerror or error}.") from None

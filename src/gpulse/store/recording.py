@@ -1,11 +1,16 @@
-"""Recordings: files of one snapshot a line, plain or .gz, or what comes through a pipe."""
+"""Recordings being read: files of one snapshot a line, plain or .gz, or what comes through a pipe; in order or at any place."""
 
 from __future__ import annotations
 
+import os
+import stat
+import time
+from array import array
+from bisect import bisect_right
+
 from ..errors import RecordingError
-from ..model.codec import from_line
-from .line_checks import has_check, is_damaged
-from .pipe import is_pipe, kept, pieces, title_of
+from ..model.codec import from_line, parse_time
+from .lines import has_check, is_damaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     Line = TypeVar("Line")
 
 LONGEST = 1 << 24  # bytes of a line; a sample of 16 GPUs and 1000 processes has 1 MB
-PATIENCE = 100  # damaged lines in place of the first sample, after which this is no recording
+MOST_DAMAGED = 100  # damaged lines in place of the first sample, after which this is no recording
 _GZIP = b"\x1f\x8b"
 
 
@@ -45,7 +50,7 @@ def read_lines(path: str, read: Callable[[str], Line], damaged: list[int] | None
                     found = read_line(name, number, line, read, checked) if line.strip() else None
                 except DamagedLine as error:
                     problem = problem or error
-                    if not good and number > PATIENCE:
+                    if not good and number > MOST_DAMAGED:
                         raise problem from None  # this is no recording
                     if damaged is not None:
                         damaged.append(number)
@@ -80,7 +85,7 @@ def read_pipe(path: str) -> Iterator[Snapshot]:
                     sample = read_line(name, number, line + b"\n", from_line) if line.strip() else None
                 except DamagedLine as error:
                     problem = problem or error
-                    if not good and number > PATIENCE:
+                    if not good and number > MOST_DAMAGED:
                         break
                     continue
                 if sample is not None:
@@ -88,7 +93,7 @@ def read_pipe(path: str) -> Iterator[Snapshot]:
                     yield sample
             if len(rest) > LONGEST:
                 raise _too_long(name)
-            if not good and number > PATIENCE:
+            if not good and number > MOST_DAMAGED:
                 break
     except OSError as error:
         raise RecordingError(f"{name} cannot be read: {error.strerror or error}.") from None
@@ -162,3 +167,185 @@ def open_text(path: str, places: Places | None = None) -> io.BufferedReader:
     from .packed import PackedReader  # zlib: only packed recordings need it
 
     return io.BufferedReader(PackedReader(path, [] if places is None else places), 1 << 16)
+
+
+STDIN = "-"
+PIPE_PATIENCE = 20.0  # seconds until the first byte: a recorder on another machine has to be reached first
+_NO_WRITER = 10.0  # seconds until somebody opens a named pipe for writing
+_BLOCK = 1 << 16
+_STARTS = (b"{", b"\x1f", b"\n", b" ")  # of a recording, plain or packed
+_kept: dict[str, int] = {}  # an unnamed file for each pipe, which can be read only once
+
+
+def is_pipe(path: str) -> bool:
+    """Return whether a path is standard input or a pipe, which cannot be read twice."""
+    try:
+        mode = os.fstat(0).st_mode if path == STDIN else os.stat(path).st_mode
+    except OSError:
+        return path == STDIN
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or path == STDIN
+
+
+def title_of(path: str) -> str:
+    """Return what messages call a path."""
+    return "standard input" if path == STDIN else path
+
+
+def _open(path: str) -> int:
+    """Return a handle for reading without waiting for a writer; raise OSError for a terminal."""
+    if path != STDIN:
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if os.isatty(0):
+        raise OSError("it is a terminal; pipe a recording into it: gpulse record -o - | gpulse report -")
+    return os.dup(0)
+
+
+def pieces(path: str) -> Iterator[bytes]:
+    """Yield what comes through a pipe until its writers have closed it, and close it; raise OSError when nothing comes at first."""
+    import select
+
+    handle, patience = _open(path), PIPE_PATIENCE if path == STDIN else _NO_WRITER
+    poll = select.poll()
+    poll.register(handle, select.POLLIN | select.POLLHUP)
+    try:
+        if not poll.poll(patience * 1000):
+            raise OSError(f"nothing came through this pipe within {patience:.0f} s")
+        while piece := os.read(handle, _BLOCK):
+            yield piece
+            poll.poll()
+    finally:
+        os.close(handle)
+
+
+def kept(path: str) -> str:
+    """Copy what comes through a pipe to an unnamed file, once, and return a path of that. Raises OSError."""
+    if path not in _kept:
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            for piece in pieces(path):
+                file.write(piece)
+                if file.tell() == len(piece) and not piece.startswith(_STARTS):
+                    break  # no recording: reading what there is says so
+            file.flush()
+            _kept[path] = os.dup(file.fileno())
+    return f"/proc/self/fd/{_kept[path]}"
+
+
+_HEAD = b'{"schema": 1, "time": "'  # how our own lines begin: the time is found without reading the rest
+
+
+class Frames:
+    """A recording that can be read at any place; used by one thread, closed by its creator.
+
+    `times` are seconds into the recording of the samples found so far. They never go back: where the clock was set back the
+    recording goes on. A sample costs 24 bytes, and every 4 MB of a packed recording's text 40 KB.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Open a file; raise RecordingError when it cannot be."""
+        self.path = title_of(path)
+        self.times: array[float] = array("d")
+        self.whole = False  # whether all samples have been found
+        self.damaged: list[int] = []  # numbers of the lines that are left out
+        self._starts: array[int] = array("Q")
+        self._numbers: array[int] = array("Q")
+        self._end = self._number = 0
+        self._newest = 0.0
+        self._checked = False
+        self._problem: RecordingError | None = None  # of the first damaged line
+        places: Places = []
+        try:
+            self._finding, self._reading = open_text(path, places), open_text(path, places)
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def find(self, until: float, budget: float = float("inf")) -> None:
+        """Find the looks up to one after a moment, or all there are; stop early after `budget` seconds."""
+        end = time.monotonic() + budget
+        while not self.whole and not (self.times and self.times[-1] > until):
+            self._find_one()
+            if budget < float("inf") and time.monotonic() >= end:
+                return
+
+    def at(self, moment: float) -> int:
+        """Return the place of the last sample not after a moment, or of the first."""
+        self.find(moment)
+        return max(0, bisect_right(self.times, moment) - 1)
+
+    def find_place(self, place: int) -> bool:
+        """Find the samples up to this place; return whether there is one."""
+        while not self.whole and len(self.times) <= place:
+            self._find_one()
+        return place < len(self.times)
+
+    def line(self, place: int) -> bytes:
+        """Read the text of a sample that has been found: a writer may have put more into it than a snapshot holds."""
+        try:
+            self._reading.seek(self._starts[place])
+            return self._reading.readline()
+        except (OSError, ValueError) as error:
+            raise self._unreadable(error) from None
+
+    def __getitem__(self, place: int) -> Snapshot:
+        """Read a sample that has been found; raise RecordingError when it is bad."""
+        sample = read_line(self.path, self._numbers[place], self.line(place), from_line)
+        if sample is None:
+            raise RecordingError(f"{self.path} was cut off while it was read.")
+        return sample
+
+    def close(self) -> None:
+        """Let go of the file; safe to call twice."""
+        self._finding.close()
+        self._reading.close()
+
+    def _find_one(self) -> None:
+        try:
+            line = next_line(self.path, self._finding)
+        except RecordingError:
+            self.whole = True
+            raise
+        except (OSError, ValueError) as error:  # a file that has been closed raises the latter
+            self.whole = True  # as far as it will ever be
+            raise self._unreadable(error) from None
+        start, self._end, self._number = self._end, self._end + len(line), self._number + 1
+        if not line:
+            self.whole = True
+            if not self.times and (self.damaged or was_damaged(self._finding)):
+                raise self._problem or RecordingError(f"{self.path} cannot be read: it is damaged.")
+        elif line.strip() and (moment := self._sound_moment(line)) is not None:
+            past = self.times[-1] + max(0.0, moment - self._newest) if self.times else 0.0
+            self._newest = moment
+            self.times.append(past)
+            self._starts.append(start)
+            self._numbers.append(self._number)
+
+    def _sound_moment(self, line: bytes) -> float | None:
+        """Return when a line was written; None when it was cut off or is damaged."""
+        try:
+            return self._moment(line)
+        except DamagedLine as error:
+            self._problem = self._problem or error
+            if not self.times and self._number > MOST_DAMAGED:
+                raise  # this is no recording
+            self.damaged.append(self._number)
+            return None
+
+    def _moment(self, line: bytes) -> float | None:
+        """Return when a line was written; None when it was cut off."""
+        quick = has_check(line) or not self._checked
+        if quick and not is_damaged(line) and line.startswith(_HEAD) and line.endswith(b"}\n"):
+            self._checked |= has_check(line)
+            try:
+                return parse_time(line[len(_HEAD) : line.index(b'"', len(_HEAD))].decode("ascii", "replace"))
+            except (RecordingError, ValueError):
+                pass  # whatever it is, reading it says so
+        sample = read_line(self.path, self._number, line, from_line, self._checked)
+        return None if sample is None else sample.time
+
+    def _unreadable(self, error: OSError | ValueError) -> RecordingError:
+        why = "it has been closed" if isinstance(error, ValueError) else error.strerror or error
+        return RecordingError(f"{self.path} cannot be read: {why}.")

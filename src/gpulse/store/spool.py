@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 
-from .history.lock import WriterLock
+from .history.place import WriterLock
 
 _ENDING = ".body"
 

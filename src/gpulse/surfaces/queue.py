@@ -12,7 +12,7 @@ from ..model.codec import time_text
 from ..present.queue import queue_lines
 from ..sources.files import read_bytes
 from ..sources.secrets import mask
-from ..store.policy import machine_policy
+from ..store.claims import machine_policy
 from ..store.queue import Entry, entries, uptime
 
 TYPE_CHECKING = False

@@ -14,8 +14,8 @@ from gpulse.model.tariff import Tariff
 from gpulse.present.cost import carbon_text, cost_text, money_text
 from gpulse.store.history import Usage
 from gpulse.surfaces.history.tables import usage_table
+from gpulse.surfaces.report.comparison import run_to_plain
 from gpulse.surfaces.report.pages import tiles
-from gpulse.surfaces.report.plain import run_to_plain
 from tests.unit.surfaces.report.runs import gpu, run_of, sample
 
 ALL = Tariff(0.3, 2.0, 400.0, "EUR")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.analysis.turns import LEAD, Slot, Turn, in_order, overlapping, recent_hours, reservable, turns
-from gpulse.store.policy import Policy, parse_share
+from gpulse.store.claims import Policy, parse_share
 from gpulse.store.queue import Entry
 
 NOW = 1000.0

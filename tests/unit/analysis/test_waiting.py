@@ -194,7 +194,7 @@ def test_a_snapshot_says_for_whom_a_gpu_is_held_and_every_surface_words_it_alike
 
 def test_limits_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpulse.analysis import waiting
-    from gpulse.store.policy import Policy
+    from gpulse.store.claims import Policy
 
     monkeypatch.setattr(waiting, "machine_policy", lambda: Policy({"*": 1}))
     with gpulse.testing.scripted(gpus=2):

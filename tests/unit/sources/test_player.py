@@ -10,7 +10,7 @@ import pytest
 
 from gpulse.sampling.clock import ManualClock
 from gpulse.sources.replay.player import SPEEDS, Player
-from gpulse.store.frames import Frames
+from gpulse.store.recording import Frames
 from tests.unit.recordings import frames, text_of, write
 
 

@@ -11,9 +11,8 @@ import pytest
 from gpulse.errors import RecordingError
 from gpulse.model.snapshot import Snapshot
 from gpulse.store import packed
-from gpulse.store.frames import Frames
 from gpulse.store.recorder import RecordingFile
-from gpulse.store.recording import read_recording
+from gpulse.store.recording import Frames, read_recording
 from tests.unit.recordings import START, frames, numbers, recorded, text_of, write
 
 ALL = float("inf")

@@ -15,9 +15,8 @@ from gpulse.errors import RecordingError
 from gpulse.model.select import EVERYTHING
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.registry import make_source
-from gpulse.store import pipe, recording
-from gpulse.store.frames import Frames
-from gpulse.store.recording import read_pipe, read_recording
+from gpulse.store import recording
+from gpulse.store.recording import Frames, read_pipe, read_recording
 from tests.unit.recordings import frames, numbers, recorded
 
 
@@ -80,7 +79,7 @@ def test_what_is_no_recording_is_said_in_one_sentence(tmp_path: Path, written: b
 
 
 def test_a_pipe_without_a_writer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipe, "_NO_WRITER", 0.05)
+    monkeypatch.setattr(recording, "_NO_WRITER", 0.05)
     path = str(tmp_path / "fifo")
     os.mkfifo(path)
     for read in (read_pipe, read_recording, lambda path: [Frames(path)]):

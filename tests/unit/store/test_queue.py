@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from gpulse.store import queue
-from gpulse.store.policy import machine_policy
+from gpulse.store.claims import machine_policy
 from gpulse.store.queue import (
     QueuePlace,
     cancel,

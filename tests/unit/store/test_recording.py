@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bench.corruption import recording_rounds
 from gpulse.errors import RecordingError
 from gpulse.model.codec import from_line
-from gpulse.store.line_checks import is_damaged
+from gpulse.store.lines import is_damaged
 from gpulse.store.recording import read_recording
 from tests.unit.recordings import frames, numbers, recorded, text_of, write
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.errors import RecordingError
+from gpulse.store.recorder import Rotation
 from gpulse.store.recording import read_recording
-from gpulse.store.rotation import Rotation
 from tests.unit.recordings import frames, numbers, text_of
 
 LINE = len(text_of(frames(1)))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ...model.snapshot import Snapshot
     from ...model.tariff import Tariff
-    from ...surfaces.history.request import HistoryAnswer
+    from ...surfaces.history.tables import HistoryAnswer
     from ..options import Arguments
 
 FORMATS = ("table", "plot", "csv", "json", "parquet")
@@ -31,9 +31,9 @@ def run(arguments: Arguments) -> int:
     from ...model.when import stretch
     from ...present.terminal import size_of
     from ...store.history import HistoryReader
-    from ...surfaces.history import request as questions
+    from ...surfaces.history import tables as questions
+    from ...surfaces.history.exports import is_recording
     from ...surfaces.history.plots import columns_for
-    from ...surfaces.history.recorded import is_recording
     from ..theme import theme_of
 
     if arguments.verify or arguments.repair:
@@ -71,7 +71,7 @@ def run(arguments: Arguments) -> int:
 def _verify(arguments: Arguments) -> int:
     """Check the history, repair it if asked to; return 1 if damage remains."""
     from ...store.history import default_path, existing_path, repair, verify
-    from ...surfaces.history.verification import verification_lines
+    from ...surfaces.history.tables import verification_lines
 
     path = arguments.file or existing_path() or default_path()
     found = verify(path)
@@ -85,7 +85,7 @@ def _verify(arguments: Arguments) -> int:
 def _export(arguments: Arguments) -> int:
     """Write the samples of a recording as a table."""
     from ...model.when import stretch
-    from ...surfaces.history.recorded import RecordedTable, samples_of
+    from ...surfaces.history.exports import RecordedTable, samples_of
 
     if arguments.format not in ("csv", "parquet"):
         raise UsageError(
@@ -144,7 +144,7 @@ def _parquet(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> int
     path = arguments.output
     if not path:
         raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o history.parquet.")
-    from ...store.parquet import write_parquet
+    from ...store.lines import write_parquet
     from ...surfaces.history.exports import parquet_columns
 
     write_parquet(parquet_columns(answer, bool(arguments.usage), tariff, bool(arguments.events)), path)

@@ -27,7 +27,7 @@ def run(arguments: Arguments) -> int:
     if words:
         raise UsageError(f"queue: list takes no {words[0]!r};", "leave it out.")
     from ...present.terminal import size_of
-    from ...store.policy import machine_policy
+    from ...store.claims import machine_policy
 
     view = _view(arguments)
     if ignored := machine_policy().ignored:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...model.select import Wanted
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
-    from ...store.rotation import Rotation
+    from ...store.recorder import Rotation
     from ..options import Arguments
 
 SCREEN_METRICS = "screen"
@@ -177,7 +177,7 @@ def _to_stdout(sampler: Sampler, arguments: Arguments) -> None:
 
 
 def _to_files(sampler: Sampler, arguments: Arguments) -> None:
-    from ...store.rotation import Rotation
+    from ...store.recorder import Rotation
 
     size, span = arguments.rotate or (None, None)
     files = Rotation(

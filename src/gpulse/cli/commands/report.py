@@ -109,7 +109,7 @@ def _form_for(output: str | None) -> str:
 
 def _export(arguments: Arguments, form: str, output: str | None) -> int:
     """Write the samples themselves, one row per sample and GPU."""
-    from ...surfaces.history.recorded import RecordedTable
+    from ...surfaces.history.exports import RecordedTable
 
     if arguments.compare:
         raise UsageError(f"report: two recordings cannot be compared as {form};", "use html, markdown or json.")
@@ -157,7 +157,7 @@ def _check(arguments: Arguments) -> None:
 
 
 def _read(arguments: Arguments, path: str | None) -> Run:
-    from ...store.pipe import title_of
+    from ...store.recording import title_of
     from ...surfaces.report.account import account
 
     damaged: list[int] = []

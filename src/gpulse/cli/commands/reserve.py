@@ -78,7 +78,7 @@ def _chosen(arguments: Arguments, count: int) -> tuple[Entry, QueueView]:
 
 
 def _check_limit(entry: Entry, view: QueueView) -> None:
-    from ...store.policy import machine_policy
+    from ...store.claims import machine_policy
 
     policy = machine_policy()
     limit = policy.limit(entry.user)

@@ -97,7 +97,7 @@ def _write(form: str, output: str | None, parts: list[Accounting], tariff: Tarif
     if form == "parquet":
         if not output:
             raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o usage.parquet.")
-        from ...store.parquet import write_parquet
+        from ...store.lines import write_parquet
 
         rows = usage.plain_rows(found, tariff)
         write_parquet({name: [row[name] for row in rows] for name in rows[0]} if rows else {"gpu_hours": []}, output)

@@ -145,8 +145,7 @@ def _recorded(spec: str, long: float | None) -> Iterator[Snapshot]:
     import time
 
     from ...sources.replay.spec import parse_spec
-    from ...store.pipe import is_pipe
-    from ...store.recording import read_pipe, read_recording
+    from ...store.recording import is_pipe, read_pipe, read_recording
 
     path, start, _ = parse_spec(spec)
     piped = is_pipe(path)

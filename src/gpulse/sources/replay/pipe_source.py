@@ -8,8 +8,7 @@ import time
 
 from ...errors import RecordingError
 from ...model.snapshot import Problem, Snapshot
-from ...store.pipe import PATIENCE, title_of
-from ...store.recording import read_pipe
+from ...store.recording import PIPE_PATIENCE, read_pipe, title_of
 from ..base import Machine, Source
 from ..files import link, names, read_bytes
 from .source import RecordedDevice, completed
@@ -21,7 +20,7 @@ class PipeSource(Source):
     """Reads a pipe in a thread. `recorded` returns the newest sample, and raises StopIteration when the pipe has ended."""
 
     name = "replay"
-    patience = PATIENCE + 5.0
+    patience = PIPE_PATIENCE + 5.0
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -9,7 +9,7 @@ from ...errors import RecordingError
 from ...model.catalog import Gpu
 from ...model.derive import memory_percent
 from ...model.snapshot import Snapshot
-from ...store.frames import Frames
+from ...store.recording import Frames
 from ..base import Device, Machine, Source, file_is_late
 from .player import Player
 from .spec import parse_spec
@@ -64,7 +64,7 @@ class ReplaySource(Source):
 
 def replay_source(spec: str) -> Source:
     """Return the source that plays a file, or shows what comes through a pipe as it comes; - is standard input."""
-    from ...store.pipe import STDIN, is_pipe
+    from ...store.recording import STDIN, is_pipe
 
     if spec == STDIN and os.path.isfile("/dev/stdin"):
         return ReplaySource("/dev/stdin")

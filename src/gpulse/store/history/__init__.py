@@ -6,15 +6,11 @@ May import: model, units, errors. Never here: where the snapshots come from, or 
 
 from __future__ import annotations
 
-from .answers import GpuIdentity, HistorySeries, ProcessUse, Usage
-from .failure import HistoryBusy, HistoryError
-from .lock import holder
-from .place import default_path, existing_path, other_path
+from .answers import OWNERS, GpuIdentity, HistorySeries, ProcessNames, ProcessUse, Usage, UsageTimes
+from .place import HistoryBusy, HistoryError, default_path, existing_path, holder, other_path
 from .reader import HistoryReader
-from .recorder import Recorder
-from .usage_times import OWNERS, ProcessNames, UsageTimes
 from .verifying import Verification, repair, verify
-from .writer import HistoryWriter
+from .writer import HistoryWriter, Recorder
 
 __all__ = [
     "Recorder", "HistoryWriter", "HistoryReader", "HistorySeries", "GpuIdentity", "Usage", "UsageTimes", "ProcessUse",

@@ -6,9 +6,9 @@ from operator import mul
 from zlib import crc32
 
 from ...model.cadence import Cadence
-from .checks import insertion, pack_parts, unpack_parts
 from .columns import NAN, Column, pack, unpack
-from .failure import DamagedBlock
+from .database import insertion, pack_parts, unpack_parts
+from .place import DamagedBlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from ...units import (
     TOKENS_PER_SECOND,
     WATT,
 )
-from .failure import DamagedBlock
+from .place import DamagedBlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,6 +73,11 @@ def coding_of(key: str, owner: str) -> int:
     if key.startswith(f"{PROCESSES}:"):
         metric = PROCESS_METRICS.get(key.rpartition(":")[2])
     return _CODINGS.get(metric.unit, _ANY) if isinstance(metric, Number) else _ANY
+
+
+def sound(text: str) -> str:
+    """Return text that SQLite takes: what processes and boards say may hold halves of characters."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 class Column:

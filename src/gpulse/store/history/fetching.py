@@ -8,8 +8,8 @@ from itertools import pairwise
 from ...model.cadence import Cadence
 from .blocks import Rows, blocks_where, bounds_of, gathered, joined, read_block, seconds_there, ticks_to_rows
 from .columns import NAN, Column
-from .damage import Damage, damage_of
-from .failure import DamagedBlock
+from .event_rows import Damage, damage_of
+from .place import DamagedBlock
 from .sealing import TIERS, WINDOW, layouts_of, owners_of, times_before
 
 TYPE_CHECKING = False

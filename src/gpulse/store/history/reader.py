@@ -9,25 +9,26 @@ import threading
 from ...errors import UsageError
 from ...model.derive import slice_share
 from .answers import (
+    OWNERS,
     TEXTS,
     UNATTRIBUTED,
     UNATTRIBUTED_PID,
     GpuIdentity,
     HistorySeries,
     ProcessUse,
+    RecordedTime,
     Usage,
+    UsageTimes,
     labels_of,
     latest_facts,
+    usage_times,
 )
 from .columns import SERVING
-from .damage import KIND, damaged_rows, damaged_uses, events_of, without_repeats
 from .database import BROKEN, is_damage, open_to_read
-from .event_rows import read_events
-from .failure import HistoryError
+from .event_rows import KIND, damaged_rows, damaged_uses, events_of, read_events, without_repeats
 from .fetching import TimeGrid, fetch
-from .place import check_access, default_path, existing_path, system_path
+from .place import HistoryError, check_access, default_path, existing_path, system_path
 from .slots import HOST
-from .usage_times import OWNERS, RecordedTime, UsageTimes, usage_times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from ...model.event import Event
     from ...model.snapshot import Snapshot
-    from .damage import Damage
+    from .event_rows import Damage
     from .fetching import Fetched
 
     Answer = TypeVar("Answer")
@@ -252,7 +253,7 @@ class HistoryReader:
 
         Gaps have no reasons and processes only who they are and the mean memory of their hour.
         """
-        from .rebuilding import STRETCH
+        from .slots import STRETCH
 
         span = self.span()
         if span is None:
@@ -265,7 +266,7 @@ class HistoryReader:
             start = until
 
     def _rebuilt(self, start: float, end: float, width: float) -> list[Snapshot]:
-        from .rebuilding import rebuilt
+        from .slots import rebuilt
 
         damages: list[Damage] = []
         found = self._ask(lambda connection: rebuilt(connection, start, end, damages, width))
@@ -314,7 +315,7 @@ class HistoryReader:
 
     def _readable_copy(self) -> sqlite3.Connection:
         """Replace the connection by one to a copy of what is readable, which is gone when it is closed."""
-        from .salvage import open_copy
+        from .verifying import open_copy
 
         copy, saved = open_copy(self.path)
         if self._connection is not None:

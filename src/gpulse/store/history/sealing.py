@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 
 from .blocks import blocks_where, joined, read_block, rolled_up, ticks_to_rows, write_block
-from .checks import is_sound, unpack_parts
 from .columns import coding_of
-from .damage import Damage, damage_of, damaged_ticks, delete_damaged_blocks
-from .failure import DamagedBlock
+from .database import is_sound, unpack_parts
+from .event_rows import Damage, damage_of, damaged_ticks, delete_damaged_blocks
+from .place import DamagedBlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,22 +1,42 @@
-"""Verifying: whether every row of a history is as it was written, and a repair that drops only what is not."""
+"""Verifying: whether every row of a history is as it was written, a repair that drops only what is not, and a copy of what is readable."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 
 from .answers import labels_of
 from .blocks import blocks_where, read_block
-from .checks import heal, insertion, is_sound, pack_parts, sum_of, tables_of, unpack_parts
-from .damage import Damage, damage_of, damaged_rows, delete_damaged_blocks, events_of
-from .database import BROKEN, is_damage, open_to_read, open_to_write, version_of
-from .event_rows import row_of
-from .failure import DamagedBlock, HistoryError
-from .lock import WriterLock
-from .place import check_access, prepare
-from .salvage import set_aside_and_save
+from .database import (
+    BROKEN,
+    COLUMNS,
+    COPIED,
+    FORMAT,
+    add_views,
+    checksum,
+    create_tables,
+    heal,
+    insertion,
+    is_damage,
+    is_sound,
+    open_to_read,
+    open_to_write,
+    pack_parts,
+    set_aside,
+    stamp,
+    sum_of,
+    tables_of,
+    unpack_parts,
+    version_of,
+)
+from .event_rows import Damage, damage_of, damaged_rows, delete_damaged_blocks, events_of, row_of
+from .place import DamagedBlock, HistoryError, WriterLock, check_access, prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     from ...model.event import Event
     from .blocks import BlockRow
 
@@ -141,3 +161,188 @@ def _without(connection: sqlite3.Connection, block: BlockRow, gpus: list[int], w
     kept = pack_parts([part for part in parts if part[1] not in gpus])
     connection.execute("UPDATE main.block SET parts = ? WHERE id = ?", (kept, block.id))
     connection.execute(f"UPDATE main.block SET sum = {sum_of('block')} WHERE id = ?", (block.id,))
+
+
+# In this order: rows of later tables refer to those of earlier ones.
+_TABLES = ("gpu", "slot", "layout", "fact", "block", "part", "tick", "process", "usage", "event", "meta", "label")
+_PAGE = 4096
+_FURTHEST = 1 << 40  # how far ahead the next readable row is looked for
+
+
+class Saved:
+    """What a salvage copied: rows by table, the stretch in which something is missing, and whether all tables were found."""
+
+    __slots__ = ("complete", "damages", "rows")
+
+    def __init__(self) -> None:
+        self.complete = False
+        self.rows: dict[str, int] = {}
+        self.damages: list[Damage] = []
+
+    @property
+    def found_any(self) -> bool:
+        """Whether any values were copied."""
+        return bool(self.rows.get("tick") or self.rows.get("block"))
+
+    @property
+    def text(self) -> str:
+        """What became of the content, as the end of a sentence."""
+        kept = self.rows.get("tick", 0), self.rows.get("block", 0)
+        return (
+            f"{kept[1]} blocks and {kept[0]} samples were saved into a new one"
+            if any(kept)
+            else "a new one was started"
+        )
+
+
+def set_aside_and_save(path: str, mode: int) -> tuple[str, Saved]:
+    """Rename a damaged history and copy what is readable into a new one in its place; return the new name and what was copied.
+
+    Raises OSError when it cannot be renamed.
+    """
+    aside = set_aside(path)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))
+    try:
+        return aside, save(aside, path)
+    except BROKEN:  # the disk is full, or nothing at all can be read
+        for end in ("", "-wal", "-shm"):
+            if os.path.exists(path + end):
+                os.unlink(path + end)
+        return aside, Saved()
+
+
+def open_copy(damaged: str) -> tuple[sqlite3.Connection, Saved]:
+    """Return a connection to a copy of what is readable, which is gone when it is closed, and what was copied.
+
+    Raises sqlite3.DatabaseError when nothing is.
+    """
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:  # SQLite keeps an open file that has been deleted
+        fresh = os.path.join(folder, "history.db")
+        saved = save(damaged, fresh)
+        if not saved.found_any:
+            raise sqlite3.DatabaseError("database disk image is malformed, and nothing of it is readable")
+        connection = sqlite3.connect(fresh, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode=MEMORY").fetchone()
+        add_views(connection, FORMAT)
+        return connection, saved
+
+
+def save(damaged: str, fresh: str) -> Saved:
+    """Copy what is readable and as it was written from one file into another, which must be empty."""
+    target = sqlite3.connect(fresh, timeout=2.0, isolation_level=None)
+    try:
+        target.create_function("checksum", -1, checksum, deterministic=True)
+        create_tables(target)
+        saved = _save(damaged, target)
+        if not saved.complete:
+            more = _save_with_schema_of(fresh, damaged, target)
+            saved.rows = {table: saved.rows.get(table, 0) + more.rows.get(table, 0) for table in _TABLES}
+            saved.damages += more.damages
+    finally:
+        target.close()
+    return saved
+
+
+def _save(damaged: str, target: sqlite3.Connection) -> Saved:
+    saved = Saved()
+    source = sqlite3.connect(damaged, timeout=2.0, isolation_level=None)
+    try:
+        source.execute("PRAGMA writable_schema=ON")  # or SQLite refuses a file that has been cut off
+        source.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        source.create_function("checksum", -1, checksum, deterministic=True)
+        summed = any("sum" in _columns(source, table) for table in COLUMNS)
+        sound = [table for table in _TABLES if _is_described(source, target, table, summed)]
+        target.execute("BEGIN IMMEDIATE")
+        for table in sound:
+            _copy(source, target, table, saved)
+        saved.complete = set(sound) >= set(_TABLES) - {"label"}  # which earlier versions did not have
+        if not summed:
+            stamp(target)
+        target.execute("COMMIT")
+        saved.damages = _holes(target) if saved.found_any else []
+    except BROKEN:
+        if target.in_transaction:
+            target.execute("ROLLBACK")
+        return Saved()
+    finally:
+        source.close()
+    return saved
+
+
+def _save_with_schema_of(fresh: str, damaged: str, target: sqlite3.Connection) -> Saved:
+    """Read a file whose first page is damaged with that of a new file: their tables begin at the same pages.
+
+    Where they do not, as in a file that was upgraded, no row has the right checksum and nothing is copied.
+    """
+    import shutil
+    import tempfile
+
+    target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    with open(fresh, "rb") as file:
+        page = bytearray(file.read(_PAGE))
+    page[92:96] = b"\xff\xff\xff\xff"  # not valid for this state of the file: SQLite then counts the pages itself
+    page[32:40] = bytes(8)
+    with tempfile.TemporaryDirectory() as folder:
+        patched = shutil.copy(damaged, folder)
+        with open(patched, "r+b") as file:
+            file.write(page)
+        return _save(patched, target)
+
+
+def _copy(source: sqlite3.Connection, target: sqlite3.Connection, table: str, saved: Saved) -> None:
+    columns = _columns(source, table)
+    wanted = [name for name in _columns(target, table) if name in columns]
+    places = ", ".join("?" * len(wanted))
+    sql = f"INSERT OR IGNORE INTO {table}({', '.join(wanted)}) VALUES({places})"
+    twins = [table, f"{table}_copy"] if table in COPIED else [table]
+    for twin in twins:
+        for row in _readable(source, twin, wanted):
+            try:
+                saved.rows[table] = saved.rows.get(table, 0) + target.execute(sql, row).rowcount
+                if table in COPIED:
+                    target.execute(sql.replace(f"INTO {table}(", f"INTO {table}_copy("), row)
+            except (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, ValueError):
+                continue  # not a row that was ever written
+
+
+def _readable(source: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows that SQLite can reach, in the order of their keys; where it cannot, go on behind the damage."""
+    key = {"usage": "process", "meta": "key"}.get(table, "id")
+    checked = f"AND {is_sound(table)}" if "sum" in columns and table.removesuffix("_copy") in COLUMNS else ""
+    sql = f"SELECT {key}, {', '.join(columns)} FROM {table} NOT INDEXED WHERE {key} > ? {checked} ORDER BY {key}"
+    last: Any = "" if table == "meta" else -1
+    step = 1
+    while step < _FURTHEST:
+        try:
+            for key_value, *row in source.execute(sql, (last,)):
+                yield tuple(row)
+                if key_value > last:
+                    last, step = key_value, 1
+            return
+        except (*BROKEN, TypeError):
+            if table == "meta":
+                return
+            last, step = last + step, 2 * step
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    try:
+        return [row[1] for row in connection.execute(f"PRAGMA main.table_info({table})")]
+    except BROKEN:
+        return []
+
+
+def _is_described(source: sqlite3.Connection, target: sqlite3.Connection, table: str, summed: bool) -> bool:
+    """Return whether a table has all its columns: the description of a table may be damaged as well."""
+    missing = set(_columns(target, table)).difference(_columns(source, table))
+    later = {"sum", "parts"} | ({"until", "data"} if table == "event" else set())
+    return not missing if summed else missing <= later
+
+
+def _holes(target: sqlite3.Connection) -> list[Damage]:
+    """Return the stretch of the copy: within it, values are missing that cannot be named any more."""
+    sql = "SELECT min(start), max(stop) FROM (SELECT start, stop FROM block UNION ALL SELECT time, time FROM tick)"
+    first, last = target.execute(sql).fetchone()
+    return [] if first is None else [Damage(first, last)]

@@ -1,4 +1,4 @@
-"""The writer: stores each snapshot within about a second, and never raises because of the disk."""
+"""The writer: stores each snapshot within about a second, never raises because of the disk, and has a thread of its own if wanted."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ from collections import deque
 
 from ...model.event import Event
 from ...model.snapshot import Problem
+from ...queue_worker import QueueWorker
 from .accounts import Accounts
-from .answers import labels_of
-from .checks import insertion
-from .damage import Damage, merged
-from .database import BROKEN, is_damage, open_to_write
-from .event_rows import EventRows
-from .failure import HistoryError
-from .lock import WriterLock
-from .place import default_path, prepare
-from .salvage import set_aside_and_save
+from .answers import COUNTED_EVERY, labels_of
+from .database import BROKEN, insertion, is_damage, open_to_write
+from .event_rows import Damage, EventRows, merged
+from .place import HistoryError, WriterLock, default_path, prepare
 from .sealing import SIZE_LIMIT, WINDOW, seal, tidy
 from .slots import Slots
-from .usage_times import COUNTED_EVERY
+from .verifying import set_aside_and_save
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
+    from typing import TypeAlias
 
     from typing_extensions import Self
 
     from ...model.snapshot import Snapshot
     from .slots import Statement
+
+    Tick: TypeAlias = tuple[Snapshot, tuple[Event, ...]]
 
 _INSERT = insertion("tick")
 _COMMIT_EVERY = 0.9  # seconds; a kill -9 costs at most this and one tick
@@ -282,3 +281,54 @@ def _boot_id() -> str:
             return file.read().strip()
     except OSError:
         return ""
+
+
+class Recorder(QueueWorker):
+    """A writer with a thread. Closed by its creator; raises as HistoryWriter does when it is made, and never afterwards."""
+
+    pause = 1.0  # after which what waits is written even when no tick follows
+
+    def __init__(self, path: str | None = None, size: int = 120) -> None:
+        """Open the history; at most `size` snapshots wait for the disk."""
+        super().__init__("history", size, self._note)
+        self._writer = HistoryWriter(path)
+        self.path = self._writer.path
+        self._failure: Problem | None = None
+        self.start()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the history now."""
+        return (*self._writer.problems, self._failure) if self._failure else self._writer.problems
+
+    @property
+    def unwritten(self) -> int:
+        """How many snapshots are not on the disk; final after `close`."""
+        return self._writer.unwritten
+
+    def put(self, snapshot: Snapshot, events: Iterable[Event] = ()) -> None:
+        """Hand over a snapshot and its events, dropping the oldest when the disk is behind; never waits. Any thread may call it."""
+        super().put((snapshot, tuple(events)))
+
+    def close(self, patience: float = 5.0) -> None:
+        """Write what waits and end the thread; gives up on a disk that hangs after `patience` seconds. Safe to call twice."""
+        super().close()
+        self.join(patience)
+
+    def displace(self, oldest: Tick, newest: Tick) -> Tick:
+        return newest[0], oldest[1] + newest[1]  # a snapshot may go, what happened must not
+
+    def handle(self, tick: Tick) -> None:
+        self._writer.add(*tick)
+
+    def idle(self) -> None:
+        self._writer.flush()
+
+    def finish(self) -> None:
+        self._writer.close()
+
+    def complaint(self, error: Exception) -> str:
+        return f"a snapshot could not be kept: {error!r}."
+
+    def _note(self, sentence: str) -> None:
+        self._failure = Problem("history", sentence)

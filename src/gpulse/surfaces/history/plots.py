@@ -12,8 +12,7 @@ from ...present.quantities import period_text
 from ...present.text import clean
 from ...present.words import product_name, share_style
 from ...units import PERCENT, duration_text
-from .statistics import over_time
-from .tables import label
+from .tables import label, over_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from ...present.plot import Span
     from ...present.theme import Theme
     from ...store.history import GpuIdentity, HistorySeries
-    from .request import HistoryAnswer
+    from .tables import HistoryAnswer
 
 _AXIS = 10
 _ROWS = 5

@@ -1,9 +1,13 @@
-"""The history as text: each GPU's figures, who used what, and what happened."""
+"""What is asked of the history, the answer, fetched once, and the answer as text: each GPU's figures, who used what, what happened."""
 
 from __future__ import annotations
 
 from ...analysis.cost import usage_cost
+from ...analysis.series import WeightedSeries
+from ...analysis.summary import Stats
+from ...errors import UnknownGpu
 from ...model.catalog import GPU_METRICS
+from ...model.select import metric_named
 from ...present.cells import value_text
 from ...present.cost import carbon_text, money_text
 from ...present.events import event_text, lasted_text
@@ -12,7 +16,6 @@ from ...present.text import aligned, clean
 from ...present.words import product_name
 from ...store.history import ProcessNames
 from ...units import duration_text
-from .statistics import over_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +24,7 @@ if TYPE_CHECKING:
 
     from ...model.event import Event
     from ...model.tariff import Tariff
-    from ...store.history import GpuIdentity, Usage
-    from .request import HistoryAnswer
+    from ...store.history import GpuIdentity, HistoryReader, HistorySeries, Usage, Verification
 
 _LAST_EVENTS = 12
 _CLOSE = 90.0  # seconds between the last sample of a process and what is told of its end
@@ -164,3 +166,94 @@ def events_list(events: Sequence[Event], now: float) -> list[str]:
 def label(gpu: GpuIdentity) -> str:
     """Return the number of a GPU, or what a MIG instance is called."""
     return str(gpu.index) if gpu.index is not None else clean(gpu.uuid[:12])
+
+
+def over_time(series: HistorySeries | None) -> Stats | None:
+    """Return the figures of a series; None when it has no value at all."""
+    if series is None:
+        return None
+    weighted = WeightedSeries()
+    for mean, seconds in zip(series.mean, series.seconds, strict=True):
+        if mean == mean:
+            weighted.add(mean, seconds)
+    if not weighted.seconds:
+        return None
+    weighted.lowest = min(value for value in series.min if value == value)
+    weighted.highest = max(value for value in series.max if value == value)
+    return Stats.of(weighted)
+
+
+def verification_lines(path: str, found: Verification) -> list[str]:
+    """Return what was checked, and everything that is damaged."""
+    checked = f"{path}: {found.blocks} blocks and {found.ticks} newer samples checked"
+    if found.sound:
+        return [f"{checked}, no damage found"]
+    lines = [f"{checked}, damage found"]
+    if found.events:
+        lines += events_list(found.events, max(event.until or event.time for event in found.events))
+    lines += [f"damaged rows in table {table}: {count}" for table, count in found.rows.items()]
+    return lines + [f"SQLite: {message}" for message in found.pages]
+
+
+METRICS = ("utilization", "sm_active", "memory_used", "power_draw", "temperature")
+
+
+class HistoryRequest:
+    """A question: from `start` to `end` in seconds since 1970, these metrics, these GPUs (None: all), at most `points` points, by owner."""
+
+    def __init__(
+        self, start: float, end: float, metrics: Sequence[str], gpus: Sequence[str] | None, points: int, by: str
+    ) -> None:
+        self.start = start
+        self.end = end
+        self.metrics = tuple(metrics)
+        self.gpus = gpus
+        self.points = points
+        self.by = by
+
+
+class HistoryAnswer:
+    """What the history says: GPUs with their series by metric, the machine's CPU, who used what, and events."""
+
+    def __init__(self, reader: HistoryReader, asked: HistoryRequest) -> None:
+        self.asked = asked
+        self.gpus = chosen(reader.gpus(asked.start, asked.end), asked.gpus)
+        uuids = [gpu.uuid for gpu in self.gpus]
+        found = reader.series(asked.metrics, uuids, asked.start, asked.end, asked.points)
+        self._series = {(series.uuid, series.key): series for series in found}
+        self.processes = [use for use in reader.processes(asked.start, asked.end) if use.uuid in uuids]
+        self.newest = (reader.span() or (0.0, 0.0))[1]
+        self.usage: list[Usage] = reader.usage(asked.start, asked.end, asked.by, uuids)
+        self.events: list[Event] = [
+            event
+            for event in reader.events(asked.start, asked.end)
+            if not event.uuids or asked.gpus is None or not set(uuids).isdisjoint(event.uuids)
+        ]
+
+    def series(self, gpu: GpuIdentity, key: str) -> HistorySeries | None:
+        """Return one metric of one GPU; None when it was never recorded."""
+        return self._series.get((gpu.uuid, key))
+
+    @property
+    def times(self) -> list[float]:
+        """The moments that all series share."""
+        return next((series.times for series in self._series.values()), [])
+
+
+def metrics_named(names: Sequence[str] | None) -> list[str]:
+    """Return the keys of metrics by name; raise UnknownMetric for one that is none."""
+    return list(METRICS) if names is None else [metric_named(name, GPU_METRICS).key for name in names]
+
+
+def chosen(gpus: Sequence[GpuIdentity], words: Sequence[str] | None) -> list[GpuIdentity]:
+    """Return the GPUs that words name by index or UUID; raise UnknownGpu when one fits none that was recorded."""
+    if words is None:
+        return [*gpus]
+    found = []
+    for word in words:
+        fits = [gpu for gpu in gpus if word == str(gpu.index) or gpu.uuid.lower().startswith(word.lower())]
+        if not fits:
+            have = ", ".join(str(gpu.index) for gpu in gpus if gpu.index is not None)
+            raise UnknownGpu(f"there was no GPU {word!r} in this time;", f"there were {have or 'none'}.")
+        found += [gpu for gpu in fits if gpu not in found]
+    return found

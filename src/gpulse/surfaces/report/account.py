@@ -1,4 +1,4 @@
-"""The account of a run: moments in, one after another and never kept, and what they add up to out."""
+"""The account of a run: samples in, one after another and never kept, and what they add up to out."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from ...analysis.shares import Shares
 from ...analysis.tally import Tally
 from ...errors import RecordingError
 from ...model.cadence import Cadence
+from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu
 from ...model.event import Event
 from ...model.presets import COSTLY, CURVES, HOST_CURVES
+from ...model.snapshot import Snapshot
 from ...model.stack_log import StackReader
+from ...sampling.assemble import corrections
 from ...sinks.base import PhaseProgress
-from .instances import INSTANCE_CURVES, InstanceSpans, instance_label
-from .plausibility import believed
-from .processes import Uses
-from .run import Run
-from .timeline import Timeline
+from .charts import Timeline
+from .run import INSTANCE_CURVES, InstanceSpans, Run, Uses, instance_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import TypeVar
 
     from ...analysis.summary import Summary
-    from ...model.catalog import Gpu
-    from ...model.snapshot import Snapshot
+    from ...model.metric import Metric, Reading
     from ...sinks.base import Mark
     from .recorded_samples import Peaks, RecordedSample
+
+    Some = TypeVar("Some", bound=Reading)
 
 _MOST_EVENTS = 5000
 _MOST_MARKS = 2000
@@ -281,3 +283,29 @@ class _Account:
                 self._meters[uuid] = Meter()
             for name, joules in self._meters[uuid].add(gpu, parts, unseen):
                 self._tally_of(name).add_energy(uuid, joules)
+
+
+def believed(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot without implausible values; the same one when all are plausible."""
+    host = _believed(snapshot.host, HOST_METRICS)
+    gpus = tuple(_gpu(gpu) for gpu in snapshot.gpus)
+    if host is snapshot.host and all(new is old for new, old in zip(gpus, snapshot.gpus, strict=True)):
+        return snapshot
+    return snapshot.replace(gpus=gpus, host=host)
+
+
+def _gpu(gpu: Gpu) -> Gpu:
+    sound = _believed(gpu, GPU_METRICS)
+    processes = tuple(_believed(process, PROCESS_METRICS) for process in gpu.processes)
+    instances = tuple(_gpu(instance) for instance in gpu.instances)
+    parts = (*processes, *instances)
+    if sound is gpu and all(new is old for new, old in zip(parts, (*gpu.processes, *gpu.instances), strict=True)):
+        return gpu
+    return Gpu(
+        dict(sound.items()), gpu.gaps, state=gpu.state, since=gpu.since, processes=processes, instances=instances
+    )
+
+
+def _believed(reading: Some, metrics: Mapping[str, Metric]) -> Some:
+    found = corrections(reading.items(), metrics)
+    return reading.replace(**found) if found else reading

@@ -1,4 +1,4 @@
-"""Two runs side by side, and which of their differences matter."""
+"""Two runs side by side, and which of their differences matter; and reports as plain data, ready for JSON."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from functools import partial
 
 from ...analysis.run_comparison import RunComparison
 from ...analysis.serving_tally import together
+from ...model.codec import time_text
 from ...present.cost import money_text
 from ...present.differences import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, standard_error
+from ...present.events import event_text
 from ...present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
 from ...present.runs import comparison_text
 from ...present.text import Untrusted
+from ...present.verdicts import worded
 from ...present.words import short_name
 from ...units import duration_text, size_text
 from .charts import both_charts
@@ -20,6 +23,7 @@ from .pages import idle_share, peak_of, subtitle
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from ...analysis.summary import Summary
     from .document import Block, Cell
@@ -235,3 +239,66 @@ def _held(run: Run) -> float | None:
 def _host(run: Run) -> float | None:
     stats = run.summary.host.get("cpu_percent")
     return None if stats is None else stats.mean
+
+
+def run_to_plain(run: Run) -> dict[str, Any]:
+    """Return one run: figures in the catalog's units, times as RFC 3339 in UTC."""
+    return {
+        "schema": 1,
+        "name": run.name,
+        **({} if run.job is None else {"job": run.job.to_plain()}),
+        "start": time_text(run.start),
+        "end": time_text(run.end),
+        "interval": run.interval,
+        "missing_seconds": run.missing,
+        "host": {key: run.last.host.get(key) for key in ("name", "cpu_count", "memory_total")},
+        "driver": dict(run.last.driver),
+        "energy_estimated": run.estimated,
+        "cost": None if run.cost is None else run.cost.to_plain(),
+        "summary": run.summary.to_plain(),
+        "code": [line.to_plain() for line in run.summary.code],
+        "verdict": ["".join(parts) for parts in run.verdict],
+        "diagnosis": worded(run.diagnosis).to_plain(),
+        "budget": [
+            {"index": one.index, "uuid": one.uuid, **one.budget.to_plain()}
+            for one in run.diagnosis
+            if one.budget is not None
+        ],
+        "serving": [served.to_plain() for served in run.serving],
+        "instances": [span.to_plain() for span in run.instances],
+        "processes": [_timed(use.to_plain(), "first_seen", "last_seen") for use in run.uses],
+        "events": [
+            {
+                "time": time_text(event.time),
+                "until": None if event.until is None else time_text(event.until),
+                "kind": event.kind,
+                "severity": event.severity,
+                "gpus": list(event.gpus),
+                "pid": None if event.process is None else event.process.pid,
+                "text": event_text(event),
+            }
+            for event in run.events
+        ],
+        "phases": [{"start": time_text(a), "end": time_text(b), "name": name} for a, b, name in run.bands],
+        "marks": [{"time": time_text(mark.time), "name": mark.name, "value": mark.value} for mark in run.marks],
+        "problems": [{"source": source, "message": message} for source, message in run.problems],
+    }
+
+
+def comparison_to_plain(first: Run, second: Run) -> dict[str, Any]:
+    """Return two runs and their differences."""
+    found = speed(first, second)
+    return {
+        "schema": 1,
+        "speed": None if found is None else found.to_plain(),
+        "a": run_to_plain(first),
+        "b": run_to_plain(second),
+        "differences": [
+            {"figure": each.title, "a": each.before, "b": each.after, "noise": each.noise, "matters": each.matters}
+            for each in differences(first, second)
+        ],
+    }
+
+
+def _timed(plain: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return plain | {key: time_text(plain[key]) for key in keys}

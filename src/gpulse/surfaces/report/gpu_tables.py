@@ -9,16 +9,14 @@ from ...present.quantities import DASH, energy_text, quantity_text
 from ...present.text import Untrusted
 from ...present.words import product_name, ranges, share_style
 from ...units import duration_text
-from .document import Figure, TableBlock
-from .wording import throttled_text
+from .document import Figure, TableBlock, throttled_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...analysis.serving_tally import ServedRun
     from ...analysis.summary import GpuSummary
     from .document import Cell
-    from .instances import InstanceSpan
-    from .run import Run
+    from .run import InstanceSpan, Run
 
 _GPU_HEADER = (
     *("GPU", "Utilization", "SM active", "SM p95", "Tensor", "DRAM", "Peak memory", "Power", "Peak power", "Hottest"),

@@ -10,9 +10,8 @@ from ..._version import __version__
 from ...present.budget import budget_row, budget_text, part_text
 from ...present.events import event_style, event_text
 from ...present.text import Untrusted, clean
-from .document import Charts, Figure, Flame, Lines, Loud, TableBlock, Tiles, TimeBars, plain
-from .flame import flame_svg
-from .wording import mark_text
+from .document import Charts, Figure, Flame, Lines, Loud, TableBlock, Tiles, TimeBars, mark_text, plain
+from .perfetto import flame_svg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from ...present.throughput import counted, flops_text, unit_costs
 from ...present.words import of, ranges, short_name
 from ...units import duration_text, size_text
 from .charts import run_charts, run_strips
-from .document import Charts, Document, Flame, Lines, TableBlock, Tiles, TimeBars, plain
+from .document import Charts, Document, Flame, Lines, TableBlock, Tiles, TimeBars, mark_text, plain, throttled_text
 from .gpu_tables import gpu_table, instance_table, serving_table
-from .wording import mark_text, throttled_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,13 +1,16 @@
-"""Samples as a trace in Chrome's JSON format, for ui.perfetto.dev: counters, phases and marks, on the clock of torch's profiler."""
+"""Files for other viewers: samples as a trace for ui.perfetto.dev, on the clock of torch's profiler, and stacks as flame graphs."""
 
 from __future__ import annotations
 
 import gzip
 import json
+from html import escape
 
+from ...analysis.flame import flame_of, frame_name
 from ...errors import GpulseError
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.presets import CURVES, HOST_CURVES
+from ...present.quantities import seconds_text
 from ...present.text import clean
 from ...present.words import product_name
 
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from ...analysis.flame import FlameNode
     from ...model.metric import Reading
+    from ...model.stacks import Frame, TimedStack
     from .recorded_samples import RecordedSample
 
 # torch's profiler (Kineto) counts microseconds from the last multiple of three average months since 1970, and says so in the file.
@@ -123,3 +128,83 @@ def _counter(pid: int, metric: Any, reading: Reading, now: float, earlier: float
 def _phase(name: str, since: float, until: float) -> Iterator[dict[str, Any]]:
     if name:
         yield {"ph": "X", "pid": _GPULSE, "tid": 1, "name": clean(name), "ts": since, "dur": max(0.0, until - since)}
+
+
+_ROW = 18  # pixels
+_WIDTH = 1000
+_THINNEST = 1.0  # pixels below which a box is left out
+_LETTER = 6.6  # pixels
+
+
+def folded(stacks: Sequence[TimedStack]) -> str:
+    """Return one line per stack with the milliseconds in which the GPU waited, as flamegraph.pl and inferno read them."""
+    rows: dict[str, float] = {}
+    for stack, waited, _ in stacks:
+        if name := ";".join(frame_name(frame).replace(";", ",") for frame in stack):
+            rows[name] = rows.get(name, 0.0) + waited
+    return "".join(f"{name} {1000 * waited:.0f}\n" for name, waited in rows.items() if waited >= 0.0005)
+
+
+def speedscope(stacks: Sequence[TimedStack], title: str) -> str:
+    """Return a profile for speedscope.app: seconds in which the GPU waited, and in which it computed."""
+    numbers: dict[Frame, int] = {}
+    for stack, _, _ in stacks:
+        for frame in stack:
+            numbers.setdefault(frame, len(numbers))
+    profiles = []
+    for name, place in (("GPU waited", 1), ("GPU computed", 2)):
+        chosen = [one for one in stacks if one[0] and float(one[place]) > 0]  # type: ignore[arg-type]
+        weights = [round(float(one[place]), 4) for one in chosen]  # type: ignore[arg-type]
+        profiles.append(
+            {
+                "type": "sampled",
+                "name": name,
+                "unit": "seconds",
+                "startValue": 0,
+                "endValue": round(sum(weights), 4),
+                "samples": [[numbers[frame] for frame in one[0]] for one in chosen],
+                "weights": weights,
+            }
+        )
+    frames = [{"name": frame_name(frame), "file": frame.file, "line": frame.line} for frame in numbers]
+    plain = {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "exporter": "gpulse",
+        "name": title,
+        "shared": {"frames": frames},
+        "profiles": profiles,
+    }
+    return json.dumps(plain, separators=(",", ":")) + "\n"
+
+
+def flame_svg(stacks: Sequence[TimedStack]) -> str:
+    """Return a flame graph of the GPU time that was lost, the outermost frames on top; empty where nothing was."""
+    root = flame_of(stacks)
+    if root.seconds <= 0:
+        return ""
+    boxes: list[str] = []
+    depth = _draw(root, 0.0, 0, _WIDTH / root.seconds, boxes)
+    height = _ROW * (depth + 1)
+    label = f"Where the GPU waited, {seconds_text(root.seconds)} in all, by stack"
+    return (
+        f'<svg class="flame" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(label)}" '
+        f'preserveAspectRatio="xMinYMin meet">{"".join(boxes)}</svg>'
+    )
+
+
+def _draw(node: FlameNode, x: float, depth: int, scale: float, boxes: list[str]) -> int:
+    width = node.seconds * scale
+    name = clean(node.name)
+    room = int((width - 4) / _LETTER)
+    shown = name if len(name) <= room else f"{name[: room - 1]}…" if room > 3 else ""
+    text = f'<text x="{x + 3:.1f}" y="{depth * _ROW + 13}">{escape(shown)}</text>' if shown else ""
+    boxes.append(
+        f'<g class="{"own" if node.own else "library"}"><title>{escape(name)}: {seconds_text(node.seconds)}</title>'
+        f'<rect x="{x:.1f}" y="{depth * _ROW}" width="{max(0.5, width - 0.5):.1f}" height="{_ROW - 1}"/>{text}</g>'
+    )
+    deepest = depth
+    for inner in node.largest():
+        if inner.seconds * scale >= _THINNEST:
+            deepest = max(deepest, _draw(inner, x, depth + 1, scale, boxes))
+        x += inner.seconds * scale
+    return deepest

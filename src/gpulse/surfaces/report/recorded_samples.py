@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from ...analysis.own_lines import library_of
 from ...errors import RecordingError, UsageError
 from ...model.catalog import PROCESS_METRICS, Gpu, Process
 from ...model.codec import from_plain
@@ -14,7 +15,6 @@ from ...model.snapshot import Snapshot
 from ...sampling.assemble import MOST
 from ...sinks.base import PROGRESS, Mark, PhaseProgress
 from ...store.recording import read_lines
-from .flame import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -242,3 +242,21 @@ def _bound(option: str, text: str, first: float) -> float:
     except RecordingError:
         remedy = "write it as 2026-11-15T06:00:00Z, or as 10m for 10 minutes into the recording."
         raise UsageError(f"{option}: {text!r} is not a time;", remedy) from None
+
+
+def shortened(plain: Any) -> Any:
+    """Return recorded stacks without the folders of the user's files, which name people and projects."""
+    if not isinstance(plain, dict) or not isinstance(frames := plain.get("frames"), dict):
+        return None
+    return {**plain, "frames": {number: _short(values) for number, values in frames.items()}}
+
+
+def _short(values: Any) -> Any:
+    if (
+        not isinstance(values, list)
+        or not values
+        or not isinstance(values[0], str)
+        or library_of(values[0]) is not None
+    ):
+        return values
+    return [values[0].replace("\\", "/").rpartition("/")[2], *values[1:]]

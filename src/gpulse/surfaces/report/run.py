@@ -1,26 +1,30 @@
-"""A run as a value: everything a report says of it."""
+"""A run as a value: everything a report says of it, with the processes and MIG instances that were there."""
 
 from __future__ import annotations
 
+from ...analysis.tally import GpuTally
+from ...model.catalog import GPU_METRICS
+from ...model.derive import slice_share
+from ...model.growth import Growth
 from ...present.verdicts import finding_parts, times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from ...analysis.cost import Cost
     from ...analysis.serving_tally import ServedRun
-    from ...analysis.summary import Stats, Summary
+    from ...analysis.summary import GpuSummary, Stats, Summary
+    from ...model.catalog import Gpu, Process
     from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...model.tariff import Tariff
     from ...model.verdict import Diagnosis
     from ...sinks.base import Mark
     from ...store.runs import KeptRun
-    from .instances import InstanceSpan
+    from .charts import Timeline
     from .job import JobSpan
-    from .processes import ProcessSpan
-    from .timeline import Timeline
 
 
 class Run:
@@ -109,3 +113,177 @@ class Run:
     def count(self, kind: str) -> int:
         """Return how many events of a kind there were."""
         return sum(event.kind == kind for event in self.events)
+
+
+INSTANCE_CURVES = ("sm_active", "memory_used")
+_ACTIVITY = ("utilization", "sm_active", "tensor_active", "dram_active")
+_SHARED = ("power_draw", "temperature", "clock_sm")  # measured for the whole GPU only
+
+
+def instance_label(gpu: str, at: int, part: Gpu) -> str:
+    """Return what an instance is called: the label of its GPU, a colon, and its own number, as in `gpulse status`."""
+    return f"{gpu}:{at}" if part.index is None else f"{gpu}:{part.index:.0f}"
+
+
+class InstanceSpan:
+    """One instance: `gpu` is the label of its GPU, `label` both numbers."""
+
+    def __init__(self, gpu: str, label: str, part: Gpu) -> None:
+        self.gpu = gpu
+        self.label = label
+        self._tally = GpuTally(part)
+        self._programs: dict[tuple[str, str], tuple[float, set[float]]] = {}
+
+    def add(self, part: Gpu, seconds: float) -> None:
+        """Add a sample that represents `seconds`."""
+        self._tally.add(part, seconds)
+        for process in part.processes:
+            key = (process.user or "", process.name or "")
+            held, pids = self._programs.get(key, (0.0, set()))
+            pids.add(process.pid or 0.0)
+            self._programs[key] = (max(held, process.memory_used or 0.0), pids)
+
+    def summary(self) -> GpuSummary:
+        """Return its figures."""
+        return self._tally.summary(telling=False)
+
+    def programs(self) -> list[tuple[str, str, int]]:
+        """Return user, program and number of processes, those with the most memory first."""
+        found = sorted(self._programs.items(), key=lambda one: (-one[1][0], one[0]))
+        return [(user, name, len(pids)) for (user, name), (_, pids) in found]
+
+    def unmeasured(self) -> list[str]:
+        """Return the titles of what was never measured for this instance."""
+        return [GPU_METRICS[key].title for key in (*_ACTIVITY, *_SHARED) if key not in self._tally.series]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return everything as plain data, ready for JSON."""
+        return {
+            "gpu": self.gpu,
+            "instance": self.label,
+            **self.summary().to_plain(),
+            "programs": [{"user": user, "name": name, "processes": count} for user, name, count in self.programs()],
+        }
+
+
+class InstanceSpans:
+    """All instances of a run by UUID."""
+
+    def __init__(self) -> None:
+        self._spans: dict[str, InstanceSpan] = {}
+
+    def add(self, gpus: Iterable[tuple[str, Gpu]], seconds: float) -> None:
+        """Add a sample; GPUs come with their labels."""
+        for gpu, whole in gpus:
+            for at, part in enumerate(whole.instances):
+                label = instance_label(gpu, at, part)
+                name = part.uuid or label
+                if name not in self._spans:
+                    self._spans[name] = InstanceSpan(gpu, label, part)
+                self._spans[name].add(part, seconds)
+
+    def sorted(self) -> list[InstanceSpan]:
+        """Return them by GPU and number."""
+        return [*self._spans.values()]
+
+
+class ProcessSpan:
+    """One process over a run: `peak` is the most bytes it held on one GPU, `share` the mean per cent its kernels ran, None when unknown.
+
+    `hours` are GPU-hours; a GPU that several hold at once is shared evenly, so all add up to the time GPUs were held. A MIG
+    instance counts by its slices.
+    """
+
+    __slots__ = ("_busy", "_ran", "_watched", "first", "gpus", "hours", "instances", "last", "peak", "process")
+
+    def __init__(self, process: Process, time: float) -> None:
+        self.process = process
+        self.first = self.last = time
+        self.gpus: list[str] = []
+        self.instances: list[str] = []  # MIG instances, as "0:1"
+        self.peak: float | None = None
+        self.hours = 0.0
+        self._busy = 0.0
+        self._ran: dict[str, Growth] = {}
+        self._watched = 0.0
+
+    def add(self, process: Process, gpu: str, time: float, seconds: float, share: float) -> None:
+        """Add what it did in a number of seconds on a GPU; `share` is its part of the GPU."""
+        self.process = process
+        self.last = time
+        if gpu not in self.gpus:
+            self.gpus.append(gpu)
+        self.hours += seconds * share / 3600
+        if process.memory_used is not None:
+            self.peak = process.memory_used if self.peak is None else max(self.peak, process.memory_used)
+        if process.sm_utilization is not None:
+            self._watched += seconds
+            self._busy += self._busy_seconds(process, gpu, time, seconds)
+
+    def _busy_seconds(self, process: Process, gpu: str, time: float, seconds: float) -> float:
+        """Return the seconds in which its kernels are now known to have run."""
+        if process.sm_time is None:
+            return (process.sm_utilization or 0.0) / 100 * seconds
+        if gpu not in self._ran:
+            self._ran[gpu] = Growth()
+            self._watched -= seconds
+        growth = self._ran[gpu].grown(process.sm_time, time)
+        return 0.0 if growth is None else growth[0]
+
+    def place(self, instance: str) -> None:
+        """Note the MIG instance it runs on."""
+        if instance and instance not in self.instances:
+            self.instances.append(instance)
+
+    @property
+    def share(self) -> float | None:
+        """Mean share of time in which its kernels ran, over its GPUs."""
+        return min(100.0, 100 * self._busy / self._watched) if self._watched > 0 else None
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return everything as plain data, ready for JSON."""
+        process = self.process
+        known = {key: process.get(key) for key in ("pid", "user", "name", "command", "job", "container", "pod", "type")}
+        return known | {
+            "gpus": list(self.gpus),
+            "instances": list(self.instances),
+            "first_seen": self.first,
+            "last_seen": self.last,
+            "peak_memory": self.peak,
+            "sm_utilization": self.share,
+            "gpu_hours": self.hours,
+        }
+
+
+class Uses:
+    """All processes of a run."""
+
+    def __init__(self) -> None:
+        self._uses: dict[tuple[float, str], ProcessSpan] = {}
+
+    def add(self, gpus: Iterable[tuple[str, Gpu]], time: float, seconds: float) -> None:
+        """Add a sample that represents `seconds`; GPUs come with their labels."""
+        for label, gpu in gpus:
+            self._add_part(label, gpu, 1.0, time, seconds)
+            for at, part in enumerate(gpu.instances):
+                share = slice_share(dict(part.items()))
+                self._add_part(label, part, share, time, seconds, instance_label(label, at, part))
+
+    def _add_part(self, label: str, part: Gpu, share: float, time: float, seconds: float, instance: str = "") -> None:
+        there = [process for process in part.processes if process.pid is not None]
+        for process in there:
+            key = (process.pid or 0.0, process.name or "")  # a PID is reused, rarely by the same program
+            if key not in self._uses:
+                self._uses[key] = ProcessSpan(process, time)
+            self._uses[key].add(process, label, time, seconds, share / len(there))
+            self._uses[key].place(instance)
+
+    def raise_peaks(self, peaks: Mapping[tuple[float, str], float]) -> None:
+        """Take peaks, by PID and name, that are higher than those seen."""
+        for key, use in self._uses.items():
+            if key in peaks:
+                use.peak = max(use.peak or 0.0, peaks[key])
+
+    def sorted(self) -> Sequence[ProcessSpan]:
+        """Return them, the most GPU-hours first."""
+        return sorted(self._uses.values(), key=lambda use: (-use.hours, use.process.pid or 0.0))

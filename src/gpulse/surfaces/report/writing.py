@@ -56,13 +56,13 @@ def report_text(form: str, runs: Sequence[Run], title: str = "") -> str:
         from .html import to_html
 
         return to_html(document)
-    from .markdown import to_markdown
+    from .document import to_markdown
 
     return to_markdown(document)
 
 
 def _stacks(form: str, runs: Sequence[Run]) -> str:
-    from .flame import folded, speedscope
+    from .perfetto import folded, speedscope
 
     if len(runs) > 1:
         raise UsageError(f"report: two recordings cannot be compared as {form};", "use html, markdown or json.")
@@ -106,7 +106,7 @@ def save(path: str, text: str, mode: int = PRIVATE) -> None:
 def _json(runs: Sequence[Run]) -> str:
     import json
 
-    from .plain import comparison_to_plain, run_to_plain
+    from .comparison import comparison_to_plain, run_to_plain
 
     plain = comparison_to_plain(runs[0], runs[1]) if len(runs) == 2 else run_to_plain(runs[0])
     return json.dumps(plain, indent=2, allow_nan=False) + "\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpulse.store.history import HistoryWriter
-from gpulse.store.history.failure import HistoryError
 from gpulse.store.history.place import (
+    HistoryError,
     check_access,
     default_path,
     existing_path,

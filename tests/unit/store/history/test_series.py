@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryReader, HistoryWriter, blocks
-from gpulse.surfaces.history.statistics import over_time
+from gpulse.surfaces.history.tables import over_time
 from tests.unit.store.history.ticks import START, TurnedClock, gpu, known, series, tick, write
 
 HOUR = 3600
@@ -133,7 +133,7 @@ def test_a_metric_that_comes_later_begins_later(tmp_path: Path) -> None:
 def test_a_metric_this_version_does_not_know_is_ignored(tmp_path: Path) -> None:
     import sqlite3
 
-    from gpulse.store.history.checks import checksum, sum_of
+    from gpulse.store.history.database import checksum, sum_of
 
     path = str(tmp_path / "h.db")
     write(path, (tick(at, gpu(utilization=1, jpeg_utilization=2)) for at in range(1300)))

@@ -22,9 +22,16 @@ from gpulse.present.theme import Theme
 from gpulse.store.history import HistoryReader
 from gpulse.surfaces.history.exports import csv_lines, events_csv, processes_csv, to_plain
 from gpulse.surfaces.history.plots import plots, strips
-from gpulse.surfaces.history.request import HistoryAnswer, HistoryRequest, metrics_named
-from gpulse.surfaces.history.statistics import over_time
-from gpulse.surfaces.history.tables import events_list, overview, processes_table, usage_table
+from gpulse.surfaces.history.tables import (
+    HistoryAnswer,
+    HistoryRequest,
+    events_list,
+    metrics_named,
+    over_time,
+    overview,
+    processes_table,
+    usage_table,
+)
 from tests.golden import check_golden
 from tests.unit.store.history.ticks import START, gpu, tick, write
 

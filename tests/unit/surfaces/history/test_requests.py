@@ -13,7 +13,7 @@ from gpulse.model.catalog import Process
 from gpulse.model.when import stretch
 from gpulse.store.history import HistoryReader
 from gpulse.surfaces.history.exports import usage_csv
-from gpulse.surfaces.history.request import HistoryAnswer, HistoryRequest
+from gpulse.surfaces.history.tables import HistoryAnswer, HistoryRequest
 from tests.unit.store.history.ticks import START, gpu, tick, write
 
 

@@ -10,10 +10,10 @@ from gpulse.errors import RecordingError
 from gpulse.model.snapshot import Snapshot
 from gpulse.sinks.base import Mark
 from gpulse.surfaces.report.account import account
+from gpulse.surfaces.report.comparison import run_to_plain
+from gpulse.surfaces.report.document import to_markdown
 from gpulse.surfaces.report.html import to_html
-from gpulse.surfaces.report.markdown import to_markdown
 from gpulse.surfaces.report.pages import run_document
-from gpulse.surfaces.report.plain import run_to_plain
 from gpulse.surfaces.report.recorded_samples import RecordedSample
 from tests.unit.snapshots import snapshots
 from tests.unit.surfaces.report.runs import GIB, START, gpu, process, run_of, sample, samples

@@ -12,12 +12,10 @@ from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Problem, Snapshot
 from gpulse.sinks.base import Mark
 from gpulse.surfaces.report.account import account
-from gpulse.surfaces.report.comparison import comparison_document, differences
-from gpulse.surfaces.report.document import TableBlock
+from gpulse.surfaces.report.comparison import comparison_document, comparison_to_plain, differences, run_to_plain
+from gpulse.surfaces.report.document import TableBlock, to_markdown
 from gpulse.surfaces.report.html import to_html
-from gpulse.surfaces.report.markdown import to_markdown
 from gpulse.surfaces.report.pages import run_document
-from gpulse.surfaces.report.plain import comparison_to_plain, run_to_plain
 from gpulse.surfaces.report.recorded_samples import RecordedSample
 from gpulse.surfaces.report.run import Run
 from tests.unit.surfaces.report.runs import GIB, HOSTILE, START, gpu, process, run_of, sample, samples

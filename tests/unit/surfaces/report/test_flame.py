@@ -6,7 +6,8 @@ import json
 import xml.etree.ElementTree as ElementTree
 
 from gpulse.model.stacks import Frame
-from gpulse.surfaces.report.flame import flame_svg, folded, shortened, speedscope
+from gpulse.surfaces.report.perfetto import flame_svg, folded, speedscope
+from gpulse.surfaces.report.recorded_samples import shortened
 
 MAIN = Frame("/home/ada/secret/train.py", 3, "<module>")
 STEP = Frame("/home/ada/secret/train.py", 9, "train", "loss.item")

@@ -13,8 +13,8 @@ import pytest
 from gpulse.errors import GpulseError, UsageError
 from gpulse.sources.slurm import SlurmJob
 from gpulse.surfaces.report import job as module
+from gpulse.surfaces.report.comparison import run_to_plain
 from gpulse.surfaces.report.job import JobSpan, job_number, job_span, jobstats
-from gpulse.surfaces.report.plain import run_to_plain
 from tests.unit.store.history.ticks import write
 from tests.unit.surfaces.report.runs import GIB, START, gpu, process, run_of, sample
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.surfaces.report.timeline import POINTS, Timeline
+from gpulse.surfaces.report.charts import POINTS, Timeline
 
 
 def drawn(values: list[tuple[float, float]]) -> Timeline:

@@ -7,7 +7,7 @@ from ..rule import WAIT, DiagnosisRule, above, below, found, lower, seen, sure, 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Verdict
-    from ..rule import WAIT, Case, told
+    from ..rule import Case
 
 _YOUNG = 15.0  # seconds of running time in which pauses may still be the start of a process
 _READY, _WITHOUT = (

@@ -7,7 +7,7 @@ from ..rule import WAIT, DiagnosisRule, above, found, seen, sure, told
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Verdict
-    from ..rule import WAIT, Case, told
+    from ..rule import Case
 
 CPUS = 85.0  # per cent of all CPUs
 

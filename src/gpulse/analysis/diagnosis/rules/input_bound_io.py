@@ -8,7 +8,7 @@ from ..waits import IOWAIT, READ
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Verdict
-    from ..rule import WAIT, Case, told
+    from ..rule import Case
 
 
 def _judge(case: Case) -> Verdict | None:

@@ -8,7 +8,7 @@ from ..rule import WAIT, DiagnosisRule, found, seen, told
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.verdict import Confidence, Verdict
-    from ..rule import WAIT, Case, told
+    from ..rule import Case
 
 
 def _judge(case: Case) -> Verdict | None:
