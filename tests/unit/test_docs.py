@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.settings.check import mistakes
+from gpulse.settings.effective import mistakes
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.name: path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))}

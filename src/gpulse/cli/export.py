@@ -1,16 +1,20 @@
-"""Tables of samples as CSV or Parquet, for the verbs that export them."""
+"""What verbs over past samples share: tables as CSV or Parquet, and what electricity and GPU hours cost."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 from ..errors import UsageError
+from .options import Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from ..model.tariff import Tariff
     from ..surfaces.history.exports import RecordedTable
+    from .options import Arguments
 
 TABLES = ("csv", "parquet")
 
@@ -47,3 +51,37 @@ def say_damaged(path: str, damaged: list[int]) -> None:
         some = ", ".join(map(str, damaged[:5])) + (", …" if len(damaged) > 5 else "")
         lines = "1 damaged line was" if len(damaged) == 1 else f"{len(damaged)} damaged lines were"
         sys.stderr.write(f"gpulse: {lines} left out of {path} (line {some}).\n")
+
+
+_MOST = 1e12
+
+
+def _amount(option: str) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            amount = float(text)
+        except ValueError:
+            amount = -1.0
+        if not 0 <= amount <= _MOST:
+            raise UsageError(f"{option}: {text!r} is not a price;", f"write it as {option} 0.30.")
+        return amount
+
+    return parse
+
+
+COST = (
+    Option("--price", value="PRICE", parse=_amount("--price"),
+           help="Price of one kWh, to show the cost of energy (default: cost.price of the settings)"),
+    Option("--gpu-price", value="PRICE", parse=_amount("--gpu-price"),
+           help="Price of one GPU hour, to show the cost of GPU time (default: cost.gpu_price of the settings)"),
+    Option("--carbon", value="GRAMS", parse=_amount("--carbon"),
+           help="Grams of CO2e per kWh, to show emissions (default: cost.carbon of the settings)"),
+)  # fmt: skip
+
+
+def tariff_of(arguments: Arguments) -> Tariff:
+    """Return the prices in force; raise ConfigError if the settings are wrong."""
+    from ..settings.effective import tariff_in_force
+
+    options = ((key, getattr(arguments, key)) for key in ("price", "gpu_price", "carbon"))
+    return tariff_in_force(os.environ, {key: value for key, value in options if value is not None})

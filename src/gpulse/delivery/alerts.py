@@ -12,7 +12,7 @@ from ..model.event import Event
 from ..model.silence import Silence, new_silence
 from ..present.alerts import alert_line, alert_plain
 from ..store.alert_file import AlertFile
-from .bell import Callback
+from .delivery import Callback
 from .settings import DeliverySetup, check_keys, deliveries_from, logs, policy_from
 
 TYPE_CHECKING = False

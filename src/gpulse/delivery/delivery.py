@@ -1,7 +1,8 @@
-"""A delivery: sends alerts to people from its own queue and thread, so that it never delays a sample."""
+"""A delivery: sends alerts to people from its own queue and thread, so that it never delays a sample; the terminal bell is one."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 
@@ -9,9 +10,10 @@ from ..queue_worker import QueueWorker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ..analysis.alerts import Notice
+
 
 LIMIT = 30  # messages in an hour
 _WAITING = 256  # messages a delivery may be behind
@@ -91,3 +93,43 @@ class Delivery(QueueWorker):
 def reason(error: Exception) -> str:
     """Return why a delivery failed."""
     return str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}"
+
+
+class Bell(Delivery):
+    """Rings a terminal when something begins."""
+
+    name = "bell"
+
+    def __init__(self, terminal: str = "/dev/tty", rules: Iterable[str] = ()) -> None:
+        super().__init__(rules, clears=False)
+        self._terminal = terminal
+
+    @property
+    def place(self) -> str:
+        return self._terminal
+
+    def deliver(self, notice: Notice) -> None:
+        try:
+            handle = os.open(self._terminal, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise Failed(f"{self._terminal} cannot be opened: {error.strerror}") from None
+        try:
+            if not os.isatty(handle):
+                raise Failed(f"{self._terminal} is not a terminal")
+            os.write(handle, b"\a")
+        except OSError as error:
+            raise Failed(f"{self._terminal} cannot be written: {error.strerror}") from None
+        finally:
+            os.close(handle)
+
+
+class Callback(Delivery):
+    """Calls a function with each message, in this delivery's own thread."""
+
+    def __init__(self, function: Callable[[Notice], None], name: str = "page", rules: Iterable[str] = ()) -> None:
+        self.name = name
+        super().__init__(rules)
+        self._function = function
+
+    def deliver(self, notice: Notice) -> None:
+        self._function(notice)

@@ -13,7 +13,7 @@ from ..present.quantities import moment_text, zone_text
 from ..present.text import clean
 from .delivery import Failed
 from .mail import Mailer
-from .webhook import Webhook
+from .post import Webhook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

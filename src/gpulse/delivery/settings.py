@@ -10,12 +10,11 @@ from ..analysis.alerts.rule import duration
 from ..analysis.alerts.settings import check_name, names, read
 from ..errors import ConfigError
 from ..model.hours import Hours
-from .bell import Bell
 from .command import Command
-from .delivery import LIMIT
+from .delivery import LIMIT, Bell
 from .mail import Mail, Mailer, checked_address
+from .post import PAGERDUTY, Webhook
 from .shapes import SHAPES
-from .webhook import PAGERDUTY, Webhook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

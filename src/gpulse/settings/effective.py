@@ -1,14 +1,22 @@
-"""What is in force: an option before the environment, the environment before the file, the file before the default."""
+"""Which settings are in effect (option, environment, file, default), what is wrong with them, and a file with all of them."""
 
 from __future__ import annotations
 
-from ..errors import ConfigError
+import os
+import re
+
+from ..analysis.alerts import rules_from
+from ..errors import ConfigError, GpulseError
+from ..model.check import Check
 from ..model.select import did_you_mean
+from ..store.config import config_path, key_lines, read_config
+from .alerts import LISTS, OWN, rule_settings
+from .setting import toml
 from .table import ENVIRONMENT, TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from ..model.tariff import Tariff
@@ -90,9 +98,146 @@ def complaints(table: str, file: Mapping[str, Any], environ: Mapping[str, str]) 
 
 def chosen(table: str, file: Mapping[str, Any], environ: Mapping[str, str], path: str) -> dict[str, Any]:
     """Return the settings of a table that the file or the environment sets; raise ConfigError for the first that is wrong."""
-    from .check import line_of
-
     for where, sentence in complaints(table, file, environ):
         place = f"{path}{line_of(path, where)}: " if not where.isupper() else ""
         raise ConfigError(f"{place}{where}: {sentence}", "`gpulse config show` lists every setting.")
     return {each.setting.key: each.value for each in effective(table, file, environ) if each.origin != "default"}
+
+
+_KNOWN = (*TABLES, "alerts")
+_LISTED = ", ".join(_KNOWN)
+
+
+def mistakes(path: str, environ: Mapping[str, str], alerts: Callable[[Any], object] = rules_from) -> list[str]:
+    """Return a sentence for each mistake in a file and in the variables, with file, line and key; empty when there is none.
+
+    `alerts` reads the [alerts] table and raises ConfigError for what is wrong there, one mistake at a time.
+    """
+    try:
+        file = read_config(path)
+    except ConfigError as error:
+        return [str(error)]
+    found = [_sentence(path, key, _no_table(key)) for key in file if key not in _KNOWN]
+    for table in TABLES:
+        for where, sentence in complaints(table, file, environ):
+            found.append(f"{where}: {sentence}" if where.isupper() else _sentence(path, where, sentence))
+    try:
+        alerts(file.get("alerts", {}))
+    except GpulseError as error:
+        found.append(f"{path}{_alert_line(path, file, error.message)}: {error}")
+    return found
+
+
+def settings_check(environ: Mapping[str, str]) -> Check:
+    """Return which settings file is used, and whether it is right, for `gpulse doctor`."""
+    path = config_path(environ)
+    if not os.path.exists(path):
+        return Check("ok", "settings", f"{path} does not exist; defaults are used.")
+    if found := mistakes(path, environ):
+        return Check("warn", "settings", found[0], "`gpulse config check` lists every mistake.")
+    count = sum(len(table) for table in read_config(path).values() if isinstance(table, dict))
+    return Check("ok", "settings", f"{path}, {count} setting{'' if count == 1 else 's'}.")
+
+
+def line_of(path: str, name: str) -> str:
+    """Return `, line N` for a key such as serve.port, of the key itself or the table it is in; empty where it is not found."""
+    wanted = tuple(name.split("."))
+    best, line = 0, 0
+    for keys, at in key_lines(path):
+        if len(keys) <= len(wanted) and wanted[: len(keys)] == keys and len(keys) > best:
+            best, line = len(keys), at
+    return f", line {line}" if line else ""
+
+
+def _sentence(path: str, name: str, what: str) -> str:
+    return f"{path}{line_of(path, name)}: {name}: {what}"
+
+
+def _no_table(key: str) -> str:
+    return f"unknown table{did_you_mean(key, _KNOWN) or f'; the tables are {_LISTED}'}."
+
+
+def _alert_line(path: str, file: Mapping[str, Any], message: str) -> str:
+    """Return `, line N` for what an error of the [alerts] table is about, told from the key its message begins with."""
+    if found := re.match(r"alerts\.rule ([^:.]+)\.?(\w*)", message):
+        return _rule_line(path, file, found[1], found[2])
+    where = re.match(r"[\w.]+", message)
+    name = where[0].rstrip(".") if where else "alerts"
+    unknown = re.search(r"unknown key '([^']+)'", message)
+    return line_of(path, f"{name}.{unknown[1]}" if unknown else name)
+
+
+def _rule_line(path: str, file: Mapping[str, Any], name: str, key: str) -> str:
+    """Return the line of a key of a rule with this name, or of the rule's header; a rule without a name has its number."""
+    rules = file["alerts"]["rule"]
+    names = [str(rule.get("name", at)) for at, rule in enumerate(rules, 1)]
+    number, line = names.index(name) + 1 if name in names else 1, 0
+    seen = 0
+    for keys, at in key_lines(path):
+        if keys[:2] != ("alerts", "rule"):
+            continue
+        seen += len(keys) == 3  # a header
+        if seen == number and (not line or (key and keys[-1] == key)):
+            line = at
+    return f", line {line}" if line else ""
+
+
+_HEAD = """\
+# Settings of gpulse. Remove the # before a setting to change it; `gpulse config check` validates this file.
+# Options of the command line come first, then environment variables, then this file.
+"""
+_TITLES = {
+    "serve": "gpulse serve",
+    "remote_write": "samples that gpulse serve pushes",
+    "top": "gpulse top; it saves its own settings here",
+    "terminal": "output of all commands on a terminal",
+    "cost": "prices for gpulse run, report, usage and history --usage, and for the tokens of model servers",
+    "usage": "gpulse usage",
+    "serving": "model servers, asked how many tokens they make",
+    "privacy": "what others may see, in /etc/gpulse/config.toml for everybody on the machine",
+    "mail": "how mail is sent",
+    "reclaim": "gpulse reclaim: memory that is held for nothing; in force only in /etc/gpulse/config.toml",
+    "queue": "the queue for GPUs; counts only in /etc/gpulse/config.toml, which root must own",
+}
+
+
+def template() -> str:
+    """Return the text of a new settings file."""
+    return "\n".join([_HEAD, *_tables(), *_alerts()])
+
+
+def write_template(path: str) -> None:
+    """Write a new file; raise ConfigError, and change nothing, when there is one already."""
+    try:
+        os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise ConfigError(f"{path} already exists;", "edit it, or name another file with --path.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.") from None
+    with open(handle, "w", encoding="utf-8") as file:
+        file.write(template())
+
+
+def _tables() -> Iterator[str]:
+    for table, settings in TABLES.items():
+        yield f"[{table}]  # {_TITLES[table]}\n"
+        for setting in settings.values():
+            otherwise = f" (default: {setting.otherwise})" if setting.otherwise else ""
+            value = setting.example if setting.default is None else setting.default
+            yield f"# {setting.help}{otherwise}\n# {setting.key} = {toml(value)}\n"
+
+
+def _alerts() -> Iterator[str]:
+    yield "[alerts]  # rules that `gpulse serve` applies to its samples\n"
+    for key, (default, help) in OWN.items():
+        yield f"# {help}\n# {key} = {toml(default)}\n"
+    rule = ""
+    for setting in rule_settings():
+        if setting.rule != rule:
+            rule = setting.rule
+            yield f"[alerts.{rule}]\n"
+        yield f"# {setting.help}\n# {setting.key} = {toml(setting.example)}\n"
+    for key, (help, example) in LISTS.items():
+        lines = "\n".join(f"# {name} = {toml(value)}" for name, value in example.items())
+        yield f"# {help}\n# [[alerts.{key}]]\n{lines}\n"

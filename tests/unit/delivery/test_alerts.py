@@ -13,10 +13,10 @@ import pytest
 
 from gpulse.analysis.alerts import BUILT_IN, Notice, Transition
 from gpulse.delivery import Alerts
-from gpulse.delivery.bell import Bell
 from gpulse.delivery.command import Command
+from gpulse.delivery.delivery import Bell
 from gpulse.delivery.mail import Mail
-from gpulse.delivery.webhook import Webhook
+from gpulse.delivery.post import Webhook
 from gpulse.errors import ConfigError
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpulse.analysis.alerts import Notice, Transition
-from gpulse.delivery.webhook import Webhook
+from gpulse.delivery.post import Webhook
 from gpulse.model.catalog import Process
 from gpulse.model.event import Event
 from tests.unit.delivery.servers import server

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.analysis.alerts import Transition
-from gpulse.delivery.post import masked
-from gpulse.delivery.webhook import Webhook
+from gpulse.delivery.post import Webhook, masked
 from gpulse.present.alerts import alert_plain
 from tests.unit.delivery.servers import server
 from tests.unit.delivery.transitions import fire, notice, turned

@@ -15,11 +15,9 @@ from gpulse.cli.commands import serve
 from gpulse.cli.options import parse
 from gpulse.errors import ConfigError
 from gpulse.settings.alerts import effective_alerts
-from gpulse.settings.check import mistakes, settings_check
-from gpulse.settings.effective import chosen, effective
+from gpulse.settings.effective import chosen, effective, mistakes, settings_check, template, write_template
 from gpulse.settings.setting import Setting, toml
 from gpulse.settings.table import SERVE, TABLES, TOP
-from gpulse.settings.template import template, write_template
 from gpulse.surfaces.top.settings import ScreenSettings
 
 try:

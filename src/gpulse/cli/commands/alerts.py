@@ -7,16 +7,22 @@ import sys
 import time
 
 from ...errors import GpulseError, UsageError
-from ...units import parse_duration
+from ...present.alerts import alert_plain, alert_text
+from ...present.decisions import silence_parts
+from ...present.quantities import moment_text
+from ...present.text import aligned, clean
+from ...units import duration_text, parse_duration
 from ..main import VERBS
 from ..options import DEMO, HELP, SOURCE, Option, Verb
 from ..session import source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from ...analysis.alerts import Desk, Transition
+    from ...model.silence import Silence
     from ...store.alert_file import AlertFile
     from ..options import Arguments
 
@@ -79,7 +85,6 @@ def _table() -> Mapping[str, Any]:
 
 def _list(arguments: Arguments, file: AlertFile) -> int:
     from ...analysis.alerts import Desk
-    from ...surfaces.alerts import alert_lines, alerts_to_plain
 
     now, document, desk = time.time(), file.read(), Desk()
     rows = document.get("active")
@@ -102,7 +107,6 @@ def _silence(arguments: Arguments, file: AlertFile, words: list[str]) -> int:
     from ...analysis.alerts import rules_from
     from ...model.silence import new_silence
     from ...present.quantities import moment_text
-    from ...surfaces.alerts import silence_text
 
     if arguments.end is not None:
         if words:
@@ -210,3 +214,46 @@ VERB = Verb(
         ("gpulse alerts test", "send a test message over every delivery in the settings"),
     ),
 )  # fmt: skip
+
+
+def alert_lines(desk: Desk, active: Sequence[Transition], now: float) -> list[str]:
+    """Return the lines of the list."""
+    lines = ["No alert is active."] if not active else []
+    rows = [_row(desk, alert, now) for alert in active]
+    lines += (
+        [line.rstrip() for line in aligned([("ID", "SEVERITY", "RULE", "FOR", "", "ALERT"), *rows], left=6)]
+        if rows
+        else []
+    )
+    silences = [one for one in desk.silences if one.until > now]
+    if silences:
+        lines += ["", "Silences:"]
+        rows = [(one.id, silence_text(one), f"until {moment_text(one.until)}", _whose(one)) for one in silences]
+        lines += [line.rstrip() for line in aligned(rows, left=4)]
+    return lines
+
+
+def _row(desk: Desk, alert: Transition, now: float) -> tuple[str, ...]:
+    standing, state = desk.standing(alert, now), ""
+    if standing["silenced"] is not None:
+        state = "silenced"
+    elif standing["acknowledged"] is not None:
+        state = f"ack by {clean(str(standing['acknowledged'].get('by')))}"
+    lasted = duration_text(max(0.0, now - alert.time))
+    return alert.id, alert.severity, clean(alert.rule), lasted, state, alert_text(alert)
+
+
+def _whose(silence: Silence) -> str:
+    return f"by {clean(silence.by)}{f': {clean(silence.reason)}' if silence.reason else ''}"
+
+
+def silence_text(silence: Silence) -> str:
+    """Return which alerts a silence is about: hot of ada on GPU 3."""
+    return clean("".join(silence_parts(silence.event("alert-silenced", silence.since))))
+
+
+def alerts_to_plain(desk: Desk, active: Sequence[Transition], now: float, watched: bool) -> dict[str, Any]:
+    """Return the list as JSON takes it; `watched` says whether a server is running that keeps it current."""
+    alerts = [alert_plain(alert) | desk.standing(alert, now) for alert in active]
+    silences = [one.to_plain() for one in desk.silences if one.until > now]
+    return {"schema": 1, "time": now, "watched": watched, "alerts": alerts, "silences": silences}

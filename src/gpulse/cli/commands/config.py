@@ -33,7 +33,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _init(path: str) -> int:
-    from ...settings.template import write_template
+    from ...settings.effective import write_template
 
     write_template(path)
     sys.stdout.write(f"wrote {path}\n")
@@ -54,7 +54,7 @@ def _check(path: str) -> int:
 
 
 def _mistakes(path: str) -> list[str]:
-    from ...settings.check import mistakes
+    from ...settings.effective import mistakes
 
     return mistakes(path, os.environ, _alerts)
 
@@ -100,8 +100,7 @@ def _show(path: str, as_json: bool) -> int:
 def _rows(path: str, file: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
     """Yield every setting: its name, its value, and where that comes from."""
     from ...settings.alerts import effective_alerts
-    from ...settings.check import line_of
-    from ...settings.effective import effective, effective_environment
+    from ...settings.effective import effective, effective_environment, line_of
     from ...settings.table import TABLES
 
     found = list(effective_environment(os.environ))

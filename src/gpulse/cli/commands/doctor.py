@@ -18,7 +18,7 @@ def run(arguments: Arguments) -> int:
     if arguments.capture:
         return _capture(arguments.capture)
     from ...present.terminal import size_of
-    from ...settings.check import settings_check
+    from ...settings.effective import settings_check
     from ...sources.py_spy import examine
     from ...sources.registry import make_source
     from ...surfaces.doctor import diagnose, lines, plugin_checks, report

@@ -8,7 +8,7 @@ import sys
 from ...errors import SourceUnavailable, UsageError
 from ...settings.table import PORT
 from ...units import parse_size
-from ..cost import COST, tariff_of
+from ..export import COST, tariff_of
 from ..main import VERBS, load
 from ..options import COLOR, DEMO_FLEET, HELP, THEME, Option, Verb, parse, seconds, some_words, words
 from ..web_server import check_base_path, need_the_extra

@@ -6,8 +6,7 @@ import os
 import sys
 
 from ...errors import UsageError
-from ..cost import COST, tariff_of
-from ..export import say_damaged, write_lines, write_table
+from ..export import COST, say_damaged, tariff_of, write_lines, write_table
 from ..main import VERBS
 from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Option, Verb, some_words
 from ..session import with_past

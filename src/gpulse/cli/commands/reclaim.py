@@ -7,14 +7,16 @@ import sys
 import time
 
 from ...errors import ConfigError, GpulseError
-from ...units import parse_duration, parse_size
+from ...present.decisions import step_text
+from ...present.text import aligned, clean
+from ...units import duration_text, parse_duration, parse_size, size_text
 from ..main import VERBS
 from ..options import DEMO, HELP, SOURCE, Option, Verb
 from ..session import source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from ...analysis.reclaim import Holding, ReclaimPolicy, ReclaimStep
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from ...store.alert_file import AlertFile
     from ..options import Arguments
 
+
 _MARGIN = 300.0  # seconds of records before the time that a process has to be idle for
 _STEP = 10.0
 
@@ -30,7 +33,6 @@ _STEP = 10.0
 def run(arguments: Arguments) -> int:
     """Show what would be done now, or do it."""
     from ...analysis.reclaim import idle_holders, next_step
-    from ...surfaces.reclaim import reclaim_lines, steps_to_plain
 
     settings, ours = _settings()
     if arguments.act:
@@ -231,3 +233,35 @@ VERB = Verb(
         ("sudo gpulse reclaim --act", "do it, for instance every ten minutes from a timer"),
     ),
 )  # fmt: skip
+
+
+def reclaim_lines(steps: Sequence[ReclaimStep], policy: ReclaimPolicy) -> list[str]:
+    """Return the lines of the list."""
+    if not steps:
+        return [f"No process holds {size_text(policy.memory)} or more."]
+    titles = ("GPU", "PID", "USER", "NAME", "HOLDS", "IDLE", "NEXT")
+    rows = [titles, *(_row(step) for step in steps)]
+    ends = "ended" if policy.terminate else "never ended: terminate is off"
+    rule = f"Idle for {duration_text(policy.idle)}: owner warned"
+    rule += f", administrators told {duration_text(policy.admin_after)} later" if policy.reports else ""
+    rule += f", {ends}" + (f" {duration_text(policy.grace)} after the warning" if policy.terminate else "")
+    return [*aligned(rows, right=(False, True, False, False, True, True, False)), "", f"{rule}."]
+
+
+def _row(step: ReclaimStep) -> tuple[str, ...]:
+    process = step.holding.process
+    idle = "" if step.idle is None else f"≥ {duration_text(step.idle)}"
+    held = size_text(process.memory_used or 0.0)
+    names = clean(process.user or "?"), clean(process.name or "?")
+    return step.holding.gpu or "?", f"{process.pid:.0f}", *names, held, idle, step_text(step)
+
+
+def steps_to_plain(steps: Sequence[ReclaimStep], policy: ReclaimPolicy, now: float) -> dict[str, Any]:
+    """Return the list as JSON takes it."""
+    rows = []
+    for step in steps:
+        holding, process = step.holding, step.holding.process
+        row: dict[str, Any] = {"gpu": holding.gpu, "uuid": holding.uuid, "pid": process.pid, "user": process.user}
+        row |= {"name": process.name, "memory_used": process.memory_used, "action": step.action, "reason": step.reason}
+        rows.append(row | {"idle": step.idle, "due": step.due})
+    return {"schema": 1, "time": now, "terminate": policy.terminate, "idle": policy.idle, "processes": rows}

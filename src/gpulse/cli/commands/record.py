@@ -8,8 +8,8 @@ from ...errors import GpulseError, UsageError
 from ...units import duration_text, parse_duration, parse_size, size_text
 from ..main import VERBS
 from ..options import COMMON, Option, Verb, seconds, some_words
+from ..output import Ending
 from ..session import open_sampler, source_name
-from ..stop_signals import Ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ import sys
 
 from ...errors import UsageError
 from ...units import parse_duration
-from ..cost import COST, tariff_of
-from ..export import TABLES, say_damaged, write_table
+from ..export import COST, TABLES, say_damaged, tariff_of, write_table
 from ..main import VERBS
 from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Option, Verb, some_words
 from ..session import with_past

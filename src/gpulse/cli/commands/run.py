@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ...errors import GpulseError, RecordingError, UsageError
-from ..cost import COST, tariff_of
+from ..export import COST, tariff_of
 from ..free import FREE, number_of_gpus, say, wait_for
 from ..main import VERBS
 from ..options import DEMO, GPU, HELP, SOURCE, STACKS, Option, Verb, seconds

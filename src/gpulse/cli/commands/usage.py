@@ -6,8 +6,7 @@ import os
 import sys
 
 from ...errors import GpulseError, UsageError
-from ..cost import COST, tariff_of
-from ..export import write_lines
+from ..export import COST, tariff_of, write_lines
 from ..main import VERBS
 from ..options import DEMO_PAST, HELP, Option, Verb, some_words
 from ..session import with_past

@@ -109,8 +109,8 @@ def _watched(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> I
     from ...present.explanation import so_far
     from ...present.terminal import capable, size_of
     from ...surfaces.why.progress import Progress
+    from ..output import Ending
     from ..session import open_sampler
-    from ..stop_signals import Ending
     from ..theme import theme_of
 
     long = getattr(arguments, "for") or _WATCHED
