@@ -7,6 +7,7 @@ before the next sample is expected, at most once a second.
 from __future__ import annotations
 
 import os
+import select
 import threading
 import time
 
@@ -56,6 +57,7 @@ class ServingWatch:
         self._closed = False
         self._thread: threading.Thread | None = None
         self._targets: list[AskedServer] = []
+        self._asking: Asking | None = None
         self._unreachable: list[Problem] = []
         self._answer: Answer = ((), ())
         self._waker = -1
@@ -116,24 +118,30 @@ class ServingWatch:
                 pass  # it is full or closed, and either way the thread wakes up
 
     def _run(self, reads: int, writes: int) -> None:
-        from .asking import Asking
-
-        asking = Asking(self._settings, reads)
         while not self._closed:
             now = time.monotonic()
             if self._due is not None and (self._pids != self._looked_for or now >= self._look_at):
-                self._look(asking, now)
-            self._begin(asking, now)
-            if asking.turn(self._targets, self._pause(time.monotonic())):
+                self._look(now)
+            if self._targets and self._asking is None:
+                from .asking import Asking  # takes longer than the rest of a glance at a machine without servers
+
+                self._asking = Asking(self._settings, reads)
+            self._begin(now)
+            pause = self._pause(time.monotonic())
+            if self._asking is None:
+                select.select([reads], [], [], pause)
+                os.read(reads, 4096)
+            elif self._asking.turn(self._targets, pause):
                 self._publish()
-        for target in self._targets:
-            asking.drop(target)
-        asking.close()
+        if self._asking is not None:
+            for target in self._targets:
+                self._asking.drop(target)
+            self._asking.close()
         self._waker = -1
         os.close(reads)
         os.close(writes)
 
-    def _begin(self, asking: Asking, now: float) -> None:
+    def _begin(self, now: float) -> None:
         """Send requests to the servers whose turn it is."""
         everybody = self._due is not None and now >= self._due
         idle = [target for target in self._targets if target.request is None]
@@ -142,7 +150,8 @@ class ServingWatch:
             with self._changed:
                 self._due, self._asked = None, now
         for target in turns:
-            asking.begin(target, now)
+            assert self._asking is not None
+            self._asking.begin(target, now)
         if any(target.request is None for target in turns):
             self._publish()
 
@@ -156,7 +165,7 @@ class ServingWatch:
             moments += [max(self._due, target.due) for target in idle]
         return max(0.0, min(moments) - now) if moments else None
 
-    def _look(self, asking: Asking, now: float) -> None:
+    def _look(self, now: float) -> None:
         """Find the servers of the processes on the GPUs; those that are known and still there are kept."""
         pids = self._pids
         found = {(one.pid, one.pids): one for one in self._find(pids)}
@@ -167,15 +176,15 @@ class ServingWatch:
             elif (same := found.get((target.found.pid, target.found.pids))) and target.address in same.addresses:
                 kept.append(target)
                 del found[same.pid, same.pids]
-            else:
-                asking.drop(target)
-        if self._looked_for is None:
+            elif self._asking is not None:
+                self._asking.drop(target)
+        if self._looked_for is None and self._settings.endpoints:
             kept += self._configured()
         kept += [self._target(one) for one in found.values() if one.addresses]
         unsettled = any(not one.addresses for one in found.values())
         with self._changed:
             self._targets = kept[:_MOST]
-            self._unreachable = _said_of(one for one in found.values() if not one.addresses)
+            self._unreachable = _said_of([one for one in found.values() if not one.addresses])
             self._looked_for = pids
             self._look_at = now + (_SOON if unsettled else _SELDOM)
         self._publish()
@@ -227,7 +236,9 @@ def may_serve(pid: int, proc: str) -> bool:
     return False
 
 
-def _said_of(found: Iterable[FoundServer]) -> list[Problem]:
+def _said_of(found: list[FoundServer]) -> list[Problem]:
+    if not found:
+        return []
     from .asked_server import unreachable
 
     return [said for one in found if (said := unreachable(one)) is not None]
