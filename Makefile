@@ -92,6 +92,7 @@ $(STAMP): pyproject.toml
 # TensorBoard, MLflow, W&B, torch, Lightning, Transformers, Keras, accelerate: the tests use the real packages.
 $(VENV)/.frameworks: $(STAMP)
 	$(BIN)/pip install --quiet --group frameworks --group smi
+	$(BIN)/pip uninstall --quiet --yes pynvml  # nvgpu asks for it; it adds 30 ms to every start of Python, and nvidia-ml-py has the module
 	@touch $@
 
 # JupyterLab, the newest and the oldest that the extension supports; hatchling builds the wheel that they are tested with.
