@@ -18,14 +18,14 @@ from gpulse.cli.help import example_lines, usage
 from gpulse.cli.main import VERBS, load
 from gpulse.cli.options import Verb
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
+from gpulse.model.codec import snapshot_schema
 from gpulse.model.condition import CONDITIONS, Condition
 from gpulse.model.metric import Metric
 from gpulse.model.peaks import DTYPES, peak_rows
 from gpulse.model.process_filter import FILTER_HELP
-from gpulse.model.schema import snapshot_schema
 from gpulse.present.advice import advice_text
-from gpulse.present.budget import TITLES as PARTS
 from gpulse.present.figures import FIGURES
+from gpulse.present.verdicts import PART_TITLES as PARTS
 from gpulse.settings.alerts import LISTS as ALERT_LISTS
 from gpulse.settings.alerts import OWN as ALERT_KEYS
 from gpulse.settings.alerts import rule_settings

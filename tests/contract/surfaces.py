@@ -31,7 +31,7 @@ from gpulse.live.machine import LiveMachine, MachineSettings
 from gpulse.live.parameters import Refusal
 from gpulse.live.past import Past
 from gpulse.model.catalog import GPU_METRICS
-from gpulse.model.schema import snapshot_schema
+from gpulse.model.codec import snapshot_schema
 from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.monitor import Monitor

@@ -16,12 +16,11 @@ from gpulse.live.hub import Hub
 from gpulse.live.past import Past
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.codec import to_line
-from gpulse.model.condition import CONDITIONS, of_event
+from gpulse.model.condition import CONDITIONS, of_event, xid_of
 from gpulse.model.event import Event
 from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.verdict import Verdict
-from gpulse.model.xid import xid_of
 from gpulse.present.alerts import alert_plain, alert_text
 from gpulse.present.events import event_style, event_text
 from gpulse.present.theme import Theme

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulse import extras
+from gpulse import plugins
 
 
 @pytest.fixture
@@ -21,24 +21,24 @@ def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command_names_the_packages_of_the_extra(pip: Path) -> None:
-    assert extras.extra_command("mcp") == "pip install 'mcp>=2'"
+    assert plugins.extra_command("mcp") == "pip install 'mcp>=2'"
     for extra, name in (("serve", "starlette"), ("notebook", "anywidget"), ("stacks", "py-spy")):
-        assert name in extras.extra_command(extra)
+        assert name in plugins.extra_command(extra)
 
 
 def test_another_pip_in_the_path_is_not_taken(pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/opt/my env/bin/python")
-    assert extras.install_command("a", "b>=2", upgrade=True) == "'/opt/my env/bin/python' -m pip install -U a 'b>=2'"
+    assert plugins.install_command("a", "b>=2", upgrade=True) == "'/opt/my env/bin/python' -m pip install -U a 'b>=2'"
 
 
 def test_an_environment_without_pip_is_installed_into_with_uv(pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert extras.install_command("a") == f"uv pip install --python {sys.executable} a"
+    assert plugins.install_command("a") == f"uv pip install --python {sys.executable} a"
 
 
 def test_pipx_injects_into_its_environment(pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", os.path.expanduser("~/.local/share/pipx/venvs/gpulse"))
-    assert extras.extra_command("mcp") == "pipx inject gpulse 'mcp>=2'"
+    assert plugins.extra_command("mcp") == "pipx inject gpulse 'mcp>=2'"
 
 
 def test_a_source_tree_that_was_never_installed_is_installed_with_the_extra(
@@ -50,4 +50,4 @@ def test_a_source_tree_that_was_never_installed_is_installed_with_the_extra(
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr("importlib.metadata.requires", unknown)
-    assert extras.extra_command("serve") == f"pip install '{Path(__file__).parents[2]}[serve]'"
+    assert plugins.extra_command("serve") == f"pip install '{Path(__file__).parents[2]}[serve]'"

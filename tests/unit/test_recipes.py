@@ -134,7 +134,7 @@ EDITS = {
     "Add a kind of model server": (
         Edit("src/gpulse/serving/kinds/acme.py", KIND),
         Edit("src/gpulse/serving/kinds/__init__.py", '"acme", ', '"nim")'),
-        Edit("src/gpulse/model/servers.py", '    "acme-server": (True, "acme"),\n', '    "uvicorn": '),
+        Edit("src/gpulse/model/serving.py", '    "acme-server": (True, "acme"),\n', '    "uvicorn": '),
     ),
     "Add a setting": (
         Edit(
@@ -168,7 +168,7 @@ LOOK = """
 import json, sys
 from gpulse import sinks
 from gpulse.model.condition import CONDITIONS
-from gpulse.model.servers import server_kind
+from gpulse.model.serving import server_kind
 from gpulse.present.verdict_titles import TITLES
 from gpulse.serving.kinds import kinds
 from gpulse.settings.table import TABLES

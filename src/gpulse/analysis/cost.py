@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from ..model.tariff import Tariff
+    from ..model.serving import Tariff
     from ..store.history import Usage
     from .summary import Summary
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.derive import slice_share
+from ..model.catalog import slice_share
 from ..model.fleet import FleetSnapshot, HostReport
 from ..model.process_filter import ProcessFilter
 from .concerns import concerns, cost

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Gpu
     from ..model.fleet import HostReport
-    from ..model.tariff import Tariff
+    from ..model.serving import Tariff
 
     Owner: TypeAlias = tuple[str, str]  # user and job, "" where unknown
 

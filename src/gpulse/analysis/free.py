@@ -6,11 +6,10 @@ from collections import deque
 from math import ceil
 
 from ..errors import NoFreeGpu, UsageError
-from ..model.condition import of_event
+from ..model.condition import of_event, xid_of
 from ..model.presets import USERS
 from ..model.select import Wanted, choose_gpus
 from ..model.visible import granted, selectors
-from ..model.xid import xid_of
 from ..store.claims import claimed
 from ..units import size_text
 from .turns import Slot

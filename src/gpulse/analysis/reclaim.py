@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..model.cadence import Cadence
 from ..model.event import Event
-from ..model.hours import within
+from ..model.when import within
 from .alerts.book import RuleBook
 from .alerts.rule import Finding
 from .alerts.work import IdleAllocation
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model.catalog import Process
-    from ..model.hours import Hours
     from ..model.snapshot import Snapshot
+    from ..model.when import Hours
     from .alerts.rule import RuleInput
 
 _LATE = 90.0  # seconds by which the last record may be older than now

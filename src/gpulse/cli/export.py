@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..model.tariff import Tariff
+    from ..model.serving import Tariff
     from ..surfaces.history.exports import RecordedTable
     from .options import Arguments
 

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from ..model.check import Check
-    from ..model.snapshot import Snapshot
+    from ..model.snapshot import Check, Snapshot
     from ..model.verdict import Diagnosis
     from ..surfaces.exporter.remote_write import Receiver, RemoteWrite
     from .options import Arguments
@@ -178,7 +177,7 @@ def _folder(settings: Mapping[str, Any], history: str | None = None) -> str:
 
 def remote_write_checks(environ: Mapping[str, str]) -> list[Check]:
     """Return for `gpulse doctor` what waits to be pushed to the receiver of the settings; nothing if they name none."""
-    from ..model.check import Check
+    from ..model.snapshot import Check
     from ..present.quantities import seconds_text
     from ..settings.effective import effective
     from ..store.config import config_path, read_config

@@ -7,7 +7,7 @@ import re
 import sys
 
 from ..errors import UsageError
-from ..extras import missing_extra
+from ..plugins import missing_extra
 from ..settings.table import PORT
 
 TYPE_CHECKING = False

@@ -8,8 +8,7 @@ from collections import deque
 
 from ..analysis.alerts import Desk, Notice, RuleBook, rules_from
 from ..errors import ConfigError, GpulseError
-from ..model.event import Event
-from ..model.silence import Silence, new_silence
+from ..model.event import Event, Silence, new_silence
 from ..present.alerts import alert_line, alert_plain
 from ..store.alert_file import AlertFile
 from .delivery import Callback

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from ..present.notices import alert_facts, alert_link, notice_title
+from ..present.alerts import alert_facts, alert_link, notice_title
 from ..sampling.clock import SystemClock
 from .delivery import LIMIT, Delivery, Failed
 

@@ -7,7 +7,7 @@ import re
 import threading
 
 from ..errors import ConfigError
-from ..present.notices import notice_lines, notice_title
+from ..present.alerts import notice_lines, notice_title
 from ..present.text import clean
 from .command import run_program
 from .delivery import LIMIT, Delivery, Failed

@@ -9,7 +9,7 @@ from ..analysis.alerts.desk import GROUP_WAIT
 from ..analysis.alerts.rule import duration
 from ..analysis.alerts.settings import check_name, names, read
 from ..errors import ConfigError
-from ..model.hours import Hours
+from ..model.when import Hours
 from .command import Command
 from .delivery import LIMIT, Bell
 from .mail import Mail, Mailer, checked_address

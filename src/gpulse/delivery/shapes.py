@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 
-from ..model.silence import owner_of
-from ..present.alerts import alert_plain, alert_text
-from ..present.notices import alert_advice, alert_facts, alert_link, notice_lines, notice_title
+from ..model.event import owner_of
+from ..present.alerts import alert_advice, alert_facts, alert_link, alert_plain, alert_text, notice_lines, notice_title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

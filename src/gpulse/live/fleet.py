@@ -11,8 +11,7 @@ from ..analysis.fleet import FleetWatch, Funnel
 from ..analysis.fleet_ring import UNKNOWN, FleetRing, share_byte, share_of
 from ..analysis.fleet_usage import FleetUsage
 from ..model.fleet import HOST_STATES, FleetSnapshot
-from ..present.concerns import worded
-from ..present.fleet import STATES, visible_trouble
+from ..present.concerns import STATES, visible_trouble, worded
 from ..present.text import clean
 from . import wire
 from .parameters import Refusal
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from ..model.catalog import Gpu
     from ..model.concern import Concern
     from ..model.fleet import HostReport
-    from ..model.tariff import Tariff
+    from ..model.serving import Tariff
     from ..remote.fleet import Fleet
 
 DOWN = 254  # the byte of a GPU that is lost or does not respond

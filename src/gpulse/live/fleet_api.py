@@ -9,8 +9,8 @@ import time
 from ..analysis.fleet_ring import KEYS, UNKNOWN
 from ..analysis.fleet_usage import GROUPS
 from ..errors import UsageError
+from ..model.codec import object_schema as _object
 from ..model.fleet import HOST_STATES, FleetSnapshot
-from ..model.schema import object_schema as _object
 from ..present.text import clean
 from ..remote.urls import Refused
 from ..units import parse_size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..analysis.fleet import Funnel, filtered, free_gpus, held_by, job_of, unused_grants, user_of
-from ..present.fleet import product
+from ..present.concerns import product
 from ..present.text import clean
 from ..present.words import label, owners, short_name, silence
 

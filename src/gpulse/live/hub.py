@@ -12,7 +12,7 @@ from ..analysis.events import EventDetector
 from ..model.presets import EVIDENCE
 from ..model.select import EVERYTHING, Wanted
 from ..present.exposition import DOWN
-from ..present.running import running_text
+from ..present.program import running_text
 from ..present.verdicts import QUIET, verdict_event, verdict_row
 from ..sampling.bus import Bus
 from . import wire

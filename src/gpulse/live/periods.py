@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..analysis.series import WeightedSeries
-from ..present.differences import (
+from ..present.quantities import DASH, energy_text, quantity_text
+from ..present.runs import (
     COMPARED,
     COUNTED,
     NOTE,
@@ -13,7 +14,6 @@ from ..present.differences import (
     nothing_to_compare,
     standard_error,
 )
-from ..present.quantities import DASH, energy_text, quantity_text
 from ..present.text import clean
 from ..store.history import ProcessNames
 from ..units import duration_text, size_text

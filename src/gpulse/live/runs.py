@@ -10,11 +10,11 @@ from ..model.stacks import CodeLine
 from ..monitor.presence import folder_of, presence_of
 from ..monitor.run_record import result
 from ..monitor.trace_request import ask_stacks
-from ..present.budget import budget_row
 from ..present.code import advised, code_sentence
-from ..present.running import running_parts
+from ..present.program import running_parts
 from ..present.runs import command_text, gpus_of, limit_text, run_facts, speed_text
 from ..present.text import clean
+from ..present.verdicts import budget_row
 from ..store.runs import EMPTY, KeptRun, kept_flame, kept_runs, run_named
 from . import wire
 from .parameters import Parameter, Refusal

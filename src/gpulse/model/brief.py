@@ -21,7 +21,7 @@ def printable(text: str, most: int = _LONGEST) -> str:
     return "".join(char if char.isprintable() else "?" for char in kept)
 
 
-def moment(seconds: float) -> str:
+def utc_text(seconds: float) -> str:
     """Return a time as 2026-11-15 18:00:00 UTC; the number itself where no calendar has it."""
     try:
         return clock.strftime("%Y-%m-%d %H:%M:%S UTC", clock.gmtime(seconds))
@@ -36,7 +36,7 @@ def snapshot_brief(snapshot: Snapshot) -> str:
     more = ", …" if count > _SHOWN else ""
     problems = f"; {_counted(len(snapshot.problems), 'problem')}" if snapshot.problems else ""
     listed = f": {shown}{more}" if count else ""
-    return f"<Snapshot {moment(snapshot.time)}, {_counted(count, 'GPU')}{listed}{problems}>"
+    return f"<Snapshot {utc_text(snapshot.time)}, {_counted(count, 'GPU')}{listed}{problems}>"
 
 
 def gpu_brief(gpu: Gpu) -> str:

@@ -3,11 +3,11 @@
 Events, alerts and verdicts refer to these entries: an event says that a condition began or ended, a verdict that it limits the work,
 an alert that somebody is to be told. `critical` is what stops a GPU or a job, or has the hardware protect itself, and does not mend by
 itself; `warn` what costs speed or ends one program; `info` what is good to know.
+
+The error codes of NVIDIA's driver, XIDs, are a table of their own below.
 """
 
 from __future__ import annotations
-
-from .xid import xid_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     Severity: TypeAlias = Literal["critical", "warn", "info", "good"]
     Case: TypeAlias = float | str | None
+    from typing import Literal
+
+    Affected: TypeAlias = Literal["program", "gpu", "link", "notice"]
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warn", "info", "good")  # the worst first
 _WORST: dict[str, int] = {severity: place for place, severity in enumerate(SEVERITIES)}
@@ -205,3 +208,55 @@ def _throttling(reasons: frozenset[str]) -> str:
     if POWER_BRAKE in reasons or (reasons & BRAKES and not reasons & HEAT):
         return "hw_slowdown"
     return "power_throttled" if reasons and not reasons & HEAT else "thermal_throttled"
+
+
+_SEVERITY: dict[Affected, Severity] = {"program": "warn", "gpu": "critical", "link": "critical", "notice": "info"}
+
+
+class Xid:
+    """One code. `affects` is what it ends or damages: a program only, the GPU, a link, or nothing (a notice of the driver)."""
+
+    __slots__ = ("affects", "meaning", "remedy")
+
+    def __init__(self, affects: Affected, meaning: str = "", remedy: str = "") -> None:
+        self.affects = affects
+        self.meaning = meaning
+        self.remedy = remedy
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is: a code that ends one program leaves the GPU as good as before."""
+        return _SEVERITY[self.affects]
+
+
+_UNKNOWN = Xid("gpu")  # to be taken seriously until somebody has looked it up
+_RESTART = "restart the program; usually a bug in it"
+_NVLINK = "follow NVIDIA's NVLink workflow"
+# After NVIDIA's XID catalog.
+XIDS = {
+    13: Xid("program", "graphics engine exception", _RESTART),
+    31: Xid("program", "memory page fault", _RESTART),
+    43: Xid("program", "the program was stopped", "nothing to do for the GPU"),
+    45: Xid("program", "the program was terminated", "nothing to do for the GPU"),
+    48: Xid("gpu", "uncorrectable memory error", "drain the node and reset the GPU"),
+    62: Xid("gpu", "internal microcontroller halt", "reset the GPU"),
+    63: Xid("notice", "a memory row was remapped", "nothing to do now; it takes effect at the next reset"),
+    64: Xid("gpu", "row remapping failed", "reset the GPU; replace it if this comes back"),
+    74: Xid("link", "NVLink error", "check the NVLink bridge and reset the GPU"),
+    79: Xid("gpu", "GPU has fallen off the bus", "restart the machine; check power and slot if this comes back"),
+    92: Xid("notice", "many corrected memory errors", "nothing to do now; watch the GPU"),
+    94: Xid("program", "contained memory error", "restart the program"),
+    95: Xid("gpu", "uncontained memory error", "reset the GPU"),
+    109: Xid("gpu", "context switch timeout", "reset the GPU"),
+    119: Xid("gpu", "GSP firmware timeout", "reset the GPU"),
+    120: Xid("gpu", "GSP firmware error", "reset the GPU"),
+    140: Xid("gpu", "unrecovered memory error", "reset the GPU"),
+    143: Xid("gpu", "GPU initialization error", "reset the GPU"),
+    145: Xid("link", "NVLink error", _NVLINK),
+    149: Xid("link", "NVLink error", _NVLINK),
+}
+
+
+def xid_of(code: float) -> Xid:
+    """Return what is known of a code; of one that is not in the table only that the GPU is suspected."""
+    return XIDS.get(int(code), _UNKNOWN)

@@ -1,4 +1,4 @@
-"""Snapshot: everything known about one machine at one point in time."""
+"""Snapshot: everything known about one machine at one point in time; and the results of `gpulse doctor`'s checks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from .catalog import Host
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, Literal, TypeAlias
 
     from .catalog import Gpu, Server
+
+    Level: TypeAlias = Literal["ok", "note", "warn", "fail"]
 
 
 class Problem:
@@ -105,3 +107,18 @@ class Snapshot:
         import gpulse
 
         return gpulse.snapshot_html(self)
+
+
+class Check:
+    """`about` is a word or two, `found` a sentence, `remedy` what to do. All of it may be published after masking."""
+
+    __slots__ = ("about", "found", "level", "remedy")
+
+    def __init__(self, level: Level, about: str, found: str, remedy: str = "") -> None:
+        self.level = level
+        self.about = about
+        self.found = found
+        self.remedy = remedy
+
+    def __repr__(self) -> str:
+        return f"Check({self.level!r}, {self.about!r}, {self.found!r}, {self.remedy!r})"

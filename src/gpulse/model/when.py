@@ -1,4 +1,4 @@
-"""Times as people write them: 03:00, 3am, yesterday 14:30, monday, 2h ago, 2026-11-15 03:00, seconds since 1970."""
+"""Times as people write them (03:00, yesterday 14:30, 2h ago, 2026-11-15 03:00), and hours of the week (Mon-Fri 09:00-18:00)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import time
 
 from ..errors import RecordingError, UsageError
 from ..units import parse_duration
-from .codec import parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 FORMS = "03:00, 3am, yesterday, 'monday 14:30', '2026-11-15 03:00', RFC 3339, '2h ago' or seconds since 1970"
 _DATED = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M")
@@ -30,8 +29,10 @@ def stretch(
         raise UsageError(
             "a duration and a start time were both given;", "give one of them.", option="give --since or --from."
         )
-    last = now if end is None else moment(end, now, latest=True)
-    first = moment(start, now) if start is not None else last - (default if since is None else parse_duration(since))
+    last = now if end is None else parse_when(end, now, latest=True)
+    first = (
+        parse_when(start, now) if start is not None else last - (default if since is None else parse_duration(since))
+    )
     if (
         start is not None
         and end is not None
@@ -47,7 +48,7 @@ def stretch(
     return first, last
 
 
-def moment(text: str, now: float, latest: bool = False) -> float:
+def parse_when(text: str, now: float, latest: bool = False) -> float:
     """Read a time by this machine's clock; without a date it is the last one before `now`.
 
     A time of the hour that the end of summer time repeats is the first of the two, or the `latest`; so is a whole day its end.
@@ -73,6 +74,8 @@ def moment(text: str, now: float, latest: bool = False) -> float:
     ago = words.removesuffix("ago").strip() if words.endswith("ago") else words
     if ago[:1].isdecimal() and ago[-1:].isalpha() and not words.endswith("z"):
         return now - parse_duration(ago)
+    from .codec import parse_time  # loads json, which settings that only name hours do not need
+
     try:
         return parse_time(text)
     except RecordingError:
@@ -169,3 +172,51 @@ def _by_the_clock(fields: Sequence[int], latest: bool) -> float:
     ]
     guess = time.mktime((*fields, 0, 0, -1))  # type: ignore[arg-type]  # one that the clock leaps over
     return (max(shown) if latest else min(shown)) if shown else guess
+
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_FORM = re.compile(r"(?:([a-z,\- ]+?)\s*)?(?:\b(\d\d?):(\d\d)\s*-\s*(\d\d?):(\d\d))?", re.ASCII)
+_MINUTES = 1440  # minutes
+_EXAMPLE = "hours such as 22:00-07:00, Mon-Fri 09:00-18:00 or Sat,Sun"
+
+
+class Hours:
+    """A part of each week, in local time. One that ends before it begins lasts until the next day, and its days are those it begins on."""
+
+    __slots__ = ("_days", "_end", "_start", "text")
+
+    def __init__(self, text: str) -> None:
+        """Read hours; raise ValueError saying what they should be."""
+        found = _FORM.fullmatch(text.strip().lower())
+        if found is None or not text.strip():
+            raise ValueError(_EXAMPLE)
+        self.text = text.strip()
+        self._days = _days(found[1] or "mon-sun")
+        numbers = [int(part) for part in found.groups()[1:] if part is not None] or [0, 0, 24, 0]
+        self._start, self._end = numbers[0] * 60 + numbers[1], numbers[2] * 60 + numbers[3]
+        if max(numbers[1], numbers[3]) > 59 or max(self._start, self._end) > _MINUTES or self._start == self._end:
+            raise ValueError(_EXAMPLE)
+
+    def contain(self, moment: float) -> bool:
+        """Tell whether a time, in seconds since 1970, lies in these hours."""
+        local = time.localtime(moment)
+        day, minute = local.tm_wday, local.tm_hour * 60 + local.tm_min
+        if self._start < self._end:
+            return day in self._days and self._start <= minute < self._end
+        return (day in self._days and minute >= self._start) or ((day - 1) % 7 in self._days and minute < self._end)
+
+
+def within(hours: Iterable[Hours], moment: float) -> bool:
+    """Tell whether a time lies in any of some hours."""
+    return any(one.contain(moment) for one in hours)
+
+
+def _days(text: str) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = (word.strip()[:3] for word in part.partition("-"))
+        if first not in _DAYS or (dash and last not in _DAYS):
+            raise ValueError(_EXAMPLE)
+        start, end = _DAYS.index(first), _DAYS.index(last if dash else first)
+        found.update((start + at) % 7 for at in range((end - start) % 7 + 1))
+    return frozenset(found)

@@ -85,7 +85,7 @@ class LastWords:
         status = _wait_status(self._pid, death)
         if status == _ALIVE:  # it became another program, and closed its files
             return
-        from ..present.endings import death_text
+        from ..present.program import death_text
 
         how = death_text(None if isinstance(status, str) else status, self._oom.kind(), self._terminated)
         self._finish_files(how)

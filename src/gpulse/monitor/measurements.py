@@ -6,7 +6,7 @@ import threading
 
 from ..analysis.energy import TELLING
 from ..analysis.series import WeightedSeries
-from ..present.own_use import is_shared
+from ..present.program import is_shared
 from ..present.quantities import energy_text, quantity_text, seconds_text
 from ..present.text import aligned, clean
 from .measurement import Measurement

@@ -11,14 +11,12 @@ from ..errors import GpulseError
 from ..model.catalog import Gpu
 from ..present.cells import throttle_words, value_text
 from ..present.code import advised, code_sentence
-from ..present.cost import cost_text
-from ..present.own_use import is_shared, own_energy_text, own_lines
+from ..present.cost import cost_text, throughput_parts, unit_costs
+from ..present.program import is_shared, own_energy_text, own_lines, rank_lines
 from ..present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
-from ..present.ranks import rank_lines
 from ..present.text import aligned, clean, without_empty
-from ..present.throughput import throughput_parts, unit_costs
 from ..present.verdicts import findings, time_lines, times
-from ..present.words import of, product_name, short_name
+from ..present.words import part_of_whole, product_name, short_name
 from ..settings.effective import tariff_in_force
 from ..units import duration_text, size_text
 
@@ -182,7 +180,7 @@ def gpu_line(gpu: Gpu, number: int) -> str:
         if gpu.get(metric.key) is not None:
             parts.append(f"{title} {value_text(metric, gpu.get(metric.key))}")
     if gpu.memory_used is not None and gpu.memory_total is not None:
-        parts.append(of(gpu.memory_used, gpu.memory_total))
+        parts.append(part_of_whole(gpu.memory_used, gpu.memory_total))
     parts += [
         value_text(metric, gpu.get(metric.key))
         for metric in (Gpu.temperature, Gpu.power_draw)

@@ -6,7 +6,7 @@ from math import isfinite
 
 from ..analysis.clock import ClockWatch
 from ..analysis.events import EventDetector
-from ..model.stack_log import StackWriter
+from ..model.stacks import StackWriter
 from ..sinks.base import Sample
 from .held import ActivityMeans
 from .rhythm import RhythmRates

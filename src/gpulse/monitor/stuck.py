@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from ..present.stacks import place_text
+from ..present.code import place_text
 from ..sources.collectives import laggards
 from ..sources.processes import LinuxMachine
 from ..sources.py_spy import StacksUnavailable, is_own, read_stacks

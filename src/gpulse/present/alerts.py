@@ -1,16 +1,23 @@
-"""Alerts as text and as the plain data that pages, webhooks and programs are given."""
+"""Alerts as text, as plain data for pages and programs, and as messages: title, facts, what to do and where to look."""
 
 from __future__ import annotations
 
+from ..model.catalog import GPU_METRICS, HOST_METRICS
+from ..model.event import owner_of
 from ..units import duration_text
+from .advice import advice_text
+from .cells import value_text, xid_remedy
 from .events import ended_text, event_text
+from .quantities import moment_text, zone_text
 from .text import clean
+from .words import gpus_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..analysis.alerts import Transition
+    from ..analysis.alerts import Notice, Transition
+    from ..model.event import Event
 
 _LONGEST = 1000  # characters of a text; more is a mistake or an attack
 
@@ -64,3 +71,121 @@ def _ago(seconds: float) -> str:
     if seconds < 60:
         return "seconds ago"
     return f"{seconds // 60:.0f} min ago" if seconds < 3600 else f"{duration_text(seconds)} ago"
+
+
+_LONGEST_TITLE = 500  # characters of a title
+_AROUND = 300.0  # seconds before and after an alert that a link shows
+_MOST = 20  # alerts of one message that are told one by one
+_OPENINGS = {"repeat": "still: ", "ack": "acknowledged: ", "test": "test: "}
+# What to do about conditions that no diagnosis rule explains.
+_ADVICE: dict[str, tuple[str, ...]] = {
+    "hot": ("cooling", "lower_power_limit"),
+    "thermal_throttled": ("cooling", "lower_power_limit"),
+    "pcie_degraded": ("reseat", "bios_slot"),
+    "link_errors": ("reseat",),
+    "nvlink_down": ("reseat", "kernel_log"),
+    "fabric_not_ready": ("kernel_log",),
+    "slower_than_peers": ("fix_slow_gpu",),
+    "removed": ("gpu_lost", "kernel_log"),
+    "stalled": ("rank_stacks", "check_peers"),
+    "out_of_memory": ("smaller_batch", "other_tenants"),
+    "serving_queue_long": ("more_replicas", "raise_running"),
+    "serving_slow": ("more_replicas", "chunked_prefill"),
+    "serving_errors": ("server_log",),
+    "serving_stuck": ("server_log",),
+}
+
+
+def notice_title(notice: Notice, host: str = "") -> str:
+    """Return a message in one line: the sentence of its alert, or what is the case on which GPUs."""
+    events = [alert.event for alert in notice.alerts]
+    if len(events) == 1:
+        said = alert_text(notice.alerts[0])
+    else:
+        titles = dict.fromkeys(event.rule if (one := event.condition) is None else one.title for event in events)
+        gpus = list(dict.fromkeys(name for event in events for name in event.gpus))
+        people = list(dict.fromkeys(filter(None, map(owner_of, events))))
+        whose = f" ({', '.join(map(clean, people))})" if people else ""
+        over = "resolved: " if notice.ends else ""
+        said = f"{over}{gpus_text(gpus) if gpus else 'machine'}: {' and '.join(map(clean, titles))}{whose}"
+    return f"{clean(host) + ': ' if host else ''}{_OPENINGS.get(notice.kind, '')}{said}"[:_LONGEST_TITLE]
+
+
+def notice_lines(notice: Notice, link: str = "") -> list[str]:
+    """Return a message whole, line by line."""
+    alerts = notice.alerts
+    lines = []
+    for alert in alerts[:_MOST]:
+        lines.append(alert_text(alert))
+        lines += [f"  {name}: {text}" for name, text in alert_facts(alert)]
+    if len(alerts) > _MOST:
+        lines.append(f"and {len(alerts) - _MOST} more")
+    if not notice.ends and (todo := alert_advice(alerts[0].event)):
+        lines.append(f"What to do: {todo}")
+    if notice.ends and notice.active:
+        lines.append(f"{notice.active} other alert{'s' if notice.active > 1 else ''} of this rule still active.")
+    if notice.held:
+        lines.append(f"{notice.held} alerts before this one were not sent: too many messages in an hour.")
+    if notice.last:
+        lines.append("This is the last message for now: too many in an hour. See `gpulse alerts list`.")
+    if link:
+        lines.append(alert_link(alerts[0], link))
+    return lines
+
+
+def alert_facts(alert: Transition) -> list[tuple[str, str]]:
+    """Return what is known of an alert beside its sentence, as names and texts: user, job, value, limit, since."""
+    event, process = alert.event, alert.event.process
+    found = [("user", owner_of(event))]
+    if process is not None:
+        found += [(key, str(process.get(key) or "")) for key in ("job", "container")]
+    if (value := _value(event)) is not None:
+        found.append(("value", value))
+    limits = [(side, limit) for side in ("above", "below") if isinstance(limit := event.values.get(side), (int, float))]
+    found += [("limit", f"{side} {_amount(event, limit)}") for side, limit in limits]
+    if not alert.once:
+        idle = event.values.get("idle")
+        since = event.time - idle if isinstance(idle, (int, float)) and event.alert == "fire" else event.time
+        name = "since" if event.alert == "fire" else "ended"
+        found.append((name, f"{moment_text(since)} {zone_text(since)}"))
+    if isinstance(full := event.values.get("full_in_low"), (int, float)) and event.alert == "fire":
+        found.append(("memory full in", duration_text(full)))
+    return [(name, clean(text)) for name, text in found if text]
+
+
+def alert_advice(event: Event) -> str:
+    """Return the first thing to do about an alert; empty where there is nothing to say."""
+    condition = event.condition
+    if condition is None:
+        return ""
+    if condition.key == "xid" and event.value is not None and (remedy := xid_remedy(event.value)):
+        return f"{remedy}."
+    from ..analysis.diagnosis.rules import BY_KEY  # loads every rule
+
+    rule = BY_KEY.get(condition.key)
+    keys = _ADVICE.get(condition.key) or (() if rule is None else rule.advice)
+    return advice_text(keys[0]) if keys else ""
+
+
+def alert_link(alert: Transition, link: str) -> str:
+    """Return the address of the moment on the page; `link` is that of the page."""
+    start, end = alert.time - _AROUND, alert.time + _AROUND
+    gpus = f"&gpus={','.join(uuid[:12] for uuid in alert.event.uuids)}" if alert.event.uuids else ""
+    return f"{link}#/timelines?from={start:.0f}&to={end:.0f}{gpus}"
+
+
+def _metric(event: Event) -> str:
+    """Return the key of the metric that an alert measures; empty where its value is none."""
+    named = str(event.values.get("metric", ""))
+    return named or next((key for key in event.values if key in GPU_METRICS), "")
+
+
+def _value(event: Event) -> str | None:
+    key = _metric(event)
+    value = event.values.get(key, event.value)
+    return _amount(event, value) if key and isinstance(value, (int, float)) else None
+
+
+def _amount(event: Event, value: float) -> str:
+    metric = (GPU_METRICS if event.gpus else HOST_METRICS).get(_metric(event))
+    return f"{value:g}" if metric is None else value_text(metric, value)

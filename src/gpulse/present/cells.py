@@ -1,9 +1,9 @@
-"""One value, one text and one severity: what every surface writes for a metric."""
+"""One value, one text and one severity: what every surface writes for a metric, why it is absent, and XID codes in words."""
 
 from __future__ import annotations
 
-from ..model.catalog import Gpu
-from ..model.condition import BRAKES, HEAT
+from ..model.catalog import GPU_METRICS, Gpu
+from ..model.condition import BRAKES, HEAT, xid_of
 from .quantities import number_text, quantity_text
 from .text import Untrusted, clean
 
@@ -88,3 +88,38 @@ def throttle_words(reasons: Iterable[str]) -> tuple[str, ...]:
     for word in dict.fromkeys(THROTTLE.get(word, Untrusted(word)) for word in words):
         parts += [", ", word] if parts else [word]
     return tuple(parts)
+
+
+_COUNTED = frozenset({"Hopper", "Blackwell", "Rubin"})  # architectures with GPM, which measures activity
+
+
+def is_absent(key: str, gpus: Iterable[Gpu]) -> bool:
+    """Return whether none of these GPUs can have a metric; a GPU that does not respond tells nothing about it."""
+    gaps = [gpu.gaps.get(key) for gpu in gpus if gpu.state == "ok"]
+    return bool(gaps) and all(gap == "unsupported" for gap in gaps)
+
+
+def why_absent(key: str, gpus: Iterable[Gpu]) -> str:
+    """Return why none of these GPUs can have a metric: needs Hopper or newer; measured per MIG instance."""
+    known = [gpu for gpu in gpus if gpu.state == "ok"]
+    divided = [gpu for gpu in known if gpu.instances or gpu.mig_mode]
+    if divided and len(divided) == len(known):
+        parts = [part for gpu in divided for part in gpu.instances]
+        if any(part.get(key) is not None for part in parts):
+            return "measured per MIG instance"
+        return "not available with MIG"
+    nvidia = all((gpu.vendor or "nvidia") == "nvidia" for gpu in known)
+    if GPU_METRICS[key].group == "activity" and nvidia and not any(gpu.architecture in _COUNTED for gpu in known):
+        return "needs Hopper or newer"
+    return "not supported by this GPU" if len(known) == 1 else "not supported by these GPUs"
+
+
+def xid_text(code: float) -> str:
+    """Return a code with its meaning: XID 79 (GPU has fallen off the bus)."""
+    meaning = xid_of(code).meaning
+    return f"XID {code:.0f} ({meaning})" if meaning else f"XID {code:.0f}"
+
+
+def xid_remedy(code: float) -> str:
+    """Return what to do about a code; empty for one that is not known."""
+    return xid_of(code).remedy

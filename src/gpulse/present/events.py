@@ -7,12 +7,11 @@ import time
 from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.condition import LASTING, of_event, of_verdict
 from ..units import duration_text, size_text
-from .cells import severity_style, throttle_words, value_text
+from .cells import severity_style, throttle_words, value_text, xid_remedy, xid_text
 from .decisions import DECISIONS
 from .quantities import rate_text, seconds_text
 from .text import Untrusted, clean, fit
 from .words import gpus_text, link_text
-from .xid import xid_remedy, xid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from ..analysis.concerns import concerns
 from ..units import duration_text
-from .budget import budget_bar, budget_legend
 from .code import advised, code_sentence
 from .concerns import concern_lines, headline, summary
 from .figures import figure_name, figure_text, limit_text
 from .line import Line
 from .text import clean, fit, width
 from .verdict_titles import who
-from .verdicts import QUIET, advice, alike, style, title
+from .verdicts import QUIET, advice, alike, budget_bar, budget_legend, style, title
 from .verdicts import line as verdict_line
 from .words import gpus_text
 

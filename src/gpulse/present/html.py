@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from ..model.catalog import Gpu
 from ..units import size_text
-from .budget import budget_row, budget_text, part_text
 from .cells import severity, value_text
 from .quantities import energy_text, rate_text
 from .text import clean
-from .verdicts import advice, evidence, line
-from .words import label, of, owners, short_name
+from .verdicts import advice, budget_row, budget_text, evidence, line, part_text
+from .words import label, owners, part_of_whole, short_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ def _gpu_row(gpu: Gpu) -> str:
             cell(_share(gpu.utilization), gpu.utilization, _BUSY),
             cell(_share(gpu.sm_active), gpu.sm_active, _BUSY),
             cell(_share(gpu.tensor_active), gpu.tensor_active, _BUSY),
-            cell(escape(of(gpu.memory_used, gpu.memory_total)), memory, _MEMORY),
+            cell(escape(part_of_whole(gpu.memory_used, gpu.memory_total)), memory, _MEMORY),
             cell(escape(value_text(Gpu.power_draw, gpu.power_draw))),
             cell(escape(value_text(Gpu.temperature, gpu.temperature)), color=SEVERITY_COLORS.get(heat, "")),
             cell(escape(users)),

@@ -1,16 +1,15 @@
-"""Past runs in words: a table of them, one in full, and how two compare."""
+"""Past runs in words: a table of them, one in full, and which differences between two runs or periods matter."""
 
 from __future__ import annotations
 
 import time
 
 from ..model.budget import Budget
-from .budget import TITLES, budget_text
-from .cost import money_text
-from .differences import Difference
+from .cost import flops_text, money_text
+from .events import kind_title
 from .quantities import DASH, energy_text, moment_text, quantity_text, rate_text, seconds_text, when_text
 from .text import aligned, clean, fit, width
-from .throughput import flops_text
+from .verdicts import PART_TITLES, budget_text
 from .words import product_name
 
 TYPE_CHECKING = False
@@ -144,13 +143,15 @@ def comparison_lines(comparison: RunComparison, now: float) -> list[str]:
         if (texts := (tell(before), tell(after)))[0] != texts[1]:
             rows.append((title, *texts, "differs"))
     rows += [(each.title, each.before_text, each.after_text, each.change_text) for each in differences(comparison)]
-    for part in TITLES:
+    for part in PART_TITLES:
         shares = [
             budget.shares.get(part, 0.0) if (budget := Budget.from_plain(run.plain.get("budget"))) else None
             for run in (before, after)
         ]
         if any(share is not None and share >= 0.005 for share in shares):
-            one = Difference(_capital(TITLES[part][0]), (_percent(shares[0]), _percent(shares[1])), "{:.0f} %".format)
+            one = Difference(
+                _capital(PART_TITLES[part][0]), (_percent(shares[0]), _percent(shares[1])), "{:.0f} %".format
+            )
             rows.append((one.title, one.before_text, one.after_text, one.change_text))
     return [_capital(comparison_text(comparison, now)), "", *aligned(rows)]
 
@@ -169,7 +170,7 @@ def comparison_text(comparison: RunComparison, now: float, other: str = "") -> s
     text = f"{_percentage(change)} {word}{each} than {other}, {margin}"
     if (cause := comparison.cause) is not None:
         moved = "grew" if cause.after > cause.before else "fell"
-        title = _CAUSES.get(cause.part) or TITLES[cause.part][0]
+        title = _CAUSES.get(cause.part) or PART_TITLES[cause.part][0]
         text += f": {title} {moved} from {cause.before:.0f} to {cause.after:.0f} % of the time"
     return text
 
@@ -242,3 +243,102 @@ def _percent(share: float | None) -> float | None:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+PARTS = 10  # parts a period is cut into; the spread of their means tells how far to trust the overall mean
+NOTE = "Marked: differences of more than 5 % that also exceed the variation within each run."
+_ENOUGH = 0.05  # part by which figures must differ
+_SURE = 2.0  # standard errors by which means must differ
+# Title, catalog key, unit, and the difference below which nobody cares, in that unit.
+COMPARED = (
+    *(("Utilization", "utilization", "%", 1.0), ("SM active", "sm_active", "%", 1.0)),
+    *(("Tensor active", "tensor_active", "%", 1.0), ("DRAM active", "dram_active", "%", 1.0)),
+    *(("Power per GPU", "power_draw", "W", 5.0), ("SM clock", "clock_sm", "MHz", 15.0)),
+    *(
+        ("Temperature", "temperature", "°C", 2.0),
+        ("PCIe in", "pcie_rx", "B/s", 1e6),
+        ("PCIe out", "pcie_tx", "B/s", 1e6),
+    ),
+    *(("NVLink in", "nvlink_rx", "B/s", 1e6), ("NVLink out", "nvlink_tx", "B/s", 1e6)),
+)
+COUNTED = {
+    kind: kind_title(kind)[:1].upper() + kind_title(kind)[1:]
+    for kind in ("out-of-memory", "throttled", "xid", "memory-errors", "lost", "timeout")
+}
+
+
+class Difference:
+    """One figure of both runs. `noise` is how far it may differ by chance, `floor` what nobody cares about, both in its unit."""
+
+    def __init__(
+        self,
+        title: str,
+        values: tuple[float | None, float | None],
+        text: Callable[[float], str],
+        noise: float = 0.0,
+        floor: float = 0.0,
+    ) -> None:
+        self.title = title
+        self.before, self.after = values
+        self.noise = noise
+        self.floor = floor
+        self._text = text
+
+    @property
+    def matters(self) -> bool:
+        """Whether it is more than chance, more than a trifle and more than one part in twenty; not if a figure is unknown."""
+        if self.before is None or self.after is None:
+            return False
+        gap = abs(self.after - self.before)
+        return gap > _ENOUGH * max(abs(self.before), abs(self.after)) and gap > _SURE * self.noise and gap > self.floor
+
+    @property
+    def before_text(self) -> str:
+        """The first figure in words; a dash when it is unknown."""
+        return DASH if self.before is None else self._text(self.before)
+
+    @property
+    def after_text(self) -> str:
+        """The second figure in words; a dash when it is unknown."""
+        return DASH if self.after is None else self._text(self.after)
+
+    @property
+    def change_text(self) -> str:
+        """The difference in words: "▼ 220 Wh (-34 %)", "▲ 5 points", "same"; a dash when a figure is unknown."""
+        if self.before is None or self.after is None:
+            return DASH
+        gap = self.after - self.before
+        words = self._text(abs(gap))
+        if words == self._text(0.0) and not self.matters:
+            return "same"
+        arrow = "▲" if gap > 0 else "▼"
+        if words.endswith(" %"):  # a change of a percentage is in points: 5 % to 10 % is not "+100 %"
+            points = words.removesuffix(" %")
+            return f"{arrow} {points} point{'' if points == '1' else 's'}"
+        percent = 100 * gap / abs(self.before) if self.before else 0.0
+        part = f" ({percent:+.0f} %)" if 0.5 <= abs(percent) < 10_000 else ""
+        return f"{arrow} {words}{part}"
+
+
+def headline(found: Sequence[Difference]) -> list[str]:
+    """Return the differences that matter as sentences, or the one that says there are none."""
+    telling = [difference for difference in found if difference.matters]
+    if not telling:
+        return ["No significant differences: all values agree within 5 % or within the variation of each run."]
+    return [f"{one.title}: {one.before_text} → {one.after_text} {one.change_text}" for one in telling]
+
+
+def nothing_to_compare(empty: Sequence[str]) -> str:
+    """Return why two periods cannot be compared, of which these have no records; empty if they can."""
+    if not empty:
+        return ""
+    which = f"the {empty[0]} period" if len(empty) == 1 else "either period"
+    return f"Nothing to compare: nothing was recorded in {which}."
+
+
+def standard_error(means: Sequence[float]) -> float:
+    """Return how far to trust an overall mean, by how much the means of its parts differ; 0 for less than two."""
+    if len(means) < 2:
+        return 0.0
+    mean = sum(means) / len(means)
+    return float((sum((part - mean) ** 2 for part in means) / (len(means) - 1) / len(means)) ** 0.5)

@@ -1,15 +1,16 @@
-"""Themes: the colors of styles and the glyphs that a terminal can show."""
+"""Themes: the colors of styles, for 16 colors, 256 and 24 bits, and the glyphs that a terminal can show."""
 
 from __future__ import annotations
 
-from .palettes import MONO, SHEETS
 from .text import ascii_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import TypeAlias
 
-    from .palettes import Sheet
+    # For 16 colors, 256 and 24 bits; in the last, #rrggbb is a text color and on#rrggbb a background color.
+    Sheet: TypeAlias = Mapping[str, tuple[str, str, str]]
 
 TRUE_COLOR = 1 << 24
 THEMES = ("auto", "dark", "light", "neutral", "contrast", "blind", "mono")
@@ -61,15 +62,11 @@ class Theme:
         if self._gradients is None:
             self._gradients = {}
             if self.colors >= TRUE_COLOR:
-                from .gradient import gradient_codes  # only for screens with bars
-
                 palette = _palette(self.name, self.background)
                 self._switches = {**self._switches, **gradient_codes(SHEETS[palette], palette)}
         if f"{style}~0" not in self._switches or not cells:
             return None
         if (style, cells) not in self._gradients:
-            from .gradient import gradient
-
             self._gradients[style, cells] = gradient(style, cells)
         return self._gradients[style, cells]
 
@@ -124,3 +121,204 @@ def unknown_theme(name: str) -> Exception:
     from ..model.select import did_you_mean
 
     return UsageError(f"unknown theme {name!r}{did_you_mean(name, THEMES)}", f"choose one of {', '.join(THEMES)}.")
+
+
+STEPS = 8
+_STYLES = ("good", "busy", "memory", "warn")
+_DULLEST = 0.5  # share of its own color that the first cell of a bar has
+# The palettes with a gradient, and the background that the colors come out of. The others exist for their contrast.
+_BACKGROUNDS = {"dark": (0, 0, 0), "blind": (0, 0, 0), "light": (255, 255, 255), "blind-light": (255, 255, 255)}
+
+
+def gradient_codes(sheet: Sheet, name: str) -> Mapping[str, str]:
+    """Return the codes of the styles `busy~0` to `busy~7` and so on; none for a palette without a gradient."""
+    behind = _BACKGROUNDS.get(name)
+    if behind is None:
+        return {}
+    return {
+        f"{style}~{step}": _mixed(sheet[style][2], behind, _DULLEST + (1 - _DULLEST) * step / (STEPS - 1))
+        for style in _STYLES
+        for step in range(STEPS)
+    }
+
+
+def gradient(style: str, cells: int) -> list[str]:
+    """Return the style of each cell of a bar of this length."""
+    return [f"{style}~{at * STEPS // cells}" for at in range(cells)]
+
+
+def _mixed(color: str, behind: tuple[int, int, int], share: float) -> str:
+    digits = color.rpartition("#")[2]
+    parts = [round(share * own + (1 - share) * back) for own, back in zip(bytes.fromhex(digits), behind, strict=True)]
+    return "38;2;" + ";".join(map(str, parts))
+
+
+# One row per style. A style is named after its meaning: `busy` and chart1 are activity, `memory` and chart2 memory, chart3 power,
+# temperature and clocks, chart4 links; none of these is the color of a warning. Values (`calm`) have the terminal's own foreground.
+# fmt: off
+DARK: Sheet = {
+    "title":    ("1", "1", "1"),
+    "label":    ("2", "38;5;245", "#8a8a8a"),
+    "faint":    ("2", "38;5;242", "#6c6c6c"),
+    "track":    ("2", "38;5;242", "#6c6c6c"),
+    "good":     ("32", "38;5;71", "#5faf5f"),
+    "busy":     ("32", "38;5;78", "#5fd787"),
+    "calm":     ("", "", ""),
+    "memory":   ("36", "38;5;74", "#5fafd7"),
+    "user":     ("34", "38;5;110", "#87afd7"),
+    "warn":     ("33", "38;5;214", "#ffaf00"),
+    "critical": ("1;31", "1;38;5;203", "1;#ff5f5f"),
+    "accent":   ("1;36", "1;38;5;80", "1;#5fd7d7"),
+    "selected": ("7", "1;38;5;231;48;5;24", "1;#ffffff;on#005f87"),
+    "border":   ("2", "38;5;242", "#6c6c6c"),
+    "chart1":   ("32", "38;5;78", "#5fd787"),
+    "chart2":   ("36", "38;5;74", "#5fafd7"),
+    "chart3":   ("37", "38;5;187", "#d7d7af"),
+    "chart4":   ("35", "38;5;176", "#d787d7"),
+    "loud":     ("1;37;41", "1;38;5;231;48;5;160", "1;#ffffff;on#d70000"),
+}
+# Yellow is unreadable on white, and most palettes have a bright one: with 16 colors, warnings are magenta.
+LIGHT: Sheet = {
+    "title":    ("1", "1", "1"),
+    "label":    ("2", "38;5;240", "#585858"),
+    "faint":    ("2", "38;5;244", "#808080"),
+    "track":    ("2", "38;5;245", "#8a8a8a"),
+    "good":     ("32", "38;5;22", "#1a6b2a"),
+    "busy":     ("32", "38;5;22", "#00641e"),
+    "calm":     ("", "", ""),
+    "memory":   ("34", "38;5;24", "#005f87"),
+    "user":     ("34", "38;5;25", "#005faf"),
+    "warn":     ("35", "38;5;94", "#8a4b00"),
+    "critical": ("1;31", "1;38;5;124", "1;#af0000"),
+    "accent":   ("1;34", "1;38;5;25", "1;#00558f"),
+    "selected": ("7", "1;38;5;16;48;5;153", "1;#000000;on#afd7ff"),
+    "border":   ("2", "38;5;245", "#8a8a8a"),
+    "chart1":   ("32", "38;5;22", "#00641e"),
+    "chart2":   ("34", "38;5;24", "#005f87"),
+    "chart3":   ("36", "38;5;58", "#5f5f00"),
+    "chart4":   ("35", "38;5;90", "#870087"),
+    "loud":     ("1;37;41", "1;38;5;231;48;5;124", "1;#ffffff;on#af0000"),
+}
+CONTRAST: Sheet = {
+    "title":    ("1", "1;38;5;231", "1;#ffffff"),
+    "label":    ("", "38;5;255", "#eeeeee"),
+    "faint":    ("", "38;5;250", "#bcbcbc"),
+    "track":    ("", "38;5;248", "#a8a8a8"),
+    "good":     ("1;32", "1;38;5;120", "1;#87ff87"),
+    "busy":     ("1;32", "1;38;5;120", "1;#87ff87"),
+    "calm":     ("1", "38;5;231", "#ffffff"),
+    "memory":   ("1;36", "1;38;5;123", "1;#87ffff"),
+    "user":     ("1;36", "38;5;159", "#afffff"),
+    "warn":     ("1;33", "1;38;5;226", "1;#ffff00"),
+    "critical": ("1;7;31", "1;38;5;16;48;5;217", "1;#000000;on#ffafaf"),
+    "accent":   ("1;4;36", "1;4;38;5;123", "1;4;#87ffff"),
+    "selected": ("1;7", "1;38;5;16;48;5;226", "1;#000000;on#ffff00"),
+    "border":   ("1", "38;5;231", "#ffffff"),
+    "chart1":   ("1;32", "1;38;5;120", "1;#87ff87"),
+    "chart2":   ("1;36", "1;38;5;123", "1;#87ffff"),
+    "chart3":   ("1;37", "1;38;5;230", "1;#ffffd7"),
+    "chart4":   ("1;35", "1;38;5;219", "1;#ffafff"),
+    "loud":     ("1;5;7", "1;38;5;16;48;5;231", "1;#000000;on#ffffff"),
+}
+# Nearly everybody can distinguish blue and orange; warnings are also bold, and critical values underlined.
+BLIND: Sheet = {
+    "title":    ("1", "1", "1"),
+    "label":    ("2", "38;5;245", "#8a8a8a"),
+    "faint":    ("2", "38;5;242", "#6c6c6c"),
+    "track":    ("2", "38;5;242", "#6c6c6c"),
+    "good":     ("36", "38;5;74", "#56b4e9"),
+    "busy":     ("36", "38;5;75", "#56b4e9"),
+    "calm":     ("", "", ""),
+    "memory":   ("34", "38;5;63", "#6060ff"),
+    "user":     ("36", "38;5;110", "#87afd7"),
+    "warn":     ("1;33", "1;38;5;214", "1;#e69f00"),
+    "critical": ("1;4;33", "1;4;38;5;208", "1;4;#ff8700"),
+    "accent":   ("1;36", "1;38;5;117", "1;#87d7ff"),
+    "selected": ("7", "1;38;5;231;48;5;25", "1;#ffffff;on#005faf"),
+    "border":   ("2", "38;5;242", "#6c6c6c"),
+    "chart1":   ("36", "38;5;75", "#56b4e9"),
+    "chart2":   ("34", "38;5;63", "#6060ff"),
+    "chart3":   ("37", "38;5;231", "#ffffff"),
+    "chart4":   ("35", "38;5;132", "#af5f87"),
+    "loud":     ("1;4;7;33", "1;4;38;5;16;48;5;214", "1;4;#000000;on#e69f00"),
+}
+# For a terminal whose background is unknown: every color can be read on black and on white, which leaves only middle tones.
+NEUTRAL: Sheet = {
+    "title":    ("1", "1", "1"),
+    "label":    ("", "38;5;243", "#757575"),
+    "faint":    ("2", "38;5;243", "#757575"),
+    "track":    ("2", "38;5;243", "#757575"),
+    "good":     ("32", "38;5;65", "#58804f"),
+    "busy":     ("32", "38;5;29", "#008844"),
+    "calm":     ("", "", ""),
+    "memory":   ("36", "38;5;31", "#007ea9"),
+    "user":     ("36", "38;5;63", "#506aec"),
+    "warn":     ("1;35", "1;38;5;130", "1;#b35f00"),
+    "critical": ("1;31", "1;38;5;161", "1;#ea0c1f"),
+    "accent":   ("1;36", "1;38;5;30", "1;#088199"),
+    "selected": ("7", "1;38;5;231;48;5;24", "1;#ffffff;on#005f87"),
+    "border":   ("2", "38;5;243", "#757575"),
+    "chart1":   ("32", "38;5;29", "#008844"),
+    "chart2":   ("36", "38;5;31", "#007ea9"),
+    "chart3":   ("36", "38;5;97", "#7d7726"),
+    "chart4":   ("35", "38;5;133", "#c431c4"),
+    "loud":     ("1;37;41", "1;38;5;231;48;5;160", "1;#ffffff;on#d70000"),
+}
+CONTRAST_LIGHT: Sheet = {
+    "title":    ("1", "1;38;5;16", "1;#000000"),
+    "label":    ("", "38;5;235", "#262626"),
+    "faint":    ("", "38;5;239", "#4e4e4e"),
+    "track":    ("", "38;5;241", "#626262"),
+    "good":     ("1;32", "1;38;5;22", "1;#005f00"),
+    "busy":     ("1;32", "1;38;5;22", "1;#005f00"),
+    "calm":     ("1", "38;5;16", "#000000"),
+    "memory":   ("1;34", "1;38;5;18", "1;#000087"),
+    "user":     ("1;34", "38;5;17", "#00005f"),
+    "warn":     ("1;35", "1;38;5;53", "1;#5f005f"),
+    "critical": ("1;7;31", "1;38;5;231;48;5;88", "1;#ffffff;on#870000"),
+    "accent":   ("1;4;34", "1;4;38;5;18", "1;4;#000087"),
+    "selected": ("1;7", "1;38;5;231;48;5;16", "1;#ffffff;on#000000"),
+    "border":   ("1", "38;5;16", "#000000"),
+    "chart1":   ("1;32", "1;38;5;22", "1;#005f00"),
+    "chart2":   ("1;34", "1;38;5;18", "1;#000087"),
+    "chart3":   ("1;36", "1;38;5;23", "1;#4d4d00"),
+    "chart4":   ("1;35", "1;38;5;53", "1;#5f005f"),
+    "loud":     ("1;5;7", "1;38;5;226;48;5;16", "1;#ffff00;on#000000"),
+}
+BLIND_LIGHT: Sheet = {
+    "title":    ("1", "1", "1"),
+    "label":    ("2", "38;5;240", "#585858"),
+    "faint":    ("2", "38;5;244", "#808080"),
+    "track":    ("2", "38;5;245", "#8a8a8a"),
+    "good":     ("34", "38;5;25", "#005faf"),
+    "busy":     ("34", "38;5;25", "#00558f"),
+    "calm":     ("", "", ""),
+    "memory":   ("35", "38;5;63", "#5f5fff"),
+    "user":     ("34", "38;5;24", "#005f87"),
+    "warn":     ("1;33", "1;38;5;130", "1;#a05000"),
+    "critical": ("1;4;31", "1;4;38;5;94", "1;4;#7a3d00"),
+    "accent":   ("1;34", "1;38;5;25", "1;#00558f"),
+    "selected": ("7", "1;38;5;16;48;5;153", "1;#000000;on#afd7ff"),
+    "border":   ("2", "38;5;245", "#8a8a8a"),
+    "chart1":   ("34", "38;5;25", "#00558f"),
+    "chart2":   ("35", "38;5;63", "#5f5fff"),
+    "chart3":   ("30", "38;5;16", "#000000"),
+    "chart4":   ("36", "38;5;29", "#00704a"),
+    "loud":     ("1;4;7;33", "1;4;38;5;231;48;5;94", "1;4;#ffffff;on#7a3d00"),
+}
+MONO: Mapping[str, str] = {
+    "title": "1", "label": "2", "faint": "2", "track": "2", "good": "", "busy": "", "calm": "", "memory": "", "user": "",
+    "warn": "1", "critical": "1;7", "accent": "1", "selected": "7", "border": "2",
+    "chart1": "1", "chart2": "", "chart3": "2", "chart4": "", "loud": "1;7",
+}
+# fmt: on
+SHEETS: Mapping[str, Sheet] = {
+    "dark": DARK,
+    "light": LIGHT,
+    "neutral": NEUTRAL,
+    "contrast": CONTRAST,
+    "contrast-light": CONTRAST_LIGHT,
+    "blind": BLIND,
+    "blind-light": BLIND_LIGHT,
+    "mono": {style: (code, code, code) for style, code in MONO.items()},
+}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..model.xid import xid_of
+from ..model.condition import xid_of
 from ..units import duration_text, size_text
+from .cells import xid_text
 from .figures import figure_text
 from .text import clean
-from .xid import xid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,25 +1,26 @@
-"""Verdicts in words: one sentence for each, its evidence and its advice; every surface takes its words from here."""
+"""Verdicts in words: one sentence for each, its evidence, its advice, and where the time went; every surface takes its words from here."""
 
 from __future__ import annotations
 
 from ..model.budget import total
 from ..model.condition import of_verdict
 from .advice import advice_text
-from .budget import budget_letters, budget_row
+from .cells import xid_remedy, xid_text
 from .figures import evidence_text
+from .line import Line
 from .text import Untrusted, pad, width
 from .verdict_titles import TITLES, who
 from .words import gpus_text
-from .xid import xid_remedy, xid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..model.budget import Budget
     from ..model.event import Event
     from ..model.verdict import Diagnosis, Verdict
+    from .theme import Theme
 
 QUIET = frozenset({"idle", "unknown", "starting", "loading"})  # not worth a line where only findings are listed
 
@@ -188,3 +189,96 @@ def worded_verdict(verdict: Verdict) -> Verdict:
     numbers = [Evidence(one.metric, one.value, one.threshold, one.side, evidence_text(one)) for one in verdict.evidence]
     also = [worded_verdict(one) for one in verdict.also]
     return verdict.replace(title=title(verdict), remedies=advice(verdict), evidence=numbers, also=also)
+
+
+# The name of each part, its style, and the cell of a bar without colors.
+PART_TITLES: dict[str, tuple[str, str, str]] = {
+    "tensor": ("tensor cores", "chart1", "#"),
+    "compute": ("other computing", "busy", "="),
+    "memory": ("memory-bound", "memory", "m"),
+    "copy": ("copying", "chart4", "c"),
+    "launch": ("small kernels and launches", "warn", "l"),
+    "throttled": ("lost to throttling", "critical", "!"),
+    "workers": ("waiting for workers", "warn", "w"),
+    "thread": ("waiting for one thread", "warn", "t"),
+    "storage": ("waiting for storage", "warn", "s"),
+    "network": ("waiting for the network", "warn", "n"),
+    "outside": ("waiting for something outside", "warn", "o"),
+    "checkpoint": ("checkpoints", "warn", "k"),
+    "unexplained": ("waiting, cause not recorded", "label", "?"),
+    "starting": ("starting up", "chart3", "^"),
+    "idle": ("idle", "track", "."),
+    "unread": ("not readable", "label", "x"),
+}
+_SHOWN = 0.005  # of the time below which a part is not named
+_LETTERS = 24  # of a bar in plain text
+
+
+def part_text(budget: Budget, part: str) -> str:
+    """Return a part with its share: "waiting for workers ~28 %"; the sign marks an estimate."""
+    about = "~" if part in budget.estimated else ""
+    return f"{PART_TITLES[part][0]} {about}{100 * budget.shares[part]:.0f} %"
+
+
+def budget_text(budget: Budget) -> str:
+    """Return the budget as text, the largest part first: "tensor cores 47 %, waiting for workers ~28 %, …"."""
+    return ", ".join(part_text(budget, part) for part in _named(budget))
+
+
+def budget_row(budget: Budget) -> list[dict[str, object]]:
+    """Return the parts for a page, in the order of a bar: key, title, style, share and whether it is an estimate."""
+    return [
+        {
+            "part": part,
+            "title": PART_TITLES[part][0],
+            "style": PART_TITLES[part][1],
+            "share": round(share, 4),
+            "estimated": part in budget.estimated,
+        }
+        for part, share in budget.shares.items()
+        if share >= _SHOWN
+    ]
+
+
+def budget_bar(budget: Budget, theme: Theme, cells: int) -> Line:
+    """Return one bar of all parts, `cells` wide."""
+    line = Line()
+    for part, count in _cells(budget, cells):
+        _, style, letter = PART_TITLES[part]
+        block = theme.glyph("·" if part == "idle" else "█", letter) if theme.colors else letter
+        line.add(block * count, style)
+    return line
+
+
+def budget_letters(budget: Budget) -> tuple[str, str]:
+    """Return a bar of letters, and its parts with the letter of each, for text without colors."""
+    bar = "".join(PART_TITLES[part][2] * count for part, count in _cells(budget, _LETTERS))
+    return bar, " · ".join(f"{PART_TITLES[part][2]} {part_text(budget, part)}" for part in _named(budget))
+
+
+def _cells(budget: Budget, cells: int) -> Iterator[tuple[str, int]]:
+    """Yield how many cells of a bar each part takes."""
+    edge = drawn = 0.0
+    for part, share in budget.shares.items():
+        edge += share * cells
+        yield part, round(edge) - round(drawn)
+        drawn = edge
+
+
+def budget_legend(budget: Budget, columns: int) -> list[Line]:
+    """Return the parts with their shares in as many lines as they need, each in the style of the bar."""
+    lines = [Line()]
+    for part in _named(budget):
+        text = part_text(budget, part)
+        gap = "" if not lines[-1].pieces else "   "
+        if lines[-1].width + len(gap) + len(text) + 2 > columns and lines[-1].pieces:
+            lines.append(Line())
+            gap = ""
+        _, style, letter = PART_TITLES[part]
+        lines[-1].add(gap).add(f"{letter} ", style).add(text)
+    return lines
+
+
+def _named(budget: Budget) -> list[str]:
+    shown = [part for part, share in budget.shares.items() if share >= _SHOWN]
+    return sorted(shown, key=lambda part: -budget.shares[part])

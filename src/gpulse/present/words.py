@@ -6,8 +6,7 @@ import time
 
 from ..analysis.links import below_maximum, in_use
 from ..model.catalog import Gpu
-from ..model.condition import of_event
-from ..model.xid import xid_of
+from ..model.condition import of_event, xid_of
 from ..units import duration_text, size_text
 from .cells import MISSING, severity, severity_style, throttle_text
 from .quantities import when_text
@@ -114,7 +113,7 @@ def short_name(gpu: Gpu) -> str:
     return product_name(gpu.name or "unknown GPU")
 
 
-def of(part: float | None, whole: float | None, decimal: bool = False) -> str:
+def part_of_whole(part: float | None, whole: float | None, decimal: bool = False) -> str:
     """Return a part of a whole in one unit: 66.8/79.6 GiB."""
     if part is None or whole is None:
         return MISSING if part is None else size_text(part, decimal=decimal)

@@ -7,7 +7,7 @@ import os
 from bisect import bisect_left
 
 from ..errors import RecordingError, UsageError
-from ..model.brief import moment
+from ..model.brief import utc_text
 from ..model.catalog import GPU_METRICS
 from ..model.codec import from_plain, parse_time
 from ..model.metric import Flag, Number, Numbers, Text
@@ -177,7 +177,7 @@ class Recording:
             return f"<Recording {name}: no samples>"
         try:
             first = self[0]
-            what = f"{len(first.gpus)} GPU{'' if len(first.gpus) == 1 else 's'}, from {moment(first.time)}"
+            what = f"{len(first.gpus)} GPU{'' if len(first.gpus) == 1 else 's'}, from {utc_text(first.time)}"
         except Exception:  # noqa: BLE001  # closed, or the file is gone: a repr must not raise
             what = "closed"
         return f"<Recording {name}: {count} samples over {duration_text(self.duration)}, {what}>"

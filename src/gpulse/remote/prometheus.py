@@ -7,8 +7,7 @@ import re
 import threading
 import time
 
-from ..model.catalog import Gpu, Host, Process
-from ..model.derive import memory_percent
+from ..model.catalog import Gpu, Host, Process, memory_percent
 from ..model.snapshot import Snapshot
 from .past import (
     EXPORTED,

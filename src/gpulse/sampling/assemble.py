@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
-from ..model.derive import memory_percent, memory_unattributed
+from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, memory_percent, memory_unattributed
 from ..model.metric import Number
 
 TYPE_CHECKING = False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model.select import Wanted
-    from ..serving.machine import MachineServing
+    from ..serving.watch import MachineServing
     from ..sources.base import Device, DeviceSample, Facts, Source
     from .lanes import Job
 
@@ -215,7 +215,7 @@ class Sampler:
         if not self._plan.serving:
             return snapshot
         if self._serving is None:
-            from ..serving.machine import MachineServing
+            from ..serving.watch import MachineServing
 
             self._serving = MachineServing(self.source.machine)
         return self._serving.added_to(snapshot, self.clock.monotonic(), most)

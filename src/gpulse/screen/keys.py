@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..present.background import answered_background
+from ..present.terminal import answered_background
 
 _NAMED = {
     "\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model.metric import Gap
-    from .address import Address
+    from .settings import Address
 
 MOST_BODY = 2 << 20  # bytes; the answers of real servers are 10 to 200 KB
 _MOST_HEAD = 16 << 10

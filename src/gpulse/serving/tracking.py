@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Gpu
     from ..model.metric import Gap, Value
-    from ..model.serving import Histogram, ServerSample
-    from ..model.tariff import Tariff
+    from ..model.serving import Histogram, ServerSample, Tariff
 
 _MINUTE = 60.0  # seconds over which latencies and the hits of the prefix cache are taken
 _ENERGY = 30.0  # seconds over which tokens are divided by joules

@@ -11,10 +11,11 @@ import select
 import threading
 import time
 
-from ..model.servers import mentions_server
+from ..model.serving import mentions_server
 from ..sources.files import read_bytes
 from ..sources.processes import parse_stat
-from .settings import read_settings
+from .settings import read_settings, read_tariff
+from .tracking import ServingTracker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
 
     from ..model.serving import ServerSample
     from ..model.snapshot import Problem
-    from .asked_server import AskedServer
-    from .asking import Asking
+    from .asked_server import AskedServer, Asking
     from .discovery import FoundServer
     from .settings import ServingSettings
 
     Answer: TypeAlias = "tuple[tuple[ServerSample, ...], tuple[Problem, ...]]"
+    from collections.abc import Sequence
+
+    from ..model.catalog import Gpu, Server
+    from ..model.snapshot import Snapshot
+    from ..sources.base import Machine
+
 
 _LEAST = 0.9  # seconds between two requests to a server: once a second, and a little early is fine
 _LEAD = 0.15  # seconds before the next sample at which servers are asked
@@ -123,7 +129,7 @@ class ServingWatch:
             if self._due is not None and (self._pids != self._looked_for or now >= self._look_at):
                 self._look(now)
             if self._targets and self._asking is None:
-                from .asking import Asking  # takes longer than the rest of a glance at a machine without servers
+                from .asked_server import Asking  # takes longer than the rest of a glance at a machine without servers
 
                 self._asking = Asking(self._settings, reads)
             self._begin(now)
@@ -208,8 +214,8 @@ class ServingWatch:
 
     def _target(self, found: FoundServer) -> AskedServer:
         from .asked_server import AskedServer
+        from .discovery import model_files
         from .kinds import kinds
-        from .model_files import model_files
 
         target = AskedServer(found.addresses, kinds(), found)
         target.files = model_files(found, self._root)
@@ -242,3 +248,38 @@ def _said_of(found: list[FoundServer]) -> list[Problem]:
     from .asked_server import unreachable
 
     return [said for one in found if (said := unreachable(one)) is not None]
+
+
+class MachineServing:
+    """Used by the sampler's thread."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._watch = ServingWatch() if machine.real and not machine.root else None
+        self._tracker = ServingTracker(lambda: read_tariff(os.environ))
+        self._pids: set[int] = set()
+
+    def added_to(self, snapshot: Snapshot, now: float, most: float = 0.0) -> Snapshot:
+        """Return a snapshot with the servers of its GPUs as they last answered; `now` is a monotonic time.
+
+        For a single sample, wait `most` seconds for answers, and only if there are servers to wait for.
+        """
+        answers = self._watch.wait(most) if most and self._watch else [self._answer(snapshot.gpus, now)]
+        servers: tuple[Server, ...] = ()
+        for samples, _ in answers:
+            servers = self._tracker.readings(samples, snapshot.gpus, now)
+        problems = tuple(dict.fromkeys((*snapshot.problems, *answers[-1][1])))
+        return snapshot.replace(serving=servers, problems=problems) if servers or problems else snapshot
+
+    def _answer(self, gpus: Sequence[Gpu], now: float) -> Answer:
+        if self._watch is None:
+            return tuple(self._machine.servers(now)), ()
+        listed = {int(process.pid) for gpu in gpus for process in gpu.all_processes() if process.pid is not None}
+        if listed or not any("processes" in gpu.gaps for gpu in gpus):  # else the lists were not read this time
+            self._pids = listed
+        return self._watch.observe(self._pids)
+
+    def close(self) -> None:
+        """Stop asking."""
+        if self._watch is not None:
+            self._watch.close()

@@ -7,8 +7,8 @@ import re
 
 from ..analysis.alerts import rules_from
 from ..errors import ConfigError, GpulseError
-from ..model.check import Check
 from ..model.select import did_you_mean
+from ..model.snapshot import Check
 from ..store.config import config_path, key_lines, read_config
 from .alerts import LISTS, OWN, rule_settings
 from .setting import toml
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from ..model.tariff import Tariff
+    from ..model.serving import Tariff
     from .setting import Setting
 
 
@@ -53,7 +53,7 @@ def effective(table: str, file: Mapping[str, Any], environ: Mapping[str, str]) -
 
 def tariff_in_force(environ: Mapping[str, str], given: Mapping[str, Any] | None = None) -> Tariff:
     """Return the prices in force, those `given` before all others; raise ConfigError if the settings are wrong."""
-    from ..model.tariff import Tariff
+    from ..model.serving import Tariff
     from ..store.config import config_path, read_config
 
     path = config_path(environ)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..errors import UsageError
 from ..model.catalog import GPU_METRICS, PROCESS_METRICS
-from ..model.hours import Hours
 from ..model.metric import Number
+from ..model.when import Hours
 from ..present.theme import THEMES
-from ..serving.address import parse_address, parse_token_file
+from ..serving.settings import parse_address, parse_token_file
 from ..sources.privacy import COMMANDS, USERS
 from ..store.claims import parse_share
 from ..units import parse_duration, parse_size

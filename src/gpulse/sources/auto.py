@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..model.check import Check
+    from ..model.snapshot import Check
     from .base import Device
 
 _NVIDIA_DRIVERS = ("nvidia", "nouveau")

@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ..model.catalog import State
-    from ..model.check import Check
     from ..model.metric import Gap, Value
     from ..model.serving import ServerSample
-    from ..model.snapshot import Problem, Snapshot
+    from ..model.snapshot import Check, Problem, Snapshot
 
     Key: TypeAlias = frozenset[str]
 

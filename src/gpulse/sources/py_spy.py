@@ -10,9 +10,9 @@ import threading
 import time
 
 from ..errors import GpulseError
-from ..extras import extra_command
-from ..model.check import Check
+from ..model.snapshot import Check
 from ..model.stacks import Frame, Stack
+from ..plugins import extra_command
 from .files import read_text
 
 TYPE_CHECKING = False

@@ -9,8 +9,7 @@ import time
 from contextlib import contextmanager
 
 from ..errors import GpulseError
-from ..model.event import Event
-from ..model.silence import Silence
+from ..model.event import Event, Silence
 from .history.place import SYSTEM, default_path, existing_path, prepare
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..monitor.report import limits, summary_text
-from ..present.endings import status_text
+from ..present.program import status_text
 from ..present.quantities import quantity_text, seconds_text
 from ..present.serving import model_name
 from ..present.text import clean

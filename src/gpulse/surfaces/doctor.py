@@ -11,8 +11,8 @@ from .._version import __version__
 from ..analysis.links import below_maximum, in_use
 from ..errors import GpulseError
 from ..model.catalog import GPU_METRICS
-from ..model.check import Check
 from ..model.select import EVERYTHING
+from ..model.snapshot import Check
 from ..present.line import Line
 from ..present.text import clean
 from ..present.theme import Theme

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..analysis.accounting import AccountEntry
-    from ..model.tariff import Tariff
+    from ..model.serving import Tariff
 
 _NOBODY = {"unused": "(not used)", "unknown": "(unknown)"}
 _BAR = "#2f7fe044"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from gpulse.analysis.cost import Cost, cost_of, usage_cost
 from gpulse.analysis.tally import Tally
 from gpulse.model.catalog import Gpu, Host
+from gpulse.model.serving import Tariff
 from gpulse.model.snapshot import Snapshot
-from gpulse.model.tariff import Tariff
 from gpulse.present.cost import carbon_text, cost_text, money_text
 from gpulse.store.history import Usage
 from gpulse.surfaces.history.tables import usage_table

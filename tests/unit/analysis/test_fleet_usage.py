@@ -12,8 +12,8 @@ from gpulse.analysis.fleet_ring import UNKNOWN, FleetRing
 from gpulse.analysis.fleet_usage import FleetUsage
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.fleet import FleetSnapshot, HostReport
+from gpulse.model.serving import Tariff
 from gpulse.model.snapshot import Snapshot
-from gpulse.model.tariff import Tariff
 
 NOON = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
 

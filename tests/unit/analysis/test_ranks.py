@@ -8,7 +8,7 @@ import pytest
 
 from gpulse.analysis.ranks import RankSummary, straggler, with_devices
 from gpulse.analysis.summary import GpuSummary, Stats, Summary
-from gpulse.present.ranks import rank_lines, straggler_text
+from gpulse.present.program import rank_lines, straggler_text
 
 
 def rank(number: int, step: float = 1.0, waited: float = 0.0, **more: Any) -> RankSummary:

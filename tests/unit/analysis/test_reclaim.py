@@ -10,8 +10,8 @@ import pytest
 
 from gpulse.analysis.reclaim import Holding, ReclaimPolicy, idle_holders, next_step
 from gpulse.model.catalog import Gpu
-from gpulse.model.hours import Hours
 from gpulse.model.snapshot import Snapshot
+from gpulse.model.when import Hours
 from tests.unit.analysis.alerts.machines import GIB, START, gpu, process
 
 POLICY = ReclaimPolicy(idle=600, admin_after=300, grace=900, terminate=True, reports=True)

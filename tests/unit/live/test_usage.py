@@ -12,7 +12,7 @@ from gpulse.live.past import Past
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
-from gpulse.present.differences import COUNTED
+from gpulse.present.runs import COUNTED
 from gpulse.store.history import HistoryReader, HistoryWriter
 from tests.unit.store.history.ticks import START, TurnedClock
 

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model import condition
-from gpulse.model.condition import CONDITIONS, KINDS, LASTING, named, of_event, of_verdict, rank
+from gpulse.model.condition import CONDITIONS, KINDS, LASTING, XIDS, named, of_event, of_verdict, rank, xid_of
 from gpulse.model.event import Event
-from gpulse.model.xid import XIDS, xid_of
 
 SEVERITIES = {
     "critical": """lost driver_unresponsive memory_errors nvlink_down fabric_not_ready hang hw_slowdown thermal_throttled

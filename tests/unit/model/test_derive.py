@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.model.derive import memory_percent, memory_unattributed
+from gpulse.model.catalog import memory_percent, memory_unattributed
 
 
 @given(used=st.integers(0, 2**60), total=st.integers(1, 2**60), reserved=st.integers(0, 2**60) | st.none())

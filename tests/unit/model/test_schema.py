@@ -7,8 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 import gpulse
-from gpulse.model.codec import to_plain
-from gpulse.model.schema import snapshot_schema
+from gpulse.model.codec import snapshot_schema, to_plain
 
 VALID = Draft202012Validator(snapshot_schema())
 

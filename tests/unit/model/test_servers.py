@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpulse.model.catalog import Process
-from gpulse.model.servers import preallocates, serves
+from gpulse.model.serving import preallocates, serves
 
 
 @pytest.mark.parametrize(

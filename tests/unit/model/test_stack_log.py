@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.model.stack_log import StackReader, StackWriter
-from gpulse.model.stacks import Frame
+from gpulse.model.stacks import Frame, StackReader, StackWriter
 
 A, B = Frame("train.py", 3, "<module>"), Frame("train.py", 9, "train", "loss.item")
 names = st.text(max_size=8)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpulse.errors import UsageError
-from gpulse.model.when import calendar, moment, stretch
+from gpulse.model.when import calendar, parse_when, stretch
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def shown(at: float) -> str:
     ],
 )
 def test_words_are_times(text: str, expected: str) -> None:
-    assert shown(moment(text, NOW)) == expected
+    assert shown(parse_when(text, NOW)) == expected
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_words_are_times(text: str, expected: str) -> None:
 )
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a"):
-        moment(text, NOW)
+        parse_when(text, NOW)
 
 
 def test_a_day_ends_at_its_end() -> None:

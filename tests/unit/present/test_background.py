@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.present.background import answered_background, stated_background
+from gpulse.present.terminal import answered_background, stated_background
 
 
 @pytest.mark.parametrize(

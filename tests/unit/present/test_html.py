@@ -12,8 +12,8 @@ from gpulse.model.budget import Budget
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Problem, Snapshot
 from gpulse.model.verdict import Diagnosis, Verdict
-from gpulse.present.budget import TITLES
 from gpulse.present.html import budget_html, escape, snapshot_html, table
+from gpulse.present.verdicts import PART_TITLES
 
 
 @given(st.text())
@@ -66,5 +66,5 @@ def test_where_the_time_went_is_a_bar_and_a_text() -> None:
     assert 'aria-label="waiting for workers ~75 %, tensor cores 25 %"' in page
     assert re.findall(r"</span> ([^<]+)</span>", page) == ["tensor cores 25 %", "waiting for workers ~75 %"]
     assert re.findall(r"flex:([\d.]+)", page) == ["0.25", "0.75"]
-    every = budget_html(Budget(1, dict.fromkeys(TITLES, 1 / len(TITLES))))
-    assert every.count("flex:") == len(TITLES)  # each part has a color
+    every = budget_html(Budget(1, dict.fromkeys(PART_TITLES, 1 / len(PART_TITLES))))
+    assert every.count("flex:") == len(PART_TITLES)  # each part has a color

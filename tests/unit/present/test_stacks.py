@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpulse.model.stacks import Frame, Stack
-from gpulse.present.stacks import place_text, plain_stacks, stack_lines
+from gpulse.present.code import frame_place, plain_stacks, stack_lines
 from gpulse.present.theme import Theme
 
 OWN = Frame("/home/ada/train.py", 84, "compute_f1")
@@ -43,9 +43,9 @@ def test_names_cannot_act_on_the_terminal() -> None:
 
 
 def test_where_a_frame_is() -> None:
-    assert place_text(STANDARD) == "threading.py:327"
-    assert place_text(OWN) == "/home/ada/train.py:84"
-    assert place_text(Frame("", 0, "x")) == ""
+    assert frame_place(STANDARD) == "threading.py:327"
+    assert frame_place(OWN) == "/home/ada/train.py:84"
+    assert frame_place(Frame("", 0, "x")) == ""
 
 
 def test_plain() -> None:

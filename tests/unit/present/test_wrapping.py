@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpulse.present.line import wrapped_header, wrapped_lines
 from gpulse.present.text import width
-from gpulse.present.wrapping import wrapped_header, wrapped_lines
 
 _PIECES = st.lists(st.tuples(st.text(alphabet="ab 日·", max_size=12), st.sampled_from(["", "label"])), max_size=6)
 

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.serving.kind import Figures, Kind
+from gpulse.serving.kind import Figures, Kind, TextFormat
 from gpulse.serving.kinds import kinds, plugin_kinds
 from gpulse.serving.kinds.llama_cpp import read_slots
 from gpulse.serving.kinds.ollama import read
-from gpulse.serving.text_format import TextFormat
 
 from . import answers
 

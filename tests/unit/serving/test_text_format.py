@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpulse.serving.text_format import TextFormat
+from gpulse.serving.kind import TextFormat
 
 _NAMES = st.sampled_from(["up", "up_total", "vllm:running", "vllm:running_bucket", "x_y"])
 _LABELS = st.dictionaries(

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu, Process, Server
-from gpulse.model.serving import Histogram, ServerSample
-from gpulse.model.tariff import Tariff
+from gpulse.model.serving import Histogram, ServerSample, Tariff
 from gpulse.serving.tracking import ServingTracker
 
 _INFINITE = float("inf")

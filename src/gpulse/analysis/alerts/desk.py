@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...model.hours import within
-from ...model.silence import Silence
+from ...model.event import Silence
+from ...model.when import within
 from .transition import Transition
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...model.event import Event
-    from ...model.hours import Hours
+    from ...model.when import Hours
 
 GROUP_WAIT = 5.0
 _KEPT = 1000  # alerts in the file of a server that sees more than anybody can read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...model.event import Event
-from ...model.servers import preallocates
+from ...model.serving import preallocates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

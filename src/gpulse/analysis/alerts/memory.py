@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ...model.derive import memory_percent
+from ...model.catalog import memory_percent
 from ...model.event import Event
 from ...model.select import Wanted
 from ..events import NEARLY_FULL

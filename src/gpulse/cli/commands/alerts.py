@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...analysis.alerts import Desk, Transition
-    from ...model.silence import Silence
+    from ...model.event import Silence
     from ...store.alert_file import AlertFile
     from ..options import Arguments
 
@@ -105,7 +105,7 @@ def _list(arguments: Arguments, file: AlertFile) -> int:
 
 def _silence(arguments: Arguments, file: AlertFile, words: list[str]) -> int:
     from ...analysis.alerts import rules_from
-    from ...model.silence import new_silence
+    from ...model.event import new_silence
     from ...present.quantities import moment_text
 
     if arguments.end is not None:

@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ...model.serving import Tariff
     from ...model.snapshot import Snapshot
-    from ...model.tariff import Tariff
     from ...surfaces.history.tables import HistoryAnswer
     from ..options import Arguments
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ...extras import missing_extra
+from ...plugins import missing_extra
 from ..main import VERBS
 from ..options import DEMO, HELP, SOURCE, Option, Verb
 from ..session import source_name

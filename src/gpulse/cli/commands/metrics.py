@@ -45,7 +45,7 @@ def run(arguments: Arguments) -> int:
 def _print_schema() -> int:
     import json
 
-    from ...model.schema import snapshot_schema
+    from ...model.codec import snapshot_schema
 
     sys.stdout.write(json.dumps(snapshot_schema(), indent=1) + "\n")
     return 0

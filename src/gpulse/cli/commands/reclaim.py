@@ -91,7 +91,7 @@ def _check_act(arguments: Arguments, ours: bool) -> None:
 
 def _policy(settings: Mapping[str, Any]) -> ReclaimPolicy:
     from ...analysis.reclaim import ReclaimPolicy
-    from ...model.hours import Hours
+    from ...model.when import Hours
     from ...settings.table import RECLAIM
 
     given = {key: settings.get(key, setting.default) for key, setting in RECLAIM.items()}

@@ -121,12 +121,12 @@ def _write(entry: Entry) -> None:
 
 def _moment(text: str, now: float) -> float:
     """Read when a reservation begins: 18:00, a date, or a duration from now on."""
-    from ...model.when import moment
+    from ...model.when import parse_when
     from ...units import parse_duration
 
     if text[:1].isdecimal() and text[-1:].isalpha() and not text.lower().endswith(("z", "am", "pm")):
         return now + parse_duration(text)
-    begins = moment(text, now + _DAY)  # 18:00 is the next one
+    begins = parse_when(text, now + _DAY)  # 18:00 is the next one
     if not now - 60 <= begins <= now + 60 * _DAY:
         raise UsageError(
             f"--from: {text!r} is not within the next 60 days;", "write it as 18:00 or '2026-11-15 18:00'."

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...model.catalog import Gpu
-    from ...model.tariff import Tariff
+    from ...model.serving import Tariff
     from ...monitor.request import AgentSample
     from ...monitor.run_record import RunRecord
     from ...store.claims import Claim

@@ -33,7 +33,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _install(path: str, text: str, arguments: Arguments) -> int:
-    from ...extras import missing_extra
+    from ...plugins import missing_extra
     from ...surfaces.fleet.deploy import install
 
     try:

@@ -50,7 +50,7 @@ def _pid(text: str) -> int:
 def _print(
     arguments: Arguments, found: dict[int, list[Stack]], problems: dict[int, str], machine: LinuxMachine
 ) -> None:
-    from ...present.stacks import plain_stacks, stack_lines
+    from ...present.code import plain_stacks, stack_lines
     from ...present.text import clean
 
     commands = {pid: facts.values.get("command", "") for pid, facts in machine.processes([*found], frozenset()).items()}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...analysis.accounting import Accounting
-    from ...model.tariff import Tariff
+    from ...model.serving import Tariff
     from ..options import Arguments
 
 FORMATS = ("table", "csv", "json", "parquet", "html")

@@ -6,7 +6,7 @@ from ..kind import Kind, Series
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..text_format import Samples
+    from ..kind import Samples
 
 _ROOM = "max_total_num_tokens"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ...model.check import Check
+from ...model.snapshot import Check
 from ..drm.cards import find_cards
 from ..drm.checks import card_checks, process_checks
 from .device import DRIVERS

@@ -11,7 +11,7 @@ from .kfd import find_nodes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...model.check import Check
+    from ...model.snapshot import Check
     from .kfd import Node
 
 __all__ = ["KEYS", "AmdSource"]

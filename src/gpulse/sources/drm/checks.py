@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.check import Check
+from ...model.snapshot import Check
 from ..files import read_text
 from .clients import Clients
 

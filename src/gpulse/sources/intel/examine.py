@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.check import Check
+from ...model.snapshot import Check
 from ..drm.cards import find_cards
 from ..drm.checks import card_checks, process_checks, sleeping
 from .device import DRIVERS

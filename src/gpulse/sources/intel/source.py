@@ -10,7 +10,7 @@ from .identity import driver_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...model.check import Check
+    from ...model.snapshot import Check
 
 __all__ = ["KEYS", "IntelSource"]
 _VENDOR = 0x8086

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import SourceUnavailable
-from ...model.check import Check
+from ...model.snapshot import Check
 from ..base import Device, DeviceSample, Source
 from ..files import read_int, read_text
 from ..host import memory_info

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ...model.check import Check
+from ...model.snapshot import Check
 from ..files import names
 from .failure import has_nvidia_card, kernel_version, library_version
 from .nvml import Nvml

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ...model.check import Check
+    from ...model.snapshot import Check
     from ..base import Device
 
 __all__ = ["KEYS", "NvidiaSource"]

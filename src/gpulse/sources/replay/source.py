@@ -6,8 +6,7 @@ import os
 import time
 
 from ...errors import RecordingError
-from ...model.catalog import Gpu
-from ...model.derive import memory_percent
+from ...model.catalog import Gpu, memory_percent
 from ...model.snapshot import Snapshot
 from ...store.recording import Frames
 from ..base import Device, Machine, Source, file_is_late

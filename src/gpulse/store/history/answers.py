@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate, pairwise
 
-from ...model.derive import slice_share
+from ...model.catalog import slice_share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

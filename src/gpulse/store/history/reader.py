@@ -7,7 +7,7 @@ import sqlite3
 import threading
 
 from ...errors import UsageError
-from ...model.derive import slice_share
+from ...model.catalog import slice_share
 from .answers import (
     OWNERS,
     TEXTS,

@@ -7,12 +7,11 @@ from types import MappingProxyType
 from ...analysis.fleet import Funnel, free_gpus, held_by, job_of, losses, sm_share, user_of
 from ...model.condition import CONDITIONS
 from ...present.cells import MISSING
-from ...present.concerns import concern_line
-from ...present.fleet import STATES, product, visible_trouble
+from ...present.concerns import STATES, concern_line, product, visible_trouble
 from ...present.line import Line, table_lines
 from ...present.quantities import clock_text, quantity_text
 from ...present.text import clean, fit, width
-from ...present.words import gpus_text, label, of, owners, share_style, short_name, silence
+from ...present.words import gpus_text, label, owners, part_of_whole, share_style, short_name, silence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,7 +175,7 @@ def _numbers(line: Line, host: HostReport, columns: int) -> Line:
         line.add(
             MISSING if share is None else f"{share:.0f}%", share_style(share), 5 if share is effective else 6, True
         )
-    memory = of(sums.memory_used, sums.memory_total) if sums.memory_total else MISSING
+    memory = part_of_whole(sums.memory_used, sums.memory_total) if sums.memory_total else MISSING
     line.add("  ").add(memory, "calm", 14, True)
     line.add(MISSING if sums.power is None else quantity_text("W", sums.power), "calm", 9, True)
     room = columns - line.width - 2
@@ -207,7 +206,7 @@ def _by_gpu(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
                 (short_name(gpu), "calm"),
                 _share(sm_share(gpu)),
                 _share(gpu.utilization),
-                (of(gpu.memory_used, gpu.memory_total), "calm"),
+                (part_of_whole(gpu.memory_used, gpu.memory_total), "calm"),
                 (MISSING if gpu.power_draw is None else quantity_text("W", gpu.power_draw), "calm"),
                 (words, style) if words else (", ".join(user for user, *_ in people), "user"),
             ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from ...model.tariff import Tariff
+    from ...model.serving import Tariff
     from ...store.history import Usage
     from .tables import HistoryAnswer
 

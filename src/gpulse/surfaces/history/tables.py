@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...model.event import Event
-    from ...model.tariff import Tariff
+    from ...model.serving import Tariff
     from ...store.history import GpuIdentity, HistoryReader, HistorySeries, Usage, Verification
 
 _LAST_EVENTS = 12

@@ -113,7 +113,7 @@ def why(shell: Any) -> None:
     """Show what limited this kernel since it is sampled: since its first measured cell, or the start of its Monitor."""
     from ...monitor.report import limits
     from ...present.html import diagnosis_html, escape
-    from ...present.own_use import own_lines
+    from ...present.program import own_lines
     from ...units import duration_text
 
     monitor = sampling_monitor()

@@ -6,13 +6,13 @@ import os
 import secrets
 
 from ...errors import UsageError
-from ...extras import missing_extra
 from ...live import wire
 from ...live.hub import wanted
 from ...model.catalog import GPU_METRICS
 from ...model.codec import to_plain
 from ...model.select import metric_named
 from ...monitor.report import gpu_line
+from ...plugins import missing_extra
 from ...present.cells import value_text
 from ...present.quantities import moment_text
 from .chart import CellChart, CellLine, ChartImage

@@ -18,7 +18,7 @@ from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu
 from ...model.event import Event
 from ...model.presets import COSTLY, CURVES, HOST_CURVES
 from ...model.snapshot import Snapshot
-from ...model.stack_log import StackReader
+from ...model.stacks import StackReader
 from ...sampling.assemble import corrections
 from ...sinks.base import PhaseProgress
 from .charts import Timeline

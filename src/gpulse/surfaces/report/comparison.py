@@ -8,10 +8,9 @@ from ...analysis.run_comparison import RunComparison
 from ...analysis.serving_tally import together
 from ...model.codec import time_text
 from ...present.cost import money_text
-from ...present.differences import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, standard_error
 from ...present.events import event_text
 from ...present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
-from ...present.runs import comparison_text
+from ...present.runs import COMPARED, COUNTED, NOTE, PARTS, Difference, comparison_text, headline, standard_error
 from ...present.text import Untrusted
 from ...present.verdicts import worded
 from ...present.words import short_name

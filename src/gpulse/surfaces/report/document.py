@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...present.budget import budget_letters
 from ...present.cells import throttle_words
 from ...present.quantities import DASH, number_text
 from ...present.text import Untrusted, clean, column_widths, pad, width
+from ...present.verdicts import budget_letters
 from ...units import duration_text
 
 TYPE_CHECKING = False

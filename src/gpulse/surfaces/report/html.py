@@ -7,9 +7,9 @@ import pkgutil
 from html import escape
 
 from ..._version import __version__
-from ...present.budget import budget_row, budget_text, part_text
 from ...present.events import event_style, event_text
 from ...present.text import Untrusted, clean
+from ...present.verdicts import budget_row, budget_text, part_text
 from .document import Charts, Figure, Flame, Lines, Loud, TableBlock, Tiles, TimeBars, mark_text, plain
 from .perfetto import flame_svg
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...present.code import HEADER, advised, code_rows, code_sentence
-from ...present.cost import carbon_text, money_text
+from ...present.cost import carbon_text, counted, flops_text, money_text, unit_costs
 from ...present.events import event_parts, event_style, kind_title, lasted_text
 from ...present.quantities import (
     DASH,
@@ -16,8 +16,7 @@ from ...present.quantities import (
     seconds_text,
 )
 from ...present.text import Untrusted
-from ...present.throughput import counted, flops_text, unit_costs
-from ...present.words import of, ranges, short_name
+from ...present.words import part_of_whole, ranges, short_name
 from ...units import duration_text, size_text
 from .charts import run_charts, run_strips
 from .document import Charts, Document, Flame, Lines, TableBlock, Tiles, TimeBars, mark_text, plain, throttled_text
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from ...analysis.cost import Cost
     from ...analysis.summary import GpuSummary, Summary
-    from ...model.tariff import Tariff
+    from ...model.serving import Tariff
     from .document import Block, Cell
     from .run import Run
 
@@ -290,7 +289,7 @@ def _peak(run: Run) -> tuple[str, str]:
     total, peak = gpu.memory_total, gpu.peak_memory or 0.0
     if not total:  # unknown, or 0 as one driver says
         return size_text(peak), f"on GPU {run.labels[at]}"
-    return of(peak, total), f"{100 * peak / total:.0f} % of GPU {run.labels[at]}"
+    return part_of_whole(peak, total), f"{100 * peak / total:.0f} % of GPU {run.labels[at]}"
 
 
 def _mean_power(run: Run) -> str:

@@ -10,7 +10,7 @@ from ...model.catalog import PROCESS_METRICS, Gpu, Process
 from ...model.codec import from_plain
 from ...model.metric import Number, Text
 from ...model.select import choose_gpus
-from ...model.servers import shareable_words
+from ...model.serving import shareable_words
 from ...model.snapshot import Snapshot
 from ...sampling.assemble import MOST
 from ...sinks.base import PROGRESS, Mark, PhaseProgress

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ...analysis.tally import GpuTally
-from ...model.catalog import GPU_METRICS
-from ...model.derive import slice_share
-from ...model.growth import Growth
+from ...model.cadence import Growth
+from ...model.catalog import GPU_METRICS, slice_share
 from ...present.verdicts import finding_parts, times
 
 TYPE_CHECKING = False
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from ...analysis.summary import GpuSummary, Stats, Summary
     from ...model.catalog import Gpu, Process
     from ...model.event import Event
+    from ...model.serving import Tariff
     from ...model.snapshot import Snapshot
-    from ...model.tariff import Tariff
     from ...model.verdict import Diagnosis
     from ...sinks.base import Mark
     from ...store.runs import KeptRun

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ...present.budget import budget_bar, budget_legend
-from ...present.line import Line
+from ...present.line import Line, wrapped_lines
 from ...present.plot import mini
 from ...present.quantities import elapsed_text, quantity_text
 from ...present.text import clean, column_widths
+from ...present.verdicts import budget_bar, budget_legend
 from ...present.words import share_style
-from ...present.wrapping import wrapped_lines
 from .document import Charts, Figure, Lines, Loud, TableBlock, Tiles, TimeBars
 from .terminal_table import table_lines
 
@@ -16,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ...present.line import Piece
     from ...present.theme import Theme
-    from ...present.wrapping import Piece
     from .charts import ChartLine, ReportChart
     from .document import Block, Cell, Document
     from .run import Run

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ...present.line import Line, gauge
+from ...present.line import Line, gauge, wrapped_header, wrapped_lines
 from ...present.text import width
-from ...present.wrapping import wrapped_header, wrapped_lines
 from .document import Figure
 
 TYPE_CHECKING = False
@@ -12,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
+    from ...present.line import Piece
     from ...present.theme import Theme
-    from ...present.wrapping import Piece
     from .document import TableBlock
 
     Told: TypeAlias = list[Piece]  # one cell

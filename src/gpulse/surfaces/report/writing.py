@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...model.tariff import Tariff
+    from ...model.serving import Tariff
     from .document import Document
     from .run import Run
 

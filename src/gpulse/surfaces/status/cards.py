@@ -6,7 +6,17 @@ from ...model.catalog import Gpu
 from ...present.cells import severity, throttle_text, value_text
 from ...present.line import Line, gauge, line_of
 from ...present.text import clean
-from ...present.words import has, label, memory_style, notes_and_owners, of, power, remarks, share_style, silence
+from ...present.words import (
+    has,
+    label,
+    memory_style,
+    notes_and_owners,
+    part_of_whole,
+    power,
+    remarks,
+    share_style,
+    silence,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +77,7 @@ def _gauge_line(name: str, gpu: Gpu, metric: Number, theme: Theme, columns: int)
 def _memory_line(gpu: Gpu, theme: Theme, columns: int) -> Line:
     share = None if gpu.memory_percent is None else gpu.memory_percent / 100
     line = Line().add("   ").add("memory", "label", 8).extend(gauge(theme, share, _bar(columns), memory_style(gpu)))
-    return line.add(" ").add(of(gpu.memory_used, gpu.memory_total), "calm", 16, right=True)
+    return line.add(" ").add(part_of_whole(gpu.memory_used, gpu.memory_total), "calm", 16, right=True)
 
 
 def _power_line(gpu: Gpu, theme: Theme, columns: int) -> Line:
@@ -80,7 +90,7 @@ def _part_line(part: Gpu, theme: Theme, columns: int) -> Line:
     share = None if part.memory_percent is None else part.memory_percent / 100
     line = Line().add("   ").add(clean(part.name or "MIG"), "label", 16)
     line.extend(gauge(theme, share, max(6, _bar(columns) - 8), memory_style(part)))
-    line.add(" ").add(of(part.memory_used, part.memory_total), "calm", 16, right=True).add("  ")
+    line.add(" ").add(part_of_whole(part.memory_used, part.memory_total), "calm", 16, right=True).add("  ")
     if part.sm_active is not None:
         line.add(f"SM {part.sm_active:.0f} %  ", share_style(part.sm_active))
     return line.extend(line_of(notes_and_owners(part, (), columns - line.width, theme)))

@@ -12,7 +12,7 @@ from ...present.words import (
     label,
     memory_style,
     notes_and_owners,
-    of,
+    part_of_whole,
     power,
     remarks,
     share_style,
@@ -38,7 +38,7 @@ class ColumnLayout:
         self.index = max([1, *(len(label(gpu)) for gpu in gpus)])
         self.name = min(24, max([0, *(width(short_name(gpu)) for gpu in gpus)])) if name_width is None else name_width
         self.power = max([6, *(len(power(gpu)) for gpu in gpus)])
-        self.memory = max([8, *(len(of(gpu.memory_used, gpu.memory_total)) for gpu in gpus)])
+        self.memory = max([8, *(len(part_of_whole(gpu.memory_used, gpu.memory_total)) for gpu in gpus)])
         self.activity = columns >= 72 and any(has(gpu, metric) for gpu in gpus for metric in _ACTIVITY)
         side = max([0, *(line_of(notes_and_owners(gpu, remarks(gpu), columns, theme)).width for gpu in gpus)])
         self.headline = ""
@@ -117,6 +117,6 @@ def _numbers(line: Line, gpu: Gpu, layout: ColumnLayout, theme: Theme) -> None:
         line.add("   ")
     full = None if gpu.memory_percent is None else gpu.memory_percent / 100
     line.extend(gauge(theme, full, layout.bar, memory_style(gpu))).add(" ")
-    line.add(of(gpu.memory_used, gpu.memory_total), "calm", layout.memory, right=True).add("  ")
+    line.add(part_of_whole(gpu.memory_used, gpu.memory_total), "calm", layout.memory, right=True).add("  ")
     line.add(degrees(gpu.temperature, theme), severity(Gpu.temperature, gpu), 4, right=True).add("  ")
     line.add(power(gpu), "calm", layout.power, right=True)

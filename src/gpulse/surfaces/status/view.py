@@ -10,7 +10,7 @@ from ...present.cells import severity, value_text
 from ...present.line import Line, table_lines
 from ...present.quantities import clock_text
 from ...present.text import clean
-from ...present.words import label, of, problem_text
+from ...present.words import label, part_of_whole, problem_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _header(snapshot: Snapshot, theme: Theme, columns: int, gpus: str) -> Line:
     line.add("".join(f"{dot}{fact}" for fact in facts), "label")
     extra = [f"load {host.load[0]:.1f}"] if host.load else []
     if host.memory_used is not None and host.memory_total:
-        extra.append(f"memory {of(host.memory_used, host.memory_total)}")
+        extra.append(f"memory {part_of_whole(host.memory_used, host.memory_total)}")
     for fact in extra if columns >= 100 else ():
         if line.width + len(dot) + len(fact) + len(clock) < columns:
             line.add(f"{dot}{fact}", "label")
@@ -115,6 +115,6 @@ def _problems(snapshot: Snapshot, columns: int) -> list[Line]:
     """Return each problem of the snapshot with its remedy, on as many lines as it needs."""
     if not snapshot.problems:
         return []
-    from ...present.wrapping import wrapped_lines
+    from ...present.line import wrapped_lines
 
     return [line for problem in snapshot.problems for line in wrapped_lines([(problem_text(problem), "warn")], columns)]

@@ -11,7 +11,7 @@ from ...analysis.concerns import concerns
 from ...analysis.diagnosis.live import LiveDiagnosis
 from ...analysis.events import EventDetector
 from ...model.process_filter import ProcessFilter
-from ...present.background import QUERY
+from ...present.terminal import QUERY
 from ...screen.diff import difference
 from ...screen.keys import Keyboard, KeyEvent
 from ...screen.tty import Tty

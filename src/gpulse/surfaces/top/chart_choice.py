@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...model.catalog import GPU_METRICS
 from ...model.presets import CURVES
-from ...present.absence import is_absent, why_absent
+from ...present.cells import is_absent, why_absent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

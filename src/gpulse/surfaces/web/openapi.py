@@ -9,8 +9,7 @@ from ...live import api, fleet_api
 from ...live.fleet_api import SHAPES
 from ...live.wire import catalog, compact
 from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
-from ...model.codec import STATES
-from ...model.schema import object_schema, reading_schema
+from ...model.codec import STATES, object_schema, reading_schema
 from ...store.history import OWNERS
 
 TYPE_CHECKING = False

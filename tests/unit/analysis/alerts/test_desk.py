@@ -10,9 +10,8 @@ import pytest
 
 from gpulse.analysis.alerts import Desk, Notice, TellingPolicy, Transition
 from gpulse.errors import UsageError
-from gpulse.model.event import Event
-from gpulse.model.hours import Hours
-from gpulse.model.silence import Silence, new_silence
+from gpulse.model.event import Event, Silence, new_silence
+from gpulse.model.when import Hours
 from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, process, turns, watch
 
 NOW = time.mktime((2026, 11, 16, 23, 0, 0, 0, 0, -1))  # a Monday, at 11 p.m. here

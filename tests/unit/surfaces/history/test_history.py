@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gpulse.errors import UnknownGpu, UsageError
 from gpulse.model.catalog import Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.model.when import moment, stretch
+from gpulse.model.when import parse_when, stretch
 from gpulse.present.quantities import period_text
 from gpulse.present.theme import Theme
 from gpulse.store.history import HistoryReader
@@ -74,19 +74,19 @@ def answer(path: str, metrics: tuple[str, ...] = ("utilization", "memory_used"),
     ],
 )
 def test_a_moment_is_what_a_person_means(text: str, expected: float) -> None:
-    assert moment(text, NOW) == expected
+    assert parse_when(text, NOW) == expected
 
 
 @pytest.mark.parametrize("text", ["", "25:00", "2026-13-01", "2x", "-1h", "\x1b"])
 def test_what_is_no_time_is_said_so(text: str) -> None:
     with pytest.raises(UsageError):
-        moment(text, NOW)
+        parse_when(text, NOW)
 
 
 @given(st.text(max_size=30))
 def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
     try:
-        assert math.isfinite(moment(text, NOW))
+        assert math.isfinite(parse_when(text, NOW))
     except UsageError:
         pass
 

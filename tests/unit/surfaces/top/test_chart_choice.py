@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpulse.model.catalog import Gpu
-from gpulse.present.absence import is_absent, why_absent
+from gpulse.present.cells import is_absent, why_absent
 from gpulse.surfaces.top.chart_choice import chosen, metric_style
 from tests.unit.surfaces.top.screens import screen
 

@@ -12,7 +12,7 @@ from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.stacks import Frame, Stack
 from gpulse.monitor.presence import Presence
-from gpulse.present.running import running_text
+from gpulse.present.program import running_text
 from gpulse.present.theme import Theme
 from gpulse.screen.grid import Grid
 from gpulse.surfaces.top.area import Area

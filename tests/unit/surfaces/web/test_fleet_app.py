@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 from gpulse.live.fleet import DOWN, FleetHub
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.fleet import FleetSnapshot, HostReport
+from gpulse.model.serving import Tariff
 from gpulse.model.snapshot import Snapshot
-from gpulse.model.tariff import Tariff
 from gpulse.remote.fleet import Fleet
 from gpulse.surfaces.web.access import Hosts
 from gpulse.surfaces.web.server import ServerSettings, make_fleet_app

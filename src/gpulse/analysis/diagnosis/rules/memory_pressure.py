@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....model.servers import preallocates
+from ....model.serving import preallocates
 from ...events import NEARLY_FULL
 from ..rule import DiagnosisRule, above, found, seen
 

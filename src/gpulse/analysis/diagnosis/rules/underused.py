@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....model.servers import serves
+from ....model.serving import serves
 from ..rule import WAIT, DiagnosisRule, found, seen, told
 
 TYPE_CHECKING = False

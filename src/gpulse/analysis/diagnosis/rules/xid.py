@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....model.xid import xid_of
+from ....model.condition import xid_of
 from ..rule import DiagnosisRule, found, seen
 
 TYPE_CHECKING = False

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ....model.catalog import PROCESS_METRICS, Process
 from ....present.cells import MISSING, value_text
+from ....present.code import stack_lines
 from ....present.line import Line
 from ....present.plot import mini
-from ....present.running import running_parts
-from ....present.stacks import stack_lines
+from ....present.program import running_parts
 from ....present.text import clean, fit, width
 from ....present.verdicts import QUIET, advice, evidence, gpu_name, title
 from ....present.verdicts import style as verdict_style

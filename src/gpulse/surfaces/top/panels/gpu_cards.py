@@ -10,7 +10,7 @@ from ....present.words import (
     has,
     label,
     memory_style,
-    of,
+    part_of_whole,
     power,
     share_style,
     short_name,
@@ -55,7 +55,7 @@ def _card_body(grid: Grid, area: Area, state: State, gpu: Gpu, below: list[Note]
     rest = [(name, metric) for name, metric in ACTIVITY if has(gpu, metric)]
     right = max(20, (area.columns - GAP) * 9 // 20) if rest else 0
     left = area.columns - (right + GAP if rest else 0)
-    memory = of(gpu.memory_used, gpu.memory_total, state.settings.decimal)
+    memory = part_of_whole(gpu.memory_used, gpu.memory_total, state.settings.decimal)
     bar = left - 5 - 14
     _use(grid, area, state, gpu, bar)
     row, column = area.row + 2, draw(grid, area.row + 2, area.column, "mem  ", "label")
@@ -138,7 +138,7 @@ def _part_row(grid: Grid, area: Area, state: State, part: Gpu) -> None:
     told = limit(state, part)
     bar = max(0, min(_LONGEST_BAR, area.columns - 13 - 14 - 9 - (14 if part.processes or told else 0)))
     column = gauge(grid, area.row, column + 11, state, fraction(part.memory_percent), bar, memory_style(part))
-    memory = of(part.memory_used, part.memory_total, state.settings.decimal)
+    memory = part_of_whole(part.memory_used, part.memory_total, state.settings.decimal)
     column = grid.put(area.row, column, f"{memory:>14}", "calm", 14)
     if has(part, Gpu.sm_active):
         column = grid.put(area.row, column, f"  SM {percent(part.sm_active):>4}", share_style(part.sm_active))

@@ -12,8 +12,8 @@ from ....present.words import (
     label,
     memory_style,
     notes_and_owners,
-    of,
     owner_cells,
+    part_of_whole,
     power,
     ranges,
     share_style,
@@ -75,7 +75,7 @@ class _Columns:
         self.index = max(len(label(gpu)) for gpu in gpus)
         self.index = max([self.index, *(1 + len(label(part)) for gpu in gpus for part in gpu.instances)])
         self.temperature = 5 if state.settings.fahrenheit else 4
-        memory = max(8, *(len(of(gpu.memory_used, gpu.memory_total, decimal)) for gpu in gpus))
+        memory = max(8, *(len(part_of_whole(gpu.memory_used, gpu.memory_total, decimal)) for gpu in gpus))
         limited = max(6, *(len(power(gpu)) for gpu in gpus))
         active = any(has(part, metric) for part in parts for _, metric in ACTIVITY)
         name = min(20, max(width(short_name(part)) for part in parts))
@@ -161,7 +161,7 @@ def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part
     if bar:
         column = gauge(grid, row, column, state, fraction(gpu.memory_percent), bar, memory_style(gpu)) + 1
     if columns.memory > 4:
-        text, style = of(gpu.memory_used, gpu.memory_total, state.settings.decimal), "calm"
+        text, style = part_of_whole(gpu.memory_used, gpu.memory_total, state.settings.decimal), "calm"
     else:
         text, style = percent(gpu.memory_percent), memory_style(gpu)
     column = draw(grid, row, column, f"{text:>{columns.memory}}", style) + 2

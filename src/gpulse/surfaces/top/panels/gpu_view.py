@@ -6,13 +6,12 @@ from ....model.catalog import GPU_METRICS, Gpu
 from ....present.cells import MISSING, severity, value_text
 from ....present.events import event_style, event_text, lasted_text
 from ....present.explanation import explained_verdict
-from ....present.line import Line, table_lines
+from ....present.line import Line, table_lines, wrapped_lines
 from ....present.plot import mini
 from ....present.quantities import clock_text
 from ....present.text import clean, fit
 from ....present.verdicts import gpu_name
-from ....present.words import GAPS, has, label, of, short_name, silence
-from ....present.wrapping import wrapped_lines
+from ....present.words import GAPS, has, label, part_of_whole, short_name, silence
 from ....units import CELSIUS, PERCENT
 from ..area import Area
 from ..chart_choice import metric_style
@@ -188,7 +187,7 @@ def _instances(gpu: Gpu, state: State, cells: int) -> list[Line]:
     for part in gpu.instances:
         busy = value_text(Gpu.sm_active, part.sm_active) if has(part, Gpu.sm_active) else MISSING
         users = " ".join(dict.fromkeys(clean(process.user or MISSING) for process in part.processes))
-        memory = of(part.memory_used, part.memory_total, state.settings.decimal)
+        memory = part_of_whole(part.memory_used, part.memory_total, state.settings.decimal)
         name = short_name(part).removeprefix("MIG ")
         rows.append(
             [(f"{label(gpu)}:{label(part)}", "accent"), (name, ""), (memory, "memory"), (busy, "busy"), (users, "user")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....present.cells import MISSING
 from ....present.plot import mini
-from ....present.words import of, share_style
+from ....present.words import part_of_whole, share_style
 from ....screen.grid import draw
 from ....units import size_text
 
@@ -53,7 +53,7 @@ def _facts(host: Host, state: State, columns: int) -> list[list[Piece]]:
     cpu = host.cpu_percent
     facts = [_gauge("CPU", None if cpu is None else cpu / 100, f"{_percent(cpu):>4}", share_style(cpu), bar, state)]
     share = _share(host.memory_used, host.memory_total)
-    memory = of(host.memory_used, host.memory_total, decimal)
+    memory = part_of_whole(host.memory_used, host.memory_total, decimal)
     facts.append(_gauge("memory" if bar else "mem", share, memory, _pressure(share), bar, state))
     if host.load:
         facts.append(
@@ -71,7 +71,7 @@ def _facts(host: Host, state: State, columns: int) -> list[list[Piece]]:
     if host.swap_total:
         share = _share(host.swap_used, host.swap_total)
         style = "warn" if share is not None and share >= 0.5 else "calm"
-        facts.append([("swap ", "label"), (of(host.swap_used, host.swap_total, decimal), style)])
+        facts.append([("swap ", "label"), (part_of_whole(host.swap_used, host.swap_total, decimal), style)])
     return facts
 
 

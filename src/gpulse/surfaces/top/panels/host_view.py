@@ -7,7 +7,7 @@ from ....present.cells import MISSING, value_text
 from ....present.line import Line, gauge, table_lines
 from ....present.plot import mini
 from ....present.text import clean, fit
-from ....present.words import of, share_style
+from ....present.words import part_of_whole, share_style
 from ....units import size_text
 from .sections import heading, laid, paint_columns
 
@@ -85,9 +85,11 @@ def _memory(host: Host, state: State, cells: int) -> list[Line]:
     decimal = state.settings.decimal
     share = None if not host.memory_total or host.memory_used is None else 100 * host.memory_used / host.memory_total
     lines = [heading("Memory and paging", cells, state)]
-    lines.append(_bar("Memory used", share, state, cells, of(host.memory_used, host.memory_total, decimal), "memory"))
+    lines.append(
+        _bar("Memory used", share, state, cells, part_of_whole(host.memory_used, host.memory_total, decimal), "memory")
+    )
     lines.append(_row(Host.memory_cached, host, state))
-    swap = of(host.swap_used, host.swap_total, decimal) if host.swap_total else "no swap space"
+    swap = part_of_whole(host.swap_used, host.swap_total, decimal) if host.swap_total else "no swap space"
     lines.append(Line().add("Swap used", "label", _NAME).add(swap))
     return [*lines, *(_row(metric, host, state) for metric in (Host.swap_in, Host.swap_out, Host.major_faults))]
 

@@ -6,9 +6,9 @@ from ....model.catalog import PROCESS_METRICS
 from ....model.metric import Number
 from ....model.process_filter import ProcessFilter
 from ....present.cells import MISSING, value_text
+from ....present.line import wrapped_lines
 from ....present.text import clean, fit, fit_name, pad, width
 from ....present.words import GAPS, heading, problem_text
-from ....present.wrapping import wrapped_lines
 from ....units import BYTES, SECOND
 from ..processes import all_rows, filter_text, pids, rows
 
