@@ -77,7 +77,7 @@ def _answer(arguments: Arguments, words: Sequence[str]) -> int:
     if helped:
         return _fields(helped)
     if "--dtd" in request and "--query" not in request:
-        from ...surfaces.query.log_dtd import dtd
+        from ...surfaces.query.log import dtd
 
         sys.stdout.write("\n".join(dtd()) + "\n")
         return 0

@@ -10,9 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from gpulse.errors import UsageError
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.query.log import PROCESS_KEYS, SECTIONS, Log, log_keys, parse_sections, shows_processes
-from gpulse.surfaces.query.log_text import log_text
-from gpulse.surfaces.query.log_xml import log_xml
+from gpulse.surfaces.query.log import (
+    PROCESS_KEYS,
+    SECTIONS,
+    Log,
+    log_keys,
+    log_text,
+    log_xml,
+    parse_sections,
+    shows_processes,
+)
 from tests.unit.snapshots import snapshots
 
 MIB = 1 << 20

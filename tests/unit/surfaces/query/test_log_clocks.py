@@ -6,9 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.query.log import log_keys
-from gpulse.surfaces.query.log_text import log_text
-from gpulse.surfaces.query.log_xml import log_xml
+from gpulse.surfaces.query.log import log_keys, log_text, log_xml
 
 GPU = Gpu({"index": 0, "pci_bus_id": "00000000:00:06.0", "clocks_supported": ("3201:1980,1965", "2201:345")})
 

@@ -12,9 +12,7 @@ import pytest
 
 from gpulse.model.catalog import GPU_METRICS, Gpu, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.query.log import log_keys
-from gpulse.surfaces.query.log_text import log_text
-from gpulse.surfaces.query.log_xml import log_xml
+from gpulse.surfaces.query.log import log_keys, log_text, log_xml
 
 _SHARED = Path(__file__).resolve().parents[4].parent / "shared"
 _RECORDED = _SHARED / "h200"

@@ -9,7 +9,7 @@ from ....model.catalog import Gpu
 from ....model.select import Wanted, choose_gpus
 from ....present.text import clean
 from ..field import mib
-from ..log_line import Processes
+from ..log_line import process_rows
 from ..views import ListingView, View
 from . import failure
 
@@ -121,12 +121,9 @@ class Units(View):
 
     def lines(self, snapshot: Snapshot) -> list[str]:
         """Return the lines of one snapshot."""
-        from ..log_text import header
+        from ..log import log_head, text_line
 
-        rows = [(label, text) for label, text in header(snapshot)]
-        lines = ["", "==============NVSMI LOG==============", ""]
-        lines += [f"{label:<55}: {text}" for label, text in rows]
-        return [*lines, "", f"{'HIC Info':<55}: N/A", f"{'Attached Units':<55}: 0", ""]
+        return [*log_head(snapshot), text_line(0, "HIC Info", "N/A"), text_line(0, "Attached Units", "0"), ""]
 
 
 _NAME, _PROCESS_NAME = 27, 38  # longest names that are not cut
@@ -242,7 +239,7 @@ def _instances(snapshot: Snapshot) -> Iterator[str]:
 def _processes(snapshot: Snapshot) -> Iterator[str]:
     found = False
     for gpu in snapshot.gpus:
-        for gpu_instance, compute_instance, pid, kind, name, memory in Processes.rows(gpu):
+        for gpu_instance, compute_instance, pid, kind, name, memory in process_rows(gpu):
             found = True
             short = name if len(name) <= _PROCESS_NAME else f"...{name[3 - _PROCESS_NAME :]}"
             yield (
