@@ -285,8 +285,8 @@ class Gpu(Reading):
     fan_speed = Number("Fan speed", "Target speed of the fastest fan relative to its maximum; can exceed 100.", unit=PERCENT, group="thermal", short="FAN", smi=("fan.speed",), dcgm="DCGM_FI_DEV_FAN_SPEED", otel="hw.fan.speed_ratio", high=200)
     fan_rpm = Number("Fan speed in rpm", "Measured speed of the fastest fan.", unit=RPM, group="thermal", short="RPM", high=100_000)
     power_draw = Number("Power draw", "Power of the whole board.", unit=WATT, group="power", short="POWER", smi=("power.draw",), dcgm="DCGM_FI_DEV_POWER_USAGE", otel="hw.power", high=100_000, window=SECOND_MEAN)
-    power_limit = Number("Power limit", "Power limit in effect: the lowest of all that apply.", unit=WATT, group="power", short="CAP", smi=("enforced.power.limit",), dcgm="DCGM_FI_DEV_ENFORCED_POWER_LIMIT", otel="hw.power_limit", high=100_000)
-    power_default_limit = Number("Power default limit", "Default power limit of the board.", unit=WATT, cost="static", group="power", short="DEFAULT", smi=("power.default_limit",), dcgm="DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", high=100_000)
+    power_limit = Number("Power limit", "Power limit in effect: the lowest of all that apply.", unit=WATT, group="power", short="CAP", smi=("enforced.power.limit", "gpu.power.current_limit"), dcgm="DCGM_FI_DEV_ENFORCED_POWER_LIMIT", otel="hw.power_limit", high=100_000)
+    power_default_limit = Number("Power default limit", "Default power limit of the board.", unit=WATT, cost="static", group="power", short="DEFAULT", smi=("power.default_limit", "gpu.power.default_limit"), dcgm="DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", high=100_000)
     energy = Number("Energy", "Energy consumed since the driver was loaded.", unit=JOULE, kind="counter", cost="slow", group="power", short="ENERGY", dcgm="DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", otel="hw.energy", high=1e15)
 
     # clocks

@@ -6,6 +6,7 @@ import time as clock
 
 from ...model.metric import Flag, Numbers, Words
 from ...units import BYTES, BYTES_PER_SECOND, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT, Unit
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,44 +27,28 @@ _MISSING: dict[str, str] = {
 NOT_AVAILABLE = "[N/A]"
 
 
-class QueryRow:
+class QueryRow(Value):
     """What one line of an answer is about: a GPU of a snapshot, and a process on it where processes were asked for."""
 
-    __slots__ = ("gpu", "process", "snapshot")
-
-    def __init__(self, snapshot: Snapshot, gpu: Gpu, process: Process | None = None) -> None:
-        self.snapshot = snapshot
-        self.gpu = gpu
-        self.process = process
+    snapshot: Snapshot
+    gpu: Gpu
+    process: Process | None = None
 
 
-class Field:
+class Field(Value, frozen=True):
     """One field of a query: `name` as nvidia-smi calls it first, `key` in the catalog (empty: gpulse cannot say it).
 
     `form` writes the value, `unit` follows it and stands in the header, `missing` is written where there is no value
     and the gap says nothing worse. `instead` is a key that says nearly the same, for sources without the first.
     """
 
-    __slots__ = ("aliases", "form", "instead", "key", "missing", "name", "unit")
-
-    def __init__(
-        self,
-        name: str,
-        key: str,
-        form: Callable[[Any], str] = str,
-        unit: str = "",
-        *,
-        aliases: tuple[str, ...] = (),
-        missing: str = NOT_AVAILABLE,
-        instead: str = "",
-    ) -> None:
-        self.name = name
-        self.key = key
-        self.form = form
-        self.unit = unit
-        self.aliases = aliases
-        self.missing = missing
-        self.instead = instead
+    name: str
+    key: str
+    form: Callable[[Any], str] = str
+    unit: str = ""
+    aliases: tuple[str, ...] = ()
+    missing: str = NOT_AVAILABLE
+    instead: str = ""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -89,30 +74,24 @@ class Field:
         return f"<{type(self).__name__} {self.name}>"
 
 
-class ProcessField(Field):
+class ProcessField(Field, frozen=True):
     """A field of the process instead of the GPU."""
-
-    __slots__ = ()
 
     def _reading(self, row: QueryRow) -> Reading:
         assert row.process is not None
         return row.process
 
 
-class SnapshotField(Field):
+class SnapshotField(Field, frozen=True):
     """A field of the whole snapshot: `form` takes the snapshot."""
-
-    __slots__ = ()
 
     def text(self, row: QueryRow, units: bool = True) -> str:
         """Return the value as nvidia-smi writes it."""
         return self.form(row.snapshot)
 
 
-class CountField(Field):
+class CountField(Field, frozen=True):
     """The number of GPUs of the machine, whichever of them are shown; a source that cannot tell has those shown."""
-
-    __slots__ = ()
 
     def text(self, row: QueryRow, units: bool = True) -> str:
         """Return the value as nvidia-smi writes it."""

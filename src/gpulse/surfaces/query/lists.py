@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from ...model.select import Wanted
-from .field import Field, QueryRow, SnapshotField, mib, missing_text, time_stamp
+from ...value import Value
+from .field import Field, QueryRow, mib, missing_text
 from .fields import FIELDS
 from .views import Csv
 
@@ -25,17 +26,11 @@ CAUSES = {"corrected": "Single Bit ECC", "uncorrected": "Double Bit ECC"}
 class ListRow(QueryRow):
     """One entry of a list that a GPU has."""
 
-    __slots__ = ("entry",)
-
-    def __init__(self, snapshot: Snapshot, gpu: Gpu, entry: Entry) -> None:
-        super().__init__(snapshot, gpu)
-        self.entry = entry
+    entry: Entry = {}
 
 
-class ListField(Field):
+class ListField(Field, frozen=True):
     """A field of an entry; `key` names the list in the catalog."""
-
-    __slots__ = ()
 
     def text(self, row: QueryRow, units: bool = True) -> str:
         """Return the value as nvidia-smi writes it."""
@@ -45,16 +40,26 @@ class ListField(Field):
         return f"{value} {self.unit}" if self.unit and units else value
 
 
+class ListQuery(Value):
+    """A query: its fields, and how the list at `key` of a GPU is read; one without a key has a line per GPU."""
+
+    fields: tuple[Field, ...]
+    key: str = ""
+    entries: Callable[[Gpu], Iterator[Entry]] | None = None
+
+
 class ListCsv(Csv):
     """CSV with one line per entry of a list."""
 
     def __init__(self, query: str, asked: Asked, *, header: bool = True, units: bool = True) -> None:
         super().__init__(asked, header=header, units=units)
-        self._entries = ENTRIES[query]
-        self.wanted |= Wanted({KEYS[query]})
+        self._list = LISTS[query]
+        self.wanted |= Wanted({self._list.key} if self._list.key else ())
 
     def _rows(self, snapshot: Snapshot) -> list[QueryRow]:
-        return [ListRow(snapshot, gpu, entry) for gpu in snapshot.gpus for entry in self._entries(gpu)]
+        if self._list.entries is None:
+            return super()._rows(snapshot)
+        return [ListRow(snapshot, gpu, None, entry) for gpu in snapshot.gpus for entry in self._list.entries(gpu)]
 
 
 def _clocks(gpu: Gpu) -> Iterator[Entry]:
@@ -68,13 +73,10 @@ def _pages(gpu: Gpu) -> Iterator[Entry]:
         yield from ({"retired_pages.cause": cause} for cause in CAUSES.values())  # as nvidia-smi does, without pages
         return
     for word in gpu.retired_pages:
-        cause, address, moment = (*word.split(":"), "", "")[:3]
-        stamp = time.asctime(time.localtime(int(moment))) if moment.isdecimal() else "[N/A]"
-        yield {
-            "retired_pages.address": address,
-            "retired_pages.timestamp": stamp,
-            "retired_pages.cause": CAUSES.get(cause, cause),
-        }
+        cause, address, seconds = (*word.split(":"), "", "")[:3]
+        stamp = time.asctime(time.localtime(int(seconds))) if seconds.isdecimal() else "[N/A]"
+        texts = address, stamp, CAUSES.get(cause, cause)
+        yield dict(zip((field.name for field in LISTS["--query-retired-pages"].fields), texts, strict=True))
 
 
 def _accounted(gpu: Gpu) -> Iterator[Entry]:
@@ -82,53 +84,33 @@ def _accounted(gpu: Gpu) -> Iterator[Entry]:
         parts = word.split(":")
         if len(parts) == 6:
             pid, use, memory, most, milliseconds, _ = parts
-            yield {
-                "pid": pid,
-                "gpu_utilization": use,
-                "mem_utilization": memory,
-                "max_memory_usage": mib(float(most)),
-                "time": milliseconds,
-            }
+            texts = pid, use, memory, mib(float(most)), milliseconds
+            yield dict(zip((field.name for field in _ACCOUNTED), texts, strict=True))
 
 
-KEYS = {
-    "--query-supported-clocks": "clocks_supported",
-    "--query-retired-pages": "retired_pages",
-    "--query-accounted-apps": "accounting_apps",
-}
-ENTRIES: dict[str, Callable[[Gpu], Iterator[Entry]]] = {
-    "--query-supported-clocks": _clocks,
-    "--query-retired-pages": _pages,
-    "--query-accounted-apps": _accounted,
-}
-_COMMON: tuple[Field, ...] = (
-    SnapshotField("timestamp", "", time_stamp),
-    Field("gpu_name", "name"),
-    Field("gpu_bus_id", "pci_bus_id"),
-    Field("gpu_serial", "serial"),
-    Field("gpu_uuid", "uuid"),
+_ACCOUNTED = (
+    ListField("pid", "accounting_apps"),
+    ListField("gpu_utilization", "accounting_apps", unit="%", aliases=("gpu_util",)),
+    ListField("mem_utilization", "accounting_apps", unit="%", aliases=("mem_util",)),
+    ListField("max_memory_usage", "accounting_apps", unit="MiB"),
+    ListField("time", "accounting_apps", unit="ms"),
 )
-_FIELDS: dict[str, tuple[Field, ...]] = {
-    "--query-supported-clocks": (
-        ListField("memory", "clocks_supported", unit="MHz", aliases=("mem",)),
-        ListField("graphics", "clocks_supported", unit="MHz", aliases=("gr",)),
+LISTS = {
+    "--query-supported-clocks": ListQuery(
+        (
+            ListField("memory", "clocks_supported", unit="MHz", aliases=("mem",)),
+            ListField("graphics", "clocks_supported", unit="MHz", aliases=("gr",)),
+        ),
+        "clocks_supported",
+        _clocks,
     ),
-    "--query-retired-pages": tuple(
-        ListField(f"retired_pages.{name}", "retired_pages") for name in ("address", "timestamp", "cause")
+    "--query-retired-pages": ListQuery(
+        tuple(ListField(f"retired_pages.{name}", "retired_pages") for name in ("address", "timestamp", "cause")),
+        "retired_pages",
+        _pages,
     ),
-    "--query-accounted-apps": (
-        Field("vgpu_instance", ""),
-        ListField("pid", "accounting_apps"),
-        ListField("gpu_utilization", "accounting_apps", unit="%", aliases=("gpu_util",)),
-        ListField("mem_utilization", "accounting_apps", unit="%", aliases=("mem_util",)),
-        ListField("max_memory_usage", "accounting_apps", unit="MiB"),
-        ListField("time", "accounting_apps", unit="ms"),
+    "--query-accounted-apps": ListQuery((Field("vgpu_instance", ""), *_ACCOUNTED), "accounting_apps", _accounted),
+    "--query-remapped-rows": ListQuery(
+        tuple(field for name, field in FIELDS.items() if name.startswith("remapped_rows."))
     ),
-    "--query-remapped-rows": tuple(field for name, field in FIELDS.items() if name.startswith("remapped_rows.")),
 }
-
-
-def list_fields(query: str) -> dict[str, Field]:
-    """Return the fields of one of these queries by every name nvidia-smi takes for them."""
-    fields = (*_COMMON, *_FIELDS[query])
-    return {name.lower(): field for field in fields for name in (field.name, *field.aliases)}

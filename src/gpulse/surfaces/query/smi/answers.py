@@ -55,7 +55,7 @@ def gpus_named(gpus: Sequence[Gpu], words: Sequence[str]) -> list[str]:
 
 def _query(request: SmiRequest) -> View:
     from ..fields import query_fields
-    from ..lists import KEYS, ListCsv
+    from ..lists import LISTS, ListCsv
     from ..views import Csv
 
     names = [name.strip() for name in request.given[request.query].split(",")]
@@ -65,7 +65,7 @@ def _query(request: SmiRequest) -> View:
     if any(part not in ("csv", "noheader", "nounits") for part in parts):
         raise failure.SmiExit("Format modifier is not recognized.", failure.INVALID)
     header, units = "noheader" not in parts, "nounits" not in parts
-    if request.query in KEYS:
+    if request.query in LISTS:
         return ListCsv(request.query, asked, header=header, units=units)
     return Csv(asked, header=header, units=units, apps=request.query == "--query-compute-apps")
 
