@@ -10,7 +10,7 @@ from ..options import COMMON, Option, Verb, seconds, some_words, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
@@ -88,19 +88,23 @@ def _samples(arguments: Arguments, sampler: Sampler, interval: float | None) -> 
 
 
 def _view(arguments: Arguments) -> View:
-    from ...surfaces.query import log, scroll, views
+    from ...surfaces.query import views
     from ...surfaces.query.fields import app_field_named, field_named
 
     form, header, units = _format(arguments.format)
     if arguments.list_gpus:
         return views.ListingView()
     if arguments.q or arguments.display or arguments.x:
+        from ...surfaces.query import log
+
         sections = log.parse_sections(arguments.display) if arguments.display else ()
         return log.Log(sections, xml=arguments.x)
-    if arguments.scroll is not None:
-        return views.Scroll(_groups(arguments.scroll, scroll.GROUPS, "--scroll"))
-    if arguments.scroll_processes is not None:
-        return views.ScrollProcesses(_groups(arguments.scroll_processes, {"u": "", "m": ""}, "--scroll-processes"))
+    if arguments.scroll is not None or arguments.scroll_processes is not None:
+        from ...surfaces.query import scroll
+
+        if arguments.scroll is not None:
+            return scroll.DeviceScroll(_groups(arguments.scroll, scroll.GROUPS, "--scroll"))
+        return scroll.ProcessScroll(_groups(arguments.scroll_processes, ("u", "m"), "--scroll-processes"))
     apps = arguments.query_compute_apps is not None
     names = arguments.query_compute_apps or arguments.query_gpu or _USUAL
     asked = [(name, app_field_named(name) if apps else field_named(name)) for name in names]
@@ -131,11 +135,12 @@ def _format(text: str | None) -> tuple[str, bool, bool]:
     return (forms[0] if forms else "csv"), "noheader" not in parts, "nounits" not in parts
 
 
-def _groups(text: str, known: dict[str, str], option: str) -> str:
+def _groups(text: str, known: Collection[str], option: str) -> str:
+    """Return the letters of groups of columns in their usual order; raise UsageError for an unknown one."""
     for letter in text:
         if letter not in known:
             raise UsageError(f"{option}: unknown column group {letter!r} in {text!r};", f"use {', '.join(known)}.")
-    return text
+    return "".join(letter for letter in known if letter in text)
 
 
 def _list_fields(arguments: Arguments) -> int:

@@ -88,7 +88,7 @@ def _answer(arguments: Arguments, words: Sequence[str]) -> int:
 
 def _command(arguments: Arguments, command: str, words: Sequence[str]) -> int:
     if command in ("dmon", "pmon"):
-        from ...surfaces.query.smi.scrolling import ScrollRequest
+        from ...surfaces.query.smi.grammar import ScrollRequest
 
         asked = ScrollRequest(command, words)
         return _show(arguments, asked.view, asked.ids, asked.interval, asked.count, asked.filename)

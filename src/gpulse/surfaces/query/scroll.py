@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from ...model.catalog import Gpu, Process
+import time
+
+from ...model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu, Process
 from ...model.metric import Reading
+from ...model.select import Wanted
 from ...present.text import clean
+from ...value import Value
 from .field import MIB
+from .views import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,26 +21,15 @@ if TYPE_CHECKING:
 HEADER_EVERY = 20
 
 
-class ScrollColumn:
+class ScrollColumn(Value):
     """One column: its two titles, the catalog key, and how a number is written; `group` is dmon's letter for it."""
 
-    __slots__ = ("blank_zero", "form", "group", "key", "title", "unit")
-
-    def __init__(
-        self,
-        title: str,
-        unit: str,
-        key: str,
-        group: str,
-        form: Callable[[float], float] = float,
-        blank_zero: bool = False,
-    ) -> None:
-        self.title = title
-        self.unit = unit
-        self.key = key
-        self.group = group
-        self.form = form
-        self.blank_zero = blank_zero
+    title: str
+    unit: str
+    key: str
+    group: str
+    form: Callable[[float], float] = float
+    blank_zero: bool = False
 
     def text(self, reading: Reading) -> str:
         """Return the value, a dash where there is none; pmon writes a process's idle video engines as one too."""
@@ -45,15 +39,15 @@ class ScrollColumn:
         return f"{self.form(value):.0f}" if isinstance(value, (int, float)) else "-"
 
 
-def _mb(count: float) -> float:
+def _mib(count: float) -> float:
     return count // MIB
 
 
-def _started_mb(count: float) -> float:
+def _mib_started(count: float) -> float:
     return -(-count // MIB)
 
 
-def _decimal_mb(count: float) -> float:
+def _megabytes(count: float) -> float:
     return count // 1_000_000
 
 
@@ -69,18 +63,20 @@ DEVICE = (
     ScrollColumn("ofa", "%", "ofa_utilization", "u"),
     ScrollColumn("mclk", "MHz", "clock_memory", "c"),
     ScrollColumn("pclk", "MHz", "clock_sm", "c"),
-    ScrollColumn("fb", "MB", "memory_used", "m", _started_mb),
-    ScrollColumn("bar1", "MB", "bar1_used", "m", _mb),
-    ScrollColumn("ccpm", "MB", "memory_protected_used", "m", _mb),
+    ScrollColumn("fb", "MB", "memory_used", "m", _mib_started),
+    ScrollColumn("bar1", "MB", "bar1_used", "m", _mib),
+    ScrollColumn("ccpm", "MB", "memory_protected_used", "m", _mib),
     ScrollColumn("sbecc", "errs", "ecc_corrected", "e"),
     ScrollColumn("dbecc", "errs", "ecc_uncorrected", "e"),
     ScrollColumn("pci", "errs", "pcie_replays", "e"),
-    ScrollColumn("rxpci", "MB/s", "pcie_rx", "t", _decimal_mb),
-    ScrollColumn("txpci", "MB/s", "pcie_tx", "t", _decimal_mb),
+    ScrollColumn("rxpci", "MB/s", "pcie_rx", "t", _megabytes),
+    ScrollColumn("txpci", "MB/s", "pcie_tx", "t", _megabytes),
     ScrollColumn("smact", "%", "sm_active", "a"),
     ScrollColumn("occ", "%", "sm_occupancy", "a"),
     ScrollColumn("tensor", "%", "tensor_active", "a"),
     ScrollColumn("dram", "%", "dram_active", "a"),
+    ScrollColumn("pviol", "%", "throttle_time_power_cap", "v"),
+    ScrollColumn("tviol", "bool", "throttle_time_thermal", "v"),
 )
 PROCESS = (
     ScrollColumn("sm", "%", "sm_utilization", "u"),
@@ -89,10 +85,13 @@ PROCESS = (
     ScrollColumn("dec", "%", "decoder_utilization", "u", blank_zero=True),
     ScrollColumn("jpg", "%", "", "u"),
     ScrollColumn("ofa", "%", "", "u"),
-    ScrollColumn("fb", "MB", "memory_used", "m", _mb),
-    ScrollColumn("ccpm", "MB", "memory_protected_used", "m", _mb),
+    ScrollColumn("fb", "MB", "memory_used", "m", _mib),
+    ScrollColumn("ccpm", "MB", "memory_protected_used", "m", _mib),
 )
+_HEAT = ("throttle_time_thermal", "throttle_time_thermal_hardware")
+_STAMPS = (("D", "Date", "YYYYMMDD", "%Y%m%d"), ("T", "Time", "HH:MM:SS", "%H:%M:%S"))
 GPU_ONLY = frozenset({"memory_protected_used"})
+# The groups of `gpulse query --scroll`; the letter v, violations of limits, is dmon's only.
 GROUPS = {
     "p": "power and temperature",
     "u": "utilization",
@@ -104,55 +103,102 @@ GROUPS = {
 }
 
 
-def columns(table: Sequence[ScrollColumn], groups: str) -> list[ScrollColumn]:
-    """Return the columns of these groups, in the table's order."""
-    return [column for column in table if column.group in groups]
+class DeviceScroll(View):
+    """dmon: one line per GPU and sample, and the header every 20 lines.
+
+    `groups` are dmon's letters, in the order of the columns; `stamps` D and T add the date and the time; `forms` are csv, nounit and
+    noheader. `compares` tells whether a value covers the time since the previous sample.
+    """
+
+    _table: Sequence[ScrollColumn] = DEVICE
+    _ends = (("# gpu", " "), ("# Idx", " "))
+
+    def __init__(self, groups: str = "puc", stamps: str = "", forms: Sequence[str] = ()) -> None:
+        self.columns = [column for letter in dict.fromkeys(groups) for column in self._table if column.group == letter]
+        self._stamps = [parts for parts in _STAMPS if parts[0] in stamps]
+        self._csv = "csv" in forms
+        self._titled = "noheader" not in forms, "nounit" not in forms and "nounits" not in forms
+        self._since = HEADER_EVERY
+        self.compares = "v" in groups
+        self._before: dict[str, tuple[float, float, float]] = {}
+        keys = {column.key for column in self.columns}
+        self.wanted = Wanted({"index", "uuid", *(_HEAT if self.compares else ()), *keys})
+
+    def note(self, snapshot: Snapshot) -> None:
+        """Take a sample only to compare the next one with."""
+        for gpu in snapshot.gpus:
+            self._violations(snapshot, gpu)
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        """Return the lines of one snapshot."""
+        body = [f"{self._place(snapshot, gpu)}{cells}" for gpu in snapshot.gpus for cells in self._rows(snapshot, gpu)]
+        due = self._since >= HEADER_EVERY
+        if self._csv:
+            self._since = 0
+            titles = zip(self._titled, self._header(), strict=True)
+            head = ["#" + ", ".join(line.removeprefix("#").split()) for shown, line in titles if shown]
+            return [*(head if due else ()), *(f" {', '.join(line.split())}" for line in body)]
+        self._since = len(body) if due else self._since + len(body)
+        return [*self._header(), *body] if due else body
+
+    def _header(self) -> list[str]:
+        (first, after), (second, below) = self._ends
+        titles = f"{first}{''.join(f'{column.title:>7}' for column in self.columns)}{after}"
+        units = f"{second}{''.join(f'{column.unit:>7}' for column in self.columns)}{below}"
+        if not self._stamps:
+            return [titles, units]
+        names = "    ".join(f"{name:<8}" for _, name, _, _ in self._stamps)
+        shapes = "    ".join(shape for _, _, shape, _ in self._stamps)
+        return [f"#{names}     {titles[2:]}", f"#{shapes}     {units[2:]}"]
+
+    def _place(self, snapshot: Snapshot, gpu: Gpu) -> str:
+        """Return date, time and index of a line."""
+        if not self._stamps:
+            return f"{gpu_index(gpu):>5}"
+        local = time.localtime(snapshot.time)
+        stamps = "    ".join(time.strftime(form, local) for *_, form in self._stamps)
+        return f" {stamps}{gpu_index(gpu):>8}"
+
+    def _rows(self, snapshot: Snapshot, gpu: Gpu) -> Iterator[str]:
+        """Yield the cells of each line of a GPU."""
+        told = self._violations(snapshot, gpu) if self.compares else {}
+        yield "".join(f"{told.get(column.title) or column.text(gpu):>7}" for column in self.columns) + " "
+
+    def _violations(self, snapshot: Snapshot, gpu: Gpu) -> dict[str, str]:
+        """Return the share of time at the power cap, and whether heat slowed the GPU, since the last sample."""
+        power, heat = gpu.throttle_time_power_cap, [gpu.get(key) for key in _HEAT]
+        slowed = sum(value for value in heat if isinstance(value, (int, float)))
+        unknown = {"pviol": "-", "tviol": "-"}
+        if power is None:
+            return unknown
+        name = gpu.uuid or gpu_index(gpu)
+        before, self._before[name] = self._before.get(name), (snapshot.time, power, slowed)
+        if before is None or snapshot.time <= before[0]:
+            return unknown
+        share = min(100.0, max(0.0, 100 * (power - before[1]) / (snapshot.time - before[0])))
+        return {"pviol": f"{share:.0f}", "tviol": str(int(slowed > before[2]))}
 
 
-def device_header(shown: Sequence[ScrollColumn]) -> list[str]:
-    """Return dmon's two lines of titles."""
-    titles = "".join(f"{column.title:>7}" for column in shown)
-    units = "".join(f"{column.unit:>7}" for column in shown)
-    return [f"# gpu{titles} ", f"# Idx{units} "]
+class ProcessScroll(DeviceScroll):
+    """pmon: one line per process and sample, and one of dashes for a GPU without any."""
 
+    _table = PROCESS
+    _ends = (("# gpu         pid   type", "    command "), ("# Idx           #    C/G", "    name "))
 
-def device_rows(snapshot: Snapshot, shown: Sequence[ScrollColumn]) -> Iterator[str]:
-    """Return dmon's line for every GPU."""
-    for gpu in snapshot.gpus:
-        yield f"{gpu_index(gpu):>5}{device_cells(gpu, shown)}"
+    def __init__(self, groups: str = "u", stamps: str = "") -> None:
+        super().__init__(groups, stamps)
+        keys = {column.key for column in self.columns if column.key}
+        gpu = {"index", *(keys & GPU_METRICS.keys() - PROCESS_METRICS.keys())}
+        self.wanted = Wanted(gpu, {"pid", "type", "name", *(keys & PROCESS_METRICS.keys())})
 
-
-def device_cells(gpu: Gpu, shown: Sequence[ScrollColumn]) -> str:
-    """Return the cells of dmon's line for one GPU, without its index."""
-    return "".join(f"{column.text(gpu):>7}" for column in shown) + " "
-
-
-def process_header(shown: Sequence[ScrollColumn]) -> list[str]:
-    """Return pmon's two lines of titles."""
-    titles = "".join(f"{column.title:>7}" for column in shown)
-    units = "".join(f"{column.unit:>7}" for column in shown)
-    return [f"# gpu         pid   type{titles}    command ", f"# Idx           #    C/G{units}    name "]
-
-
-def process_rows(snapshot: Snapshot, shown: Sequence[ScrollColumn]) -> Iterator[str]:
-    """Return pmon's line for every process, and a line of dashes for a GPU without any."""
-    for gpu in snapshot.gpus:
-        for cells in process_cells(gpu, shown):
-            yield f"{gpu_index(gpu):>5}{cells}"
-
-
-def process_cells(gpu: Gpu, shown: Sequence[ScrollColumn]) -> Iterator[str]:
-    """Return the cells of pmon's lines for one GPU, without its index."""
-    processes = [*gpu.all_processes()]
-    for process in processes:
-        name = clean(process.name or "-")
-        yield (
-            f"{_number(process, Process.pid.key):>11}{clean(process.type or '-'):>6}"
-            + "".join(f"{_text(column, gpu, process):>7}" for column in shown)
-            + f"    {name:<15}"
-        )
-    if not processes:
-        yield f"{'-':>11}{'-':>6}" + "".join(f"{'-':>7}" for _ in shown) + f"    {'-':<15}"
+    def _rows(self, snapshot: Snapshot, gpu: Gpu) -> Iterator[str]:
+        processes = [*gpu.all_processes()]
+        for process in processes:
+            cells = "".join(f"{_text(column, gpu, process):>7}" for column in self.columns)
+            kind, name = clean(process.type or "-"), clean(process.name or "-")
+            yield f"{_number(process, Process.pid.key):>11}{kind:>6}{cells}    {name:<15}"
+        if not processes:
+            yield f"{'-':>11}{'-':>6}" + "".join(f"{'-':>7}" for _ in self.columns) + f"    {'-':<15}"
 
 
 def _text(column: ScrollColumn, gpu: Gpu, process: Process) -> str:

@@ -11,7 +11,6 @@ from ...model.select import Wanted
 from ...model.snapshot import Snapshot
 from ...present.exposition import exposition
 from ...present.text import aligned, clean
-from . import scroll
 from .field import ProcessField, QueryRow
 
 TYPE_CHECKING = False
@@ -118,37 +117,6 @@ class Prometheus(View):
 
     def lines(self, snapshot: Snapshot) -> list[str]:
         return exposition(snapshot, self._keys)
-
-
-class Scroll(View):
-    """The columns of dmon; the header is repeated at regular intervals."""
-
-    def __init__(self, groups: str) -> None:
-        self._shown = scroll.columns(scroll.DEVICE, groups)
-        self._since = scroll.HEADER_EVERY
-        self.wanted = Wanted({"index", *(column.key for column in self._shown)})
-
-    def lines(self, snapshot: Snapshot) -> list[str]:
-        return self._with_header(scroll.device_header(self._shown), [*scroll.device_rows(snapshot, self._shown)])
-
-    def _with_header(self, header: list[str], body: list[str]) -> list[str]:
-        due = self._since >= scroll.HEADER_EVERY
-        self._since = len(body) if due else self._since + len(body)
-        return [*header, *body] if due else body
-
-
-class ScrollProcesses(Scroll):
-    """pmon's columns."""
-
-    def __init__(self, groups: str) -> None:
-        super().__init__("")
-        self._shown = scroll.columns(scroll.PROCESS, groups)
-        keys = {column.key for column in self._shown if column.key}
-        gpu = {"index", *(keys & GPU_METRICS.keys() - PROCESS_METRICS.keys())}
-        self.wanted = Wanted(gpu, {"pid", "type", "name", *(keys & PROCESS_METRICS.keys())})
-
-    def lines(self, snapshot: Snapshot) -> list[str]:
-        return self._with_header(scroll.process_header(self._shown), [*scroll.process_rows(snapshot, self._shown)])
 
 
 class ListingView(View):

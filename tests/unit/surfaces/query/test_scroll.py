@@ -7,19 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpulse.cli.commands.query import VERB, _view
+from gpulse.cli.options import parse
 from gpulse.model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.query.scroll import (
-    DEVICE,
-    GPU_ONLY,
-    GROUPS,
-    PROCESS,
-    columns,
-    device_header,
-    device_rows,
-    process_header,
-    process_rows,
-)
+from gpulse.surfaces.query.scroll import DEVICE, GPU_ONLY, GROUPS, PROCESS, DeviceScroll, ProcessScroll
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
@@ -64,18 +56,14 @@ def gpu_of(header: str, line: str) -> Gpu:
 def test_gpus_are_written_as_dmon_writes_them(moment: str, groups: str, command: str) -> None:
     lines = recorded(moment, command)
     lines = without(lines, LEFT_OUT) if "m" in groups else lines
-    shown = columns(DEVICE, groups)
-    assert device_header(shown) == lines[:2]
     gpus = tuple(gpu_of(lines[0], line) for line in lines[2:])
-    assert [*device_rows(Snapshot(0.0, gpus), shown)] == lines[2:]
+    assert DeviceScroll(groups).lines(Snapshot(0.0, gpus)) == lines
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize(("groups", "command"), [("u", "pmon -c 3"), ("um", "pmon -s um -c 2")])
 def test_processes_are_written_as_pmon_writes_them(moment: str, groups: str, command: str) -> None:
     lines = recorded(moment, command)
-    shown = columns(PROCESS, groups)
-    assert process_header(shown) == lines[:2]
     values: dict[str, Value] = {"encoder_utilization": 0, "decoder_utilization": 0, "memory_used": 1130 << 20}
     for line in lines[2:]:
         _, pid, kind, sm, memory, *_, name = line.split()
@@ -83,19 +71,24 @@ def test_processes_are_written_as_pmon_writes_them(moment: str, groups: str, com
         if pid != "-":
             told |= {"sm_utilization": int(sm), "memory_utilization": int(memory)}
         gpu = Gpu({"index": 0, "memory_protected_used": 0}, processes=(Process(told),) if told else ())
-        assert [*process_rows(Snapshot(0.0, (gpu,)), shown)] == [line]
+        assert ProcessScroll(groups).lines(Snapshot(0.0, (gpu,))) == [*lines[:2], line]
 
 
 @pytest.mark.parametrize("groups", [*GROUPS, "".join(GROUPS)])
 def test_every_group_has_its_columns_under_their_titles(groups: str) -> None:
-    shown = columns(DEVICE, groups)
-    assert {column.group for column in shown} == set(groups)
-    (row,) = device_rows(Snapshot(0.0, (Gpu({"index": 0} | dict.fromkeys((c.key for c in shown), 7 << 20)),)), shown)
-    assert len({len(line) for line in (*device_header(shown), row)}) == 1
+    view = DeviceScroll(groups)
+    assert {column.group for column in view.columns} == set(groups)
+    gpu = Gpu({"index": 0} | dict.fromkeys((column.key for column in view.columns), 7 << 20))
+    lines = view.lines(Snapshot(0.0, (gpu,)))
+    assert len(lines) == 3
+    assert len({len(line) for line in lines}) == 1
 
 
 def test_groups_come_in_dmons_order_however_they_are_asked() -> None:
-    assert columns(DEVICE, "cup") == columns(DEVICE, "puc")
+    def titles(groups: str) -> list[str]:
+        return _view(parse(VERB, [f"--scroll={groups}"])).lines(Snapshot(0.0))
+
+    assert titles("cup") == titles("puc")
 
 
 def test_every_column_is_of_the_catalog() -> None:
@@ -115,18 +108,18 @@ def test_every_column_is_of_the_catalog() -> None:
 def test_numbers_are_cut_zero_is_zero_and_nothing_is_a_dash(
     groups: str, values: dict[str, Value], texts: list[str]
 ) -> None:
-    (row,) = device_rows(Snapshot(0.0, (Gpu(values),)), columns(DEVICE, groups))
+    *_, row = DeviceScroll(groups).lines(Snapshot(0.0, (Gpu(values),)))
     assert row.split() == ["-", *texts]
 
 
 def test_a_gpu_without_processes_has_a_line_and_those_of_instances_have_theirs() -> None:
     part = Gpu({}, processes=(Process({"pid": 5, "name": "in"}),))
     gpus = (Gpu({"index": 0}), Gpu({"index": 1}, processes=(Process({"pid": 4, "name": "on"}),), instances=(part,)))
-    rows = [row.split() for row in process_rows(Snapshot(0.0, gpus), columns(PROCESS, "m"))]
+    rows = [row.split() for row in ProcessScroll("m").lines(Snapshot(0.0, gpus))[2:]]
     assert [(row[0], row[1], row[-1]) for row in rows] == [("0", "-", "-"), ("1", "4", "on"), ("1", "5", "in")]
 
 
 def test_a_name_cannot_act_on_the_terminal_nor_break_the_line() -> None:
     gpu = Gpu({"index": 0}, processes=(Process({"pid": 4, "name": "\x1b[2Jx\ny", "type": "\x1bC"}),))
-    (row,) = process_rows(Snapshot(0.0, (gpu,)), columns(PROCESS, "u"))
+    *_, row = ProcessScroll("u").lines(Snapshot(0.0, (gpu,)))
     assert row.isprintable()

@@ -13,14 +13,12 @@ from gpulse.model.codec import from_line, from_plain
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.text import width
 from gpulse.surfaces.query.fields import app_field_named, field_named
-from gpulse.surfaces.query.scroll import HEADER_EVERY
+from gpulse.surfaces.query.scroll import HEADER_EVERY, DeviceScroll, ProcessScroll
 from gpulse.surfaces.query.views import (
     Csv,
     Json,
     ListingView,
     Prometheus,
-    Scroll,
-    ScrollProcesses,
     TableView,
     View,
     wanted_of,
@@ -67,8 +65,8 @@ EVERY_VIEW = [
     Json(gpus("name"), compact=True),
     Json(gpus("name"), compact=False),
     Prometheus(gpus("name", "energy", "power.draw", "persistence_mode")),
-    Scroll("pucmeta"),
-    ScrollProcesses("um"),
+    DeviceScroll("pucmeta"),
+    ProcessScroll("um"),
     ListingView(),
 ]
 
@@ -153,7 +151,7 @@ def test_json_holds_the_metrics_asked_for_and_what_the_gpu_is(compact: bool) -> 
         assert gpu["processes"] == []
 
 
-@pytest.mark.parametrize("view", [Scroll("u"), ScrollProcesses("u")])
+@pytest.mark.parametrize("view", [DeviceScroll("u"), ProcessScroll("u")])
 def test_a_header_stands_over_every_twenty_lines(view: View) -> None:
     lines = [line for _ in range(2 * HEADER_EVERY + 1) for line in view.lines(one(Gpu({"index": 0})))]
     titled = [at for at, line in enumerate(lines) if line.startswith("# gpu")]
@@ -163,13 +161,13 @@ def test_a_header_stands_over_every_twenty_lines(view: View) -> None:
 
 
 def test_a_sample_is_not_cut_by_a_header() -> None:
-    view, eight = Scroll("u"), Snapshot(0.0, tuple(Gpu({"index": at}) for at in range(8)))
+    view, eight = DeviceScroll("u"), Snapshot(0.0, tuple(Gpu({"index": at}) for at in range(8)))
     samples = [view.lines(eight) for _ in range(4)]
     assert [len(lines) for lines in samples] == [10, 8, 8, 10]
 
 
 def test_samples_without_lines_bring_no_second_header() -> None:
-    view = Scroll("u")
+    view = DeviceScroll("u")
     assert [len(view.lines(Snapshot(0.0, ()))) for _ in range(3)] == [2, 0, 0]
 
 

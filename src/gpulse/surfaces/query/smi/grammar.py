@@ -254,6 +254,13 @@ class Options:
         text = self.get("--id")
         return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
 
+    def positive(self, name: str, complaint: str) -> int | None:
+        """Return a whole number above 0, or None where it was not given; raise SmiExit with the complaint otherwise."""
+        text = self.get(name)
+        if text is not None and (not text.isdecimal() or len(text) > 9 or int(text) < 1):
+            raise self.complain(complaint)
+        return None if text is None else int(text)
+
     def complain(self, text: str) -> SmiExit:
         """Return the failure for a wrong value: the sentence and the usage; nvidia-smi's exit code for it is 0."""
         return SmiExit(f"{text}\n{self.usage()}", 0)
@@ -279,3 +286,36 @@ class Options:
             value, at = words[at + 1], at + 1
         self._given[name] = value
         return at + 1
+
+
+_SCROLL_FLAGS = {
+    "-i": "--id", "-d": "--delay", "-c": "--count", "-s": "--select", "-o": "--options", "-f": "--filename",
+    "--format": "--format", "--gpm-metrics": "--gpm-metrics", "--gpm-options": "--gpm-options", "-h": "--help",
+}  # fmt: skip
+
+
+class ScrollRequest:
+    """What dmon or pmon was asked: the view, the GPUs, seconds between lines, number of samples and the file."""
+
+    __slots__ = ("count", "filename", "ids", "interval", "view")
+
+    def __init__(self, command: str, words: Sequence[str]) -> None:
+        """Read the options; raise SmiExit as nvidia-smi would end."""
+        from ..scroll import DeviceScroll, ProcessScroll
+
+        options = Options(command, _SCROLL_FLAGS, words)
+        self.ids = options.ids
+        self.filename = options.get("--filename")
+        wrong = "Collection delay/interval should be between 1 second and 600 seconds"
+        self.interval = options.positive("--delay", wrong) or 1
+        self.count = options.positive("--count", "Invalid value for number of samples to be displayed")
+        if "--gpm-metrics" in options:
+            raise SmiExit("gpulse smi has no --gpm-metrics; run `gpulse query --scroll=a` instead.", 3, own=True)
+        groups, stamps = options.get("--select"), (options.get("--options") or "").upper()
+        forms = (options.get("--format") or "").split(",")
+        if command == "dmon":
+            self.view = DeviceScroll((groups or "puc").replace("a", ""), stamps, forms)
+        else:
+            self.view = ProcessScroll(groups or "u", stamps)
+        if not self.view.columns:
+            raise SmiExit("Failed to find any metric to display\nFailed to process command line \n", failure.OTHER)
