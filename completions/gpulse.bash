@@ -95,7 +95,7 @@ _gpulse() {
     --capture) COMPREPLY=(); return;;
   esac
   case "$verb" in
-    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick queue reserve release runs trace report record replay history usage alerts reclaim fleet serve service mcp demo metrics config doctor completion" -- "$word"));;
+    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-activity --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick queue reserve release runs trace report record replay history usage alerts reclaim fleet serve service mcp demo metrics config doctor completion" -- "$word"));;
     top) COMPREPLY=($(compgen -W "--interval -n --sort -s --filter -f --tree -t --group -g --readonly --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     query) COMPREPLY=($(compgen -W "--query-gpu --query-compute-apps --format --loop -l --loop-ms -lms --count --for --filename -f --where --sort --list-gpus -L -q --display -d -x --scroll --scroll-processes --help-query-gpu --help-query-compute-apps --unsupported --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     why) COMPREPLY=($(compgen -W "--for --since --interval -n --fleet --check --json --no-stacks --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;

@@ -370,3 +370,18 @@ def test_only_what_is_wrong_is_shown_on_request(lab: Lab) -> None:
     assert (found[0]["key"], found[0]["severity"]) == ("lost", "critical")
     assert all(one["gpus"] == ["1"] for one in found)
     assert lab.run(machine(2), "--problems").out == "Nothing is wrong.\n"
+
+
+def test_without_activity_no_counter_is_read_and_nothing_is_shown_for_it(lab: Lab) -> None:
+    shown = lab.run(Scenario.load("h200-busy"), "--no-activity")
+    assert (shown.code, shown.err) == (0, "")
+    assert "tensor" not in shown.out
+    assert "DRAM" not in shown.out
+    assert "100 %" in shown.out
+    told = lab.run(Scenario.load("h200-busy"), "--no-activity", "--json")
+    assert told.gpus[0]["utilization"] == 100
+    assert told.gpus[0].get("sm_active") is None
+    named = lab.run(Scenario.load("h200-busy"), "--no-activity", "--columns", "sm_active")
+    assert "82 %" in named.out, "what is named is read"
+    assert not [name for answer in (shown, told) for name in answer.calls if name.startswith("nvmlGpmSampleGet")]
+    assert [name for name in named.calls if name.startswith("nvmlGpmSampleGet")]

@@ -40,6 +40,10 @@ class Wanted:
         process, host = _union(self.process, other.process), _union(self.host, other.host)
         return Wanted(self.gpu | other.gpu, process, host, self.serving or other.serving)
 
+    def without(self, gpu: Iterable[str]) -> Wanted:
+        """Return the same without these metrics of GPUs."""
+        return Wanted(self.gpu.difference(gpu), self.process, self.host, self.serving)
+
     def without_commands(self) -> Wanted:
         """Return the same without the command lines of processes."""
         return Wanted(self.gpu, (self.process or frozenset()) - {"command"}, self.host, self.serving)

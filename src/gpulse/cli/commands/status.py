@@ -158,17 +158,20 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
 
 def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
     """Return the metrics to read and the keys of --columns."""
+    from ...model.presets import COSTLY
     from ...model.select import EVERYTHING, Wanted, metric_named
     from ...surfaces.status.view import GLANCE, PROCESSES, STAYING
 
+    columns: list[str] = []
     if arguments.json:
-        return EVERYTHING, []
-    if arguments.columns:
+        wanted = EVERYTHING
+    elif arguments.columns:
         columns = [metric_named(name).key for name in arguments.columns]
-        wanted = Wanted(columns, host=("name",))
+        return Wanted(columns, host=("name",)) | (PROCESSES if arguments.processes else Wanted()), columns
     else:
-        columns, wanted = [], GLANCE if arguments.watch is None else GLANCE | STAYING
-    return (wanted | PROCESSES if arguments.processes else wanted), columns
+        wanted = GLANCE if arguments.watch is None else GLANCE | STAYING
+        wanted = wanted | PROCESSES if arguments.processes else wanted
+    return wanted.without(COSTLY) if arguments.no_activity else wanted, columns
 
 
 def _json(arguments: Arguments, sampler: Sampler) -> int:
@@ -198,6 +201,8 @@ VERB = Verb(
                     "(implies --processes)"),
         Option("--columns", "-c", value="METRICS", parse=words, complete="metrics",
                help="Show a table of these metrics instead, separated by commas; see `gpulse metrics`"),
+        Option("--no-activity", default=False,
+               help="Leave out activity metrics (SM, tensor, DRAM, links), which take 0.1 s to measure"),
         Option("--no-header", default=False, help="Leave out the first line, about the machine"),
         Option("--name-width", value="N", parse=_cells,
                help="Characters for the names of GPUs in lines; 0 leaves them out (default: as many as fit)"),
@@ -216,6 +221,7 @@ VERB = Verb(
         ("gpulse -p --gpu 0,2", "show two GPUs and their processes"),
         ("gpulse -p --filter 'user:ada mem>1G'", "show some processes only"),
         ("gpulse -c utilization,sm_active,pcie_rx", "show selected metrics"),
+        ("gpulse --no-activity", "print at once, without measuring activity"),
         ("gpulse --problems", "show only what is wrong"),
         ("gpulse --json | jq .gpus[0].memory_used", "read a value in a script"),
     ),
