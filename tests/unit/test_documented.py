@@ -118,8 +118,8 @@ def test_every_public_name_and_method_is_in_the_python_reference() -> None:
 def codes() -> Iterator[int]:
     """Yield the numbers that the verbs return and the errors end with."""
     for path, text in CODE.items():
-        for node in ast.walk(ast.parse(text if "cli" in path.parts or "exit_code" in text else "")):
-            ends = isinstance(node, ast.Return) and "cli" in path.parts
+        for node in ast.walk(ast.parse(text if "cli" in path.relative_to(ROOT).parts or "exit_code" in text else "")):
+            ends = isinstance(node, ast.Return) and "cli" in path.relative_to(ROOT).parts
             sets = isinstance(node, ast.Assign) and any("exit_code" in ast.unparse(each) for each in node.targets)
             value: Any = getattr(node, "value", None) if ends or sets else None
             for each in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
