@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpulse.model.catalog import Process
 from gpulse.model.select import Wanted
 from gpulse.monitor.ledger import Ledger
-from gpulse.monitor.request import AgentSample
+from gpulse.monitor.messages import AgentSample
 from gpulse.sampling.clock import ManualClock
 from gpulse.sources.base import Counter, DeviceSample
 from gpulse.store.history import HistoryReader, HistoryWriter

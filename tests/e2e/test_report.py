@@ -16,7 +16,7 @@ import pytest
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.text import width
 from gpulse.sinks.base import Mark, Sample
-from gpulse.sinks.jsonl import JsonlSink
+from gpulse.sinks.files import JsonlSink
 from tests.e2e.browser import Browser, chromium
 from tests.e2e.terminal import CommandTerminal
 from tests.unit.store.history.ticks import write as write_history

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .arguments import Flops, Gpus, Mode, Ranks, Sinks
-from .framework import framework
-from .training import Course
+from .training import Course, Flops, Gpus, Mode, Ranks, Sinks, framework
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

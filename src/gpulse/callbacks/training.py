@@ -1,12 +1,15 @@
-"""The events of a training run that every framework's callback reports: start, phases, batches, end."""
+"""What the callbacks of all frameworks share: the framework itself, the arguments of Monitor, and the events of a training run."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from functools import wraps
+from typing import Literal, TypeAlias
 
+from ..errors import GpulseError
 from ..monitor.monitor import Monitor
 from ..sinks.base import Sink
 from ..sinks.points import Means, under
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from ..sinks.base import Sample
 
     Hook = TypeVar("Hook", bound=Callable[..., Any])
+    from typing import Any
 
 _told: set[str] = set()  # hooks whose error was reported: their messages may differ in every step
 
@@ -222,3 +226,29 @@ def _complain(where: str, what: str) -> None:
             sys.stderr.write(f"gpulse: {what} (reported once; training continues).\n")
         except (OSError, ValueError, AttributeError):
             pass  # closed, or not opened
+
+
+Sinks: TypeAlias = Sink | str | Sequence[Sink | str]
+Gpus: TypeAlias = str | int | Sequence[str | int]
+Flops: TypeAlias = float | Literal["count"] | None
+Mode: TypeAlias = Literal["process", "thread"]
+Ranks: TypeAlias = Literal["one", "all"]
+
+
+class MissingFramework(GpulseError, ImportError):
+    """A framework that is not installed or cannot be loaded; also an ImportError."""
+
+
+def framework(module: str, package: str) -> Any:
+    """Import and return one module of a framework; raise MissingFramework with what to do if it is missing."""
+    try:
+        __import__(module)
+    except ImportError as error:
+        if (
+            isinstance(error, ModuleNotFoundError)
+            and error.name is not None
+            and f"{module}.".startswith(f"{error.name}.")
+        ):
+            raise MissingFramework(f"{package} is not installed.", f"Run `pip install {package}`.") from None
+        raise MissingFramework(f"{package} cannot be loaded: {error}.", f"Run `pip install -U {package}`.") from None
+    return sys.modules[module]

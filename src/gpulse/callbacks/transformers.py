@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from .arguments import Flops, Gpus, Mode, Ranks, Sinks
-from .framework import framework
-from .training import Course, harmless
+from .training import Course, Flops, Gpus, Mode, Ranks, Sinks, framework, harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

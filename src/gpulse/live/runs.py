@@ -9,7 +9,7 @@ from ..model.budget import Budget
 from ..model.stacks import CodeLine
 from ..monitor.presence import folder_of, presence_of
 from ..monitor.run_record import result
-from ..monitor.trace_request import ask_stacks
+from ..monitor.traces import ask_stacks
 from ..present.code import advised, code_sentence
 from ..present.program import running_parts
 from ..present.runs import command_text, gpus_of, limit_text, run_facts, speed_text

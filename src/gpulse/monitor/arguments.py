@@ -45,7 +45,7 @@ def _sink(given: Given) -> Sink:
     if all(callable(getattr(given, name, None)) for name in _METHODS):
         return given  # type: ignore[return-value]  # a sink of another package that does not inherit from ours
     if callable(given):
-        from ..sinks.callable import CallableSink
+        from ..sinks.base import CallableSink
 
         return CallableSink(given)
     raise TypeError(

@@ -15,7 +15,7 @@ from ..analysis.ranks import RankSummary, straggler, with_devices
 from ..store.lines import replaced
 from ..torch import busiest_device, ordinals
 from .presence import PresenceFile, Teller, private_folder
-from .ranks import global_rank, job_id, local_rank, world_size
+from .process import global_rank, job_id, local_rank, world_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ from ..sinks.base import Mark, PhaseProgress, Sample
 from ..sources.files import read_text
 from .agent import is_alive
 from .ledger import Ledger
-from .tags import EnergySinceStart, Tags
+from .samples import EnergySinceStart, Tags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from .request import AgentSample, Request
+    from .messages import AgentSample, Request
 
 _SECONDS = 5  # for everything, after which the agent ends whatever hangs
 _DYING = 1.0  # seconds from the end of a program's pipe to its own

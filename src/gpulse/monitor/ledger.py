@@ -12,10 +12,10 @@ from contextvars import ContextVar
 from ..analysis.energy import TELLING
 from ..analysis.own_use import own_verdicts
 from ..sinks.base import PhaseProgress
-from .held import HeldValues, MemoryTrail
 from .rhythm import Marks, Rhythm
-from .sharing import Sharing
+from .seldom_read import HeldValues, MemoryTrail
 from .windows import Phase as Phase
+from .windows import Sharing
 from .windows import Window as Window
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..model.verdict import Diagnosis
     from ..sinks.base import Mark
     from .flops import StepFlops
-    from .request import AgentSample
+    from .messages import AgentSample
     from .stack_sampler import StackSampler
     from .worker_stacks import WorkerStacks
 

@@ -8,15 +8,15 @@ import threading
 import time
 from collections import deque
 
-from .ending import reap
-from .request import Birth, Trouble
+from .messages import Birth, Trouble
+from .process import reap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterable, Iterator
 
-    from .request import AgentSample, AlertMessage, Greeting, Request
+    from .messages import AgentSample, AlertMessage, Greeting, Request
 
     Message = Greeting | AgentSample | AlertMessage | Trouble
 
@@ -133,7 +133,7 @@ class ChildAgent:
         home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         # -I -S: neither the user's folder nor site packages may provide another json or an import hook
         code = (
-            "import sys; sys.path.append(sys.argv[1]); from gpulse.monitor.agent_process import main;"
+            "import sys; sys.path.append(sys.argv[1]); from gpulse.monitor.agent import main;"
             "main(sys.argv[2], int(sys.argv[3]))"
         )
         stderr = _duplicate(request.stderr) if request.report else -1
@@ -161,7 +161,7 @@ class ChildAgent:
         """Return the next message; None if none arrived in time or, if `over` is set, there will be no more."""
         import select
 
-        from .wire import decode  # here, in the listening thread, so that the program does not wait for it
+        from .messages import decode  # here, in the listening thread, so that the program does not wait for it
 
         while True:
             while self._lines:

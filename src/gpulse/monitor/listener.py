@@ -1,4 +1,8 @@
-"""The thread between a monitor and its agent: it keeps the ledger, feeds the sinks, and tells the agent how the program is getting on."""
+"""The thread between a monitor and its agent, and the workers that it hands samples to, one for each sink.
+
+It keeps the ledger and tells the agent how the program is getting on. Each sink has its own queue and thread, so that one that
+fails or hangs loses only its own samples.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,24 @@ import os
 import threading
 import time
 
+from ..queue_worker import QueueWorker
+from ..sources.registry import make_source
 from .link import InnerLink, Link
-from .ranks import doubts, world_size
-from .request import AlertMessage, Greeting
+from .messages import AlertMessage, Greeting
+from .process import doubts, world_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from ..analysis.summary import Summary
     from ..model.event import Event
-    from ..sinks.base import Alert
+    from ..sinks.base import Alert, Sample, Sink
     from .job import JobFile
     from .ledger import Ledger
+    from .messages import Request
     from .presence import Teller
-    from .request import Request
     from .samples import Samples
-    from .sink_workers import Outlet
 
 _HASTE = 0.1  # seconds between samples while something is measured: the activity counters do not latch faster
 _LINGER = 2.0  # seconds to keep that rate, since measurements are often repeated
@@ -204,3 +210,71 @@ def alert_of(event: Event, ordinals: Mapping[str, int]) -> Alert:
     others = ", ".join(f"gpu{ordinal}" for number, ordinal in known if number != str(ordinal))
     text = event_text(event) + (f" ({others} in this program)" if others else "")
     return Alert(event.time, event.rule, event.alert, event.severity, text, event)
+
+
+_WAITING = 600  # samples that a slow sink may be behind: ten minutes at one per second
+_FLUSH = 10.0  # seconds between flushes
+
+
+def opened(sinks: Iterable[Sink], say: Callable[[str], None], source: str) -> list[Outlet]:
+    """Open sinks and return the workers of those that could be opened; `say` is called with what is wrong with the others.
+
+    `source` names where the samples come from.
+    """
+    outlets = []
+    for sink in sinks:
+        try:
+            if getattr(sink, "real_only", False) and not make_source(source).machine.real:
+                say(f"data of {source} is not written to this machine's history; name another file: {sink.name}:FILE.")
+                continue
+            sink.open()
+        except Exception as error:  # noqa: BLE001  # a missing logger must not prevent the training from starting
+            say(f"{sink.name}: {str(error) or type(error).__name__} (this program continues without this sink).")
+            continue
+        outlets.append(Outlet(sink, say))
+        outlets[-1].start()
+    return outlets
+
+
+def close_all(outlets: Iterable[Outlet], deadline: float, say: Callable[[str], None], summary: Summary) -> None:
+    """Hand sinks the lines of code, close them and wait for them until a monotonic time; `say` is called with those that are late."""
+    from ..present.code import code_markdown
+
+    waiting, text = [*outlets], code_markdown(summary.code, summary.seconds)
+    for outlet in waiting:
+        outlet.summary = text
+        outlet.close()
+    late = [outlet.sink.name for outlet in waiting if not outlet.join(deadline - time.monotonic())]
+    if late:
+        say(f"{', '.join(late)} did not finish in time; its last samples may be missing.")
+
+
+class Outlet(QueueWorker):
+    """The worker of one sink. `dropped` counts samples it was too slow for, `failed` those that raised; `say` reports the first."""
+
+    def __init__(self, sink: Sink, say: Callable[[str], None]) -> None:
+        super().__init__(sink.name, _WAITING, say)
+        self.sink = sink
+        self.summary = ""  # what the sink is handed before it is closed
+        self._flushed = time.monotonic()
+
+    @property
+    def continued(self) -> str:
+        """The name of a sink that continues this one in another process; a sink of another package need not have one."""
+        return self.sink.continued() if hasattr(self.sink, "continued") else ""
+
+    def handle(self, sample: Sample) -> None:
+        self.sink.write(sample)
+        if time.monotonic() - self._flushed > _FLUSH:
+            self._flushed = time.monotonic()
+            self.sink.flush()
+
+    def finish(self) -> None:
+        if self.summary and hasattr(self.sink, "summarize"):
+            self._try(self.sink.summarize, self.summary)
+        self.sink.close()
+
+    def complaint(self, error: Exception) -> str:
+        return (
+            f"{self.sink.name}: {str(error) or type(error).__name__} (reported once; other samples are still written)."
+        )

@@ -7,16 +7,14 @@ import sys
 import time
 
 from ..sources.registry import default_source, is_built_in, is_local
+from . import process
 from .arguments import check_run, check_values, checked_keys, listed, signal_of, sinks_of
 from .batches import Batches, counted_by_program
-from .ending import at_end, at_fork, cell_number, forget_end, forget_half_imported, is_helper, replace_earlier_cells
 from .ledger import Ledger
-from .listener import Listener
-from .ranks import global_rank, launcher, local_rank, local_size
-from .request import PART_OF, Request, descriptor_of, new_run
+from .listener import Listener, close_all, opened
+from .messages import PART_OF, Request, descriptor_of, new_run
 from .rhythm import Collector
 from .run_keeper import RunKeeper
-from .sink_workers import close_all, opened
 from .windows import PhaseContext
 from .worker_stacks import WorkerStacks
 
@@ -33,8 +31,8 @@ if TYPE_CHECKING:
     from .arguments import Given
     from .flops import StepFlops
     from .job import JobFile
-    from .memory_snapshot import MemorySnapshot
-    from .sink_workers import Outlet
+    from .listener import Outlet
+    from .out_of_memory import MemorySnapshot
 
     T = TypeVar("T")
 
@@ -125,16 +123,17 @@ class Monitor:
 
     def start(self) -> Self:
         """Start sampling and return immediately. Does nothing if it is already running."""
-        if self._is_ours() or is_helper():
+        if self._is_ours() or process.is_helper():
             return self
-        self._cell = cell_number()
-        replace_earlier_cells(running, self._cell, self._print)
+        self._cell = process.cell_number()
+        process.replace_earlier_cells(running, self._cell, self._print)
         self._pid = os.getpid()
         self._ledger = Ledger(self._sample_now, self._initial_step)
         if (flops := self._step_flops()) is not None:
             flops.follow(self._ledger, self._say)
         if not self._quiet and self._samples():
-            kept = self._cell is None and not global_rank(os.environ)  # no notebook, and of a job only the first rank
+            # no notebook, and of a job only the first rank
+            kept = self._cell is None and not process.global_rank(os.environ)
             self._keeper = RunKeeper(self.run, self._ledger, self._sinks, kept, self._print)
         running.append(self)
         if self._samples():
@@ -145,15 +144,15 @@ class Monitor:
 
             self._job = JobFile(self._ledger, self._shared, presence=self.run)
         if self._snapshots:
-            from .memory_snapshot import snapshot_beside
+            from .out_of_memory import snapshot_beside
 
             self._memory = snapshot_beside(self._sinks, self.run, self._print)
         if self._trace_signal is not None:
-            from .step_trace import TraceSignal
+            from .traces import TraceSignal
 
             TraceSignal(self._trace_signal, self._ledger, self._keeper, self._say)
-        at_fork(_disown_all)
-        at_end(self.stop)
+        process.at_fork(_disown_all)
+        process.at_end(self.stop)
         return self
 
     def stop(self) -> Summary | None:
@@ -166,7 +165,7 @@ class Monitor:
         deadline = time.monotonic() + _GOODBYE
         for call in self._ledger.at_stop:
             call()
-        forget_end(self.stop)
+        process.forget_end(self.stop)
         if self._memory is not None:
             self._memory.close()
         if self in running:
@@ -336,10 +335,10 @@ class Monitor:
             return None
         from .flops import StepFlops
 
-        return StepFlops(*self._flops, processes=1 if self._every_rank else local_size(os.environ))
+        return StepFlops(*self._flops, processes=1 if self._every_rank else process.local_size(os.environ))
 
     def _samples(self) -> bool:
-        return self._every_rank or local_rank(os.environ) == 0
+        return self._every_rank or process.local_rank(os.environ) == 0
 
     def _request(self) -> Request:
         from ..torch import ordinals
@@ -348,7 +347,7 @@ class Monitor:
             pid=os.getpid(),
             run=self.run,
             shared=self._shared,
-            root=None if self._every_rank else launcher(os.environ),
+            root=None if self._every_rank else process.launcher(os.environ),
             interval=self.interval,
             metrics=self._metrics,
             gpus=self._gpus,
@@ -394,7 +393,7 @@ class Monitor:
 
 
 def _disown_all() -> None:
-    forget_half_imported()
+    process.forget_half_imported()
     for monitor in running:
         monitor._disown()
     running.clear()

@@ -14,7 +14,7 @@ import time
 from ..present.text import clean
 from ..sources.processes import parse_stat
 from ..store.lines import replaced
-from .ranks import global_rank
+from .process import global_rank
 from .rhythm import RhythmRates
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ..analysis.mfu import Mfu
     from .ledger import Ledger
-    from .request import AgentSample
+    from .messages import AgentSample
 
 _STALE = 5.0  # seconds beyond two intervals after which a sample no longer describes the present
 _MOST = 10_000  # marks that are kept; beyond, the oldest are dropped
@@ -108,7 +108,7 @@ class Collector:
             return {**self._values, **self._rates}
 
     def _tagged(self, ledger: Ledger, sample: AgentSample) -> dict[str, float]:
-        from .tags import Tags  # with the catalog, which a program that does not ask need not load
+        from .samples import Tags  # with the catalog, which a program that does not ask need not load
 
         complete = sample.with_snapshot(ledger.held.complete(sample.snapshot))
         return Tags([*ledger.ordinals] or None, self._keys).values(complete)

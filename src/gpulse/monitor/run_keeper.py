@@ -6,8 +6,7 @@ import os
 import sys
 import time
 
-from .request import PART_OF
-from .trace_request import show_stacks
+from .messages import PART_OF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from ..sinks.base import Sink
     from .ledger import Ledger
     from .run_record import RunRecord
-    from .step_trace import StepTraces
+    from .traces import StepTraces
 
 _TRIAL = 5.0  # seconds below which a run is a trial that nobody wants listed
 
@@ -59,9 +58,11 @@ class RunKeeper:
         return self._begun().end_in_time(max(0.5, seconds), summary, **told)
 
     def _poll(self) -> None:
+        from .traces import show_stacks
+
         if self._traces is None:
             from .presence import private_folder
-            from .step_trace import StepTraces
+            from .traces import StepTraces
 
             try:
                 folder = private_folder(os.environ)

@@ -144,7 +144,7 @@ def _sample(thread: int, handle: int) -> None:
         import json
 
         from ..analysis.own_lines import worker_frames
-        from .frames import FrameNames
+        from .stack_sampler import FrameNames
 
         pid, names = os.getpid(), FrameNames()
         while True:

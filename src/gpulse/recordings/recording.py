@@ -268,7 +268,7 @@ class RecordTable:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the columns as a pandas DataFrame."""
-        from ..sinks.packages import load
+        from ..sinks.base import load
 
         pd = load("pandas", "pandas")
         types = {"integer": "Int64", "number": "float64", "text": "string", "flag": "boolean"}
@@ -283,7 +283,7 @@ class RecordTable:
 
     def to_polars(self) -> polars.DataFrame:
         """Return the columns as a polars DataFrame."""
-        from ..sinks.packages import load
+        from ..sinks.base import load
 
         pl = load("polars", "polars")
         types = {

@@ -1,10 +1,13 @@
-"""The interface of a sink, which receives a monitor's samples."""
+"""The interface of a sink, which receives a monitor's samples; and how sinks import packages that users install themselves."""
 
 from __future__ import annotations
 
+from ..errors import GpulseError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     from ..model.catalog import Process
     from ..model.event import Event
@@ -169,3 +172,31 @@ class Sink:
 
     def close(self) -> None:
         """Finish; safe to call twice and without `open`."""
+
+
+class CallableSink(Sink):
+    """Calls f(values, step, time) for every sample, in the monitor's thread.
+
+    `values` is a new dict by tag, `step` is None before the first step, `time` is in seconds since 1970.
+    """
+
+    name = "callable"
+
+    def __init__(self, f: Callable[[dict[str, float], int | None, float], object]) -> None:
+        self._f = f
+
+    def write(self, sample: Sample) -> None:
+        self._f(dict(sample.values), sample.step, sample.time)
+
+
+def load(module: str, package: str) -> Any:
+    """Return a module of another package; raise GpulseError with how to install it if it is missing."""
+    try:
+        found = __import__(module, fromlist=["__name__"])
+    except ImportError as error:
+        if not isinstance(error, ModuleNotFoundError) or error.name != module.partition(".")[0]:
+            raise GpulseError(f"{package} cannot be loaded: {error}.", f"Run `pip install -U {package}`.") from None
+        found = None
+    if getattr(found, "__file__", None) is None:  # only a folder of that name: W&B creates one in every project
+        raise GpulseError(f"{package} is not installed.", f"Run `pip install {package}`.")
+    return found

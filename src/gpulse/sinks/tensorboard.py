@@ -6,8 +6,7 @@ import os
 import time as clock
 
 from ..errors import GpulseError, UsageError
-from .base import Sink
-from .packages import load
+from .base import Sink, load
 from .points import Points, under
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from ..model.cadence import Cadence
 from ..monitor.ledger import Ledger
 from ..monitor.link import InnerLink
 from ..monitor.listener import alert_of
-from ..monitor.request import AgentSample, AlertMessage, Request
+from ..monitor.messages import AgentSample, AlertMessage, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

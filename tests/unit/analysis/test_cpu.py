@@ -8,7 +8,7 @@ import pytest
 
 from gpulse.analysis.diagnosis.backfill import backfilled
 from gpulse.model.catalog import Process
-from gpulse.monitor.request import AgentSample
+from gpulse.monitor.messages import AgentSample
 from tests.unit.monitor.agent_samples import START, Diary, sample
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.callbacks.framework import MissingFramework, framework
+from gpulse.callbacks.training import MissingFramework, framework
 from gpulse.errors import GpulseError
 
 

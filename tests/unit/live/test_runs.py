@@ -12,7 +12,7 @@ pytest.importorskip("starlette")
 
 from gpulse.analysis.flame import flame_of
 from gpulse.model.stacks import CodeLine, Frame
-from gpulse.monitor import trace_request
+from gpulse.monitor import traces
 from gpulse.monitor.presence import PresenceFile
 from gpulse.store.runs import keep, keep_flame
 from tests.unit.surfaces.web.asking import app_of, ask, hub_of
@@ -86,10 +86,10 @@ def test_a_running_program_is_asked_and_answers_once() -> None:
         return flame_of(STACKS).to_plain()
 
     for _ in range(3):
-        trace_request.show_stacks(PID, os.path.dirname(present.path), tree)
+        traces.show_stacks(PID, os.path.dirname(present.path), tree)
     assert made == [1], "only when somebody asks"
     assert ask(app, f"/api/run?pid={PID}").json["flame"]["seconds"] == 71.0
-    trace_request.forget(PID, os.path.dirname(present.path))
+    traces.forget(PID, os.path.dirname(present.path))
     present.remove()
     assert os.listdir(os.path.dirname(present.path)) == []
     assert ask(app, f"/api/run?pid={PID}").status == 404

@@ -13,7 +13,7 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.monitor import ledger as ledgers
 from gpulse.monitor import rhythm
 from gpulse.monitor.ledger import Ledger
-from gpulse.monitor.request import AgentSample
+from gpulse.monitor.messages import AgentSample
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value

@@ -12,10 +12,8 @@ import pytest
 
 from gpulse.model.catalog import Gpu
 from gpulse.monitor import agent as agents
-from gpulse.monitor.agent import Agent, Commands, ParentGone
-from gpulse.monitor.agent_process import Pipe
-from gpulse.monitor.request import AgentSample, AlertMessage, Greeting, Request, Trouble
-from gpulse.monitor.wire import decode
+from gpulse.monitor.agent import Agent, Commands, ParentGone, Pipe
+from gpulse.monitor.messages import AgentSample, AlertMessage, Greeting, Request, Trouble, decode
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.held import HeldValues
 from gpulse.monitor.listener import EdgeBudget
-from gpulse.monitor.request import Request
+from gpulse.monitor.messages import Request
+from gpulse.monitor.seldom_read import HeldValues
 from tests.unit.monitor.agent_samples import Diary
 
 

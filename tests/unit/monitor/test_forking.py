@@ -17,7 +17,7 @@ warnings.simplefilter("ignore")
 import gpulse
 gpulse.Monitor, gpulse.measure
 import gpulse.monitor.monitor as monitors
-monitors.at_fork(monitors._disown_all)
+monitors.process.at_fork(monitors._disown_all)
 halfway, on = threading.Event(), threading.Event()
 real = builtins.__import__
 def slow(name, *rest):

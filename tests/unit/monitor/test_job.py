@@ -12,7 +12,7 @@ import pytest
 from gpulse.analysis.summary import Summary
 from gpulse.monitor.job import JobFile, gather, leads
 from gpulse.monitor.ledger import Ledger
-from gpulse.monitor.ranks import job_id, world_size
+from gpulse.monitor.process import job_id, world_size
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 from gpulse.model.stacks import CodeLine
 from gpulse.monitor.last_words import LastWords, OomKills, _wait_status
 from gpulse.monitor.ledger import Ledger
-from gpulse.monitor.request import Request
+from gpulse.monitor.messages import Request
 from gpulse.present.program import OOM, death_text
 from gpulse.sinks.base import PhaseProgress
 from tests.unit.monitor.agent_samples import START, sample

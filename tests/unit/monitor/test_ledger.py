@@ -17,7 +17,7 @@ from gpulse.analysis.tally import Tally
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.flops import StepFlops
-from gpulse.monitor.request import AgentSample
+from gpulse.monitor.messages import AgentSample
 from gpulse.monitor.rhythm import RhythmRates
 from tests.unit.monitor.agent_samples import START, UUID, Diary, sample
 

@@ -13,7 +13,7 @@ import pytest
 
 import gpulse
 from gpulse.analysis.out_of_memory import largest_lines
-from gpulse.monitor.memory_snapshot import MemorySnapshot, snapshot_path
+from gpulse.monitor.out_of_memory import MemorySnapshot, snapshot_path
 from gpulse.sinks import CallableSink, CsvSink
 from tests.unit.analysis.test_out_of_memory import TORCH_211_DEMAND
 

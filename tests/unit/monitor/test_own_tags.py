@@ -11,8 +11,8 @@ import pytest
 
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.request import AgentSample
-from gpulse.monitor.tags import Tags
+from gpulse.monitor.messages import AgentSample
+from gpulse.monitor.samples import Tags
 
 UUIDS = ["GPU-aaaaaaaa-0000-0000-0000-000000000000", "GPU-bbbbbbbb-0000-0000-0000-000000000000"]
 GIB = 1 << 30

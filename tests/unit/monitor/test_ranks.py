@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpulse.monitor.ranks import launcher, local_rank, local_size
+from gpulse.monitor.process import launcher, local_rank, local_size
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor import rhythm as collecting
 from gpulse.monitor.ledger import Ledger
+from gpulse.monitor.messages import AgentSample
 from gpulse.monitor.monitor import Monitor
-from gpulse.monitor.request import AgentSample
 from gpulse.monitor.rhythm import Collector
 
 GPU = Gpu({"uuid": "GPU-a", "index": 3, "utilization": 40.0, "memory_used": 5.0})

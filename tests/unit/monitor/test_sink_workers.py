@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpulse.model.stacks import CodeLine
-from gpulse.monitor import sink_workers
+from gpulse.monitor import listener
 from gpulse.monitor.ledger import Ledger
-from gpulse.monitor.sink_workers import Outlet, close_all, opened
+from gpulse.monitor.listener import Outlet, close_all, opened
 from gpulse.present.code import code_markdown
 from gpulse.sinks import HistorySink
 from gpulse.sinks.base import Sample, Sink
@@ -123,7 +123,7 @@ def test_a_sink_that_fails_to_close_or_flush_is_done_all_the_same(
         def close(self) -> None:
             raise OSError("disk full")
 
-    monkeypatch.setattr(sink_workers, "_FLUSH", -1.0)
+    monkeypatch.setattr(listener, "_FLUSH", -1.0)
     sink = Broken()
     outlet = bench.outlet(sink)
     outlet.put(numbered(1))
@@ -179,7 +179,7 @@ def test_a_sink_that_hangs_blocks_neither_the_others_nor_the_end(bench: Bench) -
 
 
 def test_a_slow_sink_loses_the_oldest_and_they_are_counted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sink_workers, "_WAITING", 5)
+    monkeypatch.setattr(listener, "_WAITING", 5)
     entered = threading.Event()
 
     def hang_at_first(sample: Sample) -> None:

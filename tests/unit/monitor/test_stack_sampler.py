@@ -19,8 +19,7 @@ import pytest
 from gpulse.analysis.own_lines import own_line
 from gpulse.analysis.source_calls import call_in, called
 from gpulse.model.stacks import Frame, Stack
-from gpulse.monitor.frames import DEEPEST, FrameNames, awaited_frames, call_at, line_before
-from gpulse.monitor.stack_sampler import StackSampler
+from gpulse.monitor.stack_sampler import DEEPEST, FrameNames, StackSampler, awaited_frames, call_at, line_before
 from gpulse.monitor.worker_stacks import WorkerStacks
 
 ROOT = Path(__file__).parents[3] / "src"

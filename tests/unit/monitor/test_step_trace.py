@@ -14,11 +14,11 @@ import pytest
 
 import gpulse
 from gpulse.errors import GpulseError, UsageError
-from gpulse.monitor import trace_request
+from gpulse.monitor import traces
 from gpulse.monitor.arguments import signal_of
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.presence import PresenceFile
-from gpulse.monitor.step_trace import StepTraces, TraceSignal
+from gpulse.monitor.traces import StepTraces, TraceSignal
 from gpulse.sinks import JsonlSink
 
 PID = os.getpid()
@@ -56,7 +56,7 @@ class Tracing:
 def test_the_next_steps_are_traced_and_written_beside_the_run(tmp_path: Path, environ: dict[str, str]) -> None:
     torch = pytest.importorskip("torch")
     tracing = Tracing(tmp_path)
-    request = trace_request.ask(PID, 3, environ)
+    request = traces.ask(PID, 3, environ)
     assert (request.taken, request.answer()) == (False, ("waiting", ""))
     tracing.traces.poll()
     assert request.taken
@@ -79,7 +79,7 @@ def test_the_next_steps_are_traced_and_written_beside_the_run(tmp_path: Path, en
 def test_a_program_that_profiles_itself_goes_on(tmp_path: Path, environ: dict[str, str]) -> None:
     torch = pytest.importorskip("torch")
     tracing = Tracing(tmp_path)
-    request = trace_request.ask(PID, 3, environ)
+    request = traces.ask(PID, 3, environ)
     tracing.traces.poll()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
         tracing.steps(torch, 3)
@@ -92,7 +92,7 @@ def test_a_program_that_profiles_itself_goes_on(tmp_path: Path, environ: dict[st
 def test_a_trace_ends_with_the_program(tmp_path: Path, environ: dict[str, str]) -> None:
     torch = pytest.importorskip("torch")
     tracing = Tracing(tmp_path)
-    trace_request.ask(PID, 100, environ)
+    traces.ask(PID, 100, environ)
     tracing.traces.poll()
     tracing.steps(torch, 3)
     tracing.traces.close()
@@ -102,15 +102,15 @@ def test_a_trace_ends_with_the_program(tmp_path: Path, environ: dict[str, str]) 
 
 def test_only_running_monitors_of_the_user_can_be_asked(environ: dict[str, str]) -> None:
     with pytest.raises(GpulseError, match=f"process 1 has no Monitor of yours.* These have: .*{PID}"):
-        trace_request.ask(1, 3, environ)
+        traces.ask(1, 3, environ)
     with pytest.raises(UsageError, match="0 is not a number of steps"):
-        trace_request.ask(PID, 0, environ)
+        traces.ask(PID, 0, environ)
 
 
 def test_a_request_can_be_withdrawn(environ: dict[str, str]) -> None:
-    request = trace_request.ask(PID, 3, environ)
+    request = traces.ask(PID, 3, environ)
     request.withdraw()
-    assert trace_request.take(PID, f"{environ['XDG_RUNTIME_DIR']}/gpulse") is None
+    assert traces.take(PID, f"{environ['XDG_RUNTIME_DIR']}/gpulse") is None
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_request_can_be_withdrawn(environ: dict[str, str]) -> None:
 def test_a_broken_or_old_request_is_removed_and_ignored(environ: dict[str, str], tmp_path: Path, content: str) -> None:
     path = tmp_path / f"gpulse/{PID}.request.json"
     path.write_text(content)
-    assert trace_request.take(PID, f"{environ['XDG_RUNTIME_DIR']}/gpulse") is None
+    assert traces.take(PID, f"{environ['XDG_RUNTIME_DIR']}/gpulse") is None
     assert not path.exists()
 
 
@@ -136,7 +136,7 @@ def test_a_monitor_answers_a_request(tmp_path: Path, environ: dict[str, str], mo
     torch = pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     with gpulse.Monitor(interval=0.1) as monitor:
-        request = trace_request.ask(PID, 2, environ)
+        request = traces.ask(PID, 2, environ)
         layer = torch.nn.Linear(8, 8)
         for _ in range(100_000):
             layer(torch.ones(4, 8)).sum().backward()

@@ -13,8 +13,8 @@ import pytest
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor import stuck
-from gpulse.monitor.stuck import behind_text, job_on, where_stuck
+from gpulse.monitor import training_rules
+from gpulse.monitor.training_rules import behind_text, job_on, where_stuck
 from gpulse.sources.collectives import Laggard
 from gpulse.sources.py_spy import StacksUnavailable
 
@@ -44,7 +44,7 @@ def ranks() -> Iterator[list[int]]:
 
 @pytest.fixture(autouse=True)
 def _no_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stuck, "laggards", lambda pids: [])
+    monkeypatch.setattr(training_rules, "laggards", lambda pids: [])
 
 
 def snapshot(*pids: int, type: str = "C") -> Snapshot:
@@ -82,7 +82,7 @@ def test_what_cannot_be_read_is_left_out(ranks: list[int], monkeypatch: pytest.M
     def refuse(pid: int, *, patience: float) -> None:
         raise StacksUnavailable("refused", lasting=True)
 
-    monkeypatch.setattr(stuck, "read_stacks", refuse)
+    monkeypatch.setattr(training_rules, "read_stacks", refuse)
     assert where_stuck(HANG, snapshot(*ranks)) == {}
 
 
@@ -95,12 +95,12 @@ def test_what_cannot_be_read_is_left_out(ranks: list[int], monkeypatch: pytest.M
     ],
 )
 def test_which_rank_is_behind(monkeypatch: pytest.MonkeyPatch, laggard: Laggard, text: str) -> None:
-    monkeypatch.setattr(stuck, "laggards", lambda pids: [laggard])
+    monkeypatch.setattr(training_rules, "laggards", lambda pids: [laggard])
     assert behind_text([1]) == text
 
 
 def test_both_are_in_the_alert(ranks: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(stuck, "laggards", lambda pids: [Laggard(1, "all_reduce", 5, 6)] * 100)
+    monkeypatch.setattr(training_rules, "laggards", lambda pids: [Laggard(1, "all_reduce", 5, 6)] * 100)
     values = where_stuck(HANG, snapshot(*ranks))
     assert set(values) == {"stacks", "behind"}
     assert len(str(values["behind"])) == 1000

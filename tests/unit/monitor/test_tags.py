@@ -10,9 +10,8 @@ from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.presets import LOGGED
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.ledger import Ledger
-from gpulse.monitor.request import HOST_CONSTANTS, AgentSample
-from gpulse.monitor.samples import Samples
-from gpulse.monitor.tags import Tags
+from gpulse.monitor.messages import HOST_CONSTANTS, AgentSample
+from gpulse.monitor.samples import Samples, Tags
 from tests.unit.snapshots import snapshots
 
 

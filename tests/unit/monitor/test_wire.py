@@ -12,8 +12,7 @@ from gpulse.model.catalog import PROCESS_METRICS, Process
 from gpulse.model.event import Event
 from gpulse.model.metric import GAPS, Number
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.request import AgentSample, AlertMessage, Birth, Greeting, Request, Trouble
-from gpulse.monitor.wire import decode, encode
+from gpulse.monitor.messages import AgentSample, AlertMessage, Birth, Greeting, Request, Trouble, decode, encode
 from tests.unit.snapshots import snapshots
 
 _NUMBERS = st.dictionaries(

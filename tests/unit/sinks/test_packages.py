@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.errors import GpulseError
-from gpulse.sinks.packages import load
+from gpulse.sinks.base import load
 
 
 def test_a_module_is_found() -> None:

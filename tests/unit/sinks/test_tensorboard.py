@@ -150,7 +150,7 @@ def test_the_writer_of_the_program_stays_open(library: str, tmp_path: Path) -> N
 def test_tensorboardx_alone_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tensorboardX")
     from gpulse.sinks import tensorboard
-    from gpulse.sinks.packages import load
+    from gpulse.sinks.base import load
 
     def without(module: str, package: str) -> Any:
         if package == "tensorboard":

@@ -9,7 +9,7 @@ import pytest
 from gpulse.analysis.serving_tally import ServingTally, together
 from gpulse.model.catalog import Gpu, Process, Server
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.request import AgentSample
+from gpulse.monitor.messages import AgentSample
 from gpulse.supervision.run_summary import serving_ending
 from gpulse.supervision.watch import _of_command
 

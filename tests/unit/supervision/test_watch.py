@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpulse.model.event import Event
-from gpulse.monitor.request import AgentSample, AlertMessage, Request
+from gpulse.monitor.messages import AgentSample, AlertMessage, Request
 from gpulse.supervision.watch import CommandWatch
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")

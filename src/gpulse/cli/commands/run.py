@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ...model.catalog import Gpu
     from ...model.serving import Tariff
-    from ...monitor.request import AgentSample
+    from ...monitor.messages import AgentSample
     from ...monitor.run_record import RunRecord
     from ...store.claims import Claim
     from ...store.queue import QueuePlace
@@ -36,7 +36,7 @@ def run(arguments: Arguments) -> int:
         from ...surfaces.report.writing import form_of
 
         form_of(arguments.report)  # fail now rather than after the command has run
-    from ...monitor.request import PART_OF, new_run
+    from ...monitor.messages import PART_OF, new_run
     from ...sources.py_spy import only_ancestors
     from ...store.runs import runs_folder
     from ...supervision.child import Child, SignalsHeld, end_like, started_with
@@ -100,7 +100,7 @@ def _ended(status: int) -> dict[str, Any]:
 def _watch(
     arguments: Arguments, pid: int, uuids: list[str] | None, recording: RecordingFile | None, stacks: bool
 ) -> CommandWatch:
-    from ...monitor.request import Request
+    from ...monitor.messages import Request
     from ...supervision.code_watch import CodeWatch
     from ...supervision.watch import CommandWatch
     from ..session import source_name

@@ -123,7 +123,7 @@ def _serve(
 
     from ...delivery.alerts import Alerts
     from ...live.hub import Hub, wanted
-    from ...monitor.stuck import where_stuck
+    from ...monitor.training_rules import where_stuck
     from ...surfaces.web.server import make_app
 
     share_heaps()

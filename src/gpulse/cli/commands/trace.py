@@ -10,7 +10,7 @@ from ..options import DEMO_REFUSED, HELP, Option, Verb, refuse_demo, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...monitor.trace_request import TraceRequest
+    from ...monitor.traces import TraceRequest
     from ..options import Arguments
 
 _PATIENCE = 300.0
@@ -27,7 +27,7 @@ class TraceTimeout(GpulseError):
 def run(arguments: Arguments) -> int:
     """Ask, wait until the trace is written, and print its path."""
     refuse_demo("trace", arguments)
-    from ...monitor.trace_request import ask
+    from ...monitor.traces import ask
 
     request = ask(_pid(arguments.pid), arguments.steps)
     try:
@@ -87,7 +87,7 @@ def _pid(text: str | None) -> int:
 
 
 def _steps(text: str) -> int:
-    from ...monitor.trace_request import MOST_STEPS
+    from ...monitor.traces import MOST_STEPS
 
     if not text.isdecimal() or not 1 <= int(text) <= MOST_STEPS:
         raise UsageError(f"--steps: {text!r} is not a number of steps from 1 to {MOST_STEPS};", "try --steps 20.")

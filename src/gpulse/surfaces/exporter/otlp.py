@@ -8,7 +8,7 @@ import threading
 from ..._version import __version__
 from ...model.catalog import Gpu
 from ...present.exposition import DOWN
-from ...sinks.packages import load
+from ...sinks.base import load
 from ...units import BYTES, CELSIUS, JOULE, LATENCY, MEGAHERTZ, PERCENT, SECOND, WATT
 from .counters import Counters, owners
 from .dcgm import health

@@ -16,7 +16,7 @@ from ...delivery.post import Poster, masked
 from ...errors import GpulseError
 from ...present.exposition import Family, labels
 from ...queue_worker import QueueWorker
-from ...sinks.packages import load
+from ...sinks.base import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from ...errors import GpulseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...monitor.trace_request import TraceRequest
+    from ...monitor.traces import TraceRequest
     from ...sources.base import Machine
 
 
@@ -19,7 +19,7 @@ class TraceKey:
 
     def ask(self, pid: int | None, machine: Machine) -> str:
         """Ask, and return what to say."""
-        from ...monitor.trace_request import STEPS, ask
+        from ...monitor.traces import STEPS, ask
 
         if pid is None:
             return "no process selected"

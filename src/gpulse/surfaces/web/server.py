@@ -14,7 +14,7 @@ from ...live.api import LARGEST_DECISION, ApiRequest, decide
 from ...live.parameters import Refusal, read
 from ...live.wire import compact
 from ...monitor.presence import folder_of, presences
-from ...monitor.trace_request import MOST_STEPS, STEPS, ask
+from ...monitor.traces import MOST_STEPS, STEPS, ask
 from ...present.exposition import exposition
 from .answers import MOST, Streams, packed, page, problem, read_assets
 from .gate import Gate
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     # The text for Prometheus and its content type, for an Accept header; called in a worker thread.
     Metrics = Callable[[str], tuple[bytes, str]]
 
-    from ...monitor.trace_request import TraceRequest
+    from ...monitor.traces import TraceRequest
 
 _AT_ONCE = 8  # questions answered side by side, each in a thread
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"

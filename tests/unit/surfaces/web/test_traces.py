@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from gpulse.monitor import trace_request
+from gpulse.monitor import traces
 from gpulse.monitor.presence import PresenceFile
 from tests.unit.surfaces.web.asking import app_of, ask, hub_of
 
@@ -28,10 +28,10 @@ def test_a_program_is_listed_and_asked_and_its_answer_is_shown(folder: str) -> N
     app = app_of()
     answer = ask(app, "/api/trace", "POST", body=json.dumps({"pid": PID, "steps": 5}))
     assert (answer.status, answer.json) == (200, {"pid": PID, "steps": 5})
-    taken = trace_request.take(PID, folder)
+    taken = traces.take(PID, folder)
     assert taken is not None
     assert taken[1] == 5
-    trace_request.reply(PID, folder, taken[0], "done", path="/tmp/trace.json.gz")
+    traces.reply(PID, folder, taken[0], "done", path="/tmp/trace.json.gz")
     own = {one["pid"]: one for one in ask(app, "/api/monitors").json["monitors"]}[PID]
     assert (own["phase"], own["step"]) == ("train", 7)
     assert own["trace"] == {"state": "done", "text": "/tmp/trace.json.gz"}
@@ -41,7 +41,7 @@ def test_without_the_token_nobody_is_asked(folder: str) -> None:
     body = json.dumps({"pid": PID})
     assert ask(app_of(), "/api/trace", "POST", known=False, body=body).status == 401
     assert ask(app_of(token=None), "/api/trace", "POST", known=False, body=body).status == 403
-    assert trace_request.take(PID, folder) is None
+    assert traces.take(PID, folder) is None
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_a_server_of_a_simulated_machine_lists_no_program_of_this_computer(folde
     app = app_of(hub)
     assert ask(app, "/api/monitors").json == {"monitors": []}
     assert ask(app, "/api/trace", "POST", body=json.dumps({"pid": PID})).status == 404
-    assert trace_request.take(PID, folder) is None
+    assert traces.take(PID, folder) is None

@@ -1,4 +1,4 @@
-"""What is kept of samples: values that are read less often than samples come, their means for sinks, and the recent memory use."""
+"""Values that are not read for every sample: the last ones, their means, and the growth of memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.catalog import Gpu, Process
     from ..model.metric import Value
-    from .request import AgentSample
+    from .messages import AgentSample
+
 
 _POINTS = 600  # ten minutes at one sample per second; 10 KB per GPU
 _RISES = 4  # how many quarters of the time must each end higher than they began for steady growth

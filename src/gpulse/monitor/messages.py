@@ -1,10 +1,14 @@
-"""The request of a monitor to its agent, and the agent's messages."""
+"""What a monitor asks of its agent, and what the agent answers.
+
+In a separate process the messages are lines of JSON, with snapshots as in recordings.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 
+from ..errors import RecordingError
 from ..model.presets import COSTLY, EVIDENCE, HOST_CURVES, LOGGED, PROCESS_EVIDENCE, TIMED_POWER
 
 TYPE_CHECKING = False
@@ -167,3 +171,64 @@ class Trouble:
     def __init__(self, message: str, fatal: bool = True) -> None:
         self.message = message
         self.fatal = fatal
+
+
+def encode(message: Birth | Greeting | AgentSample | AlertMessage | Trouble) -> bytes:
+    """Return a message as a line."""
+    import json
+
+    from ..model.codec import to_plain
+
+    if isinstance(message, AgentSample):
+        plain = to_plain(message.snapshot)
+        plain["at"], plain["slow"] = message.at, message.slow
+        plain["own"] = None if message.own is None else [*message.own]
+        if message.program is not None:
+            plain["program"] = {**dict(message.program.items()), "gaps": dict(message.program.gaps)}
+    elif isinstance(message, Greeting):
+        plain = {"greeting": vars(message)}
+    elif isinstance(message, Birth):
+        plain = {"birth": message.pid}
+    elif isinstance(message, AlertMessage):
+        plain = {"alerts": [event.to_plain() for event in message.events]}
+    else:
+        plain = {"trouble": message.message, "fatal": message.fatal}
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def decode(line: bytes) -> Birth | Greeting | AgentSample | AlertMessage | Trouble | None:
+    """Return the message in a line; None if the line is not a message, for example truncated by a dying process."""
+    import json
+
+    from ..model.codec import from_plain
+    from ..model.event import Event
+
+    try:
+        plain = json.loads(line)
+        if "greeting" in plain:
+            return Greeting(plain["greeting"]["uuids"], plain["greeting"]["certain"])
+        if "birth" in plain:
+            return Birth(int(plain["birth"]))
+        if "alerts" in plain:
+            return AlertMessage(Event.from_plain(event) for event in plain["alerts"])
+        if "trouble" in plain:
+            return Trouble(str(plain["trouble"]), bool(plain.get("fatal", True)))
+        program, own = plain.get("program"), plain.get("own")
+        return AgentSample(
+            float(plain["at"]),
+            from_plain(plain),
+            None if program is None else _program(program),
+            None if own is None else map(int, own),
+            bool(plain.get("slow")),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RecordingError):
+        return None
+
+
+def _program(plain: dict[str, object]) -> Process:
+    from ..model.catalog import Process
+    from ..model.metric import GAPS
+
+    gaps = plain.pop("gaps", None)
+    values = {key: value for key, value in plain.items() if isinstance(value, (int, float))}
+    return Process(values, {k: v for k, v in gaps.items() if v in GAPS} if isinstance(gaps, dict) else {})
