@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from .training import Course, Flops, Gpus, Mode, Ranks, Sinks, framework
+from .training import Course, Monitored, MonitorOptions, Sinks, framework, takes_monitor_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, TypeVar
 
-    from ..monitor.monitor import Monitor
+    from typing_extensions import Unpack
 
     T = TypeVar("T")
 
@@ -19,7 +17,7 @@ _tracking: Any = framework("accelerate.tracking", "accelerate")
 _GeneralTracker: Any = _tracking.GeneralTracker
 
 
-class GpulseTracker(_GeneralTracker):  # type: ignore[misc]
+class GpulseTracker(Monitored, _GeneralTracker):  # type: ignore[misc]
     """Monitors from init_trackers() to end_training(): `Accelerator(log_with=GpulseTracker())`; takes the arguments of Monitor.
 
     `log_with="gpulse"` with `init_kwargs={"gpulse": {...}}` does the same if Accelerate supports registering trackers (1.15).
@@ -32,49 +30,17 @@ class GpulseTracker(_GeneralTracker):  # type: ignore[misc]
     requires_logging_directory = False
     main_process_only = False  # every machine has GPUs; the monitor decides which process of a machine samples
 
-    def __init__(
-        self,
-        run_name: str = "",
-        sinks: Sinks = (),
-        *,
-        interval: float = 1.0,
-        metrics: Sequence[str] | None = None,
-        gpus: Gpus = "visible",
-        mode: Mode = "process",
-        ranks: Ranks = "one",
-        report: bool = False,
-        alerts: bool = True,
-        stacks: bool = True,
-        flops_per_step: Flops = None,
-        dtype: str | None = None,
-        memory_snapshot: bool = False,
-        trace_signal: str | int | None = None,
-        shared: str | None = None,
-        run: str | None = None,
-        initial_step: int = 0,
-        source: str | None = None,
-    ) -> None:
+    @takes_monitor_options
+    def __init__(self, run_name: str = "", sinks: Sinks = (), **options: Unpack[MonitorOptions]) -> None:
         super().__init__()
         self.run_name = run_name
-        options = {
-            "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
-            "alerts": alerts, "stacks": stacks, "flops_per_step": flops_per_step, "dtype": dtype, "source": source,
-            "memory_snapshot": memory_snapshot, "trace_signal": trace_signal, "shared": shared,
-            "run": run,
-            "initial_step": initial_step,
-        }  # fmt: skip
         self._course = Course(sinks, options)
         self._epoch: float | None = None
         self._counts = False
         if not hasattr(_GeneralTracker, "start"):  # old versions of Accelerate start trackers when they are created
             self.start()
 
-    @property
-    def tracker(self) -> Monitor:
-        """The monitor of this run or of the last one."""
-        return self._course.monitor
-
-    monitor = tracker
+    tracker = Monitored.monitor
 
     def start(self) -> None:
         """Start the monitor."""

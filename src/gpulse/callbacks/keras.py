@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from .training import Course, Flops, Gpus, Mode, Ranks, Sinks, framework
+from .training import Course, Monitored, MonitorOptions, Sinks, framework, takes_monitor_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..monitor.monitor import Monitor
+    from typing_extensions import Unpack
 
 _Callback: Any = framework("keras", "keras").callbacks.Callback
 
 
-class GpulseCallback(_Callback):  # type: ignore[misc]
+class GpulseCallback(Monitored, _Callback):  # type: ignore[misc]
     """Monitors fit, evaluate and predict: `model.fit(..., callbacks=[GpulseCallback()])`; takes the arguments of Monitor.
 
     Phases are fit, evaluate (also within fit) and predict. Steps are the batches of fit. The time from the end of a batch to the
@@ -26,42 +24,11 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
 
     async_safe = True  # otherwise Keras would wait for the device after every batch before calling us
 
-    def __init__(
-        self,
-        sinks: Sinks = (),
-        *,
-        interval: float = 1.0,
-        metrics: Sequence[str] | None = None,
-        gpus: Gpus = "visible",
-        mode: Mode = "process",
-        ranks: Ranks = "one",
-        report: bool = False,
-        alerts: bool = True,
-        stacks: bool = True,
-        flops_per_step: Flops = None,
-        dtype: str | None = None,
-        memory_snapshot: bool = False,
-        trace_signal: str | int | None = None,
-        shared: str | None = None,
-        run: str | None = None,
-        initial_step: int = 0,
-        source: str | None = None,
-    ) -> None:
+    @takes_monitor_options
+    def __init__(self, sinks: Sinks = (), **options: Unpack[MonitorOptions]) -> None:
         super().__init__()
-        options = {
-            "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
-            "alerts": alerts, "stacks": stacks, "flops_per_step": flops_per_step, "dtype": dtype, "source": source,
-            "memory_snapshot": memory_snapshot, "trace_signal": trace_signal, "shared": shared,
-            "run": run,
-            "initial_step": initial_step,
-        }  # fmt: skip
         self._course = Course(sinks, options)
         self._before = 0
-
-    @property
-    def monitor(self) -> Monitor:
-        """The monitor of this run or of the last one."""
-        return self._course.monitor
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._course.begin("fit")

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
-from .training import Course, Flops, Gpus, MissingFramework, Mode, Ranks, Sinks, framework, harmless
+from .training import (
+    Course,
+    MissingFramework,
+    Monitored,
+    MonitorOptions,
+    Sinks,
+    framework,
+    harmless,
+    takes_monitor_options,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..monitor.monitor import Monitor
+    from typing_extensions import Unpack
 
 
 _HOMES = (("lightning.pytorch", "lightning"), ("pytorch_lightning", "pytorch-lightning"))
@@ -31,7 +39,7 @@ def _lightning() -> Any:
 _Callback: Any = _lightning().Callback
 
 
-class GpulseCallback(_Callback):  # type: ignore[misc]
+class GpulseCallback(Monitored, _Callback):  # type: ignore[misc]
     """Monitors fit, validate, test and predict: `Trainer(callbacks=[GpulseCallback()])`; takes the arguments of Monitor.
 
     Phases are the stage and, within fit, sanity and validate. Steps are the trainer's global_step, in other stages batches.
@@ -40,43 +48,11 @@ class GpulseCallback(_Callback):  # type: ignore[misc]
     a batch, because loggers need not be thread-safe, and only in the process of rank 0. `monitor` is that of the last run.
     """
 
-    def __init__(
-        self,
-        sinks: Sinks = (),
-        *,
-        log: bool = True,
-        interval: float = 1.0,
-        metrics: Sequence[str] | None = None,
-        gpus: Gpus = "visible",
-        mode: Mode = "process",
-        ranks: Ranks = "one",
-        report: bool = False,
-        alerts: bool = True,
-        stacks: bool = True,
-        flops_per_step: Flops = None,
-        dtype: str | None = None,
-        memory_snapshot: bool = False,
-        trace_signal: str | int | None = None,
-        shared: str | None = None,
-        run: str | None = None,
-        initial_step: int = 0,
-        source: str | None = None,
-    ) -> None:
+    @takes_monitor_options
+    def __init__(self, sinks: Sinks = (), *, log: bool = True, **options: Unpack[MonitorOptions]) -> None:
         super().__init__()
-        options = {
-            "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
-            "alerts": alerts, "stacks": stacks, "flops_per_step": flops_per_step, "dtype": dtype, "source": source,
-            "memory_snapshot": memory_snapshot, "trace_signal": trace_signal, "shared": shared,
-            "run": run,
-            "initial_step": initial_step,
-        }  # fmt: skip
         self._course = Course(sinks, options, log)
         self._stage = ""
-
-    @property
-    def monitor(self) -> Monitor:
-        """The monitor of this run or of the last one."""
-        return self._course.monitor
 
     # --- start and end
 

@@ -7,25 +7,88 @@ import threading
 import time
 from collections.abc import Sequence
 from functools import wraps
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypedDict, get_type_hints
 
 from ..errors import GpulseError
 from ..monitor.monitor import Monitor
-from ..sinks.base import Sink
+from ..sinks.base import Sink, load
 from ..sinks.points import Means, under
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any, TypeVar
 
     from ..monitor.windows import PhaseContext
     from ..sinks.base import Sample
 
     Hook = TypeVar("Hook", bound=Callable[..., Any])
-    from typing import Any
 
 _told: set[str] = set()  # hooks whose error was reported: their messages may differ in every step
+
+Sinks: TypeAlias = Sink | str | Sequence[Sink | str]
+
+
+class MissingFramework(GpulseError, ImportError):
+    """A framework that is not installed or cannot be loaded; also an ImportError."""
+
+
+def framework(module: str, package: str) -> Any:
+    """Import and return one module of a framework; raise MissingFramework with what to do if it is missing."""
+    return load(module, package, MissingFramework)
+
+
+class MonitorOptions(TypedDict, total=False):
+    """The arguments that callbacks hand on to their Monitor."""
+
+    interval: float
+    metrics: Sequence[str] | None
+    gpus: str | int | Sequence[str | int]
+    mode: Literal["process", "thread"]
+    ranks: Literal["one", "all"]
+    report: bool
+    alerts: bool
+    stacks: bool
+    flops_per_step: float | Literal["count"] | None
+    dtype: str | None
+    memory_snapshot: bool
+    trace_signal: str | int | None
+    shared: str | None
+    run: str | None
+    initial_step: int
+    source: str | None
+
+
+def takes_monitor_options(construct: Hook) -> Hook:
+    """Show the arguments of Monitor, with types and defaults, in the signature of a constructor instead of its `**options`.
+
+    The types are real objects: LightningCLI and jsonargparse read them to check and convert the values of a YAML file.
+    """
+    from inspect import Parameter, signature
+
+    own, defaults = signature(construct), signature(Monitor.__init__).parameters
+    del construct.__annotations__["options"]
+    types = get_type_hints(construct)
+    parameters = [one.replace(annotation=types.get(one.name, one.annotation)) for one in own.parameters.values()]
+    options = get_type_hints(MonitorOptions)
+    parameters[-1:] = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name].default, annotation=kind)
+        for name, kind in options.items()
+    ]
+    construct.__annotations__ = types | options
+    construct.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return construct
+
+
+class Monitored:
+    """What callbacks of all frameworks have."""
+
+    _course: Course
+
+    @property
+    def monitor(self) -> Monitor:
+        """The monitor of this run or of the last one."""
+        return self._course.monitor
 
 
 def harmless(hook: Hook) -> Hook:
@@ -49,7 +112,7 @@ class Course:
     batch to the next `batch_begin` counts as waiting for data. `log` keeps values for `arrived`.
     """
 
-    def __init__(self, sinks: Sink | str | Iterable[Sink | str], options: dict[str, Any], log: bool = False) -> None:
+    def __init__(self, sinks: Sinks, options: MonitorOptions, log: bool = False) -> None:
         named = isinstance(sinks, str) or not hasattr(sinks, "__iter__")
         self._sinks: list[Sink | str] = [sinks] if named else [*sinks]  # type: ignore[list-item,misc]
         self._options = options
@@ -62,9 +125,7 @@ class Course:
         self._waits_since: float | None = None
         self._uncounted = 0
         self.reached = 0
-        self.monitor = Monitor(
-            self._sinks, **options
-        )  # created here, so that a wrong option is reported before the training
+        self.monitor = Monitor(self._sinks, **options)  # here, so that a wrong option is reported before the training
 
     def __reduce__(self) -> tuple[type[Course], tuple[Any, ...]]:
         return Course, (self._sinks, self._options, self._log)
@@ -226,29 +287,3 @@ def _complain(where: str, what: str) -> None:
             sys.stderr.write(f"gpulse: {what} (reported once; training continues).\n")
         except (OSError, ValueError, AttributeError):
             pass  # closed, or not opened
-
-
-Sinks: TypeAlias = Sink | str | Sequence[Sink | str]
-Gpus: TypeAlias = str | int | Sequence[str | int]
-Flops: TypeAlias = float | Literal["count"] | None
-Mode: TypeAlias = Literal["process", "thread"]
-Ranks: TypeAlias = Literal["one", "all"]
-
-
-class MissingFramework(GpulseError, ImportError):
-    """A framework that is not installed or cannot be loaded; also an ImportError."""
-
-
-def framework(module: str, package: str) -> Any:
-    """Import and return one module of a framework; raise MissingFramework with what to do if it is missing."""
-    try:
-        __import__(module)
-    except ImportError as error:
-        if (
-            isinstance(error, ModuleNotFoundError)
-            and error.name is not None
-            and f"{module}.".startswith(f"{error.name}.")
-        ):
-            raise MissingFramework(f"{package} is not installed.", f"Run `pip install {package}`.") from None
-        raise MissingFramework(f"{package} cannot be loaded: {error}.", f"Run `pip install -U {package}`.") from None
-    return sys.modules[module]

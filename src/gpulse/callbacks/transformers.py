@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
-from .training import Course, Flops, Gpus, Mode, Ranks, Sinks, framework, harmless
+from .training import Course, Monitored, MonitorOptions, Sinks, framework, harmless, takes_monitor_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ..monitor.monitor import Monitor
+    from typing_extensions import Unpack
+
     from ..sinks.base import Sink
 
 _TrainerCallback: Any = framework("transformers", "transformers").TrainerCallback
 
 
-class GpulseCallback(_TrainerCallback):  # type: ignore[misc]
+class GpulseCallback(Monitored, _TrainerCallback):  # type: ignore[misc]
     """Monitors train(): `Trainer(callbacks=[GpulseCallback()])`; takes the arguments of Monitor.
 
     Phases are train and, within it, evaluate, which starts at its first batch because there is no earlier hook. Steps are those of
@@ -29,44 +29,12 @@ class GpulseCallback(_TrainerCallback):  # type: ignore[misc]
     the end of the program, or `callback.monitor.stop()`.
     """
 
-    def __init__(
-        self,
-        sinks: Sinks = (),
-        *,
-        log: bool = True,
-        interval: float = 1.0,
-        metrics: Sequence[str] | None = None,
-        gpus: Gpus = "visible",
-        mode: Mode = "process",
-        ranks: Ranks = "one",
-        report: bool = False,
-        alerts: bool = True,
-        stacks: bool = True,
-        flops_per_step: Flops = None,
-        dtype: str | None = None,
-        memory_snapshot: bool = False,
-        trace_signal: str | int | None = None,
-        shared: str | None = None,
-        run: str | None = None,
-        initial_step: int = 0,
-        source: str | None = None,
-    ) -> None:
+    @takes_monitor_options
+    def __init__(self, sinks: Sinks = (), *, log: bool = True, **options: Unpack[MonitorOptions]) -> None:
         super().__init__()
-        options = {
-            "interval": interval, "metrics": metrics, "gpus": gpus, "mode": mode, "ranks": ranks, "report": report,
-            "alerts": alerts, "stacks": stacks, "flops_per_step": flops_per_step, "dtype": dtype, "source": source,
-            "memory_snapshot": memory_snapshot, "trace_signal": trace_signal, "shared": shared,
-            "run": run,
-            "initial_step": initial_step,
-        }  # fmt: skip
         self._course = Course(sinks, options)
         self._log = log
         self._evaluates = False
-
-    @property
-    def monitor(self) -> Monitor:
-        """The monitor of this training run or of the last one."""
-        return self._course.monitor
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self._evaluates = False

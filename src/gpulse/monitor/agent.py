@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..model.catalog import Gpu
     from ..sources.base import Source
     from .last_words import LastWords
+    from .messages import Message
     from .presence import PresenceFile
 
 
@@ -50,7 +51,7 @@ class Agent:
         self,
         request: Request,
         commands: int,
-        emit: Callable[[Greeting | AgentSample | AlertMessage | Trouble], None],
+        emit: Callable[[Message], None],
         outlives: bool = False,
         last_words: LastWords | None = None,
     ) -> None:
@@ -61,8 +62,8 @@ class Agent:
         self._emit = emit
         self._commands = Commands(commands, request.pid)
         self._program = Program(request.pid)
-        self._family = ProcessFamily(request.root)
-        self._wanted = Wanted(request.asked, request.processes, HOST, request.serving)
+        self._family = ProcessFamily(request.root or request.pid)
+        self._wanted = Wanted(request.asked, request.asked_of_processes, HOST, request.serving)
         self._rules = None
         source = make_source(request.source)
         if request.alerts:
@@ -326,7 +327,7 @@ class Pipe:
         os.set_blocking(descriptor, False)
         self.gone: Callable[[], bool] = lambda: not is_alive(parent)
 
-    def send(self, message: Birth | Greeting | AgentSample | AlertMessage | Trouble) -> None:
+    def send(self, message: Message) -> None:
         """Write a complete message; raise ParentGone if the program no longer reads."""
         rest = memoryview(encode(message))
         while rest:

@@ -333,7 +333,7 @@ class Ledger:
         latest = self.latest
         if latest is None or now - latest.at >= _FRESH:
             return None
-        return latest.with_snapshot(self.held.complete(latest.snapshot))
+        return latest.replace(snapshot=self.held.complete(latest.snapshot))
 
     def _remove(self, window: Window) -> None:
         with self._lock:

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterable, Iterator
 
-    from .messages import AgentSample, AlertMessage, Greeting, Request
-
-    Message = Greeting | AgentSample | AlertMessage | Trouble
+    from .messages import Message, Request
 
 _TRIES = 3  # restarts before giving up
 _HEALTHY = 300.0  # seconds that an agent must live for earlier restarts to be forgotten
@@ -35,11 +33,17 @@ class Link:
     """
 
     def __init__(
-        self, request: Request, say: Callable[[str], None], status: Callable[[], Iterable[str]] | None = None
+        self,
+        request: Request,
+        say: Callable[[str], None],
+        status: Callable[[], Iterable[str]] | None = None,
+        threaded: bool = False,
     ) -> None:
+        """Start the agent: in a separate process, or in a thread, where each sample uses the program's interpreter."""
         self._request = request
         self._say = say
         self._status = status
+        self._threaded = threaded
         self._agent = self._start(request)
         self._stopping = 0.0
         self.beside: Callable[[], float] | None = None
@@ -66,7 +70,7 @@ class Link:
     @property
     def agent_pid(self) -> int | None:
         """The agent's process id; None for a thread."""
-        return getattr(self._agent, "pid", None)
+        return self._agent.pid
 
     @property
     def stopping(self) -> bool:
@@ -92,7 +96,7 @@ class Link:
                 self._agent.tell(command)
 
     def _start(self, request: Request) -> ChildAgent | ThreadAgent:
-        return ChildAgent(request)
+        return (ThreadAgent if self._threaded else ChildAgent)(request)
 
     def _hear(self) -> Iterator[Message]:
         patience = self._request.interval + _SILENCE
@@ -114,17 +118,27 @@ class Link:
                 return
 
 
-class InnerLink(Link):
-    """The same with the agent in a thread: no second process, but each sample uses the program's interpreter."""
+class _Agent:
+    """The program's side of an agent: `over` once there will be no more messages, `program_ended` if the sampled program has."""
 
-    def _start(self, request: Request) -> ChildAgent | ThreadAgent:
-        return ThreadAgent(request)
+    over = False
+    program_ended = False
+    pid: int | None = None  # of its process; None for a thread
+    _to = -1
+
+    def tell(self, command: str) -> None:
+        """Write a command without blocking."""
+        try:
+            os.write(self._to, f"{command}\n".encode())
+        except OSError:
+            pass  # it has ended or does not read; the listener will notice
 
 
-class ChildAgent:
-    """An agent in a separate process, started without multiprocessing, so that no code of the program runs twice."""
+class ChildAgent(_Agent):
+    """An agent in a separate process, started without multiprocessing, so that no code of the program runs twice.
 
-    program_ended = False  # this process would not be there to receive it
+    `pid` is not that of the process we start, which exits immediately.
+    """
 
     def __init__(self, request: Request) -> None:
         import json
@@ -154,8 +168,6 @@ class ChildAgent:
         os.set_blocking(self._to, False)
         self._rest = b""
         self._lines: deque[bytes] = deque()
-        self.over = False
-        self.pid: int | None = None  # the agent's PID; the process we start exits immediately
 
     def next(self, timeout: float) -> Message | None:
         """Return the next message; None if none arrived in time or, if `over` is set, there will be no more."""
@@ -180,22 +192,13 @@ class ChildAgent:
             *lines, self._rest = (self._rest + chunk).split(b"\n")
             self._lines.extend(lines)
 
-    def tell(self, command: str) -> None:
-        """Write a command without blocking."""
-        try:
-            os.write(self._to, f"{command}\n".encode())
-        except OSError:
-            pass  # it has ended or does not read; the listener will notice
-
     def end(self) -> None:
         """Make sure that it ends; a process stuck in the kernel is abandoned."""
         import signal
         import subprocess
 
         try:
-            if (
-                self.pid is not None and not self.over
-            ):  # if its pipe has ended, the process is gone, and its PID may have been reused
+            if self.pid is not None and not self.over:  # if its pipe has ended, its PID may have been reused
                 os.kill(self.pid, signal.SIGKILL)
             self._process.kill()
             self._process.wait(1.0)
@@ -225,15 +228,13 @@ def _duplicate(descriptor: int) -> int:
         return -1
 
 
-class ThreadAgent:
+class ThreadAgent(_Agent):
     """An agent in a thread."""
 
     def __init__(self, request: Request) -> None:
         self._from, self._to = os.pipe()
         self._messages: deque[Message] = deque()
         self._some = threading.Condition()
-        self.over = False
-        self.program_ended = False
         self._request = request
         threading.Thread(target=self._run, name="gpulse-agent", daemon=True).start()
 
@@ -242,13 +243,6 @@ class ThreadAgent:
         with self._some:
             self._some.wait_for(lambda: self._messages or self.over, timeout)
             return self._messages.popleft() if self._messages else None
-
-    def tell(self, command: str) -> None:
-        """Write a command."""
-        try:
-            os.write(self._to, f"{command}\n".encode())
-        except OSError:
-            pass
 
     def end(self) -> None:
         """Tell the thread to end; a thread that hangs in the driver is abandoned."""

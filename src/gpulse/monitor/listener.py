@@ -12,7 +12,7 @@ import time
 
 from ..queue_worker import QueueWorker
 from ..sources.registry import make_source
-from .link import InnerLink, Link
+from .link import Link
 from .messages import AlertMessage, Greeting
 from .process import doubts, world_size
 
@@ -65,7 +65,7 @@ class Listener:
         self._edges = EdgeBudget()
         self._teller: Teller | None = None
         self.job: JobFile | None = None
-        self.link = (InnerLink if threaded else Link)(request, say, self._status)
+        self.link = Link(request, say, self._status, threaded)
         threading.Thread(target=self._listen, name="gpulse-monitor", daemon=True).start()
 
     def sample_now(self) -> None:

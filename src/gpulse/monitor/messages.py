@@ -10,15 +10,18 @@ import time
 
 from ..errors import RecordingError
 from ..model.presets import COSTLY, EVIDENCE, HOST_CURVES, LOGGED, PROCESS_EVIDENCE, TIMED_POWER
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any, TextIO
+    from collections.abc import Sequence
+    from typing import TextIO, TypeAlias
 
     from ..model.catalog import Process
     from ..model.event import Event
     from ..model.snapshot import Snapshot
+
+    Message: TypeAlias = "Birth | Greeting | AgentSample | AlertMessage | Trouble"
 
 SELDOM = 1.0  # seconds between two reads of the activity counters and process lists, if samples come more often
 HOST = ("name", "memory_total", "cpu_count", *HOST_CURVES)
@@ -43,7 +46,7 @@ def descriptor_of(stream: TextIO | None) -> int:
         return -1
 
 
-class Request:
+class Request(Value):
     """What to read, how often, from which GPUs, and for which process.
 
     `run` is the id of the run. `root` and its descendants are the program: `pid` itself, or the launcher of the ranks that it samples for.
@@ -56,48 +59,25 @@ class Request:
     all machines of the job can write to. `serving`: whether model servers are asked how they are doing.
     """
 
-    def __init__(
-        self,
-        *,
-        pid: int,
-        run: str = "",
-        root: int | None = None,
-        interval: float = 1.0,
-        metrics: Iterable[str] | None = None,
-        gpus: str | list[str] = "visible",
-        uuids: list[str] | None = None,
-        source: str = "auto",
-        processes: Iterable[str] = (),
-        path: Iterable[str] = (),
-        alerts: bool = False,
-        without_gpus: bool = False,
-        started: float = 0.0,
-        report: bool = False,
-        files: Iterable[str] = (),
-        stderr: int = -1,
-        shared: str | None = None,
-        stacks: bool = False,
-        serving: bool = False,
-    ) -> None:
-        self.serving = serving
-        self.pid = pid
-        self.run = run
-        self.root = pid if root is None else root
-        self.interval = interval
-        self.metrics = None if metrics is None else list(metrics)
-        self.gpus = gpus
-        self.uuids = uuids
-        self.source = source
-        self.processes = [*PROCESSES, *(key for key in processes if key not in PROCESSES)]
-        self.path = list(path)
-        self.alerts = alerts
-        self.without_gpus = without_gpus
-        self.started = started
-        self.report = report
-        self.files = list(files)
-        self.stderr = stderr
-        self.shared = shared
-        self.stacks = stacks
+    pid: int
+    run: str = ""
+    root: int | None = None
+    interval: float = 1.0
+    metrics: Sequence[str] | None = None
+    gpus: str | list[str] = "visible"
+    uuids: list[str] | None = None
+    source: str = "auto"
+    processes: Sequence[str] = ()
+    path: Sequence[str] = ()
+    alerts: bool = False
+    without_gpus: bool = False
+    started: float = 0.0
+    report: bool = False
+    files: Sequence[str] = ()
+    stderr: int = -1
+    shared: str | None = None
+    stacks: bool = False
+    serving: bool = False
 
     @property
     def asked(self) -> frozenset[str]:
@@ -108,72 +88,60 @@ class Request:
         return WANTED.gpu.union(EVIDENCE, traced, LOGGED if self.metrics is None else self.metrics)
 
     @property
+    def asked_of_processes(self) -> frozenset[str]:
+        """The metrics to read for each process on a GPU."""
+        return frozenset((*PROCESSES, *self.processes))
+
+    @property
     def costly_every(self) -> float:
         """Seconds between two reads of what costs the GPU most, if samples come more often: 0 if the user asked for exactly that."""
         return SELDOM if COSTLY.isdisjoint(self.metrics or ()) else 0.0
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the request as JSON for the agent's command line."""
-        return dict(vars(self))
 
-
-class Birth:
+class Birth(Value):
     """The agent's first message: its PID, which differs from that of the process that was started for it."""
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
+    pid: int
 
 
-class Greeting:
+class Greeting(Value):
     """The agent is ready: its GPUs by ordinal (None: all, by the driver's index), and whether that order is certain."""
 
-    def __init__(self, uuids: list[str] | None, certain: bool = True) -> None:
-        self.uuids = uuids
-        self.certain = certain
+    uuids: list[str] | None
+    certain: bool = True
 
 
-class AgentSample:
+class AgentSample(Value):
     """One sample: `at` is the monotonic clock, shared by all processes of a machine; `program` is None if it could not be read.
 
     `own` are the PIDs on the GPUs that belong to the program; None if processes cannot be told apart. `slow`: what is read
     every few seconds was read for this sample.
     """
 
-    def __init__(
-        self,
-        at: float,
-        snapshot: Snapshot,
-        program: Process | None,
-        own: Iterable[int] | None = None,
-        slow: bool = False,
-    ) -> None:
-        self.at = at
-        self.snapshot = snapshot
-        self.program = program
-        self.own = None if own is None else frozenset(own)
-        self.slow = slow
-
-    def with_snapshot(self, snapshot: Snapshot) -> AgentSample:
-        """Return the sample with another snapshot."""
-        return AgentSample(self.at, snapshot, self.program, self.own, self.slow)
+    at: float
+    snapshot: Snapshot
+    program: Process | None
+    own: frozenset[int] | None = None
+    slow: bool = False
 
 
-class AlertMessage:
+class AlertMessage(Value):
     """Alerts that fired or cleared; the sample they were found in follows."""
 
-    def __init__(self, events: Iterable[Event]) -> None:
-        self.events = tuple(events)
+    events: Sequence[Event]
 
 
-class Trouble:
+class Trouble(Value):
     """What is wrong, in one sentence; `fatal` if the agent cannot continue."""
 
-    def __init__(self, message: str, fatal: bool = True) -> None:
-        self.message = message
-        self.fatal = fatal
+    message: str
+    fatal: bool = True
 
 
-def encode(message: Birth | Greeting | AgentSample | AlertMessage | Trouble) -> bytes:
+_PLAIN = {"birth": Birth, "greeting": Greeting, "trouble": Trouble}  # messages that are written as their fields
+
+
+def encode(message: Message) -> bytes:
     """Return a message as a line."""
     import json
 
@@ -185,18 +153,14 @@ def encode(message: Birth | Greeting | AgentSample | AlertMessage | Trouble) -> 
         plain["own"] = None if message.own is None else [*message.own]
         if message.program is not None:
             plain["program"] = {**dict(message.program.items()), "gaps": dict(message.program.gaps)}
-    elif isinstance(message, Greeting):
-        plain = {"greeting": vars(message)}
-    elif isinstance(message, Birth):
-        plain = {"birth": message.pid}
     elif isinstance(message, AlertMessage):
         plain = {"alerts": [event.to_plain() for event in message.events]}
     else:
-        plain = {"trouble": message.message, "fatal": message.fatal}
+        plain = {type(message).__name__.lower(): message.to_plain()}
     return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-def decode(line: bytes) -> Birth | Greeting | AgentSample | AlertMessage | Trouble | None:
+def decode(line: bytes) -> Message | None:
     """Return the message in a line; None if the line is not a message, for example truncated by a dying process."""
     import json
 
@@ -205,20 +169,17 @@ def decode(line: bytes) -> Birth | Greeting | AgentSample | AlertMessage | Troub
 
     try:
         plain = json.loads(line)
-        if "greeting" in plain:
-            return Greeting(plain["greeting"]["uuids"], plain["greeting"]["certain"])
-        if "birth" in plain:
-            return Birth(int(plain["birth"]))
+        for name, kind in _PLAIN.items():
+            if name in plain:
+                return kind(**plain[name])  # type: ignore[no-any-return]
         if "alerts" in plain:
-            return AlertMessage(Event.from_plain(event) for event in plain["alerts"])
-        if "trouble" in plain:
-            return Trouble(str(plain["trouble"]), bool(plain.get("fatal", True)))
+            return AlertMessage([Event.from_plain(event) for event in plain["alerts"]])
         program, own = plain.get("program"), plain.get("own")
         return AgentSample(
             float(plain["at"]),
             from_plain(plain),
             None if program is None else _program(program),
-            None if own is None else map(int, own),
+            None if own is None else frozenset(map(int, own)),
             bool(plain.get("slow")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RecordingError):

@@ -358,10 +358,10 @@ class Monitor:
             without_gpus=True,
             started=0.0 if self._ledger is None else self._ledger.started,
             report=self._report,
-            files=filter(None, (outlet.continued for outlet in self._outlets)),
+            files=[name for outlet in self._outlets if (name := outlet.continued)],
             stderr=descriptor_of(self._stderr or sys.stderr) if self._report else -1,
             stacks=self._stacks,
-            processes={key for sink in self._sinks for key in getattr(sink, "processes", ())},
+            processes=sorted({key for sink in self._sinks for key in getattr(sink, "processes", ())}),
         )
 
     def _sample_now(self) -> None:

@@ -110,7 +110,7 @@ class Collector:
     def _tagged(self, ledger: Ledger, sample: AgentSample) -> dict[str, float]:
         from .samples import Tags  # with the catalog, which a program that does not ask need not load
 
-        complete = sample.with_snapshot(ledger.held.complete(sample.snapshot))
+        complete = sample.replace(snapshot=ledger.held.complete(sample.snapshot))
         return Tags([*ledger.ordinals] or None, self._keys).values(complete)
 
 

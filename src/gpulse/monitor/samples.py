@@ -39,7 +39,7 @@ class Samples:
     """Converts samples that are at least `apart` seconds apart; those in between are used for summaries only."""
 
     def __init__(
-        self, ledger: Ledger, apart: float, keys: list[str] | None, run: str = "", stacks: bool = False
+        self, ledger: Ledger, apart: float, keys: Sequence[str] | None, run: str = "", stacks: bool = False
     ) -> None:
         """Convert for a run; with `stacks`, for sinks that keep them."""
         self._ledger = ledger
@@ -79,7 +79,7 @@ class Samples:
         since = taken.at - max(self._at, ledger.started)
         self._at = taken.at
         marks = ledger.new_marks()
-        taken = taken.with_snapshot(self._activity.pass_on(taken.snapshot))
+        taken = taken.replace(snapshot=self._activity.pass_on(taken.snapshot))
         values = self._tags.values(taken)
         values.update(self._rates.since(since))
         values.update(ledger.energy_rates())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import GpulseError
+from ..value import Value, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,54 +15,37 @@ if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
 
 
-class Mark:
+class Mark(Value, frozen=True):
     """A mark set by the program; `value` is None if the program gave none."""
 
-    __slots__ = ("name", "time", "value")
-
-    def __init__(self, name: str, value: float | str | None, time: float) -> None:
-        self.name = name
-        self.value = value
-        self.time = time
+    name: str
+    value: float | str | None
+    time: float
 
 
-class Alert:
+class Alert(Value):
     """An alert of a rule: `state` is "fire" or "clear", `severity` "info", "warn" or "critical", `text` one sentence.
 
     `event` is what happened, with its GPUs and values. `time` is in seconds since 1970.
     """
 
-    __slots__ = ("event", "rule", "severity", "state", "text", "time")
-
-    def __init__(self, time: float, rule: str, state: str, severity: str, text: str, event: Event) -> None:
-        self.time = time
-        self.rule = rule
-        self.state = state
-        self.severity = severity
-        self.text = text
-        self.event = event
+    time: float
+    rule: str
+    state: str
+    severity: str
+    text: str
+    event: Event
 
 
-class PhaseProgress:
+class PhaseProgress(Value):
     """What a phase, or the whole run, went through since the previous sample: seconds in it, times it began, and what was counted."""
 
-    __slots__ = ("calls", "items", "seconds", "steps", "tokens", "waited")
-
-    def __init__(
-        self,
-        seconds: float = 0.0,
-        calls: float = 0,
-        steps: float = 0,
-        items: float = 0.0,
-        waited: float = 0.0,
-        tokens: float = 0.0,
-    ) -> None:
-        self.seconds = seconds
-        self.calls = calls
-        self.steps = steps
-        self.items = items
-        self.waited = waited
-        self.tokens = tokens
+    seconds: float = 0.0
+    calls: float = 0
+    steps: float = 0
+    items: float = 0.0
+    waited: float = 0.0
+    tokens: float = 0.0
 
     def since(self, before: PhaseProgress | None) -> PhaseProgress:
         """Return the difference to an earlier state."""
@@ -74,10 +58,10 @@ class PhaseProgress:
         return {name: round(value, 6) for name in PROGRESS if (value := getattr(self, name))}
 
 
-PROGRESS = ("seconds", "calls", "steps", "items", "waited", "tokens")
+PROGRESS = PhaseProgress._fields
 
 
-class Sample:
+class Sample(Value):
     """One sample as passed to sinks; do not modify it.
 
     `values` holds finite numbers by tag (gpu0/memory_used, host/cpu_percent, process/cpu_percent, train/steps_per_second), and
@@ -91,55 +75,20 @@ class Sample:
     `StackWriter` says of the program's stacks since then; None if nothing, or for now.
     """
 
-    __slots__ = (
-        "alerts",
-        "elapsed",
-        "events",
-        "marks",
-        "phase",
-        "program",
-        "progress",
-        "run",
-        "snapshot",
-        "stacks",
-        "step",
-        "texts",
-        "time",
-        "values",
-    )
-
-    def __init__(
-        self,
-        time: float,
-        elapsed: float,
-        values: Mapping[str, float],
-        snapshot: Snapshot,
-        *,
-        step: int | None = None,
-        phase: str = "",
-        run: str = "",
-        marks: tuple[Mark, ...] = (),
-        program: Process | None = None,
-        texts: Mapping[str, str] | None = None,
-        events: tuple[Event, ...] = (),
-        alerts: tuple[Alert, ...] = (),
-        progress: Mapping[str, PhaseProgress] | None = None,
-        stacks: Mapping[str, object] | None = None,
-    ) -> None:
-        self.time = time
-        self.elapsed = elapsed
-        self.values = values
-        self.snapshot = snapshot
-        self.step = step
-        self.phase = phase
-        self.run = run
-        self.marks = marks
-        self.program = program
-        self.texts = texts or {}
-        self.events = events
-        self.alerts = alerts
-        self.progress = progress or {}
-        self.stacks = stacks
+    time: float
+    elapsed: float
+    values: Mapping[str, float]
+    snapshot: Snapshot
+    step: int | None = None
+    phase: str = ""
+    run: str = ""
+    marks: tuple[Mark, ...] = ()
+    program: Process | None = None
+    texts: Mapping[str, str] = fresh(factory=dict)
+    events: tuple[Event, ...] = ()
+    alerts: tuple[Alert, ...] = ()
+    progress: Mapping[str, PhaseProgress] = fresh(factory=dict)
+    stacks: Mapping[str, object] | None = None
 
 
 class Sink:
@@ -189,14 +138,15 @@ class CallableSink(Sink):
         self._f(dict(sample.values), sample.step, sample.time)
 
 
-def load(module: str, package: str) -> Any:
-    """Return a module of another package; raise GpulseError with how to install it if it is missing."""
+def load(module: str, package: str, problem: type[GpulseError] = GpulseError) -> Any:
+    """Return a module of another package; raise a `problem` with how to install it if it is missing."""
     try:
         found = __import__(module, fromlist=["__name__"])
     except ImportError as error:
-        if not isinstance(error, ModuleNotFoundError) or error.name != module.partition(".")[0]:
-            raise GpulseError(f"{package} cannot be loaded: {error}.", f"Run `pip install -U {package}`.") from None
+        missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+        if not missing:
+            raise problem(f"{package} cannot be loaded: {error}.", f"Run `pip install -U {package}`.") from None
         found = None
     if getattr(found, "__file__", None) is None:  # only a folder of that name: W&B creates one in every project
-        raise GpulseError(f"{package} is not installed.", f"Run `pip install {package}`.")
+        raise problem(f"{package} is not installed.", f"Run `pip install {package}`.")
     return found

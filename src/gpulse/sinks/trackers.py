@@ -13,12 +13,19 @@ if TYPE_CHECKING:
     from .base import Alert, Sample
     from .points import Axis, Point
 
+_ENOUGH = 500  # metrics to collect before a call of MLflow
+_MOST = 1000  # its limit per call
+_LEVELS = {"critical": 40, "warn": 30}  # of the module logging
+
 
 class TrackerSink(Sink):
-    """Base of these sinks: a subclass finds the active run, logs values at a step, and reports alerts if the tracker can.
+    """Base of these sinks: a subclass finds the active run, logs values at a step, and reports alerts and texts if the tracker can.
 
     Once the program has ended its run, samples are dropped silently: ending it before the monitor is a normal order.
+    `no_run` is what to say, and to do, if no run is active.
     """
+
+    no_run = ("", "")
 
     def __init__(self, run: Any, step: Axis, prefix: str) -> None:
         self._given = run
@@ -27,15 +34,15 @@ class TrackerSink(Sink):
         self._run: Any = None
 
     def active_run(self) -> Any:
-        """Return the run that is active in this thread; raise GpulseError with what to do if there is none."""
+        """Return the run that is active in this thread, or None."""
         raise NotImplementedError
 
     def runs(self, run: Any) -> bool:
         """Return whether a run still takes values."""
         return True
 
-    def log(self, run: Any, values: dict[str, float], step: int) -> None:
-        """Log values by name, including the prefix."""
+    def log(self, run: Any, values: dict[str, float], point: Point) -> None:
+        """Log the values of a point by name, including the prefix."""
         raise NotImplementedError
 
     def report(self, run: Any, alert: Alert) -> None:
@@ -45,29 +52,49 @@ class TrackerSink(Sink):
         """Add a text in Markdown to the run, if the tracker has texts."""
 
     def open(self) -> None:
-        self._run = self.active_run() if self._given is None else self._given
+        run = self.active_run() if self._given is None else self._given
+        if run is None:
+            raise GpulseError(*self.no_run)
+        self._run = run
         self._points.resume()
 
     def write(self, sample: Sample) -> None:
         self._put(self._points.add(sample))
-        for alert in sample.alerts:
-            if alert.state == "fire" and self._run is not None and self.runs(self._run):
-                self.report(self._run, alert)
+        self._report_all(sample)
 
     def summarize(self, text: str) -> None:
-        if self._run is not None and self.runs(self._run):
+        if self._takes():
             self.note(self._run, text)
 
     def close(self) -> None:
         if self._run is not None:
             try:
                 self._put(self._points.finish())
+                self.flush()
             finally:
                 self._run = None
 
+    def _takes(self) -> bool:
+        return self._run is not None and self.runs(self._run)
+
     def _put(self, point: Point | None) -> None:
-        if point is not None and self._run is not None and self.runs(self._run):
-            self.log(self._run, {under(self._prefix, tag): value for tag, value in point.values.items()}, point.step)
+        if point is not None and self._takes():
+            self.log(self._run, self._named(point.values), point)
+
+    def _named(self, values: dict[str, float]) -> dict[str, float]:
+        return {under(self._prefix, tag): value for tag, value in values.items()}
+
+    def _report_all(self, sample: Sample) -> None:
+        for alert in sample.alerts:
+            if alert.state == "fire" and self._takes():
+                self.report(self._run, alert)
+
+
+def _raise_alert(run: Any, alert: Alert, package: str, **more: Any) -> None:
+    """Raise an alert of the run, in trackers that have those and send or print them."""
+    level = load(package, package).AlertLevel
+    grave = level.ERROR if alert.severity == "critical" else level.WARN
+    run.alert(title=f"gpulse: {alert.rule}", text=alert.text, level=grave, **more)
 
 
 class AimSink(TrackerSink):
@@ -82,15 +109,12 @@ class AimSink(TrackerSink):
     def __init__(self, run: Any, *, step: Axis = "seconds", prefix: str = "gpulse") -> None:
         super().__init__(run, step, prefix)
 
-    def log(self, run: Any, values: dict[str, float], step: int) -> None:
+    def log(self, run: Any, values: dict[str, float], point: Point) -> None:
         for name, value in values.items():
-            run.track(value, name=name, step=step)
+            run.track(value, name=name, step=point.step)
 
     def report(self, run: Any, alert: Alert) -> None:
         (run.log_error if alert.severity == "critical" else run.log_warning)(f"gpulse: {alert.text}")
-
-
-_LEVELS = {"critical": 40, "warn": 30}  # of the module logging
 
 
 class ClearmlSink(TrackerSink):
@@ -102,22 +126,18 @@ class ClearmlSink(TrackerSink):
     """
 
     name = "clearml"
+    no_run = ("no ClearML task is active.", "Call clearml.Task.init() first, or pass ClearmlSink(task).")
 
     def __init__(self, task: Any = None, *, step: Axis = "seconds", prefix: str = "gpulse") -> None:
         super().__init__(task, step, prefix)
 
     def active_run(self) -> Any:
-        task = load("clearml", "clearml").Task.current_task()
-        if task is None:
-            raise GpulseError(
-                "no ClearML task is active.", "Call clearml.Task.init() first, or pass ClearmlSink(task)."
-            )
-        return task
+        return load("clearml", "clearml").Task.current_task()
 
-    def log(self, run: Any, values: dict[str, float], step: int) -> None:
+    def log(self, run: Any, values: dict[str, float], point: Point) -> None:
         logger = run.get_logger()
         for name, value in values.items():
-            logger.report_scalar(name, name, value, step)
+            logger.report_scalar(name, name, value, point.step)
 
     def note(self, run: Any, text: str) -> None:
         run.get_logger().report_text(f"gpulse:\n{text}", print_console=False)
@@ -136,22 +156,18 @@ class CometSink(TrackerSink):
     """
 
     name = "comet"
+    no_run = ("no Comet experiment is running.", "Call comet_ml.start() first, or pass CometSink(experiment).")
 
     def __init__(self, experiment: Any = None, *, prefix: str = "gpulse") -> None:
         super().__init__(experiment, "seconds", prefix)
 
     def active_run(self) -> Any:
-        experiment = load("comet_ml", "comet-ml").get_running_experiment()
-        if experiment is None:
-            raise GpulseError(
-                "no Comet experiment is running.", "Call comet_ml.start() first, or pass CometSink(experiment)."
-            )
-        return experiment
+        return load("comet_ml", "comet-ml").get_running_experiment()
 
     def runs(self, run: Any) -> bool:
         return bool(run.alive)
 
-    def log(self, run: Any, values: dict[str, float], step: int) -> None:
+    def log(self, run: Any, values: dict[str, float], point: Point) -> None:
         run.log_metrics(values, include_context=False)  # a context would add train/ or validate/ to the names
 
     def note(self, run: Any, text: str) -> None:
@@ -168,25 +184,22 @@ class SwanlabSink(TrackerSink):
     """
 
     name = "swanlab"
+    no_run = ("no SwanLab run is active.", "Call swanlab.init() first, or pass SwanlabSink(run).")
 
     def __init__(self, run: Any = None, *, step: Axis = "seconds", prefix: str = "gpulse") -> None:
         super().__init__(run, step, prefix)
 
     def active_run(self) -> Any:
-        swanlab = load("swanlab", "swanlab")
         try:
-            run = swanlab.get_run()
+            return load("swanlab", "swanlab").get_run()
         except RuntimeError:  # older versions return None
-            run = None
-        if run is None:
-            raise GpulseError("no SwanLab run is active.", "Call swanlab.init() first, or pass SwanlabSink(run).")
-        return run
+            return None
 
     def runs(self, run: Any) -> bool:
         return bool(getattr(run, "alive", True))
 
-    def log(self, run: Any, values: dict[str, float], step: int) -> None:
-        run.log(values, step=step)
+    def log(self, run: Any, values: dict[str, float], point: Point) -> None:
+        run.log(values, step=point.step)
 
 
 class TrackioSink(TrackerSink):
@@ -196,31 +209,23 @@ class TrackioSink(TrackerSink):
     """
 
     name = "trackio"
+    no_run = ("no Trackio run is active.", "Call trackio.init() first, or pass TrackioSink(run).")
 
     def __init__(self, run: Any = None, *, prefix: str = "gpulse") -> None:
         super().__init__(run, "seconds", prefix)
 
     def active_run(self) -> Any:
         load("trackio", "trackio")
-        run = load("trackio.context_vars", "trackio").current_run.get()
-        if run is None:
-            raise GpulseError("no Trackio run is active.", "Call trackio.init() first, or pass TrackioSink(run).")
-        return run
+        return load("trackio.context_vars", "trackio").current_run.get()
 
-    def log(self, run: Any, values: dict[str, float], step: int) -> None:
+    def log(self, run: Any, values: dict[str, float], point: Point) -> None:
         run.log_system(values)
 
     def report(self, run: Any, alert: Alert) -> None:
-        level = load("trackio", "trackio").AlertLevel
-        grave = level.ERROR if alert.severity == "critical" else level.WARN
-        run.alert(title=f"gpulse: {alert.rule}", text=alert.text, level=grave)
+        _raise_alert(run, alert, "trackio")
 
 
-_ENOUGH = 500  # metrics to collect before a call
-_MOST = 1000  # limit of MLflow per call
-
-
-class MlflowSink(Sink):
+class MlflowSink(TrackerSink):
     """Logs to the run with `run_id`, or to the one active in the thread that starts the monitor; the program ends the run.
 
     `step` "seconds" counts seconds elapsed, or samples if they come more often; "train" counts the program's steps, and samples
@@ -230,70 +235,50 @@ class MlflowSink(Sink):
     """
 
     name = "mlflow"
+    no_run = ("no MLflow run is active.", "Call mlflow.start_run() first, or pass MlflowSink(run_id).")
 
     def __init__(self, run_id: str | None = None, *, step: Axis = "seconds", prefix: str = "gpulse") -> None:
-        self._given = run_id
-        self._run_id: str | None = None
-        self._points = Points(step)
-        self._prefix = prefix
+        super().__init__(run_id, step, prefix)
         self._names: dict[str, str] = {}
-        self._held: list[Any] = []
+        self._waiting: list[Any] = []
         self._metric: Any = None
         self._client: Any = None
 
+    def active_run(self) -> Any:
+        run = load(
+            "mlflow", "mlflow"
+        ).active_run()  # of this thread: another has none, and logging would start a new one
+        return None if run is None else run.info.run_id
+
     def open(self) -> None:
         mlflow = load("mlflow", "mlflow")
-        run_id = self._given
-        if run_id is None:
-            run = (
-                mlflow.active_run()
-            )  # of this thread: another thread has no active run, and logging would start a new one
-            if run is None:
-                raise GpulseError(
-                    "no MLflow run is active.", "Call mlflow.start_run() first, or pass MlflowSink(run_id)."
-                )
-            run_id = run.info.run_id
-        self._run_id = run_id
-        self._points.resume()
+        super().open()
         self._metric = load("mlflow.entities", "mlflow").Metric
         self._client = mlflow.MlflowClient()
 
-    def write(self, sample: Sample) -> None:
-        self._hold(self._points.add(sample))
-        if len(self._held) >= _ENOUGH:
+    def log(self, run: Any, values: dict[str, float], point: Point) -> None:
+        milliseconds = round(point.time * 1000)
+        for name, value in values.items():
+            allowed = self._names.get(name) or self._names.setdefault(name, _allowed(name))
+            self._waiting.append(self._metric(allowed, value, milliseconds, point.step))
+        if len(self._waiting) >= _ENOUGH:
             self.flush()
 
     def flush(self) -> None:
         """Write every point except the one still being collected."""
-        while self._held:
-            batch, self._held = self._held[:_MOST], self._held[_MOST:]
-            self._client.log_batch(self._run_id, metrics=batch, synchronous=True)  # blocks only this sink's thread
+        while self._waiting:
+            batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+            self._client.log_batch(self._run, metrics=batch, synchronous=True)  # blocks only this sink's thread
 
-    def summarize(self, text: str) -> None:
-        self._client.log_text(self._run_id, text, under(self._prefix, "code.md"))
-
-    def close(self) -> None:
-        if self._client is not None:
-            try:
-                self._hold(self._points.finish())
-                self.flush()
-            finally:
-                self._client = None
-
-    def _hold(self, point: Point | None) -> None:
-        if point is None:
-            return
-        moment = round(point.time * 1000)
-        for tag, value in point.values.items():
-            name = self._names.get(tag) or self._names.setdefault(tag, _allowed(under(self._prefix, tag)))
-            self._held.append(self._metric(name, value, moment, point.step))
+    def note(self, run: Any, text: str) -> None:
+        self._client.log_text(run, text, under(self._prefix, "code.md"))
 
 
 def _allowed(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "/_.- :" else "_" for letter in name)
 
 
-class WandbSink(Sink):
+class WandbSink(TrackerSink):
     """Logs to `run`, or to the run that is active when the monitor starts; the program finishes the run.
 
     The curves are under `prefix`, with prefix/elapsed in seconds as x axis. W&B has one row per step, and only finishing a row
@@ -304,21 +289,21 @@ class WandbSink(Sink):
     """
 
     name = "wandb"
+    no_run = ("no W&B run is active.", "Call wandb.init() first, or pass WandbSink(run).")
 
     def __init__(self, run: Any = None, prefix: str = "gpulse", *, commit: bool = False) -> None:
-        self._given = run
-        self._prefix = prefix
+        super().__init__(run, "seconds", prefix)
         self._commit = commit
-        self._run: Any = None
         self._row = -1
         self._means = Means()
 
+    def active_run(self) -> Any:
+        return load("wandb", "wandb").run
+
     def open(self) -> None:
-        run = load("wandb", "wandb").run if self._given is None else self._given
-        if run is None:
-            raise GpulseError("no W&B run is active.", "Call wandb.init() first, or pass WandbSink(run).")
-        run.define_metric(under(self._prefix, "*"), step_metric=under(self._prefix, "elapsed"))
-        self._run, self._row = run, -1
+        super().open()
+        self._run.define_metric(under(self._prefix, "*"), step_metric=under(self._prefix, "elapsed"))
+        self._row = -1
 
     def write(self, sample: Sample) -> None:
         if self._run is None:
@@ -328,22 +313,11 @@ class WandbSink(Sink):
         elif (row := self._run.step) != self._row:  # asks W&B's own process, which takes 0.4 ms
             self._row, self._means = row, Means()
         self._means.add(sample.values)
-        values = {under(self._prefix, tag): value for tag, value in self._means.values().items()}
-        values[under(self._prefix, "elapsed")] = sample.elapsed
-        self._run.log(values, commit=self._commit)
-        for alert in sample.alerts:
-            self._alert(alert)
+        self._run.log(self._named(self._means.values() | {"elapsed": sample.elapsed}), commit=self._commit)
+        self._report_all(sample)
 
-    def _alert(self, alert: Alert) -> None:
-        """Raise an alert of the run, which W&B sends by mail or Slack if its user wants that."""
-        if alert.state == "fire":
-            level = load("wandb", "wandb").AlertLevel
-            grave = level.ERROR if alert.severity == "critical" else level.WARN
-            self._run.alert(title=f"gpulse: {alert.rule}", text=alert.text, level=grave, wait_duration=0)
+    def report(self, run: Any, alert: Alert) -> None:
+        _raise_alert(run, alert, "wandb", wait_duration=0)  # W&B sends it by mail or Slack if its user wants that
 
-    def summarize(self, text: str) -> None:
-        if self._run is not None:
-            self._run.summary[under(self._prefix, "code")] = text
-
-    def close(self) -> None:
-        self._run = None
+    def note(self, run: Any, text: str) -> None:
+        run.summary[under(self._prefix, "code")] = text

@@ -9,7 +9,7 @@ from ..analysis.code_lines import code_lines
 from ..analysis.serving_tally import ServingTally
 from ..model.cadence import Cadence
 from ..monitor.ledger import Ledger
-from ..monitor.link import InnerLink
+from ..monitor.link import Link
 from ..monitor.listener import alert_of
 from ..monitor.messages import AgentSample, AlertMessage, Request
 
@@ -52,7 +52,7 @@ class CommandWatch:
         self._own_gpus: set[str] | None = None
         self._over = threading.Event()
         try:
-            self._link = InnerLink(request, self._note)
+            self._link = Link(request, self._note, threaded=True)
             threading.Thread(target=self._listen, name="gpulse-run", daemon=True).start()
         except (OSError, RuntimeError) as error:  # no more files or threads available; the command is already running
             self._note(f"{error}.")

@@ -13,12 +13,12 @@ import pytest
 
 from gpulse.analysis.summary import Summary
 from gpulse.callbacks import training as module
-from gpulse.callbacks.training import Arrivals, Course, harmless
+from gpulse.callbacks.training import Arrivals, Course, MonitorOptions, harmless
 from gpulse.errors import UsageError
 from gpulse.sinks import CsvSink
 from tests.unit.samples import sample
 
-OPTIONS = {"mode": "thread", "source": "demo"}
+OPTIONS: MonitorOptions = {"mode": "thread", "source": "demo"}
 
 
 class Clock:

@@ -7,13 +7,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpulse.model.catalog import Gpu
 from gpulse.monitor import agent as agents
 from gpulse.monitor.agent import Agent, Commands, ParentGone, Pipe
-from gpulse.monitor.messages import AgentSample, AlertMessage, Greeting, Request, Trouble, decode
+from gpulse.monitor.messages import AgentSample, Greeting, Request, Trouble, decode
+
+if TYPE_CHECKING:
+    from gpulse.monitor.messages import Message
 
 
 @pytest.fixture
@@ -93,10 +97,10 @@ def test_a_program_that_does_not_read_and_is_gone_is_not_waited_for(pipe: tuple[
         writer.send(Trouble("x" * 300_000))
 
 
-def _take(request: Request, *commands: str) -> list[Greeting | AgentSample | AlertMessage | Trouble]:
+def _take(request: Request, *commands: str) -> list[Message]:
     """Return all that an agent says until it has read these commands."""
     read, write = os.pipe()
-    said: list[Greeting | AgentSample | AlertMessage | Trouble] = []
+    said: list[Message] = []
     os.write(write, "".join(f"{command}\n" for command in commands).encode())
     try:
         Agent(request, read, said.append).run()

@@ -52,6 +52,6 @@ def test_energy_that_is_not_known_for_all_gpus_is_not_told() -> None:
     assert run.tokens_per_joule is None
 
 
-@pytest.mark.parametrize(("own", "count"), [((10,), 1), ((99,), 0), (None, 1)])
-def test_only_servers_on_the_gpus_of_the_command_count(own: tuple[int, ...] | None, count: int) -> None:
+@pytest.mark.parametrize(("own", "count"), [(frozenset({10}), 1), (frozenset({99}), 0), (None, 1)])
+def test_only_servers_on_the_gpus_of_the_command_count(own: frozenset[int] | None, count: int) -> None:
     assert len(_of_command(AgentSample(0.0, frame(0, 1.0), None, own)).serving) == count
