@@ -239,7 +239,7 @@ def test_a_gpu_whose_call_hangs_is_not_asked_again_until_it_has_returned(lab: La
 import threading
 over = sampler(Wanted(["power_draw"]), patience=0.2)
 seen = [sample(over)]
-stuck = next(thread for thread in threading.enumerate() if thread.name == "gpulse-lane")  # the first lane is the one left behind
+stuck = next(thread for thread in threading.enumerate() if thread.name == "gpulse-driver")  # the first one is left behind
 seen += [sample(over) for _ in range(3)]
 at(6)
 stuck.join()

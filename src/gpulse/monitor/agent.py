@@ -106,7 +106,7 @@ class Agent:
         return Sampler(source, self._wanted)
 
     def _do_without_gpus(self) -> None:
-        from ..sources.no_gpus import NoGpuSource
+        from ..sources.registry import NoGpuSource
 
         self._sampler.close()
         self._sampler = self._sampler_of(NoGpuSource()).open()

@@ -1,17 +1,26 @@
-"""Turn the answers of a device into values: checked against the catalog, with derived values and rates."""
+"""From the answers of a device to a Gpu: values checked against the catalog, rates, and what is kept between samples."""
 
 from __future__ import annotations
 
-from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, memory_percent, memory_unattributed
+from ..model.catalog import (
+    GPU_METRICS,
+    HOST_METRICS,
+    PROCESS_METRICS,
+    Gpu,
+    Process,
+    memory_percent,
+    memory_unattributed,
+)
 from ..model.metric import Number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
-    from ..model.metric import Metric, Value
-    from ..sources.base import DeviceSample, Facts
-    from .rates import Rates
+    from ..model.catalog import State
+    from ..model.metric import Gap, Metric, Value
+    from ..sources.base import Counter, Device, DeviceSample, Facts
+    from .plan import Plan
 
 MOST = 1e18  # no metric exceeds this, whatever its own bounds: sums over a year stay finite
 _BOUNDS = {
@@ -82,3 +91,184 @@ def derive_memory(sample: DeviceSample, listed: bool = True) -> None:
         values["memory_unattributed"] = rest
     else:
         gaps["memory_unattributed"] = unknown
+
+
+_KEEP = 120  # samples after which a counter that no longer appears is forgotten
+
+
+class Rates:
+    """The last value of every counter of one sampler, by name."""
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, tuple[float, float, int, float | None]] = {}
+        self._sample = 0
+
+    def rate(self, name: Hashable, counter: Counter) -> float | None:
+        """Return the rate since the previous count; None for the first count and for one that decreased.
+
+        If two counts are too close in time, the previous rate is returned.
+        """
+        before = self._last.get(name)
+        if before is None:
+            self._last[name] = (counter.value, counter.at, self._sample, None)
+            return None
+        grown, elapsed = counter.value - before[0], counter.at - before[1]
+        if grown >= 0 and 0 <= elapsed < counter.apart:
+            self._last[name] = (before[0], before[1], self._sample, before[3])
+            return before[3]
+        rate = None if elapsed <= 0 or grown < 0 else counter.scale * grown / elapsed
+        self._last[name] = (counter.value, counter.at, self._sample, rate)
+        return rate
+
+    def next_sample(self) -> None:
+        """Mark the end of a sample; from time to time, forget counters that no longer appear."""
+        self._sample += 1
+        if self._sample % _KEEP == 0:
+            self._last = {name: entry for name, entry in self._last.items() if self._sample - entry[2] <= _KEEP}
+
+    def restart(self) -> None:
+        """Forget every count: after a suspend, counts cannot be compared with earlier ones."""
+        self._last.clear()
+
+
+_OUTLASTING = ("xid_last", "xids")  # what is still shown of a lost GPU: why it was lost
+
+
+class SampledGpu:
+    """One GPU over time: static and slow values are kept until read again; a lost or silent GPU keeps only its identity."""
+
+    def __init__(self, position: int, plan: Plan, rates: Rates, dropped: dict[str, int]) -> None:
+        self._position = position
+        self._plan = plan
+        self._rates = rates
+        self._dropped = dropped
+        self._kept: dict[str, Value] = {}
+        self._kept_gaps: dict[str, Gap] = {}
+        self._kept_of: dict[int, tuple[dict[str, Value], dict[str, Gap]]] = {}
+        self._empty = True
+        self._ahead: frozenset[str] = frozenset()  # kept values that the next sample need not read again
+        self._state: State = "ok"
+        self._since: float | None = None
+
+    def adopt(self, plan: Plan) -> None:
+        """Switch to another plan; values that it does not read are forgotten."""
+        self._plan = plan
+        self._kept = {key: value for key, value in self._kept.items() if key in plan.lasting}
+        self._kept_gaps = {key: gap for key, gap in self._kept_gaps.items() if key in plan.lasting}
+
+    def due(self, slow: bool) -> frozenset[str]:
+        """Return the keys to read now; `slow`: the slow ones are due."""
+        keys = self._plan.fast | self._plan.slow if slow or self._empty else self._plan.fast
+        missing = [
+            key for key in self._plan.static if key not in self._kept and self._kept_gaps.get(key) != "unsupported"
+        ]
+        done, self._ahead = self._ahead, frozenset()
+        return (keys.union(missing) if missing else keys) - done
+
+    def ahead(self) -> frozenset[str]:
+        """Return the keys that can be read before a sample: all that are kept, except activity, which covers a time span."""
+        return frozenset(key for key in self._plan.lasting if GPU_METRICS[key].group != "activity")
+
+    def keep(self, sample: DeviceSample) -> None:
+        """Keep values that were read ahead; not of a GPU with MIG instances, whose values are not kept."""
+        if sample.state != "ok" or sample.instances:
+            return
+        self._prepare(sample, self._position)
+        self._remember(sample)
+        self._empty = True  # the next sample still reads the slow values that were not read ahead
+        self._ahead = self.ahead() & (self._kept.keys() | self._kept_gaps.keys())
+
+    def answered(
+        self, device: Device, sample: DeviceSample, now: float, known: dict[int, Facts], listed: bool = True
+    ) -> Gpu:
+        """Build the values of a GPU that responded; `known` holds the host's details of processes.
+
+        `listed` is false if the processes were not read this time, although they are wanted.
+        """
+        self._prepare(sample, self._position, listed)
+        if not listed and self._plan.lists and sample.state == "ok":
+            sample.gaps.setdefault("processes", "skipped")
+        if sample.state == "ok":
+            self._remember(sample)
+            values = {**device.identity, **self._kept, **sample.values}
+        else:
+            self._forget()
+            values = {**device.identity, **{key: sample.values[key] for key in _OUTLASTING if key in sample.values}}
+        gaps = {**self._kept_gaps, **sample.gaps}
+        gpu = Gpu(
+            values,
+            {key: gap for key, gap in gaps.items() if key not in values},
+            state=sample.state,
+            since=self._since_when(sample.state, now),
+            processes=self._processes(sample, known),
+            instances=tuple(self._instance(part, known, at) for at, part in enumerate(sample.instances)),
+        )
+        if listed:
+            present = {process.pid for process in gpu.all_processes()}
+            self._kept_of = {pid: kept for pid, kept in self._kept_of.items() if pid in present}
+        return gpu
+
+    def silent(self, device: Device, now: float, gap: Gap) -> Gpu:
+        """Build the values of a GPU that did not respond: its identity, and none of its earlier values."""
+        self._forget()
+        state: State = "timeout" if gap == "timeout" else "ok"
+        gaps: dict[str, Gap] = dict.fromkeys(self._plan.asked - device.identity.keys(), gap)
+        return Gpu(device.identity, gaps, state=state, since=self._since_when(state, now))
+
+    def _prepare(self, sample: DeviceSample, owner: int | tuple[int, int], listed: bool = True) -> None:
+        settle_rates(owner, sample, self._rates)
+        check(sample, GPU_METRICS, self._dropped)
+        for facts in sample.processes.values():
+            check(facts, PROCESS_METRICS, self._dropped)
+        if self._plan.derives:
+            derive_memory(sample, self._plan.lists and listed)
+
+    def _remember(self, sample: DeviceSample) -> None:
+        self._empty = False
+        for key in self._plan.lasting:
+            if key in sample.values:
+                self._kept[key] = sample.values[key]
+                self._kept_gaps.pop(key, None)
+            elif key in sample.gaps:
+                self._kept.pop(key, None)
+                self._kept_gaps[key] = sample.gaps[key]
+
+    def _forget(self) -> None:
+        self._empty = True
+        self._kept.clear()
+        self._kept_gaps.clear()
+        self._kept_of.clear()
+
+    def _since_when(self, state: State, now: float) -> float | None:
+        if state != self._state:
+            self._state, self._since = state, now
+        return None if state == "ok" else self._since
+
+    def _instance(self, sample: DeviceSample, known: dict[int, Facts], at: int) -> Gpu:
+        self._prepare(sample, (self._position, at))
+        return Gpu(sample.values, sample.gaps, processes=self._processes(sample, known))
+
+    def _processes(self, sample: DeviceSample, known: dict[int, Facts]) -> tuple[Process, ...]:
+        rows = [self._process(pid, facts, known.get(pid)) for pid, facts in sample.processes.items()]
+        return tuple(sorted(rows, key=lambda process: (-(process.memory_used or 0), process.pid or 0)))
+
+    def _process(self, pid: int, facts: Facts, machine: Facts | None) -> Process:
+        fresh, gaps = {**facts.values, "pid": pid}, {**facts.gaps}
+        if machine is not None:
+            hidden = {key for key, gap in machine.gaps.items() if gap == "denied"}  # also if the driver would tell it
+            fresh = {**machine.values, **{key: value for key, value in fresh.items() if key not in hidden}}
+            gaps = {**machine.gaps, **gaps}
+        elif self._plan.describes:
+            gaps["name"] = "failed"
+        if (tells := self._plan.tells) is not None:
+            fresh = {key: value for key, value in fresh.items() if key in tells}
+        slow = self._plan.process_slow
+        kept, kept_gaps = self._kept_of.get(pid) or ({}, {})
+        if not kept and not kept_gaps and slow.isdisjoint(fresh) and slow.isdisjoint(gaps):
+            kept_gaps = dict.fromkeys(slow, "pending")  # it has come since the slow metrics were last read
+        values = {**{key: value for key, value in kept.items() if key not in gaps}, **fresh}
+        gaps = {**kept_gaps, **gaps}
+        if slow:
+            kept = {key: value for key, value in values.items() if key in slow}
+            self._kept_of[pid] = (kept, {key: gap for key, gap in gaps.items() if key in slow and key not in kept})
+        return Process(values, {key: gap for key, gap in gaps.items() if key not in values})

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..model.catalog import PROCESS_METRICS, Process
 from ..sources.processes import LinuxMachine
-from .assemble import check, settle_rates
-from .rates import Rates
+from .assemble import Rates, check, settle_rates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

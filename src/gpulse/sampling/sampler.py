@@ -8,13 +8,10 @@ from ..errors import DriverTimeout
 from ..model.catalog import HOST_METRICS, PROCESS_METRICS, Gpu, Host
 from ..model.select import choose_parts
 from ..model.snapshot import Problem, Snapshot
-from .assemble import check, settle_rates
+from .assemble import Rates, SampledGpu, check, settle_rates
 from .clock import SystemClock
-from .jobs import SourceAnswer, ahead_job, asking, list_job, priming, read_job
-from .lanes import Lanes
-from .plan import Plan
-from .rates import Rates
-from .track import Track
+from .driver_threads import DriverThreads
+from .plan import Plan, SourceAnswer, ahead_job, asking, list_job, priming, read_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from ..model.select import Wanted
     from ..serving.watch import MachineServing
     from ..sources.base import Device, DeviceSample, Facts, Source
-    from .lanes import Job
+    from .driver_threads import Job
 
 _SUSPENDED = 1.0  # seconds of suspend between two samples after which counts cannot be compared
 _POLL = 0.01
@@ -78,9 +75,9 @@ class Sampler:
         self.costly_every = costly_every
         self.lists_every: float | None = None
         self._read_at: dict[str, float] = {}  # when the counters, the lists and each trace were last read
-        self._lanes = Lanes(patience, self.clock)
+        self._threads = DriverThreads(patience, self.clock)
         self._rates = Rates()
-        self._tracks: dict[int, Track] = {}
+        self._sampled_gpus: dict[int, SampledGpu] = {}
         self._chosen: list[tuple[int, str]] | None = None  # positions, and UUIDs of MIG instances
         self._asleep = self.clock.asleep()
         self._versions: list[str] = []
@@ -88,22 +85,22 @@ class Sampler:
 
     def open(self) -> Sampler:
         """Open the source; raise SourceUnavailable, or DriverTimeout if the driver does not respond."""
-        usual, self._lanes.patience = self._lanes.patience, max(self._lanes.patience, self.source.patience)
-        results = self._lanes.run([("source", self.source.open)])
-        self._lanes.patience = usual
+        usual, self._threads.patience = self._threads.patience, max(self._threads.patience, self.source.patience)
+        results = self._threads.run([("source", self.source.open)])
+        self._threads.patience = usual
         if "source" not in results:
             raise DriverTimeout(f"{self.source.name}: {self.source.late[0]}", self.source.late[1])
         if isinstance(results["source"], Exception):
             raise results["source"]
         self._ask_versions()
-        self._lanes.run([(position, device.attach) for position, device in self._devices()])
+        self._threads.run([(position, device.attach) for position, device in self._devices()])
         return self
 
     def _ask_versions(self) -> None:
         """Ask for the versions of the driver; a call that hangs costs its own version and no GPU."""
         calls = self.source.versions()
         self._versions = list(calls)
-        self._lanes.run([(("version", word), call) for word, call in calls.items()])
+        self._threads.run([(("version", word), call) for word, call in calls.items()])
 
     def choose(self, words: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
         """Read only the GPUs and MIG instances with these names from now on; raise UnknownGpu if one matches none."""
@@ -112,7 +109,7 @@ class Sampler:
     def identities(self) -> list[Gpu]:
         """Return the identities of all GPUs and their MIG instances, without reading values."""
         devices = list(enumerate(self.source.devices))
-        parts = self._lanes.run([(position, device.parts) for position, device in devices])
+        parts = self._threads.run([(position, device.parts) for position, device in devices])
         return [
             Gpu(device.identity, instances=tuple(map(Gpu, found if isinstance(found := parts.get(at), list) else ())))
             for at, device in devices
@@ -137,7 +134,7 @@ class Sampler:
     def prime(self) -> None:
         """Take the first of the two readings that some metrics need, so that a sample 0.1 s later has their values."""
         keys = self._plan.fast | self._plan.slow
-        self._lanes.run_wide([(position, priming(device, keys)) for position, device in self._devices()])
+        self._threads.run_wide([(position, priming(device, keys)) for position, device in self._devices()])
 
     def begin_rates(self) -> None:
         """Count for the rates of the host and of processes, so that a sample after `settle` has their values at no extra wait."""
@@ -146,12 +143,12 @@ class Sampler:
         seen: dict[Hashable, Collection[int]] = {}
         jobs: list[Job] = []
         for position, device in self._devices() if self._plan.lists else []:
-            if self._lanes.waits_for(position):
+            if self._threads.waits_for(position):
                 continue  # it hangs already: its list would cost the time once more
             where = (position, "processes")
             jobs.append((where, list_job(device, frozenset(), seen, where)))
         ask = asking(self.source.machine, self._plan, True, seen)
-        answer = self._lanes.run([*jobs, ("machine", ask)]).get("machine")
+        answer = self._threads.run([*jobs, ("machine", ask)]).get("machine")
         self._host(self._know(answer, [])[1])
         self._rates_at = self.clock.monotonic() + _RATES_APART
 
@@ -160,8 +157,8 @@ class Sampler:
         self.prime()
         devices = self._devices()
         end = self.clock.monotonic() + most
-        while self.clock.monotonic() < end and not any(self._lanes.waits_for(position) for position, _ in devices):
-            results = self._lanes.run_wide([(position, device.settled) for position, device in devices])
+        while self.clock.monotonic() < end and not any(self._threads.waits_for(position) for position, _ in devices):
+            results = self._threads.run_wide([(position, device.settled) for position, device in devices])
             devices = [(position, device) for position, device in devices if results.get(position) is False]
             if not devices and self.clock.monotonic() >= self._rates_at:
                 return
@@ -169,7 +166,7 @@ class Sampler:
 
     def stay(self) -> None:
         """Tell the source that more samples will follow, so that it records what only shows over time: XIDs."""
-        self._lanes.run([("source", self.source.stay)])
+        self._threads.run([("source", self.source.stay)])
 
     def read(self) -> Snapshot:
         """Take one sample of everything wanted; StopIteration if the source is a recording that has ended."""
@@ -189,23 +186,23 @@ class Sampler:
         results = self._results(jobs, ask)
         if self.source.devices is not before:  # the source was reopened: the GPUs may have changed
             self._ask_versions()
-            again = self._lanes.run([*self._read_jobs(slow, due, process_keys, seen), ("machine", ask)])
+            again = self._threads.run([*self._read_jobs(slow, due, process_keys, seen), ("machine", ask)])
             results = {"source": results.get("source"), **again}
         elif len(results) < len(jobs) + 2:  # a call hangs, so the host may have been read before all GPUs were
-            results.update(self._lanes.run([("machine", ask)]))
+            results.update(self._threads.run([("machine", ask)]))
         problems = [*self.source.problems, *self._troubles(), *_raised(results.values())]
         known, facts = self._know(asked := results.pop("machine", None), problems)
         results.pop("source", None)
         gpus: dict[int, Gpu] = {}
         for position, device in self._devices():
-            track, answer = self._track(position), results.get(position)
+            sampled, answer = self._sampled(position), results.get(position)
             if answer is None or isinstance(answer, Exception):
-                gpus[position] = track.silent(device, now, "timeout" if answer is None else "failed")
+                gpus[position] = sampled.silent(device, now, "timeout" if answer is None else "failed")
             else:
                 _add_processes(answer, results.get((position, "processes"), _NOT_LISTED), process_keys)
                 if isinstance(asked, SourceAnswer):
                     asked.add_owners(answer, device.identity)
-                gpus[position] = track.gpu(device, answer, now, known, lists)
+                gpus[position] = sampled.answered(device, answer, now, known, lists)
         host = self._host(facts)
         self._rates.next_sample()
         return self.with_servers(Snapshot(now, self._parts(gpus), host, self.source.driver, tuple(problems)), 0.0)
@@ -222,28 +219,28 @@ class Sampler:
 
     def _results(self, jobs: list[Job], ask: Callable[[], SourceAnswer]) -> dict[Hashable, Any]:
         """Run the jobs of one sample: the source first, the machine last, because it needs the processes that GPUs listed."""
-        if self._lanes.width <= 1:
-            return self._lanes.run([("source", self.source.refresh), *jobs, ("machine", ask)])
-        results = self._lanes.run([("source", self.source.refresh)])
-        return results | self._lanes.run_wide(jobs) | self._lanes.run([("machine", ask)])
+        if self._threads.width <= 1:
+            return self._threads.run([("source", self.source.refresh), *jobs, ("machine", ask)])
+        results = self._threads.run([("source", self.source.refresh)])
+        return results | self._threads.run_wide(jobs) | self._threads.run([("machine", ask)])
 
     def widen(self) -> None:
         """Read several GPUs at the same time from now on: one sample takes less time, but not less CPU."""
         count = len(self._devices())
         if count >= _MANY:
-            self._lanes.width = max(1, min(_WIDEST, os.cpu_count() or 1, count // (_MANY // 2)))
+            self._threads.width = max(1, min(_WIDEST, os.cpu_count() or 1, count // (_MANY // 2)))
 
     def read_ahead(self) -> None:
         """Read now what rarely changes, so that the next sample does not; useful while activity is being measured."""
         jobs: list[Job] = []
         for position, device in self._devices():
-            keys = self._track(position).ahead()
+            keys = self._sampled(position).ahead()
             jobs.append((position, ahead_job(device, keys)))
-        answers = self._lanes.run_wide(jobs)
+        answers = self._threads.run_wide(jobs)
         for position, _ in self._devices():
             answer = answers.get(position)
             if answer is not None and not isinstance(answer, Exception):
-                self._track(position).keep(answer)
+                self._sampled(position).keep(answer)
 
     def stream(self, interval: float) -> Iterator[Snapshot]:
         """Yield a snapshot every `interval` seconds at a steady rate: a late sample does not delay the following ones."""
@@ -266,9 +263,9 @@ class Sampler:
         """Close the source, unless one of its calls hangs: then the driver must not be touched."""
         if self._serving is not None:
             self._serving.close()
-        if not self._lanes.hanging:
-            self._lanes.run([("source", self.source.close)])
-        self._lanes.close()
+        if not self._threads.hanging:
+            self._threads.run([("source", self.source.close)])
+        self._threads.close()
 
     def _read_jobs(
         self,
@@ -279,14 +276,14 @@ class Sampler:
     ) -> list[Job]:
         jobs: list[Job] = []
         for position, device in self._devices():
-            due = (self._track(position).due(slow) - self._plan.costly) | also
+            due = (self._sampled(position).due(slow) - self._plan.costly) | also
             jobs.append((position, read_job(device, due, process_keys, seen, position)))
-            if process_keys is not None and not self._lanes.waits_for(position):
+            if process_keys is not None and not self._threads.waits_for(position):
                 jobs.append(((position, "processes"), list_job(device, process_keys, seen, (position, "processes"))))
         return jobs
 
     def _troubles(self) -> list[Problem]:
-        silent = [word for word in self._versions if self._lanes.waits_for(("version", word))]
+        silent = [word for word in self._versions if self._threads.waits_for(("version", word))]
         return [
             *(Problem(self.source.name, device.trouble) for _, device in self._devices() if device.trouble),
             *(
@@ -301,18 +298,18 @@ class Sampler:
             return devices
         return [devices[at] for at in dict.fromkeys(at for at, _ in self._chosen) if at < len(devices)]
 
-    def _track(self, position: int) -> Track:
-        if position not in self._tracks:
-            self._tracks[position] = Track(position, self._plan, self._rates, self.dropped)
-        return self._tracks[position]
+    def _sampled(self, position: int) -> SampledGpu:
+        if position not in self._sampled_gpus:
+            self._sampled_gpus[position] = SampledGpu(position, self._plan, self._rates, self.dropped)
+        return self._sampled_gpus[position]
 
     def _adopt_plan(self) -> None:
         plan, self._next_plan = self._next_plan, None
         if plan is not None:
             self._plan = plan
             self._slow_at = float("-inf")
-            for track in self._tracks.values():
-                track.adopt(plan)
+            for sampled in self._sampled_gpus.values():
+                sampled.adopt(plan)
 
     def _turn_slow(self) -> bool:
         due = self.slow_is_due

@@ -214,3 +214,26 @@ class Source:
     def recorded(self) -> Snapshot | None:
         """Return a complete snapshot if the source is a recording, else None. Raises StopIteration at the end."""
         return None
+
+
+if TYPE_CHECKING:
+    from functools import cached_property
+
+    cached_attribute = cached_property
+else:
+
+    class cached_attribute:  # noqa: N801  # it is used like a keyword
+        """An attribute computed at its first use and kept on the instance.
+
+        functools.cached_property uses one lock for all instances before Python 3.12: one hanging GPU would block the others.
+        """
+
+        def __init__(self, find):
+            self._find = find
+
+        def __set_name__(self, owner, name):
+            self._name = name
+
+        def __get__(self, instance, owner):
+            value = instance.__dict__[self._name] = self._find(instance)
+            return value

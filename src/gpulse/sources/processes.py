@@ -5,23 +5,22 @@ from __future__ import annotations
 import os
 import time
 
-from .base import Counter, Facts, Machine
+from .base import Counter, Facts, Machine, Relative
 from .files import link, names, read_bytes, read_text
-from .host import read_host
+from .host import TOP_KEYS, TopProcesses, read_host
 from .privacy import Privacy, privacy_in_force
 from .secrets import mask
 from .thread_state import BLOCKED, RUNNING, thread_state
-from .top_processes import TOP_KEYS, TopProcesses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Literal
 
     from ..model.metric import Gap
-    from .base import Key, Relative
-    from .lineage import Lineage
+    from .base import Key
     from .slurm import SlurmJob, SlurmNode
+
 
 _APART = 0.05  # minimum seconds between two counts of CPU time for a meaningful rate
 _SLURM = frozenset({"job_name", "account", "partition"})
@@ -185,8 +184,6 @@ class LinuxMachine(Machine):
 
     def lineage(self, pids: Collection[int]) -> dict[int, Relative]:
         if self._lineage is None:
-            from .lineage import Lineage  # for the tree of the live screen only
-
             self._lineage = Lineage(self._stat, self._describe)
         return self._lineage.of(pids)
 
@@ -250,7 +247,7 @@ class LinuxMachine(Machine):
             lasting["command"] = mask(words)
             lasting["name"] = _program_name(stat.name, words[0])
         if keys & _OWNER:
-            from .cgroup import owner_of, project_of  # compile its patterns only if needed
+            from .containers import owner_of, project_of  # compile its patterns only if needed
 
             text = (read_bytes(f"{folder}/environ", 1 << 18) or b"").decode("utf-8", "replace")
             environ = dict(entry.partition("=")[::2] for entry in text.split("\0") if entry)
@@ -313,3 +310,42 @@ def _program_name(comm: str, program: str) -> str:
     """Return the full name of the program: the kernel truncates it to 15 characters, and threads may have renamed it."""
     base = program.rsplit("/", 1)[-1]
     return base if len(comm) >= 15 and base.startswith(comm) else comm
+
+
+_INIT = 1
+_DEEPEST = 64  # ancestors of one process, against a loop in a list that changes while it is read
+_NOTHING: Key = frozenset()
+
+
+class Lineage:
+    """Reads processes and their ancestors through two functions of the machine; names and commands are read once."""
+
+    def __init__(
+        self, stat: Callable[[int], Stat | None], describe: Callable[[int, Stat, Key], dict[str, str]]
+    ) -> None:
+        self._stat = stat
+        self._describe = describe
+        self._known: dict[tuple[int, int], Relative] = {}
+
+    def of(self, pids: Collection[int]) -> dict[int, Relative]:
+        """Return these processes and all their ancestors by PID; a process that has ended is left out."""
+        found: dict[int, Relative] = {}
+        for pid in pids:
+            for _ in range(_DEEPEST):
+                if pid <= _INIT or pid in found or (relative := self._read(pid)) is None:
+                    break
+                found[pid] = relative
+                pid = relative.parent
+        self._known = {key: relative for key, relative in self._known.items() if found.get(key[0]) is relative}
+        return found
+
+    def _read(self, pid: int) -> Relative | None:
+        stat = self._stat(pid)
+        if stat is None:
+            return None
+        known = self._known.get((pid, stat.started))
+        if known is None or known.parent != stat.parent:  # an orphan gets a new parent
+            facts = self._describe(pid, stat, _NOTHING)
+            known = Relative(pid, stat.parent, facts.get("name", "?"), facts.get("command", ""), facts["user"])
+            self._known[pid, stat.started] = known
+        return known

@@ -1,23 +1,41 @@
-"""From the name of a source to the source; the vendors are listed in `vendors`, other packages add plug-ins."""
+"""From the name of a source to the source: the vendors, one line here and one folder each, all of them at once, and plug-ins.
+
+The folder's `source` module has the class named here, and `KEYS`: the GPU metrics that it can have on some machine.
+"""
 
 from __future__ import annotations
 
 import os
 
 from ..errors import SourceUnavailable, UsageError
-from .base import file_is_late
-from .vendors import NAMES, VENDORS, make_vendor
+from .base import Source, file_is_late
+from .files import link, names, read_bytes, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeAlias
 
-    from .base import Source
+    from ..model.snapshot import Check, Problem
+    from .base import Device
+    from .processes import LinuxMachine
 
     Factory: TypeAlias = Callable[[str], Source]
 
+# name: its class, and the kernel drivers whose cards make `auto` open it
+VENDORS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "nvidia": ("NvidiaSource", ()),
+    "amd": ("AmdSource", ("amdgpu", "radeon")),
+    "intel": ("IntelSource", ("i915", "xe")),
+    "jetson": ("JetsonSource", ()),
+    "smi": ("SmiSource", ()),
+}
+# what reads a recorded machine; the driver of NVIDIA has no files
+RECORDED = tuple(f"{name}:{'FILE' if name == 'smi' else 'DIR'}" for name in VENDORS if name != "nvidia")
+NAMES = ("auto", *VENDORS, "demo", "demo:mixed", "replay:FILE", *RECORDED)  # of all sources
 BUILT_IN = frozenset(name.partition(":")[0] for name in NAMES)
+_NVIDIA_DRIVERS = ("nvidia", "nouveau")
+_TEGRA = b"nvidia,tegra"
 _local: dict[str, Factory] = {}  # sources of this process only; the one added last is the default
 changed: list[Callable[[], None]] = []  # called when the default changes: sources kept open must be closed
 
@@ -42,8 +60,6 @@ def make_source(name: str, root: str | None = None) -> Source:
             source.late = file_is_late(detail)
         return source
     if kind == "auto" and not colon:
-        from .auto import AutoSource
-
         return AutoSource(place)
     if name in ("demo", "demo:mixed"):
         from .simulated.source import SimulatedSource
@@ -89,7 +105,6 @@ def _plugged_in(name: str, kind: str, detail: str) -> Source:
     """Return the source of a plug-in; raise SourceUnavailable when it is broken, UsageError when there is none."""
     from ..model.select import did_you_mean  # the whole catalog, which a Monitor's program does not need
     from ..plugins import SOURCES, BrokenPlugin, plugins
-    from .base import Source
 
     found = [] if kind in BUILT_IN else plugins(SOURCES)
     for plugin in found:
@@ -106,7 +121,155 @@ def _plugged_in(name: str, kind: str, detail: str) -> Source:
     raise UsageError(f"unknown source {name!r}{hint}", f"choose one of {', '.join(names)}.")
 
 
+def make_vendor(name: str, place: str) -> Source:
+    """Return a vendor's source, not yet opened; only its own modules are imported. `place` is its root, or its file."""
+    source: Source = getattr(_vendor_module(name), VENDORS[name][0])(place)
+    return source
+
+
+def vendor_keys(name: str) -> frozenset[str]:
+    """Return the GPU metrics that a vendor's source can have on some machine."""
+    return frozenset(_vendor_module(name).KEYS)
+
+
 def metric_sources() -> dict[str, frozenset[str]]:
-    """Return the GPU metrics that each vendor's source can read on some machine."""
-    modules = {name: __import__(f"gpulse.sources.{name}.source", fromlist=["KEYS"]) for name in VENDORS}
-    return {name: module.KEYS for name, module in modules.items()}
+    """Return the GPU metrics of each vendor's source."""
+    return {name: vendor_keys(name) for name in VENDORS}
+
+
+def _vendor_module(name: str) -> Any:
+    return __import__(f"gpulse.sources.{name}.source", fromlist=["KEYS"])
+
+
+class AutoSource(Source):
+    """All GPUs of this machine, of any vendor: NVIDIA's first, then those of every vendor whose driver has a card.
+
+    Which vendors there are is told by a listing and a link per card, a few µs each: a machine without a vendor loads nothing of it.
+    A vendor that cannot be opened is a problem beside the others' GPUs, not the end of them. GPUs are numbered through: NVIDIA's
+    keep NVML's numbers, those after them follow.
+    """
+
+    name = "nvidia"
+    machine: LinuxMachine
+
+    def __init__(self, root: str = "") -> None:
+        self._root = root
+        self._parts: list[Source] = []
+        self._found: list[object] = []
+        self._failed: list[Problem] = []
+        self.machine = _this_machine(root)
+
+    def open(self) -> None:
+        self.close()
+        from ..model.snapshot import Problem  # the whole catalog, which a program with a Monitor does not need
+
+        self._failed = []
+        failures: list[SourceUnavailable] = []
+        drivers = card_drivers(self._root)
+        for vendor in ("nvidia", *present(drivers), *(("jetson",) if self._is_board() else ())):
+            if vendor == "jetson" and self._parts:
+                continue  # NVML has this board, and fills its gaps from the kernel by itself
+            part = make_vendor(vendor, self._root)
+            try:
+                part.open()
+            except SourceUnavailable as error:
+                failures.append(error)
+                if vendor != "nvidia" or not drivers.isdisjoint(_NVIDIA_DRIVERS):
+                    self._failed.append(Problem(vendor, error.message, error.remedy))
+            else:
+                self._parts.append(part)
+        if not self._parts:
+            raise _nothing(failures)
+        self.name = "+".join(part.name for part in self._parts)
+        self._gather()
+
+    def refresh(self) -> None:
+        for part in self._parts:
+            part.refresh()
+        if any(part.devices is not found for part, found in zip(self._parts, self._found, strict=True)):
+            self._gather()
+        self._merge()
+
+    def versions(self) -> Mapping[str, Callable[[], object]]:
+        return {word: call for part in self._parts for word, call in part.versions().items()}
+
+    def stay(self) -> None:
+        for part in self._parts:
+            part.stay()
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
+        self._parts, self._found, self.devices = [], [], ()
+
+    def examine(self) -> list[Check]:
+        drivers = card_drivers(self._root)
+        others = [*present(drivers), *(("jetson",) if self._is_board() else ())]
+        vendors = others if others and drivers.isdisjoint(_NVIDIA_DRIVERS) else ["nvidia", *others]
+        return [check for vendor in vendors for check in make_vendor(vendor, self._root).examine()]
+
+    def _gather(self) -> None:
+        """Take the devices of all parts, numbered through."""
+        self._found = [part.devices for part in self._parts]
+        devices: list[Device] = []
+        for part in self._parts:
+            for device in part.devices:
+                if device.identity.get("index") != len(devices) and part is not self._parts[0]:
+                    device.identity = {**device.identity, "index": len(devices)}
+                devices.append(device)
+        self.devices = devices
+        self._merge()
+
+    def _merge(self) -> None:
+        self.driver = {word: text for part in self._parts for word, text in part.driver.items()}
+        self.problems = (*self._failed, *(problem for part in self._parts for problem in part.problems))
+
+    def _is_board(self) -> bool:
+        return _TEGRA in (read_bytes(f"{self._root}/proc/device-tree/compatible", 4096) or b"")
+
+
+def _this_machine(root: str = "") -> LinuxMachine:
+    from .processes import LinuxMachine  # not for a simulation
+
+    return LinuxMachine(root)
+
+
+def card_drivers(root: str = "") -> frozenset[str]:
+    """Return the drivers of all cards."""
+    folder = f"{root}/sys/class/drm"
+    cards = [name for name in names(folder) if name.startswith("card") and name[4:].isdecimal()]
+    return frozenset(_driver(f"{folder}/{name}/device") for name in cards)
+
+
+def present(drivers: frozenset[str]) -> list[str]:
+    """Return the vendors, other than NVIDIA, that have a card."""
+    return [vendor for vendor, (_, own) in VENDORS.items() if not drivers.isdisjoint(own)]
+
+
+def _driver(device: str) -> str:
+    if name := os.path.basename(link(f"{device}/driver")):
+        return name
+    lines = (read_text(f"{device}/uevent", 4096) or "").splitlines()
+    return next((line[7:].strip() for line in lines if line.startswith("DRIVER=")), "")
+
+
+def _nothing(failures: list[SourceUnavailable]) -> SourceUnavailable:
+    """Say of every vendor why it has no GPU here."""
+    first = failures[0]
+    others = " ".join(failure.message for failure in failures[1:]) or "No AMD or Intel card was found either."
+    return SourceUnavailable(f"{first.message} {others}", first.remedy, first.driver_code)
+
+
+class NoGpuSource(Source):
+    """This computer without its GPUs."""
+
+    name = "host"
+
+    def __init__(self) -> None:
+        self.machine = _this_machine()
+
+    def open(self) -> None:
+        """Find nothing, which always succeeds."""
+
+    def close(self) -> None:
+        """Release nothing."""

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from gpulse.model.metric import Number
-from gpulse.sampling.assemble import check, derive_memory, settle_rates
-from gpulse.sampling.rates import Rates
+from gpulse.sampling.assemble import Rates, check, derive_memory, settle_rates
 from gpulse.sources.base import Counter, Facts
 from tests.unit.scripted import process, sample
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.sampling.rates import Rates
+from gpulse.sampling.assemble import Rates
 from gpulse.sources.base import Counter
 
 

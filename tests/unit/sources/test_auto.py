@@ -11,8 +11,7 @@ import pytest
 from gpulse.errors import SourceUnavailable, UsageError
 from gpulse.model.select import EVERYTHING
 from gpulse.sampling.sampler import Sampler
-from gpulse.sources.auto import AutoSource, card_drivers, present
-from gpulse.sources.registry import make_source
+from gpulse.sources.registry import AutoSource, card_drivers, make_source, present
 from tests.e2e.lab import environment
 from tests.fake_nvml import Scenario
 from tests.unit.sources.amd.cards import radeon

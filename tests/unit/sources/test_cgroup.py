@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.sources.cgroup import owner_of
+from gpulse.sources.containers import owner_of
 
 _ID = "0123456789ab" + "cdef" * 13
 _UID = "8f3a1b2c-4d5e-6f70-8192-a3b4c5d6e7f8"

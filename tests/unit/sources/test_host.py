@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from gpulse.model.catalog import HOST_METRICS
-from gpulse.sampling.assemble import settle_rates
-from gpulse.sampling.rates import Rates
+from gpulse.sampling.assemble import Rates, settle_rates
 from gpulse.sources.base import Facts
-from gpulse.sources.host import memory_info, read_host
-from gpulse.sources.top_processes import TOP_KEYS
+from gpulse.sources.host import TOP_KEYS, memory_info, read_host
 from tests.unit.sources.proc import Root
 
 _ALL = frozenset(HOST_METRICS) - TOP_KEYS  # the top processes are read by the machine

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.sources.kubelet import Assignment, _assignments, pod_resources
+from gpulse.sources.containers import Assignment, _assignments, pod_resources
 from gpulse.surfaces.exporter.exporter import Exporter
 from gpulse.surfaces.exporter.families import Owners
 from gpulse.surfaces.exporter.tenants import Tenants

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpulse.sources.lineage import Lineage
-from gpulse.sources.processes import LinuxMachine, Stat
+from gpulse.sources.processes import Lineage, LinuxMachine, Stat
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import PROCESS_METRICS
-from gpulse.sampling.assemble import settle_rates
-from gpulse.sampling.rates import Rates
+from gpulse.sampling.assemble import Rates, settle_rates
 from gpulse.sources.processes import LinuxMachine, parse_stat
 from tests.unit.sources.proc import INIT, Root
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from gpulse.model.select import EVERYTHING
-from gpulse.sources import top_processes
+from gpulse.sources import host
 from gpulse.sources.base import Facts
+from gpulse.sources.host import TOP_KEYS, TopProcesses
 from gpulse.sources.processes import LinuxMachine, Stat
-from gpulse.sources.top_processes import TOP_KEYS, TopProcesses
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr("gpulse.sources.top_processes.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("gpulse.sources.host.time.monotonic", lambda: now[0])
     return now
 
 
@@ -76,7 +76,7 @@ def test_many_workers_do_not_push_out_the_others(clock: list[float]) -> None:
 
 
 def test_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(top_processes, "_EVERY", 0.0)
+    monkeypatch.setattr(host, "_EVERY", 0.0)
     machine = LinuxMachine()
     child = subprocess.Popen(
         [sys.executable, "-c", "import os\nprint(1, flush=True)\nwhile True: os.getpid()"], stdout=subprocess.PIPE

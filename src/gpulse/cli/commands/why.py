@@ -144,7 +144,7 @@ def _recorded(spec: str, long: float | None) -> Iterator[Snapshot]:
     """
     import time
 
-    from ...sources.replay.spec import parse_spec
+    from ...sources.replay.source import parse_spec
     from ...store.recording import is_pipe, read_pipe, read_recording
 
     path, start, _ = parse_spec(spec)

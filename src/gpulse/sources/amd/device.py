@@ -1,20 +1,15 @@
-"""One AMD GPU: which files answer which metrics, read only when asked and never while it sleeps."""
+"""One AMD GPU and its partitions: which files answer which metrics, read only when asked and never while it sleeps."""
 
 from __future__ import annotations
 
-from ..base import Device, DeviceSample
-from ..drm.hwmon import Sensors
-from ..drm.kernel import Folder
-from ..drm.pcie import read_link, slot_link
-from ..once import once
+from ..base import Device, DeviceSample, cached_attribute
+from ..drm.cards import read_link, slot_link
+from ..drm.kernel import Folder, Sensors
 from .identity import IDENTITY_KEYS, has_display, identify, is_apu
+from .kfd import read_processes
 from .levels import current_link, highest_link
-from .metrics import parse_table
-from .partitions import Partition
-from .processes import read_processes
-from .readers import READERS, link_of_table
-from .reading import AmdReading
-from .throttle import Throttle
+from .metrics import Throttle, parse_table
+from .readers import READERS, AmdReading, link_of_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +20,7 @@ if TYPE_CHECKING:
     from ..drm.cards import Card
     from ..drm.clients import Clients
     from .kfd import Node
+    from .metrics import MetricsTable
 
 DRIVERS = ("amdgpu", "radeon")
 _LINK = frozenset({"pcie_gen", "pcie_width"})
@@ -150,20 +146,20 @@ class AmdDevice(Device):
 
     # What follows is found out once, by the thread that first needs it and only while the GPU is awake.
 
-    @once
+    @cached_attribute
     def _sensors(self) -> Sensors:
         return Sensors(self.card.device, DRIVERS)
 
-    @once
+    @cached_attribute
     def _apu(self) -> bool:
         table = parse_table(self._files.content("gpu_metrics"))
         return is_apu(self.card, None if table is None else table.version[0], self._nodes[0] if self._nodes else None)
 
-    @once
+    @cached_attribute
     def _slot(self) -> str:
         return slot_link(self.card.device, "0x1002")
 
-    @once
+    @cached_attribute
     def _partitions(self) -> list[Partition]:
         if len(self._nodes) < 2:
             return []
@@ -177,3 +173,47 @@ def _first(*links: tuple[int | None, int | None]) -> tuple[int | None, int | Non
     """Return the first link that is known in full, else the first of which anything is known."""
     whole = next((link for link in links if None not in link), None)
     return whole or next((link for link in links if link != (None, None)), (None, None))
+
+
+class Partition:
+    """One partition: a KFD node. Power, heat and clocks belong to the whole GPU and are not reported here."""
+
+    def __init__(self, node: Node, position: int, parent: Mapping[str, Value]) -> None:
+        """Take the partition's number on the GPU, which has gaps where a partition is missing."""
+        self.node = node
+        self._position = position
+        self.identity: dict[str, Value] = {
+            "index": position,
+            "vendor": "amd",
+            "name": f"partition {position}",
+            "uuid": f"{parent['uuid']}-{position}",
+            "gpu_instance": position,
+            "ordinal": node.position,
+        }
+        for key in ("pci_bus_id", "architecture"):
+            if key in parent:
+                self.identity[key] = parent[key]
+
+    def read(self, keys: Key, table: MetricsTable | None, processes: dict[int, Facts]) -> DeviceSample:
+        """Read what a partition has of these metrics."""
+        sample = DeviceSample()
+        sample.values.update(self.identity)
+        sample.processes = processes
+        if keys & {"memory_used", "memory_total", "memory_free"}:
+            used, total = self.node.memory()
+            free = None if used is None or total is None else max(0, total - used)
+            for key, value in (("memory_used", used), ("memory_total", total), ("memory_free", free)):
+                _put(sample, keys, key, value)
+        if "utilization" in keys:
+            parts = [] if table is None else table.partitions()
+            busy = parts[self._position]["gfx_busy_inst"] if self._position < len(parts) else []
+            _put(sample, keys, "utilization", round(sum(busy) / len(busy), 1) if busy else None)
+        return sample
+
+
+def _put(sample: DeviceSample, keys: Key, key: str, value: Value | None) -> None:
+    if key in keys:
+        if value is None:
+            sample.gaps[key] = "unsupported"
+        else:
+            sample.values[key] = value

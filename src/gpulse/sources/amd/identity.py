@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..drm.names import amd_name, pci_name
+from ..drm.cards import amd_name, pci_name
 from ..files import names, read_int, read_text
 
 TYPE_CHECKING = False

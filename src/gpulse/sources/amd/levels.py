@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..drm.pcie import LANES, generation
+from ..drm.cards import LANES, generation
 
 
 class Level:

@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from ..base import Counter
-from ..drm.pcie import LANES, generation
+from ..base import Counter, cached_attribute
+from ..drm.cards import LANES, generation
+from ..files import names, read_text
 from .levels import current_clock, highest_clock
-from .ras import read_errors
+from .metrics import parse_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .reading import AmdReading
+    from ...model.metric import Gap, Value
+    from ..base import DeviceSample, Key
+    from ..drm.kernel import Folder, Sensors
+    from .metrics import MetricsTable
+
+_LINKS = ("pcie_bif", "xgmi_wafl")  # blocks whose errors are those of links, not of memory
+_SUFFIX = "_err_count"
+
+
+def read_errors(reading: AmdReading) -> None:
+    """Store the corrected and uncorrected errors of all memory blocks; boards without RAS have neither."""
+    folder = f"{reading.files.path}/ras"
+    files = [name for name in names(folder) if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX) not in _LINKS]
+    counts = [_counts(read_text(f"{folder}/{name}", 1024) or "") for name in files]
+    for key, word in (("ecc_corrected", "ce"), ("ecc_uncorrected", "ue")):
+        known = [count[word] for count in counts if word in count]
+        reading.put(key, sum(known) if known else None)
+    pages = read_text(f"{folder}/gpu_vram_bad_pages")
+    lines = [line for line in (pages or "").splitlines() if line.lower().startswith("0x")]
+    reading.put("retired_pages_uncorrected", None if pages is None else len(lines))
+
+
+def _counts(text: str) -> dict[str, int]:
+    """Read lines such as `ue: 0`."""
+    found = {}
+    for line in text.splitlines():
+        word, colon, number = line.partition(":")
+        if colon and number.strip().isdecimal() and number.isascii():
+            found[word.strip()] = int(number)
+    return found
+
 
 _JOULES = 2.0**-16  # per count of energy_accumulator since v1_4
 _TICK = 1e-8  # seconds per count of firmware_timestamp
@@ -258,3 +289,43 @@ READERS: tuple[tuple[frozenset[str], Callable[[AmdReading], None]], ...] = (
     (frozenset({"partition_mode"}), _partition_mode),
     (frozenset({"ecc_corrected", "ecc_uncorrected", "retired_pages_uncorrected"}), read_errors),
 )
+
+
+class AmdReading:
+    """The keys that are wanted, and where they come from: `files` of the device, `sensors`, and the firmware's `table`."""
+
+    def __init__(self, sample: DeviceSample, keys: Key, files: Folder, sensors: Sensors, apu: bool) -> None:
+        self.sample = sample
+        self.keys = keys
+        self.files = files
+        self.sensors = sensors
+        self.apu = apu
+
+    @cached_attribute
+    def table(self) -> MetricsTable | None:
+        """The firmware's table, read once per sample: what is taken from it belongs together."""
+        return parse_table(self.files.content("gpu_metrics"))
+
+    def put(self, key: str, value: Value | None, gap: Gap = "unsupported") -> None:
+        """Store a value, or the reason why there is none."""
+        if key not in self.keys:
+            return
+        if value is None:
+            self.sample.gaps[key] = gap
+        else:
+            self.sample.values[key] = value
+
+    def count(self, key: str, counter: Counter | None, gap: Gap = "unsupported") -> None:
+        """Store a counter, or the reason why there is none."""
+        if key not in self.keys:
+            return
+        if counter is None:
+            self.sample.gaps[key] = gap
+        else:
+            self.sample.counters[key] = counter
+
+    def field(self, *names: str, formats: tuple[int, ...] = (1, 2, 3)) -> int | None:
+        """Return a field of the table if its format is one of these: units differ between formats."""
+        if self.table is None or self.table.version[0] not in formats:
+            return None
+        return self.table.number(*names)

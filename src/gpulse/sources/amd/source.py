@@ -1,17 +1,19 @@
-"""The AMD source: finds the cards of amdgpu and radeon, and puts KFD's nodes to them."""
+"""The AMD source: finds the cards of amdgpu and radeon, puts KFD's nodes to them, and checks them for `doctor`."""
 
 from __future__ import annotations
 
+import os
+
 from ...errors import SourceUnavailable
-from ..card_source import CardSource
+from ...model.snapshot import Check
 from ..drm.cards import Card, find_cards
+from ..drm.source import CardSource, card_checks, process_checks
 from .device import DRIVERS, KEYS, AmdDevice
 from .identity import driver_version
 from .kfd import find_nodes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...model.snapshot import Check
     from .kfd import Node
 
 __all__ = ["KEYS", "AmdSource"]
@@ -42,7 +44,6 @@ class AmdSource(CardSource):
         self.driver = {"amdgpu": version} if version else {}
 
     def examine(self) -> list[Check]:
-        from .examine import examine  # only `doctor` needs it
 
         return examine(self._root)
 
@@ -61,3 +62,15 @@ def _without_cards(nodes: list[Node], root: str) -> list[Card]:
 def _order(card: Card, nodes: list[Node]) -> tuple[int, str]:
     """Return what to sort a card by: HIP counts in KFD's order; cards without compute come last, by slot."""
     return (nodes[0].position if nodes else 1 << 30, card.slot)
+
+
+def examine(root: str = "") -> list[Check]:
+    """Return what was found of AMD's on this machine, without waking a GPU."""
+    cards = find_cards(root, DRIVERS, 0x1002)
+    if not cards:
+        return [Check("note", "cards", "the kernel has no card of amdgpu or radeon.")]
+    found = card_checks(cards, "amdgpu")
+    if not os.path.isdir(f"{root}/sys/class/kfd"):
+        found.append(Check("note", "compute", "KFD is not loaded, so ROCm cannot run here."))
+    remedy = "Compute processes are complete anyway; for graphics of other users, run as root."
+    return found + process_checks(root, remedy)

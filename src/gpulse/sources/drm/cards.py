@@ -1,10 +1,10 @@
-"""Which graphics cards the kernel has, and which driver each one belongs to."""
+"""Which graphics cards the kernel has: their drivers, their PCIe links, their product names."""
 
 from __future__ import annotations
 
 import os
 
-from ..files import link, names, read_text
+from ..files import link, names, read_bytes, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,3 +90,87 @@ def _hexadecimal(text: str) -> int:
         return int(text, 16)
     except ValueError:
         return 0
+
+
+_GENERATIONS = ((2.5, 1), (5.0, 2), (8.0, 3), (16.0, 4), (32.0, 5), (64.0, 6), (128.0, 7))
+LANES = (1, 2, 4, 8, 12, 16, 32)
+
+
+def generation(speed: float) -> int | None:
+    """Return the PCIe generation of a speed in GT/s; None for a speed no generation has."""
+    return next((number for rate, number in _GENERATIONS if abs(speed - rate) < 0.05 * rate), None)
+
+
+def bridges_above(device: str) -> list[str]:
+    """Return the folders of the PCI bridges above a device, nearest first; none where the tree holds the device alone."""
+    found = []
+    path = os.path.dirname(os.path.realpath(device))
+    while is_slot(os.path.basename(path)):
+        found.append(path)
+        path = os.path.dirname(path)
+    return found
+
+
+def slot_link(device: str, own_vendor: str) -> str:
+    """Return the folder whose link is that of the slot.
+
+    AMD cards since Vega hold a switch whose ports are AMD's: the port nearest to the root has the link of the slot. Intel's
+    switch has the vendor of Intel's root ports, so there it is the second bridge, if a third one follows.
+    """
+    above = bridges_above(device)
+    if own_vendor == "0x8086":
+        return above[1] if len(above) >= 3 else device
+    inside = device
+    for bridge in above:
+        if read_text(f"{bridge}/vendor", 64) != own_vendor:
+            break
+        inside = bridge
+    return inside
+
+
+def read_link(folder: str, which: str) -> tuple[int | None, int | None]:
+    """Return generation and lanes of a link; `which` is current or max. "Unknown" and 0 lanes are None."""
+    words = (read_text(f"{folder}/{which}_link_speed", 256) or "").split()
+    width = read_text(f"{folder}/{which}_link_width", 64) or ""
+    try:
+        speed = generation(float(words[0])) if words else None
+    except ValueError:
+        speed = None
+    lanes = int(width) if width.isdecimal() and width.isascii() else 0
+    return speed, lanes if lanes in LANES else None
+
+
+_AMD_LISTS = ("/usr/share/libdrm/amdgpu.ids", "/opt/amdgpu/share/libdrm/amdgpu.ids")
+_PCI_LISTS = ("/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids", "/usr/share/pci.ids")
+_MOST = 1 << 23
+
+
+def amd_name(root: str, device: int, revision: int) -> str:
+    """Return the name of libdrm's list, whose lines are `73BF,\\tC0,\\tAMD Radeon RX 6900 XT`; nothing where it has none."""
+    wanted = f"{device:04X},\t{revision:02X},".encode()
+    for place in dict.fromkeys(f"{base}{path}" for path in _AMD_LISTS for base in (root, "")):
+        for line in (read_bytes(place, _MOST) or b"").splitlines():
+            if line.upper().startswith(wanted):
+                return line.split(b",", 2)[2].strip().decode("utf-8", "replace")
+    return ""
+
+
+def pci_name(root: str, vendor: int, device: int) -> str:
+    """Return the name of the distribution's list of PCI ids: the text in brackets where there is one; nothing if it is not there."""
+    for place in dict.fromkeys(f"{base}{path}" for path in _PCI_LISTS for base in (root, "")):
+        content = read_bytes(place, _MOST) or b""
+        start = content.find(f"\n{vendor:04x}  ".encode())
+        if start < 0:
+            continue
+        for line in content[start + 1 :].split(b"\n")[1:]:
+            if line[:1] not in (b"\t", b"#"):
+                break
+            if line.startswith(f"\t{device:04x}  ".encode()):
+                return _short(line[7:].decode("utf-8", "replace").strip())
+    return ""
+
+
+def _short(name: str) -> str:
+    """Return the product name: the text in brackets of `Navi 31 [Radeon RX 7900 XT/7900 XTX]`, if there is one."""
+    _, bracket, rest = name.partition("[")
+    return rest.rstrip("]").strip() if bracket and rest else name

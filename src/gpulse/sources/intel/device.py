@@ -1,23 +1,18 @@
-"""One Intel GPU: clocks, idle time and energy from its files, who uses it from /proc; never read while it sleeps."""
+"""One Intel GPU: identity, clocks, idle time and energy from its files, who uses it from /proc; never read while it sleeps."""
 
 from __future__ import annotations
 
 import time
 
-from ..base import Device, DeviceSample
+from ..base import Device, DeviceSample, cached_attribute
+from ..drm.cards import pci_name, read_link, slot_link
 from ..drm.clients import busiest
-from ..drm.hwmon import Sensors
-from ..drm.kernel import Folder
-from ..drm.pace import Pace
-from ..drm.pcie import read_link, slot_link
+from ..drm.kernel import Folder, Sensors
+from ..files import read_text
 from ..host import memory_info
-from ..once import once
-from .identity import IDENTITY_KEYS, identify, is_integrated
 from .processes import read_processes
 from .regions import may_see_usage, query_memory
-from .sensors import READERS, VITAL
-from .throttle import throttle_words
-from .tiles import find_gts
+from .sensors import READERS, VITAL, Pace, find_gts, throttle_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +23,56 @@ if TYPE_CHECKING:
     from ..drm.cards import Card
     from ..drm.clients import Clients, ClientUse
     from .regions import Memory
-    from .tiles import Gt
+    from .sensors import Gt
+
+IDENTITY_KEYS = frozenset(
+    {"index", "ordinal", "uuid", "name", "vendor", "architecture", "pci_bus_id", "driver_version"}
+)
+_NAMES = {
+    0x5690: "Arc A770M", 0x5691: "Arc A730M", 0x5692: "Arc A550M", 0x5693: "Arc A370M", 0x5694: "Arc A350M", 0x56A0: "Arc A770",
+    0x56A1: "Arc A750", 0x56A2: "Arc A580", 0x56A5: "Arc A380", 0x56A6: "Arc A310", 0x56B0: "Arc Pro A30M", 0x56B1: "Arc Pro A40/A50",
+    0x56B2: "Arc Pro A60M", 0x56B3: "Arc Pro A60", 0x56C0: "Data Center GPU Flex 170", 0x56C1: "Data Center GPU Flex 140",
+    0xE20B: "Arc B580", 0xE20C: "Arc B570", 0xE211: "Arc Pro B60", 0xE212: "Arc Pro B50", 0x4905: "Iris Xe MAX",
+    0x0BD5: "Data Center GPU Max 1550", 0x0BDA: "Data Center GPU Max 1100", 0x64A0: "Arc 140V", 0x7D55: "Arc Graphics (Meteor Lake)",
+    0x9A49: "Iris Xe", 0x46A6: "Iris Xe", 0xA7A0: "Iris Xe", 0x4680: "UHD Graphics 770", 0xA780: "UHD Graphics 770",
+}  # fmt: skip
+_ARCHITECTURES = (
+    (range(0x4905, 0x490A), "Xe-LP"), (range(0x5690, 0x56C2), "Xe-HPG"), (range(0x0BD0, 0x0BE6), "Xe-HPC"),
+    (range(0xE200, 0xE240), "Xe2-HPG"), (range(0x6420, 0x64C0), "Xe2-LPG"), (range(0x7D40, 0x7DE0), "Xe-LPG"),
+    (range(0xB080, 0xB0C0), "Xe3-LPG"),
+)  # fmt: skip
+_INTEGRATED = "0000:00:02.0"  # where every Intel processor has its graphics
+
+
+def identify(card: Card, index: int, root: str) -> dict[str, Value]:
+    """Return the identity of a card; the chips have no unique id, so the UUID is made from the PCI slot."""
+    known = _NAMES.get(card.device_id) or pci_name(root, 0x8086, card.device_id)
+    name = known or ("Graphics" if is_integrated(card) else f"GPU {card.device_id:04x}")
+    values: dict[str, Value] = {
+        "index": index,
+        "ordinal": index,
+        "vendor": "intel",
+        "name": name if name.startswith("Intel") else f"Intel {name}",
+        "uuid": f"PCI-{card.slot or card.name}",
+    }
+    if card.slot:
+        values["pci_bus_id"] = card.slot
+    if family := next((family for ids, family in _ARCHITECTURES if card.device_id in ids), ""):
+        values["architecture"] = family
+    if version := driver_version(root):
+        values["driver_version"] = version
+    return values
+
+
+def driver_version(root: str) -> str:
+    """Return the version of the kernel, of which both drivers are a part."""
+    return read_text(f"{root}/proc/sys/kernel/osrelease", 256) or ""
+
+
+def is_integrated(card: Card) -> bool:
+    """Return whether the GPU is part of the processor and shares its memory."""
+    return card.slot == _INTEGRATED
+
 
 DRIVERS = ("i915", "xe")
 _MEMORY = frozenset({"memory_used", "memory_total", "memory_free"})
@@ -221,24 +265,24 @@ class IntelDevice(Device):
 
     # What follows is found out once, by the thread that first needs it and only while the GPU is awake.
 
-    @once
+    @cached_attribute
     def _integrated(self) -> bool:
         return is_integrated(self.card)
 
-    @once
+    @cached_attribute
     def _sensors(self) -> Sensors:
         return Sensors(self.card.device, DRIVERS)
 
-    @once
+    @cached_attribute
     def _gts(self) -> list[Gt]:
         return find_gts(self.card)
 
-    @once
+    @cached_attribute
     def _idles(self) -> list[str]:
         """The idle counters of the GTs that render and compute."""
         return [gt.idle for gt in self._gts if gt.idle and not gt.media]
 
-    @once
+    @cached_attribute
     def _energy_file(self) -> str:
         """The energy of the card, else of its package, else the first one; counters at 0 are skipped."""
         sensors = self._sensors
@@ -246,11 +290,11 @@ class IntelDevice(Device):
         files = [f"{sensor}_input" for sensor in ordered if sensor]
         return next((file for file in files if sensors.number(file)), files[0] if files else "")
 
-    @once
+    @cached_attribute
     def _memory_once(self) -> Memory | None:
         return query_memory(self.card, self._root)
 
-    @once
+    @cached_attribute
     def _slot(self) -> str:
         return slot_link(self.card.device, "0x8086")
 

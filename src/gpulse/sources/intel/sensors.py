@@ -1,12 +1,20 @@
-"""From the hwmon files of i915 and xe to metrics: one function per metric, sensors found by label."""
+"""From the files of i915 and xe to metrics: sensors by label, the files of each GT, throttle reasons, rates.
+
+A GT is for rendering and compute, or for media.
+"""
 
 from __future__ import annotations
 
+import os
+
+from ..files import names, read_text
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from ..drm.hwmon import Sensors
+    from ..drm.cards import Card
+    from ..drm.kernel import Folder, Sensors
 
 
 def _celsius(sensors: Sensors, sensor: str, suffix: str = "_input") -> float | None:
@@ -75,3 +83,147 @@ READERS: dict[str, Callable[[Sensors], float | None]] = {
     "power_limit": _power_limit,
     "power_default_limit": _rated_limit,
 }
+
+
+class Pace:
+    """Growth per second of one counter between reads that are at least `apart` seconds from each other."""
+
+    __slots__ = ("_apart", "_at", "_last", "_value")
+
+    def __init__(self, apart: float) -> None:
+        self._apart = apart * 0.999  # a wait of exactly that long may come out a hair shorter
+        self._value: float | None = None
+        self._at = 0.0
+        self._last: float | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a count to compare the next one with."""
+        return self._value is not None
+
+    def settled(self, now: float) -> bool:
+        """Return whether a count taken now would give a rate."""
+        return self._value is None or now - self._at >= self._apart
+
+    def rate(self, value: float, now: float) -> float | None:
+        """Return the growth per second since the count before; None for the first count and for one that went back.
+
+        Counts too close to each other are one: the rate before them still holds.
+        """
+        before, elapsed = self._value, now - self._at
+        if before is not None and value >= before and 0 <= elapsed < self._apart:
+            return self._last
+        grown = None if before is None or value < before or elapsed <= 0 else (value - before) / elapsed
+        self._value, self._at, self._last = value, now, grown
+        return grown
+
+    def forget(self) -> None:
+        """Begin anew: after the GPU slept, its counts do not compare."""
+        self._value = self._last = None
+
+
+class Gt:
+    """The files of one GT by meaning, as paths below the card's folder; one that the kernel does not have is empty."""
+
+    __slots__ = ("actual", "highest", "idle", "media", "reasons", "status")
+
+    def __init__(self, card: Card, actual: str, highest: tuple[str, ...], idle: tuple[str, ...], media: bool) -> None:
+        self.actual = actual
+        self.highest = _existing(card, highest)
+        self.idle = _existing(card, idle)
+        self.media = media
+        self.status = ""
+        self.reasons: dict[str, str] = {}  # word of the driver → file
+
+
+def find_gts(card: Card) -> list[Gt]:
+    """Return the GTs of a card; at least one, whatever the kernel has of it."""
+    found = _xe(card) if os.path.isdir(f"{card.device}/tile0") else _i915(card)
+    return found or [_old(card)]
+
+
+def _xe(card: Card) -> list[Gt]:
+    gts = []
+    for tile in _numbered(card.device, "tile"):
+        for gt in _numbered(f"{card.device}/{tile}", "gt"):
+            base = f"device/{tile}/{gt}"
+            media = (read_text(f"{card.path}/{base}/gtidle/name", 64) or "").endswith("-mc")
+            made = Gt(card, f"{base}/freq0/act_freq", (f"{base}/freq0/rp0_freq", f"{base}/freq0/max_freq"),
+                      (f"{base}/gtidle/idle_residency_ms",), media)  # fmt: skip
+            _reasons(made, card, f"{base}/freq0/throttle", "status", "reason_")
+            gts.append(made)
+    return gts
+
+
+def _i915(card: Card) -> list[Gt]:
+    gts = []
+    for at, gt in enumerate(_numbered(f"{card.path}/gt", "gt")):
+        base = f"gt/{gt}"
+        idle = (f"{base}/rc6_residency_ms",) if at else (f"{base}/rc6_residency_ms", "power/rc6_residency_ms")
+        made = Gt(
+            card, f"{base}/rps_act_freq_mhz", (f"{base}/rps_RP0_freq_mhz", f"{base}/rps_max_freq_mhz"), idle, at > 0
+        )
+        _reasons(made, card, base, "throttle_reason_status", "throttle_reason_")
+        gts.append(made)
+    return gts
+
+
+def _old(card: Card) -> Gt:
+    """Return the one GT of kernels before 5.18, whose files are those of the card."""
+    return Gt(card, "gt_act_freq_mhz", ("gt_RP0_freq_mhz", "gt_max_freq_mhz"), ("power/rc6_residency_ms",), False)
+
+
+def _reasons(gt: Gt, card: Card, folder: str, status: str, prefix: str) -> None:
+    entries = names(f"{card.path}/{folder}")
+    gt.status = f"{folder}/{status}" if status in entries else ""
+    gt.reasons = {
+        name.removeprefix(prefix): f"{folder}/{name}" for name in entries if name.startswith(prefix) and name != status
+    }
+
+
+def _numbered(folder: str, kind: str) -> list[str]:
+    found = [name for name in names(folder) if name.startswith(kind) and name[len(kind) :].isdecimal()]
+    return sorted(found, key=lambda name: int(name[len(kind) :]))
+
+
+def _existing(card: Card, paths: tuple[str, ...]) -> str:
+    return next((path for path in paths if os.path.exists(f"{card.path}/{path}")), "")
+
+
+_WORDS = {
+    "pl1": "sw_power_cap",
+    "pl2": "sw_power_cap",
+    "pl4": "sw_power_cap",
+    "psys_pl1": "sw_power_cap",
+    "psys_pl2": "sw_power_cap",
+    "thermal": "sw_thermal_slowdown",
+    "soc_thermal": "sw_thermal_slowdown",
+    "mem_thermal": "sw_thermal_slowdown",
+    "soc_avg_thermal": "sw_thermal_slowdown",
+    "ratl": "sw_thermal_slowdown",  # the running average of the temperature
+    "prochot": "hw_thermal_slowdown",
+    "vr_thermal": "hw_thermal_slowdown",
+    "vr_thermalert": "hw_thermal_slowdown",
+    "vr_tdc": "current_limit",
+    "iccmax": "current_limit",
+    "fastvmode": "current_limit",
+}
+
+
+def throttle_words(gts: Iterable[Gt], files: Folder) -> tuple[str, ...] | None:
+    """Return the reasons active on any GT; None if no GT reports them."""
+    words: list[str] = []
+    said = False
+    for gt in gts:
+        status = files.number(gt.status) if gt.status else None
+        if status is None and not gt.reasons:
+            continue
+        if status == 0:
+            said = True
+            continue
+        for reason, path in gt.reasons.items():
+            value = files.number(path)
+            said = said or value is not None
+            if value:
+                words.append(_WORDS.get(reason, reason))
+    return tuple(dict.fromkeys(words)) if said else None

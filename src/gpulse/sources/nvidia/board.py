@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_uint, c_ulonglong
 
-from .calls import Reader, absent, field, number, numbers, record, settle, text, word_of
-from .nvml import SUCCESS
+from .nvml import SUCCESS, Reader, absent, field, number, numbers, record, settle, text, word_of
 from .structures import (
     AccountingStats,
     Capabilities,
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..base import Facts
-    from .calls import Bound
-    from .nvml import Nvml
+    from .nvml import Bound, Nvml
 
 BRANDS = (
     None, "Quadro", "Tesla", "NVS", "GRID", "GeForce", "Titan", "NVIDIA Virtual Applications", "NVIDIA Virtual PC",

@@ -6,16 +6,13 @@ from ctypes import byref, c_void_p
 
 from ...model.catalog import GPU_METRICS
 from ...model.presets import EVIDENCE, TIMED_POWER, TRACES
-from ..base import Device, DeviceSample, Listing
-from ..once import once
+from ..base import Device, DeviceSample, Listing, cached_attribute
 from . import gpm, mig
-from .identity import IDENTITY_KEYS, identify
-from .links import Links, has_nvlink
+from .gpm import Links, has_nvlink
 from .nvlink import NVLINK_TOTALS, PLACE
 from .nvml import FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, SUCCESS, UNINITIALIZED, error_name, gap_of
-from .processes import ProcessLists
-from .readers import READERS
-from .shares import SHARE_KEYS, ProcessShares
+from .processes import SHARE_KEYS, ProcessLists, ProcessShares
+from .readers import IDENTITY_KEYS, READERS, identify
 from .unified import drop_placeholder_link, fill_from_kernel, is_integrated, is_jetson, share_memory
 
 TYPE_CHECKING = False
@@ -24,9 +21,8 @@ if TYPE_CHECKING:
 
     from ...model.metric import Gap, Value
     from ..base import Key
-    from .calls import Bound, Reader
-    from .events import XidWatch
-    from .nvml import Nvml
+    from .nvml import Bound, Nvml, Reader
+    from .source import XidWatch
     from .traces import DriverTrace
 
 _USUAL = (*READERS, NVLINK_TOTALS, *PLACE)
@@ -257,19 +253,19 @@ class NvidiaDevice(Device):
             self._found_nvlink = has_nvlink(self._nvml, self.handle)
         return bool(self._found_nvlink)
 
-    @once
+    @cached_attribute
     def _links(self) -> Links:
         return Links(self._nvml, self.handle)
 
-    @once
+    @cached_attribute
     def _lists(self) -> ProcessLists:
         return ProcessLists(self._nvml, self.handle)
 
-    @once
+    @cached_attribute
     def _shares(self) -> ProcessShares:
         return ProcessShares(self._nvml, self.handle)
 
-    @once
+    @cached_attribute
     def _traces(self) -> list[DriverTrace]:
         from .traces import DriverTrace  # read only if requested by name
 
@@ -287,11 +283,11 @@ class NvidiaDevice(Device):
             )
         return self._found_instances
 
-    @once
+    @cached_attribute
     def _integrated(self) -> bool:
         return is_integrated(self._nvml, self.handle, str(self.identity.get("name", "")))
 
-    @once
+    @cached_attribute
     def _jetson(self) -> bool:
         return is_jetson(str(self.identity.get("name", "")))
 

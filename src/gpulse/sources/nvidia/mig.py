@@ -5,10 +5,9 @@ from __future__ import annotations
 from ctypes import byref, c_void_p, sizeof
 
 from ..base import DeviceSample
-from .calls import Reader, absent, decoded, number, settle, versioned
 from .gpm import KEYS as GPM_KEYS
 from .gpm import LINK_KEYS, Gpm
-from .nvml import SUCCESS
+from .nvml import SUCCESS, Reader, absent, decoded, number, settle, versioned
 from .readers import BAR1, MEMORY
 from .structures import MigAttributes, MigProfile
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 
     from ...model.metric import Value
     from ..base import Facts, Key
-    from .calls import Bound
-    from .nvml import Nvml
+    from .nvml import Bound, Nvml
 
 KEYS = frozenset(MEMORY.keys) | (GPM_KEYS - LINK_KEYS)
 _SHARED = {

@@ -6,10 +6,9 @@ import os
 from ctypes import byref, c_uint, c_ulong
 
 from ..files import names, read_text
-from .calls import Reader, absent, settle
-from .nvml import NOT_SUPPORTED, SUCCESS, gap_of
-from .sleep import power_states
+from .nvml import NOT_SUPPORTED, SUCCESS, Reader, absent, gap_of, settle
 from .structures import FieldValue, PciInfo
+from .unified import power_states
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..base import Facts
-    from .calls import Bound
-    from .nvml import Nvml
+    from .nvml import Bound, Nvml
 
 _MOST_LINKS, _MOST_CPUS = 18, 4096
 _SWITCH = 2  # the kind of device at the other end of a link

@@ -1,9 +1,10 @@
-"""GPUs that share the host's memory, and Jetson boards, whose values come from the kernel instead of NVML."""
+"""What the kernel knows of NVIDIA's GPUs: those that sleep, those that share the host's memory, and Jetson boards."""
 
 from __future__ import annotations
 
 from ctypes import Structure, byref, c_uint, sizeof
 
+from ..base import Device, DeviceSample
 from ..files import names, read_int, read_text
 from ..host import memory_info
 from .nvml import SUCCESS
@@ -12,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..base import DeviceSample, Facts
+    from ...model.metric import Value
+    from ..base import Facts, Key
     from .nvml import Nvml
 
 _INTEGRATED = ("gb10", "nvgpu", "orin", "xavier", "thor", "tegra")
@@ -98,3 +100,36 @@ def _clock(root: str) -> float | None:
             hertz = read_int(f"{folder}/{entry}/cur_freq")
             return None if hertz is None else hertz / 1e6
     return None
+
+
+_WORDS = {"Model": "name", "GPU UUID": "uuid", "Video BIOS": "vbios"}
+
+
+def power_states(root: str = "") -> dict[str, bool]:
+    """Return, by PCI slot, whether each NVIDIA GPU is asleep, without waking it."""
+    folder = f"{root}/sys/bus/pci/drivers/nvidia"
+    return {
+        slot: read_text(f"{folder}/{slot}/power/runtime_status") == "suspended"
+        for slot in names(folder)
+        if slot.count(":") == 2 and (read_text(f"{folder}/{slot}/class") or "0x03").startswith("0x03")
+    }
+
+
+class SleepingDevice(Device):
+    """A sleeping GPU: its identity from /proc/driver, and a gap for every metric."""
+
+    def __init__(self, slot: str, index: int, root: str = "") -> None:
+        self.slot = slot
+        identity: dict[str, Value] = {"index": index, "vendor": "nvidia", "pci_bus_id": slot.rjust(16, "0").upper()}
+        for line in (read_text(f"{root}/proc/driver/nvidia/gpus/{slot}/information") or "").splitlines():
+            word, _, rest = line.partition(":")
+            if word.strip() in _WORDS and "?" not in rest:
+                identity[_WORDS[word.strip()]] = rest.strip()
+        identity.setdefault("name", "NVIDIA GPU")
+        self.identity = identity
+
+    def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
+        sample = DeviceSample()
+        sample.state = "asleep"
+        sample.gaps.update(dict.fromkeys(keys - self.identity.keys(), "asleep"))
+        return sample

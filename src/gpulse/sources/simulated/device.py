@@ -1,20 +1,173 @@
-"""One simulated GPU: the values of its scene, with the resolution of a real driver."""
+"""One simulated GPU: its metrics computed from its scene, one line each, with the resolution of a real driver."""
 
 from __future__ import annotations
 
 from ..base import Device, DeviceSample, Facts
-from .noise import digits, scatter
-from .readers import CONSTANTS, GAPS, READERS, TRACED, SimulatedInstant, trace
+from .scene import TOP_CLOCK, digits, hum_area, scatter
+from .stage import jitter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...model.metric import Value
+    from ...model.metric import Gap, Value
     from ..base import Key
     from .boards import Board
-    from .scene import Worker
+    from .scene import Scene, Worker
     from .stage import Stage
+
+_TOTAL = 85_520_809_984
+_RESERVED = 616_562_688
+_CONTEXTS = 9_240_576  # memory that the driver uses once a program has a context
+_BAR1_BASE = 1_703_936
+_UPTIME = 18.3 * 86_400.0  # seconds between loading the driver and opening the stage
+_QUICK = 0.4  # the part of the thermal resistance inside the chip, which responds immediately
+_CLOCK_STEP = 15
+
+
+class SimulatedInstant:
+    """One GPU at one point in time: values shared by several metrics, each computed once."""
+
+    __slots__ = ("at", "beat", "busy", "memory", "place", "profile", "rhythm", "scene", "seed", "workers")
+
+    def __init__(self, scene: Scene, seed: int, at: float) -> None:
+        self.scene = scene
+        self.rhythm = scene.rhythm
+        self.profile = scene.profile
+        self.seed = seed
+        self.at = at
+        self.beat = self.rhythm.beat(at)
+        self.busy = self.rhythm.busy.mean(at)
+        self.place = scatter(seed, 0)
+        self.workers = scene.workers(at)
+        self.memory = sum(worker.memory for worker in self.workers) + (_CONTEXTS if self.workers else 0)
+
+    def noisy(self, channel: int, level: float, unrest: float) -> float:
+        """Return the level plus noise of this amplitude."""
+        return level * (1.0 + unrest * jitter(self.seed, channel, self.at))
+
+    def share(self, channel: int, level: float, unrest: float = 0.025) -> float:
+        """Return the activity of a part of the chip that is at `level` percent while busy."""
+        return round(min(100.0, max(0.0, self.noisy(channel, level * self.busy, unrest))), 2)
+
+
+def _power(moment: SimulatedInstant) -> float:
+    """Return the mean power over the last second, from the integral `_energy`."""
+    hum = hum_area(moment.seed, moment.at) - hum_area(moment.seed, moment.at - 1.0)
+    return round(moment.rhythm.watts.mean(moment.at) + moment.scene.hum * hum, 3)
+
+
+def _energy(moment: SimulatedInstant) -> float:
+    before = _UPTIME * (420.0 + 60.0 * moment.place)
+    hum = moment.scene.hum * hum_area(moment.seed, moment.at)
+    return round(before + moment.rhythm.watts.area(moment.at) + hum, 3)
+
+
+def _temperature(moment: SimulatedInstant) -> int:
+    scene = moment.scene
+    watts = _QUICK * moment.rhythm.watts.mean(moment.at) + (1.0 - _QUICK) * moment.rhythm.heat.at(moment.at)
+    return round(scene.ambient + scene.spread * moment.place + scene.resistance * watts)
+
+
+def _memory_temperature(moment: SimulatedInstant) -> int:
+    scene = moment.scene
+    return round(
+        scene.ambient + 6.0 + scene.spread * moment.place + 0.8 * scene.resistance * moment.rhythm.heat.at(moment.at)
+    )
+
+
+def _clock(moment: SimulatedInstant) -> int:
+    level = moment.beat.clock
+    unrest = 0.08 * max(0, TOP_CLOCK - level) if moment.beat.busy > 0.0 else 0.0
+    return _CLOCK_STEP * round((level + unrest * jitter(moment.seed, 1, moment.at)) / _CLOCK_STEP)
+
+
+def _power_step(scene: Scene, seed: int, at: float, step: float) -> int:
+    hum = hum_area(seed, at) - hum_area(seed, at - step)
+    return round(scene.rhythm.watts.mean(at, step) + scene.hum * hum / step)
+
+
+# Step of each trace in seconds, and its value over the step that ends at a time of the scene.
+TRACED: dict[str, tuple[float, Callable[[Scene, int, float, float], int]]] = {
+    "power_trace": (0.02, _power_step),
+    "utilization_trace": (0.2, lambda scene, seed, at, step: round(100.0 * scene.rhythm.busy.mean(at, step))),
+}
+_KEPT = {"power_trace": 119, "utilization_trace": 71}  # samples that the driver of an H200 keeps
+
+
+def trace(key: str, scene: Scene, seed: int, last: int, at: float) -> tuple[int, tuple[int, ...]]:
+    """Return the number of the newest step until `at`, and the values of the steps after number `last`, as many as are kept."""
+    step, value = TRACED[key]
+    newest = int(at / step)
+    return newest, tuple(
+        value(scene, seed, number * step, step) for number in range(max(last, newest - _KEPT[key]) + 1, newest + 1)
+    )
+
+
+READERS: dict[str, Callable[[SimulatedInstant], Value]] = {
+    "utilization": lambda moment: round(moment.share(14, 100.0, 0.012)),
+    "memory_utilization": lambda moment: round(moment.share(2, moment.profile.dram * 1.3)),
+    "sm_active": lambda moment: moment.share(3, moment.profile.sm, 0.012),
+    "sm_occupancy": lambda moment: moment.share(4, moment.profile.occupancy),
+    "tensor_active": lambda moment: moment.share(5, moment.profile.tensor, 0.04),
+    "dram_active": lambda moment: moment.share(6, moment.profile.dram, 0.06),
+    "fp32_active": lambda moment: moment.share(7, moment.profile.fp32, 0.1),
+    "integer_active": lambda moment: moment.share(8, moment.profile.integer, 0.05),
+    "graphics_active": lambda moment: max(0.01, moment.share(9, 99.6, 0.004)),
+    "memory_used": lambda moment: moment.memory,
+    "memory_free": lambda moment: _TOTAL - _RESERVED - moment.memory,
+    "bar1_used": lambda moment: moment.memory + _BAR1_BASE,
+    "temperature": _temperature,
+    "memory_temperature": _memory_temperature,
+    "power_draw": _power,
+    "energy": _energy,
+    "clock_sm": _clock,
+    "clock_graphics": _clock,
+    "clock_video": lambda moment: 1530 if moment.workers else 765,
+    "throttle_reasons": lambda moment: moment.beat.reasons,
+    "pcie_rx": lambda moment: round(moment.noisy(10, 2.25e6 + moment.rhythm.rx.mean(moment.at), 0.04)),
+    "pcie_tx": lambda moment: round(moment.noisy(11, 2.83e6 + moment.rhythm.tx.mean(moment.at), 0.04)),
+    "nvlink_rx": lambda moment: round(moment.noisy(12, moment.rhythm.nvlink.mean(moment.at), 0.03)),
+    "nvlink_tx": lambda moment: round(moment.noisy(13, moment.rhythm.nvlink.mean(moment.at), 0.03)),
+}
+
+CONSTANTS: dict[str, Value] = {
+    "encoder_utilization": 0,
+    "decoder_utilization": 0,
+    "jpeg_utilization": 0,
+    "ofa_utilization": 0,
+    "fp64_active": 0.0,
+    "fp16_active": 0.0,
+    "memory_total": _TOTAL,
+    "memory_reserved": _RESERVED,
+    "memory_unified": False,
+    "bar1_total": 137_438_953_472,
+    "temperature_limit": 89,
+    "power_limit": 700.0,
+    "power_default_limit": 700.0,
+    "clock_memory": 2619,
+    "clock_sm_max": TOP_CLOCK,
+    "clock_memory_max": 2619,
+    "pstate": 0,
+    "pcie_gen": 5,
+    "pcie_width": 16,
+    "pcie_gen_max": 5,
+    "pcie_width_max": 16,
+    "pcie_replays": 0,
+    "nvlink_links": 18,
+    "nvlink_crc_errors": 0,
+    "nvlink_replay_errors": 0,
+    "nvlink_recovery_errors": 0,
+    "ecc_corrected": 0,
+    "ecc_uncorrected": 0,
+    "compute_mode": "default",
+    "persistence_mode": True,
+    "mig_mode": False,
+    "display_active": False,
+}
+
+GAPS: dict[str, Gap] = {"fan_speed": "unsupported", "xid_last": "pending"}
+
 
 DRIVER = "580.159.04"
 _SHARE_WINDOW = 2.0  # seconds; the driver's per-process values cover a longer window than those of the GPU

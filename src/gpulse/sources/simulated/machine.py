@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base import Facts, Machine, Relative
-from ..top_processes import TOP_KEYS
+from ..host import TOP_KEYS
 from .scene import GIB
 from .stage import jitter
 
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from ...model.metric import Value
     from ...model.serving import ServerSample
     from ..base import Key
-    from .scene import LoadPattern, Worker
+    from .scene import LoadPattern, Wave, Worker
     from .stage import Stage
-    from .wave import Wave
 
 _CORES = 96
 _STRIDE = 37  # coprime to the number of cores: spreads the load over the cores as the kernel would

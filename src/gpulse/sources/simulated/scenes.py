@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from math import floor
 
-from .model_service import ModelService
-from .noise import scatter
-from .scene import GIB, Beat, Profile, Scene, Worker
+from .scene import GIB, Beat, ModelService, Profile, Scene, Worker, scatter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

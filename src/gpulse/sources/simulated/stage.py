@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .noise import scatter
+from .scene import scatter
 from .scenes import SCENES
 
 TYPE_CHECKING = False

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...model.metric import Metric, Reading
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
-    from ...sources.kubelet import Assignment
+    from ...sources.containers import Assignment
     from .counters import Counters
     from .tenants import Pairs, Tenants
 

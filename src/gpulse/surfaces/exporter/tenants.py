@@ -7,7 +7,7 @@ import threading
 import time
 
 from ...model.select import Wanted
-from ...sources.kubelet import SOCKET, Assignment, pod_resources
+from ...sources.containers import SOCKET, Assignment, pod_resources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

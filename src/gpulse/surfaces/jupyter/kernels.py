@@ -6,8 +6,7 @@ import os
 import time
 from calendar import timegm
 
-from ...sampling.assemble import settle_rates
-from ...sampling.rates import Rates
+from ...sampling.assemble import Rates, settle_rates
 from ...sources.files import read_bytes
 from ...sources.processes import LinuxMachine
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
-    from ...sources.replay.player import Player, Position
+    from ...sources.replay.source import Player, Position
     from .state import State
 
 _QUICKEST = 0.05  # minimum seconds between two samples: more than 20 frames per second are not visible

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...model.stacks import Stack
     from ...monitor.presence import Presence
     from ...sources.base import Relative
-    from ...sources.replay.player import Player, Position
+    from ...sources.replay.source import Player, Position
     from .history import History
     from .settings import ScreenSettings
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpulse.sources.amd.layouts import layout_of, partition_layout
-from gpulse.sources.amd.metrics import MetricsTable, parse_table
+from gpulse.sources.amd.metrics import MetricsTable, layout_of, parse_table, partition_layout
 from tests.unit.sources.trees import packed
 
 # Computed with a C compiler from kgd_pp_interface.h: version → size of the structure, and some offsets in it.

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpulse.sources.drm.clients import Clients, ClientUse, busiest
-from gpulse.sources.drm.fdinfo import parse_client
+from gpulse.sources.drm.clients import Clients, ClientUse, busiest, parse_client
 from tests.unit.sources.intel.cards import client
 from tests.unit.sources.trees import write_tree
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpulse.sources.base import Facts
 from gpulse.sources.nvidia.nvml import NOT_FOUND, SUCCESS
-from gpulse.sources.nvidia.shares import ProcessShares
+from gpulse.sources.nvidia.processes import ProcessShares
 
 KEYS = frozenset({"sm_utilization", "sm_time"})
 
@@ -38,7 +38,7 @@ class Driver:
 
 
 def read_every(seconds: float, driver: Driver, until: float, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    monkeypatch.setattr("gpulse.sources.nvidia.shares.time.time", lambda: driver.now)
+    monkeypatch.setattr("gpulse.sources.nvidia.processes.time.time", lambda: driver.now)
     reader = ProcessShares(driver, None)  # type: ignore[arg-type]
     found = []
     while driver.now <= until:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpulse.sources.nvidia import events, gpm, identity, links, nvml, readers, structures, unified
+from gpulse.sources.nvidia import gpm, nvml, readers, source, structures, unified
 
 pynvml = pytest.importorskip("pynvml")
 
@@ -153,16 +153,16 @@ def test_throttle_bits_have_their_words() -> None:
 
 
 def test_fields_have_their_numbers() -> None:
-    assert links._PCIE == {
+    assert gpm._PCIE == {
         "pcie_tx": pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES,
         "pcie_rx": pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES,
     }
-    assert links._NVLINK == {
+    assert gpm._NVLINK == {
         "nvlink_tx": pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
         "nvlink_rx": pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
     }
     assert pynvml.NVML_FI_DEV_MEMORY_TEMP == 82
-    assert links._MOST_LINKS <= pynvml.NVML_NVLINK_MAX_LINKS
+    assert gpm._MOST_LINKS <= pynvml.NVML_NVLINK_MAX_LINKS
 
 
 def test_the_types_of_a_field_value_are_those_we_read_as_64_bits() -> None:
@@ -177,14 +177,14 @@ def test_the_numbers_in_the_readers_mean_what_their_keys_say() -> None:
     assert (pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED) == (0, 1)
     assert pynvml.NVML_VOLATILE_ECC == 0
     assert pynvml.NVML_PSTATE_UNKNOWN == 32
-    assert pynvml.nvmlEventTypeXidCriticalError == events._XID
+    assert pynvml.nvmlEventTypeXidCriticalError == source._XID
     modes = ("DEFAULT", "EXCLUSIVE_THREAD", "PROHIBITED", "EXCLUSIVE_PROCESS")
     assert [getattr(pynvml, f"NVML_COMPUTEMODE_{mode}") for mode in modes] == [0, 1, 2, 3]
     assert tuple(mode.lower() for mode in modes) == readers.COMPUTE_MODES
 
 
 def test_architectures_have_their_names() -> None:
-    for number, name in identity._ARCHITECTURES.items():
+    for number, name in readers._ARCHITECTURES.items():
         assert getattr(pynvml, f"NVML_DEVICE_ARCH_{name.upper()}") == number
 
 

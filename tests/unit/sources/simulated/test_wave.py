@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.sources.simulated.noise import digits, hum_area, scatter
-from gpulse.sources.simulated.wave import Inertia, Wave
+from gpulse.sources.simulated.scene import Inertia, Wave, digits, hum_area, scatter
 
 _STEPS = st.lists(st.tuples(st.floats(0.1, 20.0), st.floats(0.0, 700.0)), min_size=1, max_size=8)
 _WHEN = st.floats(0.0, 1000.0)

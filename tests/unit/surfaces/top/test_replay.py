@@ -10,8 +10,7 @@ import pytest
 
 from gpulse.model.select import EVERYTHING
 from gpulse.sampling.sampler import Sampler
-from gpulse.sources.replay.player import Player, Position
-from gpulse.sources.replay.source import ReplaySource
+from gpulse.sources.replay.source import Player, Position, ReplaySource
 from gpulse.surfaces.top.actions import ACTIONS, action_for, help_table, hints
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.replay import REPLAY, ReplayFeed

@@ -11,7 +11,7 @@ from .gpu_parts import stale
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....screen.grid import Grid
-    from ....sources.replay.player import Position
+    from ....sources.replay.source import Position
     from ..area import Area
     from ..state import State
 

@@ -1,9 +1,11 @@
-"""Checks that all vendors of DRM cards share: which cards there are, which sleep, and whose processes are hidden."""
+"""What the sources of cards that the kernel lists have in common: their processes, how they close, and the checks of `doctor`."""
 
 from __future__ import annotations
 
 from ...model.snapshot import Check
+from ..base import Source
 from ..files import read_text
+from ..processes import LinuxMachine
 from .clients import Clients
 
 TYPE_CHECKING = False
@@ -11,6 +13,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .cards import Card
+
+
+class CardSource(Source):
+    """A source whose devices are DRM cards; `root` is prefixed to /proc and /sys: the folder of a recorded machine, or empty."""
+
+    def __init__(self, root: str = "") -> None:
+        self._root = root
+        self._clients = Clients(root)
+        self.machine = LinuxMachine(root)
+        self.machine.real = not root  # no signal to a PID that another machine had
+        self.devices = []
+
+    def refresh(self) -> None:
+        self._clients.expire()
+
+    def close(self) -> None:
+        for device in self.devices:
+            device.close()
+        self.devices = []
 
 
 def sleeping(cards: Sequence[Card]) -> list[str]:

@@ -1,10 +1,10 @@
-"""Lanes: threads for driver calls, so that a call that hangs never blocks the caller.
+"""Threads for driver calls, so that a call that hangs never blocks the caller.
 
 All jobs of a sample run one after another in one thread, which is kept and cheap; a single sample of many GPUs may be split
 over several threads (`width`), which takes less time but not less CPU. If a job takes longer than `patience` seconds, or all
-together take longer than a little more, the remaining ones continue in parallel, each in its own lane, with one deadline for
+together take longer than a little more, the remaining ones continue in parallel, each in its own thread, with one deadline for
 all: however many jobs hang, a run takes at most 2.5 times `patience`. A job that is not done by then is abandoned, and its
-owner is not asked again until its lane returns.
+owner is not asked again until its thread returns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST = (
-    1.25  # patiences that all jobs together have, first in one lane and then side by side, while they make progress
+    1.25  # patiences that all jobs together have, first in one thread and then side by side, while they make progress
 )
 
 
@@ -79,14 +79,14 @@ class Batch:
         return True
 
 
-class Lane:
+class DriverThread:
     """A thread that runs batches, one after another."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
         self._batches: SimpleQueue[Batch | None] = SimpleQueue()
         # daemon: exiting must not wait for a driver that hangs
-        threading.Thread(target=self._run, name="gpulse-lane", daemon=True).start()
+        threading.Thread(target=self._run, name="gpulse-driver", daemon=True).start()
 
     def start(self, batch: Batch) -> Batch:
         """Start a batch and return it."""
@@ -102,14 +102,14 @@ class Lane:
             batch.run()
 
 
-class Lanes:
+class DriverThreads:
     """Runs jobs with deadlines; used by one thread. `width` is how many jobs may run at the same time."""
 
     def __init__(self, patience: float = 1.0, clock: SystemClock | None = None) -> None:
         self.patience = patience
         self._clock = clock or SystemClock()
         self.width = 1
-        self._lanes: list[Lane] = []
+        self._threads: list[DriverThread] = []
         self._stuck: dict[Hashable, Batch] = {}
 
     @property
@@ -135,19 +135,19 @@ class Lanes:
 
     def close(self) -> None:
         """End the threads that are kept."""
-        for lane in self._lanes:
-            lane.end()
-        self._lanes = []
+        for thread in self._threads:
+            thread.end()
+        self._threads = []
 
     def _free(self, jobs: Sequence[Job]) -> Sequence[Job]:
         return [job for job in jobs if job[0] not in self._stuck] if self.hanging else jobs
 
     def _run(self, parts: Sequence[Sequence[Job]]) -> dict[Hashable, Any]:
-        if self._lanes and self._lanes[0].pid != os.getpid():  # after a fork there are no threads
-            self._lanes = []
-        while len(self._lanes) < len(parts):
-            self._lanes.append(Lane())
-        batches = [lane.start(Batch(part, self._clock)) for lane, part in zip(self._lanes, parts, strict=False)]
+        if self._threads and self._threads[0].pid != os.getpid():  # after a fork there are no threads
+            self._threads = []
+        while len(self._threads) < len(parts):
+            self._threads.append(DriverThread())
+        batches = [thread.start(Batch(part, self._clock)) for thread, part in zip(self._threads, parts, strict=False)]
         end = self._clock.monotonic() + _LONGEST * self.patience
         late = [batch for batch in batches if not self._done(batch, end)]
         if late:
@@ -169,9 +169,9 @@ class Lanes:
         origin = {id(batch): batch for batch in late}
         for batch in late:
             for job in batch.cut():
-                lane = Lane()
-                single = lane.start(Batch([job], self._clock))
-                lane.end()
+                thread = DriverThread()
+                single = thread.start(Batch([job], self._clock))
+                thread.end()
                 origin[id(single)] = batch
                 batches.append(single)
         until = self._clock.monotonic() + _LONGEST * self.patience

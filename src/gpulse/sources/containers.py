@@ -1,17 +1,77 @@
-"""The kubelet's pod-resources API: which pod was given which device, asked over its Unix socket.
+"""Whose container a process is in: container, Kubernetes pod and batch job from its cgroup and environment, and the kubelet.
 
-One unary gRPC call without arguments needs little of HTTP/2: a preface, a HEADERS and a DATA frame out, DATA frames in.
-Written out here it costs 100 lines; the grpc package would cost 6 MB and 100 ms at start.
+The kubelet's pod-resources API says which pod was given which device, asked over its Unix socket. One unary gRPC call without arguments
+needs little of HTTP/2: a preface, a HEADERS and a DATA frame out, DATA frames in. Written out here it costs 100 lines; the grpc package
+would cost 6 MB and 100 ms at start.
 """
 
 from __future__ import annotations
 
 import os
-import socket
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
+
+
+_CONTAINER = re.compile(r"(?:^|[/:._-])([0-9a-f]{64})(?:\.scope)?(?:/|$)", re.MULTILINE)
+_LXC = re.compile(r"/lxc(?:\.payload)?[./]([^/\n]+)")
+_POD = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
+_SLURM = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
+_JOB_VARIABLES = (
+    ("SLURM_JOB_ID", "slurm"),
+    ("PBS_JOBID", "pbs"),
+    ("LSB_JOBID", "lsf"),
+    ("RAY_JOB_ID", "ray"),
+)
+
+_SLURM_NAMES = (
+    ("job_name", "SLURM_JOB_NAME"),
+    ("account", "SLURM_JOB_ACCOUNT"),
+    ("partition", "SLURM_JOB_PARTITION"),
+)
+
+
+_PROJECT = "GPULSE_PROJECT"
+_LONGEST = 100  # characters of a project
+
+
+def project_of(environ: dict[str, str], variables: str = "") -> dict[str, str]:
+    """Return `project` from the first variable that is set: GPULSE_PROJECT, or one of those named, separated by commas."""
+    named = (word.strip() for word in (_PROJECT, *variables.split(",")))
+    found = next((text for word in named if word and (text := environ.get(word, "").strip())), "")
+    return {"project": found[:_LONGEST]} if found else {}
+
+
+def owner_of(cgroup: str, environ: dict[str, str]) -> dict[str, str]:
+    """Return `container`, `pod`, `job` and the names of a Slurm job as far as they can be determined; both texts are untrusted."""
+    owner: dict[str, str] = {}
+    if found := _CONTAINER.search(cgroup):
+        owner["container"] = found[1][:12]
+    elif found := _LXC.search(cgroup):
+        owner["container"] = found[1]
+    if found := _POD.search(cgroup):
+        owner["pod"] = (
+            environ.get("POD_NAME")
+            or (environ.get("HOSTNAME", "") if "KUBERNETES_SERVICE_HOST" in environ else "")
+            or found[1].replace("_", "-")
+        )
+    if found := _SLURM.search(cgroup):
+        owner["job"] = f"slurm:{found[1]}"
+    else:
+        for variable, system in _JOB_VARIABLES:
+            if environ.get(variable):
+                owner["job"] = f"{system}:{environ[variable]}"
+                break
+        else:
+            if environ.get("JOB_ID") and any(name.startswith("SGE_") for name in environ):  # any program may set JOB_ID
+                owner["job"] = f"sge:{environ['JOB_ID']}"
+    if owner.get("job", "").startswith("slurm:"):
+        owner |= {key: environ[variable] for key, variable in _SLURM_NAMES if environ.get(variable)}
+    return owner
+
 
 SOCKET = os.environ.get("GPULSE_POD_RESOURCES", "/var/lib/kubelet/pod-resources/kubelet.sock")
 _METHOD = b"/v1.PodResourcesLister/List"
@@ -41,6 +101,8 @@ def pod_resources(path: str = SOCKET) -> dict[str, list[Assignment]] | None:
     """
     if not os.path.exists(path):
         return None
+    import socket  # not for the container of a process
+
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(_PATIENCE)
