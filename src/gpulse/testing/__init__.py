@@ -7,7 +7,7 @@ with gpulse.testing.scripted(gpus=2, steps=[{0: {"utilization": 95}}, {1: "lost"
 from __future__ import annotations
 
 # Type checkers and editors read __init__.pyi, which `make docs` generates from this table.
-_HOMES = {"scripted": "script", "Script": "script", "ScriptedSource": "source"}
+_HOMES = {"scripted": "script", "Script": "script", "ScriptedSource": "script"}
 __all__ = list(_HOMES)  # one table, not two
 
 
