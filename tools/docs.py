@@ -31,7 +31,7 @@ from gpulse.settings.alerts import OWN as ALERT_KEYS
 from gpulse.settings.alerts import rule_settings
 from gpulse.settings.setting import Setting, toml
 from gpulse.settings.table import ENVIRONMENT, TABLES
-from gpulse.sources.registry import metric_sources
+from gpulse.sources.vendors import metric_sources
 from tools.reference import http_page, python_page, series_page
 from tools.stubs import stubs
 from tools.top_page import top_page

@@ -84,7 +84,7 @@ else:
 @pytest.mark.parametrize("words", [("--version",), ("--help",), ("status", "--help"), ("metrics", "--help")])
 def test_help_and_version_load_no_sampler(env: dict[str, str], bare: set[str], words: tuple[str, ...]) -> None:
     modules = loaded(env, command(*words))
-    names = {"gpulse.sources", "gpulse.sources.registry"}  # tables of names, which import nothing
+    names = {"gpulse.sources", "gpulse.sources.vendors"}  # tables of names, which import nothing
     assert not {name for name in ours(modules) if ".sampling" in name or ".sources" in name} - names
     assert "ctypes" not in modules - bare
     if words[0].startswith("--"):

@@ -20,7 +20,8 @@ from gpulse.model.select import EVERYTHING, Wanted
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.base import Counter, DeviceSample, Facts, Source
-from gpulse.sources.registry import VENDORS, make_source
+from gpulse.sources.registry import make_source
+from gpulse.sources.vendors import VENDORS
 from gpulse.testing import ScriptedSource, scripted
 from tests.e2e.lab import ROOT, environment
 from tests.fake_nvml import Scenario

@@ -129,7 +129,7 @@ EDITS = {
     "Add a source": (
         Edit("src/gpulse/sources/acme/__init__.py", '"""Acme."""\n'),
         Edit("src/gpulse/sources/acme/source.py", CARD),
-        Edit("src/gpulse/sources/registry.py", '    "acme": ("AcmeSource", ("acme",)),\n', '    "jetson": '),
+        Edit("src/gpulse/sources/vendors.py", '    "acme": ("AcmeSource", ("acme",)),\n', '    "jetson": '),
     ),
     "Add a kind of model server": (
         Edit("src/gpulse/serving/kinds/acme.py", KIND),

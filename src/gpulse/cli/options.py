@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import UsageError
-from ..sources.registry import NAMES, RECORDED, VENDORS
+from ..sources.vendors import NAMES, RECORDED, VENDORS
 from ..units import parse_duration
 
 TYPE_CHECKING = False

@@ -1,7 +1,4 @@
-"""From the name of a source to the source: the vendors, one line here and one folder each, all of them at once, and plug-ins.
-
-The folder's `source` module has the class named here, and `KEYS`: the GPU metrics that it can have on some machine.
-"""
+"""From the name of a source to the source: one of `vendors`, all of this machine at once, a recording, or a plug-in."""
 
 from __future__ import annotations
 
@@ -10,11 +7,12 @@ import os
 from ..errors import SourceUnavailable, UsageError
 from .base import Source, file_is_late
 from .files import link, names, read_bytes, read_text
+from .vendors import NAMES, VENDORS, make_vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, TypeAlias
+    from typing import TypeAlias
 
     from ..model.snapshot import Check, Problem
     from .base import Device
@@ -22,17 +20,6 @@ if TYPE_CHECKING:
 
     Factory: TypeAlias = Callable[[str], Source]
 
-# name: its class, and the kernel drivers whose cards make `auto` open it
-VENDORS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "nvidia": ("NvidiaSource", ()),
-    "amd": ("AmdSource", ("amdgpu", "radeon")),
-    "intel": ("IntelSource", ("i915", "xe")),
-    "jetson": ("JetsonSource", ()),
-    "smi": ("SmiSource", ()),
-}
-# what reads a recorded machine; the driver of NVIDIA has no files
-RECORDED = tuple(f"{name}:{'FILE' if name == 'smi' else 'DIR'}" for name in VENDORS if name != "nvidia")
-NAMES = ("auto", *VENDORS, "demo", "demo:mixed", "replay:FILE", *RECORDED)  # of all sources
 BUILT_IN = frozenset(name.partition(":")[0] for name in NAMES)
 _NVIDIA_DRIVERS = ("nvidia", "nouveau")
 _TEGRA = b"nvidia,tegra"
@@ -119,26 +106,6 @@ def _plugged_in(name: str, kind: str, detail: str) -> Source:
     names = [*NAMES, *dict.fromkeys(plugin.name for plugin in found)]
     hint = did_you_mean(kind, [known.partition(":")[0] for known in names])
     raise UsageError(f"unknown source {name!r}{hint}", f"choose one of {', '.join(names)}.")
-
-
-def make_vendor(name: str, place: str) -> Source:
-    """Return a vendor's source, not yet opened; only its own modules are imported. `place` is its root, or its file."""
-    source: Source = getattr(_vendor_module(name), VENDORS[name][0])(place)
-    return source
-
-
-def vendor_keys(name: str) -> frozenset[str]:
-    """Return the GPU metrics that a vendor's source can have on some machine."""
-    return frozenset(_vendor_module(name).KEYS)
-
-
-def metric_sources() -> dict[str, frozenset[str]]:
-    """Return the GPU metrics of each vendor's source."""
-    return {name: vendor_keys(name) for name in VENDORS}
-
-
-def _vendor_module(name: str) -> Any:
-    return __import__(f"gpulse.sources.{name}.source", fromlist=["KEYS"])
 
 
 class AutoSource(Source):

@@ -18,7 +18,7 @@ from ..present.text import clean
 from ..present.theme import Theme
 from ..present.words import STATES, label, link_text, ranges
 from ..sampling.sampler import Sampler
-from ..sources.registry import VENDORS, vendor_keys
+from ..sources.vendors import VENDORS, vendor_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ def run(arguments: Arguments) -> int:
         return _print_schema()
     from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
     from ...model.select import metric_named
-    from ...sources.registry import metric_sources
+    from ...sources.vendors import metric_sources
 
     tables = {"gpu": GPU_METRICS, "process": PROCESS_METRICS, "host": HOST_METRICS, "serving": SERVER_METRICS}
     word = (arguments.word or "").lower()
