@@ -20,18 +20,9 @@ _CONTAINER = re.compile(r"(?:^|[/:._-])([0-9a-f]{64})(?:\.scope)?(?:/|$)", re.MU
 _LXC = re.compile(r"/lxc(?:\.payload)?[./]([^/\n]+)")
 _POD = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
 _SLURM = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
-_JOB_VARIABLES = (
-    ("SLURM_JOB_ID", "slurm"),
-    ("PBS_JOBID", "pbs"),
-    ("LSB_JOBID", "lsf"),
-    ("RAY_JOB_ID", "ray"),
-)
+_JOB_VARIABLES = (("SLURM_JOB_ID", "slurm"), ("PBS_JOBID", "pbs"), ("LSB_JOBID", "lsf"), ("RAY_JOB_ID", "ray"))
 
-_SLURM_NAMES = (
-    ("job_name", "SLURM_JOB_NAME"),
-    ("account", "SLURM_JOB_ACCOUNT"),
-    ("partition", "SLURM_JOB_PARTITION"),
-)
+_SLURM_NAMES = (("job_name", "SLURM_JOB_NAME"), ("account", "SLURM_JOB_ACCOUNT"), ("partition", "SLURM_JOB_PARTITION"))
 
 
 _PROJECT = "GPULSE_PROJECT"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_int, c_uint
 
+from . import structures
 from .board import BOARD
 from .mig import PROFILES
 from .nvlink import FABRIC_READERS
@@ -15,43 +16,24 @@ from .nvml import (
     NOT_SUPPORTED,
     SUCCESS,
     Reader,
-    absent,
+    computed,
     decoded,
+    fetched,
     field,
     number,
     numbers,
-    prepared,
     record,
-    settle,
     text,
     versioned,
     word_of,
-)
+)  # fmt: skip
 from .readers import throttle_words
-from .structures import (
-    C2cMode,
-    DramEncryption,
-    Fabric,
-    Hostname,
-    MarginTemperature,
-    MemoryInfo,
-    PciInfo,
-    PciInfoExtended,
-    Platform,
-    RemapHistogram,
-    RemappedRows,
-    SramErrors,
-)
-from .unified import _AddressingMode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    from ..base import Facts
-    from .nvml import Bound, Nvml, Take, Values
-
+    from .nvml import Nvml, Take
 
 FABRIC_STATES = (None, "not_started", "in_progress", "completed")
 FABRIC_HEALTH = (None, "healthy", "unhealthy", "limited_capacity")
@@ -59,26 +41,30 @@ MISCONFIGURATIONS = (
     None, "none", "incorrect_system_guid", "incorrect_chassis_serial_number", "no_partition", "insufficient_nvlinks",
     "incompatible_gpu_firmware", "invalid_location", "gpu_state_invalid",
 )  # fmt: skip
+CORRUPTED_INFOROM = 14
+MODULE, MEMORY = 1, 2  # scopes of power
+ADDRESSING_MODES = ("none", "hmm", "ats")
+DRIVER_MODELS = ("wddm", "tcc", "mcdm")
+OPERATION_MODES = ("all_on", "compute", "low_double_precision")
+RECOVERY_ACTIONS = (
+    "none", "reset", "reboot", "drain_p2p", "drain_and_reset", "recover_imex_domain", "bus_reset", "system_reboot",
+)  # fmt: skip
+PEERS = ("direct", "switch")
+ECC_KINDS = ("corrected", "uncorrected")
+ECC_LIVES = ("volatile", "aggregate")
+ECC_PLACES = {"l1": 0, "l2": 1, "dram": 2, "registers": 3, "texture": 4, "cbu": 6, "sram": 7}
+_MOST_CLOCKS = 512
 
 
-def _bind_fabric(nvml: Nvml, handle: Any) -> Bound:
-    call = nvml.function("nvmlDeviceGetGpuFabricInfoV")
-    if call is None:
-        return absent(tuple(_FABRIC))
-    new, old = versioned(Fabric, 3), Fabric()
-    old.version = Fabric.healthSummary.offset | 2 << 24  # version 3 added the summary
-
-    def read(facts: Facts) -> int:
-        out, code = new, call(handle, byref(new))
-        if code in (INVALID_ARGUMENT, ARGUMENT_VERSION_MISMATCH, FUNCTION_NOT_FOUND):
-            out, code = old, call(handle, byref(old))
-        if code == SUCCESS and not out.state & 0xFF:
-            code = NOT_SUPPORTED
-        for key, take in _FABRIC.items():
-            settle(facts, key, code, None if code else take(out))
-        return code
-
-    return read
+def _fabric(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
+    name, out = "nvmlDeviceGetGpuFabricInfoV", versioned(structures.Fabric, 3)
+    code = nvml.call(name, handle, byref(out))
+    if code in (INVALID_ARGUMENT, ARGUMENT_VERSION_MISMATCH, FUNCTION_NOT_FOUND):
+        out = structures.Fabric(version=structures.Fabric.healthSummary.offset | 2 << 24)  # version 3 added the summary
+        code = nvml.call(name, handle, byref(out))
+    if code == SUCCESS and not out.state & 0xFF:
+        code = NOT_SUPPORTED
+    return code, tuple(take(out) for take in _FABRIC.values()) if code == SUCCESS else ()
 
 
 def _when_complete(take: Take) -> Take:
@@ -111,27 +97,7 @@ _FABRIC: dict[str, Take] = {
     "fabric_misconfiguration": lambda out: word_of(MISCONFIGURATIONS)(out.healthMask >> 8 & 15),
     "fabric_partition": _health(12),
 }
-
-FABRIC = Reader(tuple(_FABRIC), _bind_fabric)
-
-
-CORRUPTED_INFOROM = 14
-MODULE, MEMORY = 1, 2  # scopes of power
-ADDRESSING_MODES = ("none", "hmm", "ats")
-DRIVER_MODELS = ("wddm", "tcc", "mcdm")
-OPERATION_MODES = ("all_on", "compute", "low_double_precision")
-RECOVERY_ACTIONS = (
-    "none", "reset", "reboot", "drain_p2p", "drain_and_reset", "recover_imex_domain", "bus_reset", "system_reboot",
-)  # fmt: skip
-PEERS = ("direct", "switch")
-ECC_KINDS = ("corrected", "uncorrected")
-ECC_LIVES = ("volatile", "aggregate")
-ECC_PLACES = {"l1": 0, "l2": 1, "dram": 2, "registers": 3, "texture": 4, "cbu": 6, "sram": 7}
-
-
-def _count(handle: Any) -> tuple[tuple[Any, ...], Values]:
-    out = c_uint()
-    return (byref(out),), lambda: [("system_gpus", out.value)]
+FABRIC = computed(tuple(_FABRIC), _fabric)
 
 
 def thousandth(value: int) -> float:
@@ -143,24 +109,36 @@ def seconds(nanoseconds: int) -> float:
     return nanoseconds // 1000 / 1e6
 
 
-def _capability(handle: Any) -> tuple[tuple[Any, ...], Values]:
+def _capability(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
     major, minor = c_int(), c_int()
-    return (handle, byref(major), byref(minor)), lambda: [("compute_capability", f"{major.value}.{minor.value}")]
+    code = nvml.call("nvmlDeviceGetCudaComputeCapability", handle, byref(major), byref(minor))
+    return code, (f"{major.value}.{minor.value}",)
 
 
-def _bind_validation(nvml: Nvml, handle: Any) -> Bound:
-    def read(facts: Facts) -> int:
-        code = nvml.call("nvmlDeviceValidateInforom", handle)
-        answered = code in (SUCCESS, CORRUPTED_INFOROM)
-        settle(facts, "inforom_valid", SUCCESS if answered else code, code == SUCCESS)
-        return SUCCESS if answered else code
-
-    return read
+def _system_gpus(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
+    code, count = nvml.number("nvmlDeviceGetCount_v2")
+    return code, (count,)
 
 
-def _encryption(handle: Any) -> tuple[tuple[Any, ...], Values]:
-    outs = {"dram_encryption": versioned(DramEncryption, 1), "dram_encryption_pending": versioned(DramEncryption, 1)}
-    return (handle, *map(byref, outs.values())), lambda: [(key, bool(out.encryptionState)) for key, out in outs.items()]
+def _validation(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
+    code = nvml.call("nvmlDeviceValidateInforom", handle)
+    return SUCCESS if code in (SUCCESS, CORRUPTED_INFOROM) else code, (code == SUCCESS,)
+
+
+def _encryption(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
+    outs = versioned(structures.DramEncryption, 1), versioned(structures.DramEncryption, 1)
+    code = nvml.call("nvmlDeviceGetDramEncryptionMode", handle, *map(byref, outs))
+    return code, tuple(bool(out.encryptionState) for out in outs)
+
+
+def _supported_clocks(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
+    code, clocks = fetched(nvml, "nvmlDeviceGetSupportedMemoryClocks", c_uint, _MOST_CLOCKS, handle)
+    words = []
+    for clock in clocks:
+        failed, rest = fetched(nvml, "nvmlDeviceGetSupportedGraphicsClocks", c_uint, _MOST_CLOCKS, handle, clock)
+        code = code or failed
+        words.append(f"{clock}:{','.join(map(str, rest))}")
+    return code, (tuple(words),)
 
 
 _PCI = {
@@ -189,55 +167,32 @@ _PLATFORM: dict[str, str | Take] = {
     "platform_guid": lambda out: f"0x{int.from_bytes(bytes(out.ibGuid[:8]), 'little'):016x}",
 }
 
-_MOST_CLOCKS = 512
-
-
-def _bind_supported_clocks(nvml: Nvml, handle: Any) -> Bound:
-    memory = nvml.function("nvmlDeviceGetSupportedMemoryClocks")
-    graphics = nvml.function("nvmlDeviceGetSupportedGraphicsClocks")
-    if memory is None or graphics is None:
-        return absent(("clocks_supported",))
-    found, count = (c_uint * _MOST_CLOCKS)(), c_uint()
-
-    def fetch(call: Callable[..., int], *arguments: object) -> tuple[int, list[int]]:
-        count.value = _MOST_CLOCKS
-        code = call(handle, *arguments, byref(count), found)
-        return code, list(found[: min(count.value, _MOST_CLOCKS)]) if code == SUCCESS else []
-
-    def read(facts: Facts) -> int:
-        code, clocks = fetch(memory)
-        words = []
-        for clock in clocks:
-            failed, rest = fetch(graphics, clock)
-            code = code or failed
-            words.append(f"{clock}:{','.join(map(str, rest))}")
-        settle(facts, "clocks_supported", code, tuple(words))
-        return code
-
-    return read
-
-
 DETAILS: tuple[Reader, ...] = (
-    prepared(("compute_capability",), "nvmlDeviceGetCudaComputeCapability", _capability),
-    record(PciInfo, "nvmlDeviceGetPciInfo_v3", _PCI),
-    record(PciInfoExtended, "nvmlDeviceGetPciInfoExt", {"pci_base_class": "baseClass", "pci_sub_class": "subClass"}, 1),
+    computed(("compute_capability",), _capability),
+    record(structures.PciInfo, "nvmlDeviceGetPciInfo_v3", _PCI),
+    record(
+        structures.PciInfoExtended,
+        "nvmlDeviceGetPciInfoExt",
+        {"pci_base_class": "baseClass", "pci_sub_class": "subClass"},
+        1,
+    ),
     number("pcie_gen_gpu_max", "nvmlDeviceGetGpuMaxPcieLinkGeneration"),
     text("inforom_image", "nvmlDeviceGetInforomImageVersion"),
     text("inforom_oem", "nvmlDeviceGetInforomVersion", 0),
     text("inforom_ecc", "nvmlDeviceGetInforomVersion", 1),
     text("inforom_power", "nvmlDeviceGetInforomVersion", 2),
-    Reader(("inforom_valid",), _bind_validation),
-    record(Hostname, "nvmlDeviceGetHostname_v1", {"hostname": lambda out: decoded(out.value) or None}),
-    record(Platform, "nvmlDeviceGetPlatformInfo", _PLATFORM, 2),
+    computed(("inforom_valid",), _validation),
+    record(structures.Hostname, "nvmlDeviceGetHostname_v1", {"hostname": lambda out: decoded(out.value) or None}),
+    record(structures.Platform, "nvmlDeviceGetPlatformInfo", _PLATFORM, 2),
     FABRIC,
     number("display_attached", "nvmlDeviceGetDisplayMode", to=bool),
     record(
-        _AddressingMode,
+        structures.AddressingMode,
         "nvmlDeviceGetAddressingMode",
         {"addressing_mode": lambda out: word_of(ADDRESSING_MODES)(out.value)},
         1,
     ),
-    prepared(("system_gpus",), "nvmlDeviceGetCount_v2", _count),
+    computed(("system_gpus",), _system_gpus),
     number("accounting_mode", "nvmlDeviceGetAccountingMode", to=bool),
     number("accounting_capacity", "nvmlDeviceGetAccountingBufferSize"),
     numbers(
@@ -251,9 +206,9 @@ DETAILS: tuple[Reader, ...] = (
     field("recovery_action", 230, word_of(RECOVERY_ACTIONS)),
     numbers("nvmlDeviceGetMigMode", {"": bool, "mig_mode_pending": bool}),
     numbers("nvmlDeviceGetGspFirmwareMode", {"gsp_mode": bool, "gsp_mode_default": bool}),
-    record(C2cMode, "nvmlDeviceGetC2cModeInfoV", {"c2c_mode": lambda out: bool(out.isC2cEnabled)}),
-    prepared(("dram_encryption", "dram_encryption_pending"), "nvmlDeviceGetDramEncryptionMode", _encryption),
-    Reader(("clocks_supported",), _bind_supported_clocks),
+    record(structures.C2cMode, "nvmlDeviceGetC2cModeInfoV", {"c2c_mode": lambda out: bool(out.isC2cEnabled)}),
+    computed(("dram_encryption", "dram_encryption_pending"), _encryption),
+    computed(("clocks_supported",), _supported_clocks),
     number(
         "throttle_reasons_supported",
         "nvmlDeviceGetSupportedClocksEventReasons",
@@ -274,7 +229,9 @@ DETAILS: tuple[Reader, ...] = (
     number("clock_memory_application", "nvmlDeviceGetApplicationsClock", before=(2,)),
     number("clock_graphics_default", "nvmlDeviceGetDefaultApplicationsClock", before=(0,)),
     number("clock_memory_default", "nvmlDeviceGetDefaultApplicationsClock", before=(2,)),
-    record(MarginTemperature, "nvmlDeviceGetMarginTemperature", {"temperature_margin": "marginTemperature"}, 1),
+    record(
+        structures.MarginTemperature, "nvmlDeviceGetMarginTemperature", {"temperature_margin": "marginTemperature"}, 1
+    ),
     number("power_management", "nvmlDeviceGetPowerManagementMode", to=bool),
     field("power_draw_average", 185, thousandth),
     field("power_draw_instant", 186, thousandth),
@@ -291,7 +248,7 @@ DETAILS: tuple[Reader, ...] = (
     field("module_power_limit_min", 187, thousandth, MODULE),
     field("module_power_limit_max", 188, thousandth, MODULE),
     record(
-        MemoryInfo,
+        structures.MemoryInfo,
         "nvmlDeviceGetConfComputeProtectedMemoryUsage",
         {"memory_protected_total": "total", "memory_protected_used": "used", "memory_protected_free": "free"},
     ),
@@ -313,7 +270,7 @@ DETAILS: tuple[Reader, ...] = (
     ),
     number("ecc_corrected_aggregate", "nvmlDeviceGetTotalEccErrors", before=(0, 1), bits=64),
     number("ecc_uncorrected_aggregate", "nvmlDeviceGetTotalEccErrors", before=(1, 1), bits=64),
-    record(SramErrors, "nvmlDeviceGetSramEccErrorStatus", _SRAM, 1),
+    record(structures.SramErrors, "nvmlDeviceGetSramEccErrorStatus", _SRAM, 1),
     field("retired_pages_corrected", 29),
     field("retired_pages_uncorrected", 30),
     number("retired_pages_pending", "nvmlDeviceGetRetiredPagesPendingStatus", to=bool),
@@ -327,7 +284,7 @@ DETAILS: tuple[Reader, ...] = (
         },
     ),
     record(
-        RemappedRows,
+        structures.RemappedRows,
         "nvmlDeviceGetRemappedRows_v2",
         {
             "remapped_rows_corrected_inactive": "corrInactiveRemaps",
@@ -335,7 +292,7 @@ DETAILS: tuple[Reader, ...] = (
         },
     ),
     record(
-        RemapHistogram,
+        structures.RemapHistogram,
         "nvmlDeviceGetRowRemapperHistogram",
         {f"remap_banks_{step}": step for step in ("max", "high", "partial", "low", "none")},
     ),

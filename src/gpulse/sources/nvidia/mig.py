@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_void_p, sizeof
+from ctypes import byref, c_void_p
 
 from ..base import DeviceSample
 from .gpm import KEYS as GPM_KEYS
 from .gpm import LINK_KEYS, Gpm
-from .nvml import SUCCESS, Reader, absent, decoded, number, settle, versioned
+from .nvml import SUCCESS, computed, decoded, number, versioned
 from .readers import BAR1, MEMORY
 from .structures import MigAttributes, MigProfile
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ...model.metric import Value
     from ..base import Facts, Key
-    from .nvml import Bound, Nvml
+    from .nvml import Nvml
 
 KEYS = frozenset(MEMORY.keys) | (GPM_KEYS - LINK_KEYS)
 _SHARED = {
@@ -96,23 +96,14 @@ def _shares(nvml: Nvml, handle: c_void_p) -> dict[str, int]:
 _MOST_PROFILES = 32
 
 
-def _bind_profiles(nvml: Nvml, handle: Any) -> Bound:
-    call = nvml.function("nvmlDeviceGetGpuInstanceProfileInfoV")
-    if call is None:
-        return absent(("mig_profiles",))
-    out = versioned(MigProfile, 2)
-
-    def read(facts: Facts) -> int:
-        words, code = [], SUCCESS
-        for profile in range(_MOST_PROFILES):
-            out.version = sizeof(MigProfile) | 2 << 24
-            code = call(handle, profile, byref(out))
-            if code == SUCCESS:
-                words.append(_profile_word(nvml, handle, out))
-        settle(facts, "mig_profiles", SUCCESS if words else code, tuple(words))
-        return SUCCESS if words else code
-
-    return read
+def _profiles(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
+    words, code = [], SUCCESS
+    for profile in range(_MOST_PROFILES):
+        out = versioned(MigProfile, 2)
+        code = nvml.call("nvmlDeviceGetGpuInstanceProfileInfoV", handle, profile, byref(out))
+        if code == SUCCESS:
+            words.append(_profile_word(nvml, handle, out))
+    return SUCCESS if words else code, (tuple(words),)
 
 
 def _profile_word(nvml: Nvml, handle: Any, out: Any) -> str:
@@ -123,7 +114,7 @@ def _profile_word(nvml: Nvml, handle: Any, out: Any) -> str:
     return f"{out.id}:{name}:{'?' if code else free}:{out.instanceCount}:{size}:{engines}"
 
 
-PROFILES = Reader(("mig_profiles",), _bind_profiles)
+PROFILES = computed(("mig_profiles",), _profiles)
 
 
 def find_instances(nvml: Nvml, parent: Any, gpm: bool) -> list[MigInstance]:

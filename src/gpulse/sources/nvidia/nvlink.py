@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-from ctypes import byref, c_uint, c_ulong
+from ctypes import byref, c_uint, c_ulong, sizeof
 
 from ..files import names, read_text
-from .nvml import NOT_SUPPORTED, SUCCESS, Reader, absent, gap_of, settle
+from .nvml import NOT_SUPPORTED, SUCCESS, Reader, computed, field_number, gap_of, settle
 from .structures import FieldValue, PciInfo
 from .unified import power_states
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from ..base import Facts
     from .nvml import Bound, Nvml
 
 _MOST_LINKS, _MOST_CPUS = 18, 4096
+_WIDTH = 8 * sizeof(c_ulong)
 _SWITCH = 2  # the kind of device at the other end of a link
 # By link: field number, and what takes it to the catalog's unit.
 _FIELDS = {
@@ -46,32 +47,21 @@ def _states(nvml: Nvml, handle: Any) -> tuple[int, list[int]]:
     return (SUCCESS if states else code or NOT_SUPPORTED), states
 
 
-def _read_fields(call: Any, handle: Any, asked: list[tuple[int, int]]) -> tuple[int, list[int | None]]:
-    """Return a code and the value of each field and link, None for one that does not answer."""
-    fields = (FieldValue * len(asked))()
-    for entry, (identifier, link) in zip(fields, asked, strict=True):
+def _each_link(nvml: Nvml, handle: Any, identifier: int, links: int) -> tuple[int, list[int | None]]:
+    """Return a code and the value of a field for each link, None for one that does not answer."""
+    fields = (FieldValue * links)()
+    for link, entry in enumerate(fields):
         entry.fieldId, entry.scopeId = identifier, link
-    code = call(handle, len(asked), fields)
-    wide = (2, 3)
-    return code, [
-        None if code or one.nvmlReturn else one.value.ullVal if one.valueType in wide else one.value.uiVal
-        for one in fields
-    ]
+    code = nvml.call("nvmlDeviceGetFieldValues", handle, links, fields)
+    return code, [None if code or one.nvmlReturn else field_number(one) for one in fields]
 
 
 def _bind_totals(nvml: Nvml, handle: Any) -> Bound:
-    call = nvml.function("nvmlDeviceGetFieldValues")
-    if call is None:
-        return absent(NVLINK_TOTALS.keys)
-
     def read(facts: Facts) -> int:
         code, states = _states(nvml, handle)
         settle(facts, "nvlink_links", code, None if code else states.count(1))
         for key, identifier in _TOTALS.items():
-            if code:
-                settle(facts, key, code, None)
-                continue
-            failed, values = _read_fields(call, handle, [(identifier, link) for link in range(len(states))])
+            failed, values = (code, []) if code else _each_link(nvml, handle, identifier, len(states))
             known = [value for value in values if value is not None]
             settle(facts, key, failed, sum(known) if known else None)
         return code
@@ -79,53 +69,36 @@ def _bind_totals(nvml: Nvml, handle: Any) -> Bound:
     return read
 
 
-NVLINK_TOTALS = Reader(("nvlink_links", *_TOTALS), _bind_totals)
-
-
 def _bind_links(nvml: Nvml, handle: Any) -> Bound:
-    call = nvml.function("nvmlDeviceGetFieldValues")
-    if call is None:
-        return absent(("nvlink_states", *_FIELDS))
-
     def read(facts: Facts) -> int:
         code, states = _states(nvml, handle)
         settle(facts, "nvlink_states", code, tuple(states))
-        if code:
-            facts.gaps.update(dict.fromkeys(_FIELDS, gap_of(code)))
-            return code
         for key, (identifier, scale) in _FIELDS.items():
-            failed, values = _read_fields(call, handle, [(identifier, link) for link in range(len(states))])
+            failed, values = (code, []) if code else _each_link(nvml, handle, identifier, len(states))
             # a link that is down may say nothing, which is 0; one that is up and says nothing leaves no answer
-            known = not any(value is None and up for value, up in zip(values, states, strict=True))
+            known = not any(value is None and up for value, up in zip(values, states, strict=False))
             settle(facts, key, failed, tuple((value or 0) * scale for value in values) if known else None)
         return code
 
     return read
 
 
-def _bind_capabilities(nvml: Nvml, handle: Any) -> Bound:
-    def read(facts: Facts) -> int:
-        code, states = _states(nvml, handle)
-        out, pci = c_uint(), PciInfo()
-        words, remotes = [], []
-        for link in range(len(states)):
-            digits = ""
-            for kind in range(6):
-                failed = nvml.call("nvmlDeviceGetNvLinkCapability", handle, link, kind, byref(out))
-                digits += "?" if failed else str(min(out.value, 1))
-            words.append(digits)
-            failed = nvml.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, link, byref(pci))
-            remotes.append("" if failed else pci.busId.decode("ascii", "backslashreplace"))
-        settle(facts, "nvlink_capabilities", code, tuple(words))
-        settle(facts, "nvlink_remotes", code, tuple(remotes))
-        return code
-
-    return read
+def _capabilities(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
+    code, states = _states(nvml, handle)
+    pci, words, remotes = PciInfo(), [], []
+    for link in range(len(states)):
+        digits = ""
+        for kind in range(6):
+            failed, able = nvml.number("nvmlDeviceGetNvLinkCapability", handle, link, kind)
+            digits += "?" if failed else str(min(able, 1))
+        words.append(digits)
+        failed = nvml.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, link, byref(pci))
+        remotes.append("" if failed else pci.busId.decode("ascii", "backslashreplace"))
+    return code, (tuple(words), tuple(remotes))
 
 
 def _bind_affinity(nvml: Nvml, handle: Any) -> Bound:
-    width = 8 * len(bytes(c_ulong()))
-    cpus, nodes = (c_ulong * (_MOST_CPUS // width))(), (c_ulong * 16)()
+    cpus, nodes = (c_ulong * (_MOST_CPUS // _WIDTH))(), (c_ulong * 16)()
 
     def read(facts: Facts) -> int:
         codes = [code := nvml.call("nvmlDeviceGetCpuAffinity", handle, len(cpus), cpus)]
@@ -133,7 +106,8 @@ def _bind_affinity(nvml: Nvml, handle: Any) -> Bound:
         near = _ranges(_bits(cpus)) if code == SUCCESS else read_text(f"{folder}/local_cpulist") or ""
         settle(facts, "cpu_affinity", SUCCESS if near else code, near or None)
         codes.append(code := nvml.call("nvmlDeviceGetMemoryAffinity", handle, len(nodes), nodes, 0))
-        node = next(_bits(nodes), None) if code == SUCCESS else _number(read_text(f"{folder}/numa_node"))
+        said = read_text(f"{folder}/numa_node") or ""
+        node = next(_bits(nodes), None) if code == SUCCESS else int(said) if said.isdecimal() else None
         settle(facts, "numa_affinity", SUCCESS if node is not None else code, node)
         code, own = nvml.number("nvmlDeviceGetNumaNodeId", handle)
         settle(facts, "own_numa_node", code, own)
@@ -142,40 +116,40 @@ def _bind_affinity(nvml: Nvml, handle: Any) -> Bound:
     return read
 
 
-def _bind_topology(nvml: Nvml, handle: Any) -> Bound:
-    def read(facts: Facts) -> int:
-        if any(power_states(_root()).values()):  # asking about a GPU that sleeps would wake it
-            facts.gaps["topology"] = "asleep"
-            return NOT_SUPPORTED
-        code, switched, direct = _own_links(nvml, handle)
-        if code:  # without its links it would look as if there were only PCIe
-            facts.gaps["topology"] = gap_of(code)
-            return code
-        ways = []
-        for index, other, bus_id in _others(nvml, handle):
-            links = switched or direct.count(bus_id)
-            ways.append(f"GPU{index}:{f'NV{links}' if links else _ancestor(nvml, handle, other)}")
-        folder = _folder(_bus_id(nvml, handle))
-        ways += [f"{name}:{_way_by_path(folder, nic)}" for name, nic in _network_devices()]
-        settle(facts, "topology", SUCCESS, tuple(ways))
-        return nvml.number("nvmlDeviceGetIndex", handle)[0]
+def _between(key: str, find: Callable[[Nvml, Any], tuple[int, list[str]]]) -> Reader:
+    """What is between a GPU and the others; it is not read while one of them sleeps: asking about it would wake it."""
 
-    return read
+    def bind(nvml: Nvml, handle: Any) -> Bound:
+        def read(facts: Facts) -> int:
+            if any(power_states(_root()).values()):
+                facts.gaps[key] = "asleep"
+                return NOT_SUPPORTED
+            code, words = find(nvml, handle)
+            settle(facts, key, code, tuple(words))
+            return code or nvml.number("nvmlDeviceGetIndex", handle)[0]
+
+        return read
+
+    return Reader((key,), bind)
 
 
-def _bind_p2p(nvml: Nvml, handle: Any) -> Bound:
-    def read(facts: Facts) -> int:
-        if any(power_states(_root()).values()):
-            facts.gaps["p2p"] = "asleep"
-            return NOT_SUPPORTED
-        peers = [
-            f"GPU{index}:{','.join(_peer(nvml, handle, other))},{_ancestor(nvml, handle, other)}"
-            for index, other, _ in _others(nvml, handle)
-        ]
-        settle(facts, "p2p", SUCCESS, tuple(peers))
-        return nvml.number("nvmlDeviceGetIndex", handle)[0]
+def _topology(nvml: Nvml, handle: Any) -> tuple[int, list[str]]:
+    code, switched, direct = _own_links(nvml, handle)
+    if code:  # without its links it would look as if there were only PCIe
+        return code, []
+    ways = []
+    for index, other, bus_id in _others(nvml, handle):
+        links = switched or direct.count(bus_id)
+        ways.append(f"GPU{index}:{f'NV{links}' if links else _ancestor(nvml, handle, other)}")
+    folder = _folder(_bus_id(nvml, handle))
+    return SUCCESS, ways + [f"{name}:{_way_by_path(folder, nic)}" for name, nic in _network_devices()]
 
-    return read
+
+def _p2p(nvml: Nvml, handle: Any) -> tuple[int, list[str]]:
+    return SUCCESS, [
+        f"GPU{index}:{','.join(_peer(nvml, handle, other))},{_ancestor(nvml, handle, other)}"
+        for index, other, _ in _others(nvml, handle)
+    ]
 
 
 def _network_devices() -> list[tuple[str, str]]:
@@ -256,9 +230,8 @@ def _root() -> str:
 
 
 def _bits(words: Any) -> Iterator[int]:
-    width = 8 * len(bytes(c_ulong()))
     for at, word in enumerate(words):
-        yield from (at * width + bit for bit in range(width) if word >> bit & 1)
+        yield from (at * _WIDTH + bit for bit in range(_WIDTH) if word >> bit & 1)
 
 
 def _ranges(cpus: Iterator[int]) -> str:
@@ -272,16 +245,13 @@ def _ranges(cpus: Iterator[int]) -> str:
     return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans)
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
-
-
+NVLINK_TOTALS = Reader(("nvlink_links", *_TOTALS), _bind_totals)
 FABRIC_READERS: tuple[Reader, ...] = (
     Reader(("nvlink_states", *_FIELDS), _bind_links),
-    Reader(("nvlink_capabilities", "nvlink_remotes"), _bind_capabilities),
+    computed(("nvlink_capabilities", "nvlink_remotes"), _capabilities),
 )
 PLACE: tuple[Reader, ...] = (
     Reader(("cpu_affinity", "numa_affinity", "own_numa_node"), _bind_affinity),
-    Reader(("topology",), _bind_topology),
-    Reader(("p2p",), _bind_p2p),
+    _between("topology", _topology),
+    _between("p2p", _p2p),
 )

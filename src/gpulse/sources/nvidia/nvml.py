@@ -252,26 +252,57 @@ def text(key: str, function: str, *before: int) -> Reader:
     return prepared((key,), function, prepare)
 
 
-def field(key: str, identifier: int, take: Take = int, scope: int = 0) -> Reader:
-    """A value NVML answers by a field number, 32 or 64 bits wide as it says itself."""
+def field(key: str, identifier: int, take: Take = int, scope: int = 0, signed: bool = False) -> Reader:
+    """A value NVML answers by a field number, 32 or 64 bits wide as it says itself; a signed one may be -1."""
 
     def bind(nvml: Nvml, handle: Any) -> Bound:
         call = nvml.function("nvmlDeviceGetFieldValues")
         if call is None:
             return absent((key,))
-        out = FieldValue()
-        out.fieldId, out.scopeId = identifier, scope
+        out = FieldValue(fieldId=identifier, scopeId=scope)
         reference = byref(out)
 
         def read(facts: Facts) -> int:
             code = call(handle, 1, reference) or int(out.nvmlReturn)
-            raw = out.value.ullVal if out.valueType in (2, 3) else out.value.uiVal
+            raw = int(out.value.siVal) if signed else field_number(out)
             settle(facts, key, code, None if code or raw in (ALL_ONES, ALL_ONES_64) else take(raw))
             return code
 
         return read
 
     return Reader((key,), bind)
+
+
+def field_number(out: Any) -> int:
+    """Return the value of a field that was read."""
+    return int(out.value.ullVal if out.valueType in (2, 3) else out.value.uiVal)
+
+
+def computed(keys: tuple[str, ...], find: Callable[[Nvml, Any], tuple[int, tuple[Value | None, ...]]]) -> Reader:
+    """Values that take several calls, or one into a long list: `find` makes them and returns a code and a value for each key.
+
+    Its buffers live as long as the call, so it is for what is read now and then.
+    """
+
+    def bind(nvml: Nvml, handle: Any) -> Bound:
+        def read(facts: Facts) -> int:
+            code, values = find(nvml, handle)
+            for at, key in enumerate(keys):
+                settle(facts, key, code, None if code else values[at])
+            return code
+
+        return read
+
+    return Reader(keys, bind)
+
+
+def fetched(
+    nvml: Nvml, name: str, kind: Any, most: int, *arguments: object, after: tuple[Any, ...] = ()
+) -> tuple[int, list[Any]]:
+    """Call a function that fills a list of at most `most` entries after their number; return its code and the entries."""
+    found, count = (kind * most)(), c_uint(most)
+    code = nvml.call(name, *arguments, byref(count), found, *after)
+    return code, found[: min(count.value, most)] if code == SUCCESS else []
 
 
 def settle(facts: Facts, key: str, code: int, value: Value | None) -> None:

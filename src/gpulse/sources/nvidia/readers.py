@@ -214,11 +214,7 @@ def _nvml_version(nvml: Nvml) -> str:
 
 
 # What reads the version of the driver, of the CUDA it supports, and of NVML; empty if the driver does not tell.
-VERSIONS: dict[str, Callable[[Nvml], str]] = {
-    "version": _driver_version,
-    "cuda": _cuda_version,
-    "nvml": _nvml_version,
-}
+VERSIONS: dict[str, Callable[[Nvml], str]] = {"version": _driver_version, "cuda": _cuda_version, "nvml": _nvml_version}
 
 
 def _file(values: dict[str, Value], gaps: dict[str, Gap], key: str, code: int, text: str) -> None:

@@ -1,332 +1,108 @@
-"""NVML's structures, as far as gpulse uses them; a test compares their layout with nvidia-ml-py's."""
+"""NVML's structures, as far as gpulse uses them, one line each; a test compares their layout with nvidia-ml-py's.
+
+A field is its name and, unless it is an unsigned int, its type; for an array, its length follows.
+"""
 
 from __future__ import annotations
 
-from ctypes import (
-    Structure,
-    Union,
-    c_char,
-    c_char_p,
-    c_double,
-    c_int,
-    c_longlong,
-    c_ubyte,
-    c_uint,
-    c_ulonglong,
-    c_ushort,
-    c_void_p,
-)
+import ctypes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NO_INSTANCE = 0xFFFFFFFF
 ALL_ONES_64 = 0xFFFFFFFFFFFFFFFF
-
-
-class Utilization(Structure):
-    _fields_ = [("gpu", c_uint), ("memory", c_uint)]
-
-
-class MemoryInfo(Structure):
-    _fields_ = [("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong)]
-
-
-class MemoryV2(Structure):
-    _fields_ = [
-        ("version", c_uint),
-        ("total", c_ulonglong),
-        ("reserved", c_ulonglong),
-        ("free", c_ulonglong),
-        ("used", c_ulonglong),
-    ]
-
-
-class Bar1Memory(Structure):
-    _fields_ = [("bar1Total", c_ulonglong), ("bar1Free", c_ulonglong), ("bar1Used", c_ulonglong)]
-
-
-class PciInfo(Structure):
-    _fields_ = [
-        ("busIdLegacy", c_char * 16),
-        ("domain", c_uint),
-        ("bus", c_uint),
-        ("device", c_uint),
-        ("pciDeviceId", c_uint),
-        ("pciSubSystemId", c_uint),
-        ("busId", c_char * 32),
-    ]
-
-
-class TemperatureV1(Structure):
-    _fields_ = [("version", c_uint), ("sensorType", c_uint), ("temperature", c_int)]
-
-
-class ProcessV1(Structure):
-    """Used by drivers before 450: no instances."""
-
-    _fields_ = [("pid", c_uint), ("usedGpuMemory", c_ulonglong)]
-
-
-class ProcessV2(Structure):
-    """Used by both _v2 and _v3 calls."""
-
-    _fields_ = [
-        ("pid", c_uint),
-        ("usedGpuMemory", c_ulonglong),
-        ("gpuInstanceId", c_uint),
-        ("computeInstanceId", c_uint),
-    ]
-
-
-class ProcessV3Early(Structure):
-    """Used by _v3 in drivers 535.43 to 535.86 only: one more field, which would shift every record but the first."""
-
-    _fields_ = [
-        ("pid", c_uint),
-        ("usedGpuMemory", c_ulonglong),
-        ("gpuInstanceId", c_uint),
-        ("computeInstanceId", c_uint),
-        ("usedGpuCcProtectedMemory", c_ulonglong),
-    ]
-
-
-class ProcessUtilization(Structure):
-    _fields_ = [
-        ("pid", c_uint),
-        ("timeStamp", c_ulonglong),
-        ("smUtil", c_uint),
-        ("memUtil", c_uint),
-        ("encUtil", c_uint),
-        ("decUtil", c_uint),
-    ]
-
-
-class FieldUnion(Union):
-    _fields_ = [
-        ("dVal", c_double),
-        ("uiVal", c_uint),
-        ("ulVal", c_ulonglong),
-        ("ullVal", c_ulonglong),
-        ("sllVal", c_longlong),
-        ("siVal", c_int),
-        ("usVal", c_ushort),
-    ]
-
-
-class FieldValue(Structure):
-    _fields_ = [
-        ("fieldId", c_uint),
-        ("scopeId", c_uint),
-        ("timestamp", c_longlong),
-        ("latencyUsec", c_longlong),
-        ("valueType", c_uint),
-        ("nvmlReturn", c_uint),
-        ("value", FieldUnion),
-    ]
-
-
-class GpmMetricInfo(Structure):
-    _fields_ = [("shortName", c_char_p), ("longName", c_char_p), ("unit", c_char_p)]
-
-
-class GpmMetric(Structure):
-    _fields_ = [("metricId", c_uint), ("nvmlReturn", c_uint), ("value", c_double), ("metricInfo", GpmMetricInfo)]
-
-
-class GpmMetricsGet(Structure):
-    """The driver reads only the first numMetrics entries, so the array may be shorter than NVML's."""
-
-    _fields_ = [
-        ("version", c_uint),
-        ("numMetrics", c_uint),
-        ("sample1", c_void_p),
-        ("sample2", c_void_p),
-        ("metrics", GpmMetric * 32),
-    ]
-
-
-class GpmSupport(Structure):
-    _fields_ = [("version", c_uint), ("isSupportedDevice", c_uint)]
-
-
-class MigAttributes(Structure):
-    _fields_ = [
-        ("multiprocessorCount", c_uint),
-        ("sharedCopyEngineCount", c_uint),
-        ("sharedDecoderCount", c_uint),
-        ("sharedEncoderCount", c_uint),
-        ("sharedJpegCount", c_uint),
-        ("sharedOfaCount", c_uint),
-        ("gpuInstanceSliceCount", c_uint),
-        ("computeInstanceSliceCount", c_uint),
-        ("memorySizeMB", c_ulonglong),
-    ]
-
-
-class EventData(Structure):
-    _fields_ = [
-        ("device", c_void_p),
-        ("eventType", c_ulonglong),
-        ("eventData", c_ulonglong),
-        ("gpuInstanceId", c_uint),
-        ("computeInstanceId", c_uint),
-    ]
-
-
-class PciInfoExtended(Structure):
-    _fields_ = [
-        ("version", c_uint),
-        ("domain", c_uint),
-        ("bus", c_uint),
-        ("device", c_uint),
-        ("pciDeviceId", c_uint),
-        ("pciSubSystemId", c_uint),
-        ("baseClass", c_uint),
-        ("subClass", c_uint),
-        ("busId", c_char * 32),
-    ]
-
-
-class MarginTemperature(Structure):
-    _fields_ = [("version", c_uint), ("marginTemperature", c_int)]
-
-
-class C2cMode(Structure):
-    _fields_ = [("isC2cEnabled", c_uint)]
-
-
-class DramEncryption(Structure):
-    _fields_ = [("version", c_uint), ("encryptionState", c_uint)]
-
-
-class Hostname(Structure):
-    _fields_ = [("value", c_char * 64)]
-
-
-class Platform(Structure):
-    _fields_ = [
-        ("version", c_uint),
-        ("ibGuid", c_ubyte * 16),
-        ("chassisSerialNumber", c_char * 16),
-        ("slotNumber", c_ubyte),
-        ("trayIndex", c_ubyte),
-        ("hostId", c_ubyte),
-        ("peerType", c_ubyte),
-        ("moduleId", c_ubyte),
-    ]
-
-
-class Fabric(Structure):
-    """Version 3; version 2 is the same without the summary. The driver sets only the lowest byte of the state."""
-
-    _fields_ = [
-        ("version", c_uint),
-        ("clusterUuid", c_ubyte * 16),
-        ("status", c_uint),
-        ("cliqueId", c_uint),
-        ("state", c_uint),
-        ("healthMask", c_uint),
-        ("healthSummary", c_ubyte),
-    ]
-
-
-class SramErrors(Structure):
-    _fields_ = [
-        ("version", c_uint),
-        ("aggregateUncParity", c_ulonglong),
-        ("aggregateUncSecDed", c_ulonglong),
-        ("aggregateCor", c_ulonglong),
-        ("volatileUncParity", c_ulonglong),
-        ("volatileUncSecDed", c_ulonglong),
-        ("volatileCor", c_ulonglong),
-        ("aggregateUncBucketL2", c_ulonglong),
-        ("aggregateUncBucketSm", c_ulonglong),
-        ("aggregateUncBucketPcie", c_ulonglong),
-        ("aggregateUncBucketMcu", c_ulonglong),
-        ("aggregateUncBucketOther", c_ulonglong),
-        ("bThresholdExceeded", c_uint),
-    ]
-
-
-class RemappedRows(Structure):
-    _fields_ = [
-        ("corrActiveRemaps", c_uint),
-        ("corrInactiveRemaps", c_uint),
-        ("uncActiveRemaps", c_uint),
-        ("uncInactiveRemaps", c_uint),
-        ("bPending", c_uint),
-        ("bfailureOccurred", c_uint),
-    ]
-
-
-class RemapHistogram(Structure):
-    _fields_ = [("max", c_uint), ("high", c_uint), ("partial", c_uint), ("low", c_uint), ("none", c_uint)]
-
-
-class Pdi(Structure):
-    _fields_ = [("version", c_uint), ("value", c_ulonglong)]
-
-
-class RepairStatus(Structure):
-    _fields_ = [("version", c_uint), ("bChannelRepairPending", c_uint), ("bTpcRepairPending", c_uint)]
-
-
-class UnrepairableMemory(Structure):
-    _fields_ = [("version", c_uint), ("unrepairableMemory", c_uint)]
-
-
-class Capabilities(Structure):
-    _fields_ = [("version", c_uint), ("capMask", c_uint)]
-
-
-class FbcStats(Structure):
-    _fields_ = [("sessionsCount", c_uint), ("averageFPS", c_uint), ("averageLatency", c_uint)]
-
-
-class SampleValue(Structure):
-    _fields_ = [("timeStamp", c_ulonglong), ("sampleValue", FieldUnion)]
-
-
-class AccountingStats(Structure):
-    _fields_ = [
-        ("gpuUtilization", c_uint),
-        ("memoryUtilization", c_uint),
-        ("maxMemoryUsage", c_ulonglong),
-        ("time", c_ulonglong),
-        ("startTime", c_ulonglong),
-        ("isRunning", c_uint),
-        ("reserved", c_uint * 5),
-    ]
-
-
-class EncoderSession(Structure):
-    """nvmlEncoderSessionInfo_t"""
-
-    _fields_ = [
-        ("sessionId", c_uint),
-        ("pid", c_uint),
-        ("vgpuInstance", c_uint),
-        ("codecType", c_uint),
-        ("hResolution", c_uint),
-        ("vResolution", c_uint),
-        ("averageFps", c_uint),
-        ("averageLatency", c_uint),
-    ]
-
-
-class MigProfile(Structure):
-    """Version 2, which has the profile's name."""
-
-    _fields_ = [
-        ("version", c_uint),
-        ("id", c_uint),
-        ("isP2pSupported", c_uint),
-        ("sliceCount", c_uint),
-        ("instanceCount", c_uint),
-        ("multiprocessorCount", c_uint),
-        ("copyEngineCount", c_uint),
-        ("decoderCount", c_uint),
-        ("encoderCount", c_uint),
-        ("jpegCount", c_uint),
-        ("ofaCount", c_uint),
-        ("memorySizeMB", c_ulonglong),
-        ("name", c_char * 96),
-    ]
+_TYPES: dict[str, Any] = {
+    "": ctypes.c_uint, "u8": ctypes.c_ubyte, "u16": ctypes.c_ushort, "u64": ctypes.c_ulonglong, "i32": ctypes.c_int,
+    "i64": ctypes.c_longlong, "double": ctypes.c_double, "text": ctypes.c_char, "pointer": ctypes.c_void_p,
+}  # fmt: skip
+
+
+def _structure(name: str, fields: str, base: type = ctypes.Structure) -> Any:
+    made = []
+    for field in fields.split():
+        word, kind, length = (*field.split(":"), "", "")[:3]
+        made.append((word, _TYPES[kind] * int(length) if length else _TYPES[kind]))
+    _TYPES[name] = type(name, (base,), {"_fields_": made, "__module__": __name__})
+    return _TYPES[name]
+
+
+Utilization = _structure("Utilization", "gpu memory")
+MemoryInfo = _structure("MemoryInfo", "total:u64 free:u64 used:u64")
+MemoryV2 = _structure("MemoryV2", "version total:u64 reserved:u64 free:u64 used:u64")
+Bar1Memory = _structure("Bar1Memory", "bar1Total:u64 bar1Free:u64 bar1Used:u64")
+PciInfo = _structure("PciInfo", "busIdLegacy:text:16 domain bus device pciDeviceId pciSubSystemId busId:text:32")
+PciInfoExtended = _structure(
+    "PciInfoExtended", "version domain bus device pciDeviceId pciSubSystemId baseClass subClass busId:text:32"
+)
+TemperatureV1 = _structure("TemperatureV1", "version sensorType temperature:i32")
+MarginTemperature = _structure("MarginTemperature", "version marginTemperature:i32")
+
+# the processes of a GPU: drivers before 450 have no instances; the second is that of both _v2 and _v3
+ProcessV1 = _structure("ProcessV1", "pid usedGpuMemory:u64")
+ProcessV2 = _structure("ProcessV2", "pid usedGpuMemory:u64 gpuInstanceId computeInstanceId")
+# of _v3 in drivers 535.43 to 535.86 only: one more field, which would shift every record but the first
+ProcessV3Early = _structure(
+    "ProcessV3Early", "pid usedGpuMemory:u64 gpuInstanceId computeInstanceId usedGpuCcProtectedMemory:u64"
+)
+ProcessUtilization = _structure("ProcessUtilization", "pid timeStamp:u64 smUtil memUtil encUtil decUtil")
+AccountingStats = _structure(
+    "AccountingStats",
+    "gpuUtilization memoryUtilization maxMemoryUsage:u64 time:u64 startTime:u64 isRunning reserved::5",
+)
+EncoderSession = _structure(
+    "EncoderSession", "sessionId pid vgpuInstance codecType hResolution vResolution averageFps averageLatency"
+)
+FbcStats = _structure("FbcStats", "sessionsCount averageFPS averageLatency")
+
+FieldUnion = _structure(
+    "FieldUnion", "dVal:double uiVal ulVal:u64 ullVal:u64 sllVal:i64 siVal:i32 usVal:u16", ctypes.Union
+)
+FieldValue = _structure(
+    "FieldValue", "fieldId scopeId timestamp:i64 latencyUsec:i64 valueType nvmlReturn value:FieldUnion"
+)
+SampleValue = _structure("SampleValue", "timeStamp:u64 sampleValue:FieldUnion")
+GpmMetricInfo = _structure("GpmMetricInfo", "shortName:pointer longName:pointer unit:pointer")
+GpmMetric = _structure("GpmMetric", "metricId nvmlReturn value:double metricInfo:GpmMetricInfo")
+# the driver reads only the first numMetrics entries, so the array may be shorter than NVML's
+GpmMetricsGet = _structure("GpmMetricsGet", "version numMetrics sample1:pointer sample2:pointer metrics:GpmMetric:32")
+GpmSupport = _structure("GpmSupport", "version isSupportedDevice")
+EventData = _structure("EventData", "device:pointer eventType:u64 eventData:u64 gpuInstanceId computeInstanceId")
+
+MigAttributes = _structure(
+    "MigAttributes",
+    "multiprocessorCount sharedCopyEngineCount sharedDecoderCount sharedEncoderCount sharedJpegCount sharedOfaCount"
+    " gpuInstanceSliceCount computeInstanceSliceCount memorySizeMB:u64",
+)
+MigProfile = _structure(  # version 2, which has the profile's name
+    "MigProfile",
+    "version id isP2pSupported sliceCount instanceCount multiprocessorCount copyEngineCount decoderCount encoderCount"
+    " jpegCount ofaCount memorySizeMB:u64 name:text:96",
+)
+C2cMode = _structure("C2cMode", "isC2cEnabled")
+AddressingMode = _structure("AddressingMode", "version value")
+DramEncryption = _structure("DramEncryption", "version encryptionState")
+Hostname = _structure("Hostname", "value:text:64")
+Platform = _structure(
+    "Platform",
+    "version ibGuid:u8:16 chassisSerialNumber:text:16 slotNumber:u8 trayIndex:u8 hostId:u8 peerType:u8 moduleId:u8",
+)
+# version 3; version 2 is the same without the summary; the driver sets only the lowest byte of the state
+Fabric = _structure("Fabric", "version clusterUuid:u8:16 status cliqueId state healthMask healthSummary:u8")
+Pdi = _structure("Pdi", "version value:u64")
+Capabilities = _structure("Capabilities", "version capMask")
+
+SramErrors = _structure(
+    "SramErrors",
+    "version aggregateUncParity:u64 aggregateUncSecDed:u64 aggregateCor:u64 volatileUncParity:u64 volatileUncSecDed:u64"
+    " volatileCor:u64 aggregateUncBucketL2:u64 aggregateUncBucketSm:u64 aggregateUncBucketPcie:u64"
+    " aggregateUncBucketMcu:u64 aggregateUncBucketOther:u64 bThresholdExceeded",
+)
+RemappedRows = _structure(
+    "RemappedRows",
+    "corrActiveRemaps corrInactiveRemaps uncActiveRemaps uncInactiveRemaps bPending bfailureOccurred",
+)
+RemapHistogram = _structure("RemapHistogram", "max high partial low none")
+RepairStatus = _structure("RepairStatus", "version bChannelRepairPending bTpcRepairPending")
+UnrepairableMemory = _structure("UnrepairableMemory", "version unrepairableMemory")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ctypes import Structure, byref, c_uint, sizeof
+from ctypes import byref
 
 from ..base import Device, DeviceSample
 from ..files import names, read_int, read_text
 from ..host import memory_info
-from .nvml import SUCCESS
+from .nvml import SUCCESS, versioned
+from .structures import AddressingMode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,16 +25,11 @@ _LOAD = ("/sys/devices/platform/gpu.0/load", "/sys/devices/gpu.0/load", "/sys/de
 _ZONES = ("gpu-therm", "gpu-thermal")
 
 
-class _AddressingMode(Structure):
-    _fields_ = [("version", c_uint), ("value", c_uint)]
-
-
 def is_integrated(nvml: Nvml, handle: Any, name: str) -> bool:
     """Return whether the GPU has no memory of its own, judging by its name or how it addresses memory."""
     if any(word in name.lower() for word in _INTEGRATED):
         return True
-    mode = _AddressingMode()
-    mode.version = sizeof(_AddressingMode) | 1 << 24
+    mode = versioned(AddressingMode, 1)
     return nvml.call("nvmlDeviceGetAddressingMode", handle, byref(mode)) == SUCCESS and mode.value == _ATS
 
 
