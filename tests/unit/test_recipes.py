@@ -123,7 +123,7 @@ EDITS = {
         Edit(
             "src/gpulse/sources/simulated/device.py",
             '    "coolant_flow": lambda moment: 7,\n',
-            '    "memory_utilization": lambda',
+            '    "sm_active": lambda',
         ),
     ),
     "Add a source": (
