@@ -170,7 +170,7 @@ class _Board:
         if self._over(entry, chosen or able):
             return Turn(entry, position, why="limit")
         if chosen:
-            self._give(entry.changed(since=self._now), chosen)
+            self._give(entry.replace(since=self._now), chosen)
             for uuid in chosen:
                 self._ends[uuid] = _NEVER if entry.longest is None else self._now + entry.longest
             return Turn(entry, position, chosen, starts=self._now)

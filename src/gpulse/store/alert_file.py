@@ -6,11 +6,12 @@ import fcntl
 import json
 import os
 import time
-from contextlib import contextmanager
 
 from ..errors import GpulseError
 from ..model.event import Event, Silence
+from ..value import Value, fresh
 from .history.place import SYSTEM, default_path, existing_path, prepare
+from .lines import replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,16 +35,13 @@ def known_alert_path(environ: Mapping[str, str] = os.environ) -> str:
     return alert_path(existing_path(environ) or default_path(environ))
 
 
-class AlertNews:
+class AlertNews(Value):
     """What people have decided since a server last looked: silences begun and ended, each with who, ids of alerts with who, events."""
 
-    __slots__ = ("acknowledged", "begun", "ended", "events")
-
-    def __init__(self) -> None:
-        self.begun: list[tuple[Silence, str]] = []
-        self.ended: list[tuple[Silence, str]] = []
-        self.acknowledged: list[tuple[str, str]] = []
-        self.events: list[Event] = []
+    begun: list[tuple[Silence, str]] = fresh(factory=list)
+    ended: list[tuple[Silence, str]] = fresh(factory=list)
+    acknowledged: list[tuple[str, str]] = fresh(factory=list)
+    events: list[Event] = fresh(factory=list)
 
 
 class AlertFile:
@@ -68,7 +66,7 @@ class AlertFile:
         """Answer for the file unless another server does."""
         if self.path is not None and self._owner is None:
             try:
-                self._owner = self._server_lock(prepare(self.path))
+                self._owner = self._lock("server", prepare(self.path), fcntl.LOCK_NB)
             except OSError as error:
                 raise GpulseError(f"{self.path} cannot be written: {error.strerror}.") from None
         return self.owned
@@ -203,40 +201,31 @@ class AlertFile:
             return self._memory
         try:
             mode = prepare(self.path)
-            with self._locked(mode):
+            handle = self._lock("lock", mode)
+            assert handle is not None  # it waits
+            try:
                 unseen, document = self.changed, self._document()
                 change(document)
-                self._write(document, mode)
+                with replaced(self.path, mode) as file:
+                    os.fchmod(file.fileno(), mode)
+                    file.write(json.dumps(document).encode())
                 self._seen = None if unseen else self._stamp()  # what others have written meanwhile is still news
+            finally:
+                os.close(handle)
         except OSError as error:
             raise GpulseError(f"{self.path} cannot be written: {error.strerror}.") from None
         return document
 
-    def _write(self, document: dict[str, Any], mode: int) -> None:
-        assert self.path is not None
-        fresh = f"{self.path}.{os.getpid()}.tmp"
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        with open(handle, "w", encoding="utf-8") as file:
-            os.fchmod(handle, mode)
-            json.dump(document, file)
-        os.replace(fresh, self.path)
-
-    @contextmanager
-    def _locked(self, mode: int) -> Iterator[None]:
-        handle = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    def _lock(self, what: str, mode: int, how: int = 0) -> int | None:
+        """Lock a file beside this one; with LOCK_NB as `how`, return None if somebody else has."""
+        handle = os.open(f"{self.path}.{what}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
-
-    def _server_lock(self, mode: int) -> int | None:
-        handle = os.open(f"{self.path}.server", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | how)
             return handle
         except OSError:
             os.close(handle)
+            if not how:
+                raise
             return None
 
     def _stamp(self) -> tuple[int, ...] | None:

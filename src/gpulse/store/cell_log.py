@@ -6,6 +6,8 @@ import json
 import os
 import time
 
+from ..value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,7 +19,7 @@ _LONGEST = 100  # characters of code that are kept
 _LEFT_BEHIND = 3600.0  # seconds after which the file of a kernel that is gone is removed
 
 
-class CellSpan:
+class CellSpan(Value):
     """One run of a cell; times are in seconds since 1970.
 
     `id` is that of the message that asked for it, which kernel and browser share. `cell` names the cell in its notebook, None in a
@@ -25,29 +27,17 @@ class CellSpan:
     "interrupted" if somebody stopped it.
     """
 
-    __slots__ = ("cell", "code", "count", "end", "id", "ok", "start")
-
-    def __init__(
-        self,
-        id: str,
-        cell: str | None,
-        count: int | None,
-        code: str,
-        start: float,
-        end: float | None = None,
-        ok: bool | str | None = None,
-    ) -> None:
-        self.id = id
-        self.cell = cell
-        self.count = count
-        self.code = code
-        self.start = start
-        self.end = end
-        self.ok = ok
+    id: str
+    cell: str | None
+    count: int | None
+    code: str
+    start: float
+    end: float | None = None
+    ok: bool | str | None = None
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in sorted(self._fields)}
 
     @classmethod
     def from_plain(cls, plain: object) -> CellSpan | None:

@@ -8,6 +8,7 @@ import stat
 import time
 
 from ..errors import ConfigError, UsageError
+from ..value import Value, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,41 +181,31 @@ def _sign(handle: int) -> None:
         pass
 
 
-class Policy:
+class Policy(Value):
     """Limits and priorities by user, `@group` or `*` for everybody; `fair`: those who used less lately go first.
 
     `ignored` says why the machine's file, or a part of it, does not count; empty if all is well.
     """
 
-    __slots__ = ("_groups", "_limits", "_priorities", "fair", "ignored")
-
-    def __init__(
-        self,
-        limits: Mapping[str, int] | None = None,
-        priorities: Mapping[str, int] | None = None,
-        fair: bool = False,
-        ignored: str = "",
-        groups: Callable[[str], Collection[str]] | None = None,
-    ) -> None:
-        self._limits = limits or {}
-        self._priorities = priorities or {}
-        self.fair = fair
-        self.ignored = ignored
-        self._groups = groups or groups_of
+    limits: Mapping[str, int] = fresh(factory=dict)
+    priorities: Mapping[str, int] = fresh(factory=dict)
+    fair: bool = False
+    ignored: str = ""
+    groups: Callable[[str], Collection[str]] | None = None
 
     def limit(self, user: str) -> int | None:
         """Return how many GPUs a user may have at once; None if nothing is said. Of several groups the largest counts."""
-        return self._of(self._limits, user)
+        return self._of(self.limits, user)
 
     def priority(self, user: str) -> int:
         """Return a user's priority; higher ones go first, 0 is usual."""
-        return self._of(self._priorities, user) or 0
+        return self._of(self.priorities, user) or 0
 
     def _of(self, table: Mapping[str, int], user: str) -> int | None:
         if not table or user in table:
             return table.get(user)
         named = [key for key in table if key.startswith("@")]
-        groups = self._groups(user) if named else ()
+        groups = (self.groups or groups_of)(user) if named else ()
         found = [table[key] for key in named if key[1:] in groups]
         return max(found) if found else table.get("*")
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     Setting: TypeAlias = "str | bool | int | float | list[str]"
+    # The whole name, tables first, of a key or header; where it begins, where its value begins (None: a header), where it ends.
+    Statement: TypeAlias = tuple[tuple[str, ...], int, int | None, int]
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")  # between statements and inside arrays
@@ -24,8 +26,6 @@ _STRING = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}(?!")|' r"'''.*?'{3,5}(?!')|" r'"(?:[^"\\\n]|\\.)*"|' r"'[^'\n]*'", re.DOTALL
 )
 _END = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|$)")  # what may follow a statement on its line
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
-_ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 _ELEMENT = "[[]]"  # stands in a path for one table of an array of them
 _TOML_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
@@ -62,8 +62,8 @@ def key_lines(path: str) -> list[tuple[tuple[str, ...], int]]:
     """
     text = _text(path) or ""
     try:
-        return [(each.path, text.count("\n", 0, each.start) + 1) for each in _statements(text)]
-    except _Wrong:
+        return [(name, text.count("\n", 0, start) + 1) for name, start, _, _ in _statements(text)]
+    except ValueError:
         return []
 
 
@@ -107,13 +107,8 @@ def _text(path: str) -> str | None:
 
 
 def _parse(text: str, path: str) -> dict[str, Any]:
-    try:  # only where there is a file to read
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib
     try:
-        values: dict[str, Any] = tomllib.loads(text)
-        return values
+        return _loads(text)
     except RecursionError:
         raise ConfigError(f"{path}: this is nested too deeply.") from None
     except ValueError as error:
@@ -123,29 +118,17 @@ def _parse(text: str, path: str) -> dict[str, Any]:
         raise ConfigError(f"{path}, line {line}: {what[:1].lower()}{what[1:]}.") from None
 
 
-class _Wrong(Exception):
-    """Something that is not TOML, or not the part read here, at a position of the text."""
-
-    def __init__(self, at: int, what: str) -> None:
-        super().__init__(what)
-        self.at = at
-        self.what = what
-
-
-class _Statement:
-    """A header, or a key with where its value begins; `path` is the whole name, tables first."""
-
-    __slots__ = ("end", "path", "start", "value")
-
-    def __init__(self, path: tuple[str, ...], start: int, value: int | None, end: int) -> None:
-        self.path = path
-        self.start = start
-        self.value = value  # None for a header
-        self.end = end  # after the value or header; a comment may follow
+def _loads(text: str) -> dict[str, Any]:
+    try:  # only where there is a file to read
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib
+    values: dict[str, Any] = tomllib.loads(text)
+    return values
 
 
-def _statements(text: str) -> Iterator[_Statement]:
-    """Walk the headers and keys of a text in order."""
+def _statements(text: str) -> Iterator[Statement]:
+    """Walk the headers and keys of a text in order; raise ValueError for what is not TOML, or not the part read here."""
     table: tuple[str, ...] = ()
     at = _after(_SPACE, text, 0)
     while at < len(text):
@@ -153,20 +136,20 @@ def _statements(text: str) -> Iterator[_Statement]:
             deep = 2 if text.startswith("[[", at) else 1
             table, end = _key(text, at + deep)
             if not text.startswith("]" * deep, end):
-                raise _Wrong(end, "a ] is missing")
+                raise ValueError("a ] is missing")
             if deep == 2:
                 table = (*table, _ELEMENT)  # its keys are those of no table
-            yield _Statement(table, at, None, end + deep)
             end += deep
+            yield table, at, None, end
         else:
             name, equals = _key(text, at)
             if text[equals : equals + 1] != "=":
-                raise _Wrong(equals, "a = is missing")
+                raise ValueError("a = is missing")
             value = _after(_GAP, text, equals + 1)
             end = _extent(text, value)
-            yield _Statement((*table, *name), at, value, end)
+            yield (*table, *name), at, value, end
         if not _END.match(text, end):
-            raise _Wrong(end, "something follows that does not belong here")
+            raise ValueError("something follows that does not belong here")
         at = _after(_SPACE, text, end)
 
 
@@ -178,9 +161,9 @@ def _key(text: str, at: int) -> tuple[tuple[str, ...], int]:
         if found := _BARE.match(text, at):
             parts.append(found[0])
         elif (found := _STRING.match(text, at)) and not found[0].startswith(('"""', "'''")):
-            parts.append(_string(found[0], at))
+            parts += _loads(f"key = {found[0]}").values()
         else:
-            raise _Wrong(at, "this is not a key")
+            raise ValueError("this is not a key")
         at = _after(_GAP, text, found.end())
         if text[at : at + 1] != ".":
             return tuple(parts), at
@@ -189,13 +172,13 @@ def _key(text: str, at: int) -> tuple[tuple[str, ...], int]:
 
 def _extent(text: str, at: int) -> int:
     """Return where the value that begins here ends: at its line's end, or with its last bracket."""
-    depth, start, end = 0, at, at
+    depth, end = 0, at
     while at < len(text):
         char = text[at]
         if char in "\"'":
             found = _STRING.match(text, at)
             if not found:
-                raise _Wrong(at, "a string has no end")
+                raise ValueError("a string has no end")
             at = end = found.end()
             continue
         if char == "#" or char == "\n":
@@ -208,30 +191,8 @@ def _extent(text: str, at: int) -> int:
         if char not in " \t\r":
             end = at
     if depth:
-        raise _Wrong(start, "a bracket is not closed")
+        raise ValueError("a bracket is not closed")
     return end
-
-
-def _string(written: str, at: int) -> str:
-    quote = written[:3] if written[:3] in ('"""', "'''") else written[:1]
-    inner = written[len(quote) : -len(quote)]
-    if len(quote) == 3:
-        inner = inner.removeprefix("\r").removeprefix("\n").replace("\r\n", "\n")
-    if quote[0] == "'":
-        return inner
-    if len(quote) == 3:
-        inner = re.sub(r"(?<!\\)((?:\\\\)*)\\[ \t]*\n\s*", r"\1", inner)
-    return _ESCAPE.sub(lambda found: _unescaped(found, at), inner)
-
-
-def _unescaped(found: re.Match[str], at: int) -> str:
-    code = int(found[1] or found[2] or "0", 16)
-    if found[3]:
-        if found[3] in _ESCAPED:
-            return _ESCAPED[found[3]]
-    elif code < 0xD800 or 0xDFFF < code < 0x110000:
-        return chr(code)
-    raise _Wrong(at, f"{found[0]} means nothing in a string")
 
 
 def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
@@ -245,13 +206,13 @@ def _edited(text: str, table: str, values: Mapping[str, str]) -> str:
     spans: dict[str, tuple[int, int]] = {}
     last: int | None = None  # where the table's last statement ends
     section: tuple[str, ...] = ()
-    for statement in _statements(text):
-        if statement.value is None:
-            section = statement.path
-        elif statement.path[:-1] == (table,):
-            spans[statement.path[-1]] = (statement.value, statement.end)
+    for name, _, value_at, end in _statements(text):
+        if value_at is None:
+            section = name
+        elif name[:-1] == (table,):
+            spans[name[-1]] = (value_at, end)
         if section == (table,):
-            last = statement.end
+            last = end
     fresh = [f"{_name(key)} = {value}" for key, value in values.items() if key not in spans]
     edits = [(*spans[key], value) for key, value in values.items() if key in spans]
     if fresh and last is not None:
@@ -262,8 +223,8 @@ def _edited(text: str, table: str, values: Mapping[str, str]) -> str:
     elif fresh:
         space = "" if not text else newline if text.endswith("\n") else newline * 2
         edits.append((len(text), len(text), space + newline.join([f"[{_name(table)}]", *fresh]) + newline))
-    for start, end, value in sorted(edits, reverse=True):
-        text = text[:start] + value + text[end:]
+    for start, stop, value in sorted(edits, reverse=True):
+        text = text[:start] + value + text[stop:]
     return text
 
 
@@ -302,24 +263,19 @@ def _alike(one: object, other: object) -> bool:
 
 def _replace(path: str, target: str, text: str) -> None:
     """Put a text in the place of a file: whole, on the disk, with the mode the file had."""
-    fresh = f"{target}.{os.getpid()}.tmp"
+    from .lines import replaced
+
     try:
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
         old = os.stat(target) if os.path.exists(target) else None
         if old and not os.access(target, os.W_OK):
             raise PermissionError(0, "it is read-only")
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with open(handle, "wb") as file:
-                if old:
-                    os.fchmod(handle, old.st_mode & 0o7777)
-                file.write(text.encode())
-                file.flush()
-                os.fsync(handle)
-            os.replace(fresh, target)
-        except BaseException:  # whatever ends it, the half-written file must go
-            os.unlink(fresh)
-            raise
+        with replaced(target) as file:
+            if old:
+                os.fchmod(file.fileno(), old.st_mode & 0o7777)
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
         _sync_folder(os.path.dirname(target))
     except (OSError, UnicodeEncodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it would not be UTF-8"

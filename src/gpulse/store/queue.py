@@ -8,11 +8,12 @@ import stat
 import time
 from functools import cache
 
+from ..value import Value
 from .claims import claims_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Literal, TypeAlias
 
     Kind: TypeAlias = Literal["waiting", "running", "reserved", "done"]
@@ -27,7 +28,7 @@ _MOST = 10_000  # files remembered
 _known: dict[tuple[str, int, int, int], Mapping[str, Any]] = {}
 
 
-class Entry:
+class Entry(Value):
     """A request that waits, a claim that runs, or a reservation; times in seconds since 1970, lengths in seconds.
 
     `gpus` are the UUIDs it has, `among` those it can use (None: any). `arrived` is when it came, by the clock that counts since boot
@@ -35,39 +36,27 @@ class Entry:
     and `longest` are how long the command took before, None if that is not known. `memory` is what a `share` of a GPU needs.
     """
 
-    __slots__ = (
-        "among", "arrived", "begins", "cancelled", "count", "gpus", "id", "kind", "longest", "memory", "path", "pid",
-        "program", "reason", "share", "shortest", "since", "stopped", "uid", "until", "user",
-    )  # fmt: skip
-
-    def __init__(self, id: str, kind: Kind, user: str, **parts: Any) -> None:
-        self.id = id
-        self.kind = kind
-        self.user = user
-        self.uid: int = parts.get("uid", -1)
-        self.count: int = parts.get("count", 1)
-        self.gpus: tuple[str, ...] = tuple(parts.get("gpus") or ())
-        among = parts.get("among")
-        self.among: frozenset[str] | None = None if among is None else frozenset(among)
-        self.memory: float | None = parts.get("memory")
-        self.share: bool = bool(parts.get("share"))
-        self.arrived: float = parts.get("arrived") or 0.0
-        self.since: float = parts.get("since") or 0.0
-        self.begins: float | None = parts.get("begins")
-        self.until: float | None = parts.get("until")
-        self.shortest: float | None = parts.get("shortest")
-        self.longest: float | None = parts.get("longest")
-        self.program: str = parts.get("program") or ""
-        self.reason: str = parts.get("reason") or ""
-        self.pid: int | None = parts.get("pid")
-        self.path: str = parts.get("path", "")
-        self.stopped: bool = bool(parts.get("stopped"))
-        self.cancelled: bool = bool(parts.get("cancelled"))
-
-    def changed(self, **parts: Any) -> Entry:
-        """Return a copy with some of its parts changed."""
-        known = {name: getattr(self, name) for name in self.__slots__}
-        return Entry(**known | parts)
+    id: str
+    kind: Kind
+    user: str
+    uid: int = -1
+    count: int = 1
+    gpus: Sequence[str] = ()
+    among: Collection[str] | None = None
+    memory: float | None = None
+    share: bool = False
+    arrived: float = 0.0
+    since: float = 0.0
+    begins: float | None = None
+    until: float | None = None
+    shortest: float | None = None
+    longest: float | None = None
+    program: str = ""
+    reason: str = ""
+    pid: int | None = None
+    path: str = ""
+    stopped: bool = False
+    cancelled: bool = False
 
 
 class QueuePlace:
@@ -84,7 +73,7 @@ class QueuePlace:
 
     def write(self, **parts: Any) -> None:
         """Change the entry, and put it into the queue if it is not there; raises OSError if it cannot be written."""
-        self.entry = self.entry.changed(**parts, pid=os.getpid(), path=_path(self.folder, self.entry.id))
+        self.entry = self.entry.replace(**parts, pid=os.getpid(), path=_path(self.folder, self.entry.id))
         before, self._handle = self._handle, _written(self.entry, self.folder, process=True)
         if before is not None:
             os.close(before)
@@ -105,7 +94,7 @@ class QueuePlace:
             _remove(self.entry.path)
             return
         try:
-            reserve(self.entry.changed(kind="done", until=time.time()), self.folder)
+            reserve(self.entry.replace(kind="done", until=time.time()), self.folder)
         except OSError:
             _remove(self.entry.path)
 
@@ -266,7 +255,7 @@ def _replaced(path: str, plain: Mapping[str, Any], owner: int = -1) -> int:
 
 def _to_plain(entry: Entry) -> dict[str, Any]:
     left = ("id", "user", "uid", "path", "pid", "stopped", "cancelled")
-    plain: dict[str, Any] = {name: getattr(entry, name) for name in entry.__slots__ if name not in left}
+    plain: dict[str, Any] = {name: getattr(entry, name) for name in sorted(entry._fields) if name not in left}
     plain["gpus"] = list(entry.gpus)
     plain["among"] = None if entry.among is None else sorted(entry.among)
     return {"schema": 1, **{key: value for key, value in plain.items() if value not in (None, "", [])}}
@@ -304,12 +293,14 @@ def _entry(plain: Mapping[str, Any], path: str, uid: int, handle: int) -> Entry 
     life = _life(plain, handle) if running else ("", 0)
     if life is None:
         return None
-    numbers = {key: _number(plain.get(key)) for key in ("memory", "since", "begins", "until", "shortest", "longest")}
+    numbers: dict[str, Any] = {
+        key: _number(plain.get(key)) for key in ("memory", "begins", "until", "shortest", "longest")
+    }
     # nobody has waited for longer than their process has lived
     arrived = max(_number(plain.get("arrived")) or 0.0, life[1] / os.sysconf("SC_CLK_TCK"))
     return Entry(
         path.rpartition("-")[2], plain["kind"], user_name(uid), uid=uid, path=path, **numbers,
-        count=int(_number(plain.get("count")) or 1), arrived=arrived, share=plain.get("share") is True,
+        count=int(_number(plain.get("count")) or 1), arrived=arrived, since=_number(plain.get("since")) or 0.0, share=plain.get("share") is True,
         gpus=_words(plain.get("gpus")), among=None if plain.get("among") is None else _words(plain["among"]),
         program=str(plain.get("program", ""))[:_LONGEST], reason=str(plain.get("reason", ""))[:_LONGEST],
         pid=plain["pid"] if running else None, stopped=life[0] in ("T", "t"),

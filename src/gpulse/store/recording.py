@@ -15,7 +15,7 @@ from .lines import has_check, is_damaged
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import io
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TypeVar
 
     from ..model.snapshot import Snapshot
@@ -24,8 +24,19 @@ if TYPE_CHECKING:
     Line = TypeVar("Line")
 
 LONGEST = 1 << 24  # bytes of a line; a sample of 16 GPUs and 1000 processes has 1 MB
-MOST_DAMAGED = 100  # damaged lines in place of the first sample, after which this is no recording
+STDIN = "-"
+PIPE_PATIENCE = 20.0  # seconds until the first byte: a recorder on another machine has to be reached first
+_NO_WRITER = 10.0  # seconds until somebody opens a named pipe for writing
+_MOST_DAMAGED = 100  # damaged lines in place of the first sample, after which this is no recording
 _GZIP = b"\x1f\x8b"
+_BLOCK = 1 << 16
+_STARTS = (b"{", b"\x1f", b"\n", b" ")  # of a recording, plain or packed
+_HEAD = b'{"schema": 1, "time": "'  # how our own lines begin: the time is found without reading the rest
+_copies: dict[str, int] = {}  # an unnamed file for each pipe, which can be read only once
+
+
+class DamagedLine(RecordingError):
+    """A line of a recording that is not what was written."""
 
 
 def read_recording(path: str, damaged: list[int] | None = None) -> Iterator[Snapshot]:
@@ -40,31 +51,13 @@ def read_lines(path: str, read: Callable[[str], Line], damaged: list[int] | None
     writer, is just left out. Raises RecordingError when the file cannot be read or has damaged lines only, and for a line of
     a schema that this version does not know.
     """
-    problem: RecordingError | None = None
-    good, checked = 0, False
     name = title_of(path)
     try:
-        with open_text(path) as lines:
-            for number, line in enumerate(iter(lambda: next_line(name, lines), b""), 1):
-                try:
-                    found = read_line(name, number, line, read, checked) if line.strip() else None
-                except DamagedLine as error:
-                    problem = problem or error
-                    if not good and number > MOST_DAMAGED:
-                        raise problem from None  # this is no recording
-                    if damaged is not None:
-                        damaged.append(number)
-                    continue
-                if found is not None:
-                    checked = checked or has_check(line)
-                    good += 1
-                    yield found
-            if not good and was_damaged(lines):
-                raise problem or RecordingError(f"{name} cannot be read: it is damaged.")
+        with open_text(path) as text:
+            lines = iter(lambda: next_line(name, text), b"")
+            yield from _sound(name, lines, _parser(name, read), damaged, text)
     except OSError as error:
         raise RecordingError(f"{name} cannot be read: {error.strerror or error}.") from None
-    if problem is not None and not good:
-        raise problem
 
 
 def read_pipe(path: str) -> Iterator[Snapshot]:
@@ -73,60 +66,54 @@ def read_pipe(path: str) -> Iterator[Snapshot]:
     Raises RecordingError when the pipe cannot be read, when nothing comes through it, and when that is no recording.
     """
     name = title_of(path)
-    number = good = 0
-    rest = b""
-    problem: RecordingError | None = None
+    samples = _sound(name, _piped_lines(name, path), _parser(name, from_line))
     try:
-        for piece in pieces(path):
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                number += 1
-                try:
-                    sample = read_line(name, number, line + b"\n", from_line) if line.strip() else None
-                except DamagedLine as error:
-                    problem = problem or error
-                    if not good and number > MOST_DAMAGED:
-                        break
-                    continue
-                if sample is not None:
-                    good += 1
-                    yield sample
-            if len(rest) > LONGEST:
-                raise _too_long(name)
-            if not good and number > MOST_DAMAGED:
-                break
+        first = next(samples, None)
+        if first is None:
+            raise RecordingError(
+                f"{name} ended before a sample came.",
+                "Write a recording into it.",
+                option="Pipe in what `gpulse record -o -` writes.",
+            )
+        yield first
+        yield from samples
     except OSError as error:
         raise RecordingError(f"{name} cannot be read: {error.strerror or error}.") from None
-    if not good:
-        raise problem or RecordingError(
-            f"{name} ended before a sample came.",
-            "Write a recording into it.",
-            option="Pipe in what `gpulse record -o -` writes.",
-        )
 
 
-def next_line(name: str, text: io.BufferedReader) -> bytes:
-    """Return the next line, empty at the end; raise RecordingError for one so long that it cannot be a sample."""
-    line = text.readline(LONGEST + 1)
-    if len(line) > LONGEST:
-        raise _too_long(name)
-    return line
+def _parser(name: str, read: Callable[[str], Line]) -> Callable[[int, bytes, bool], Line | None]:
+    return lambda number, line, checked: _read_line(name, number, line, read, checked)
 
 
-def _too_long(name: str) -> RecordingError:
-    return RecordingError(f"{name} is not a recording: it has a line of more than {LONGEST >> 20} MiB.")
+def _sound(
+    name: str,
+    lines: Iterable[bytes],
+    parse: Callable[[int, bytes, bool], Line | None],
+    damaged: list[int] | None = None,
+    text: io.BufferedReader | None = None,
+) -> Iterator[Line]:
+    """Yield what `parse` makes of lines; it is given number and line, and whether lines before had checksums."""
+    problem: RecordingError | None = None
+    good, checked = 0, False
+    for number, line in enumerate(lines, 1):
+        try:
+            found = parse(number, line, checked) if line.strip() else None
+        except DamagedLine as error:
+            problem = problem or error
+            if not good and number > _MOST_DAMAGED:
+                break  # this is no recording
+            if damaged is not None:
+                damaged.append(number)
+            continue
+        if found is not None:
+            checked = checked or has_check(line)
+            good += 1
+            yield found
+    if not good and (problem or (text is not None and getattr(text.raw, "damaged", False))):
+        raise problem or RecordingError(f"{name} cannot be read: it is damaged.")
 
 
-def was_damaged(text: io.BufferedReader) -> bool:
-    """Return whether a packed recording that has been read has damaged bytes."""
-    return bool(getattr(text.raw, "damaged", False))
-
-
-class DamagedLine(RecordingError):
-    """A line of a recording that is not what was written."""
-
-
-def read_line(path: str, number: int, line: bytes, read: Callable[[str], Line], checked: bool = False) -> Line | None:
+def _read_line(path: str, number: int, line: bytes, read: Callable[[str], Line], checked: bool = False) -> Line | None:
     """Return what `read` makes of a line; None for one that was cut off.
 
     Raises DamagedLine or RecordingError, with file and number, for one that is damaged or of an unknown schema. After lines
@@ -141,6 +128,18 @@ def read_line(path: str, number: int, line: bytes, read: Callable[[str], Line], 
             return None
         kind = RecordingError if "schema" in error.message else DamagedLine
         raise kind(f"{path}, line {number}: {error.message}", error.remedy) from None
+
+
+def next_line(name: str, text: io.BufferedReader) -> bytes:
+    """Return the next line, empty at the end; raise RecordingError for one so long that it cannot be a sample."""
+    line = text.readline(LONGEST + 1)
+    if len(line) > LONGEST:
+        raise _too_long(name)
+    return line
+
+
+def _too_long(name: str) -> RecordingError:
+    return RecordingError(f"{name} is not a recording: it has a line of more than {LONGEST >> 20} MiB.")
 
 
 def is_packed(path: str) -> bool:
@@ -159,7 +158,7 @@ def open_text(path: str, places: Places | None = None) -> io.BufferedReader:
     What comes through a pipe is read to its end first.
     """
     if is_pipe(path):
-        path = kept(path)
+        path = _copy_of_pipe(path)
     if not is_packed(path):
         return open(path, "rb")
     import io
@@ -167,14 +166,6 @@ def open_text(path: str, places: Places | None = None) -> io.BufferedReader:
     from .packed import PackedReader  # zlib: only packed recordings need it
 
     return io.BufferedReader(PackedReader(path, [] if places is None else places), 1 << 16)
-
-
-STDIN = "-"
-PIPE_PATIENCE = 20.0  # seconds until the first byte: a recorder on another machine has to be reached first
-_NO_WRITER = 10.0  # seconds until somebody opens a named pipe for writing
-_BLOCK = 1 << 16
-_STARTS = (b"{", b"\x1f", b"\n", b" ")  # of a recording, plain or packed
-_kept: dict[str, int] = {}  # an unnamed file for each pipe, which can be read only once
 
 
 def is_pipe(path: str) -> bool:
@@ -191,7 +182,7 @@ def title_of(path: str) -> str:
     return "standard input" if path == STDIN else path
 
 
-def _open(path: str) -> int:
+def _open_pipe(path: str) -> int:
     """Return a handle for reading without waiting for a writer; raise OSError for a terminal."""
     if path != STDIN:
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -200,11 +191,11 @@ def _open(path: str) -> int:
     return os.dup(0)
 
 
-def pieces(path: str) -> Iterator[bytes]:
+def _pieces(path: str) -> Iterator[bytes]:
     """Yield what comes through a pipe until its writers have closed it, and close it; raise OSError when nothing comes at first."""
     import select
 
-    handle, patience = _open(path), PIPE_PATIENCE if path == STDIN else _NO_WRITER
+    handle, patience = _open_pipe(path), PIPE_PATIENCE if path == STDIN else _NO_WRITER
     poll = select.poll()
     poll.register(handle, select.POLLIN | select.POLLHUP)
     try:
@@ -217,22 +208,29 @@ def pieces(path: str) -> Iterator[bytes]:
         os.close(handle)
 
 
-def kept(path: str) -> str:
+def _piped_lines(name: str, path: str) -> Iterator[bytes]:
+    rest = b""
+    for piece in _pieces(path):
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+        if len(rest) > LONGEST:
+            raise _too_long(name)
+
+
+def _copy_of_pipe(path: str) -> str:
     """Copy what comes through a pipe to an unnamed file, once, and return a path of that. Raises OSError."""
-    if path not in _kept:
+    if path not in _copies:
         import tempfile
 
         with tempfile.TemporaryFile() as file:
-            for piece in pieces(path):
+            for piece in _pieces(path):
                 file.write(piece)
                 if file.tell() == len(piece) and not piece.startswith(_STARTS):
                     break  # no recording: reading what there is says so
             file.flush()
-            _kept[path] = os.dup(file.fileno())
-    return f"/proc/self/fd/{_kept[path]}"
-
-
-_HEAD = b'{"schema": 1, "time": "'  # how our own lines begin: the time is found without reading the rest
+            _copies[path] = os.dup(file.fileno())
+    return f"/proc/self/fd/{_copies[path]}"
 
 
 class Frames:
@@ -250,21 +248,20 @@ class Frames:
         self.damaged: list[int] = []  # numbers of the lines that are left out
         self._starts: array[int] = array("Q")
         self._numbers: array[int] = array("Q")
-        self._end = self._number = 0
+        self._start = self._end = self._number = 0
         self._newest = 0.0
-        self._checked = False
-        self._problem: RecordingError | None = None  # of the first damaged line
         places: Places = []
         try:
             self._finding, self._reading = open_text(path, places), open_text(path, places)
         except OSError as error:
             raise self._unreadable(error) from None
+        self._moments = _sound(self.path, self._lines(), self._moment, self.damaged, self._finding)
 
     def __len__(self) -> int:
         return len(self.times)
 
     def find(self, until: float, budget: float = float("inf")) -> None:
-        """Find the looks up to one after a moment, or all there are; stop early after `budget` seconds."""
+        """Find the samples up to one after a moment, or all there are; stop early after `budget` seconds."""
         end = time.monotonic() + budget
         while not self.whole and not (self.times and self.times[-1] > until):
             self._find_one()
@@ -292,7 +289,7 @@ class Frames:
 
     def __getitem__(self, place: int) -> Snapshot:
         """Read a sample that has been found; raise RecordingError when it is bad."""
-        sample = read_line(self.path, self._numbers[place], self.line(place), from_line)
+        sample = _read_line(self.path, self._numbers[place], self.line(place), from_line)
         if sample is None:
             raise RecordingError(f"{self.path} was cut off while it was read.")
         return sample
@@ -303,47 +300,33 @@ class Frames:
         self._reading.close()
 
     def _find_one(self) -> None:
+        moment = None
         try:
-            line = next_line(self.path, self._finding)
-        except RecordingError:
-            self.whole = True
-            raise
+            moment = next(self._moments, None)
         except (OSError, ValueError) as error:  # a file that has been closed raises the latter
-            self.whole = True  # as far as it will ever be
             raise self._unreadable(error) from None
-        start, self._end, self._number = self._end, self._end + len(line), self._number + 1
-        if not line:
-            self.whole = True
-            if not self.times and (self.damaged or was_damaged(self._finding)):
-                raise self._problem or RecordingError(f"{self.path} cannot be read: it is damaged.")
-        elif line.strip() and (moment := self._sound_moment(line)) is not None:
-            past = self.times[-1] + max(0.0, moment - self._newest) if self.times else 0.0
-            self._newest = moment
-            self.times.append(past)
-            self._starts.append(start)
+        finally:
+            self.whole = moment is None  # as far as it will ever be
+        if moment is not None:
+            self.times.append(self.times[-1] + max(0.0, moment - self._newest) if self.times else 0.0)
+            self._starts.append(self._start)
             self._numbers.append(self._number)
+            self._newest = moment
 
-    def _sound_moment(self, line: bytes) -> float | None:
-        """Return when a line was written; None when it was cut off or is damaged."""
-        try:
-            return self._moment(line)
-        except DamagedLine as error:
-            self._problem = self._problem or error
-            if not self.times and self._number > MOST_DAMAGED:
-                raise  # this is no recording
-            self.damaged.append(self._number)
-            return None
+    def _lines(self) -> Iterator[bytes]:
+        while line := next_line(self.path, self._finding):
+            self._start, self._end, self._number = self._end, self._end + len(line), self._number + 1
+            yield line
 
-    def _moment(self, line: bytes) -> float | None:
+    def _moment(self, number: int, line: bytes, checked: bool) -> float | None:
         """Return when a line was written; None when it was cut off."""
-        quick = has_check(line) or not self._checked
-        if quick and not is_damaged(line) and line.startswith(_HEAD) and line.endswith(b"}\n"):
-            self._checked |= has_check(line)
+        quick = (has_check(line) or not checked) and line.startswith(_HEAD) and line.endswith(b"}\n")
+        if quick and not is_damaged(line):
             try:
                 return parse_time(line[len(_HEAD) : line.index(b'"', len(_HEAD))].decode("ascii", "replace"))
             except (RecordingError, ValueError):
                 pass  # whatever it is, reading it says so
-        sample = read_line(self.path, self._number, line, from_line, self._checked)
+        sample = _read_line(self.path, number, line, from_line, checked)
         return None if sample is None else sample.time
 
     def _unreadable(self, error: OSError | ValueError) -> RecordingError:

@@ -7,20 +7,18 @@ import threading
 import time
 from collections import deque
 
+from ..value import Value
 from .history.place import WriterLock
 
 _ENDING = ".body"
 
 
-class Body:
+class Body(Value):
     """A waiting body: the name of its file, how many samples it holds, and its bytes on disk."""
 
-    __slots__ = ("name", "samples", "size")
-
-    def __init__(self, name: str, samples: int, size: int) -> None:
-        self.name = name
-        self.samples = samples
-        self.size = size
+    name: str
+    samples: int
+    size: int
 
 
 class Spool:

@@ -74,7 +74,7 @@ def why(*samples: Gpu, asked: Requirement | None = None) -> str:
 def best(verdicts: Sequence[Availability], asked: Requirement) -> tuple[Gpu, ...]:
     """What the only request in the queue gets."""
     seen = slots(Snapshot(0.0, tuple(verdict.gpu for verdict in verdicts)), verdicts)
-    among = [verdict.gpu.uuid for verdict in verdicts if not verdict.hopeless]
+    among = [verdict.gpu.uuid or "" for verdict in verdicts if not verdict.hopeless]
     mine = Entry("1", "waiting", "ada", count=asked.count, among=among, share=asked.share, memory=asked.free_memory)
     (turn,) = turns(0.0, seen, [mine], me="1")
     known = {verdict.gpu.uuid: verdict.gpu for verdict in verdicts}

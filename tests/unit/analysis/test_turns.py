@@ -18,12 +18,13 @@ NOW = 1000.0
 GIB = 1 << 30
 
 
-def waiting(id: str, wanted: int = 1, user: str = "", **parts: object) -> Entry:
+def waiting(id: str, wanted: int = 1, user: str = "", **parts: Any) -> Entry:
     user = user or id
-    return Entry(id, "waiting", user, **{"count": wanted, "arrived": float(ord(id[0])), "uid": hash(user), **parts})
+    known: dict[str, Any] = {"count": wanted, "arrived": float(ord(id[0])), "uid": hash(user)}
+    return Entry(id, "waiting", user, **known | parts)
 
 
-def running(id: str, *gpus: int, since: float = 900.0, **parts: object) -> Entry:
+def running(id: str, *gpus: int, since: float = 900.0, **parts: Any) -> Entry:
     return Entry(id, "running", id, gpus=[f"{at}" for at in gpus], since=since, uid=hash(id), **parts)
 
 
@@ -185,7 +186,13 @@ class Job:
         self.ended = False
 
     def entry(self) -> Entry:
-        parts = {"uid": int(self.id), "arrived": self.arrives, "count": self.count, **self.bounds, **self.share}
+        parts: dict[str, Any] = {
+            "uid": int(self.id),
+            "arrived": self.arrives,
+            "count": self.count,
+            **self.bounds,
+            **self.share,
+        }
         if self.began is None:
             return Entry(self.id, "waiting", self.id, **parts)
         return Entry(self.id, "running", self.id, gpus=self.gpus, since=self.began, **parts)

@@ -180,7 +180,7 @@ def test_a_reservation_outlives_a_reboot_but_not_its_time(tmp_path: Path, monkey
     (found,) = reservations(str(tmp_path))
     assert (found.gpus, found.until, found.reason) == (("GPU-1",), now + 100, "a talk")
     assert entries(str(tmp_path), now + 101) == []
-    reserve(found.changed(until=now + 200), str(tmp_path))
+    reserve(found.replace(until=now + 200), str(tmp_path))
     assert [one.id for one in entries(str(tmp_path), now + 101)] == [entry.id]
     cancel(found)
     assert files(tmp_path) == []

@@ -99,7 +99,7 @@ def _extend(words: list[str], length: float) -> int:
     if len(words) > 1:
         raise UsageError("reserve: extend takes one id;", "write it as gpulse reserve extend ID --for 2h.")
     old = named(words[0] if words else "", ("reserved",), "reservation")
-    new = old.changed(until=(old.until or 0.0) + length)
+    new = old.replace(until=(old.until or 0.0) + length)
     others = [one for one in entries() if one.id != old.id]
     for uuid in old.gpus:
         if (other := overlapping(uuid, others, old.until or 0.0, new.until or 0.0, None)) is not None:

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from itertools import accumulate, pairwise
 
 from ...model.catalog import slice_share
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ UNATTRIBUTED_PID = -1
 TEXTS = ("user", "name", "command", "job", "container", "pod", "project", "job_name")
 
 
-class HistorySeries:
+class HistorySeries(Value):
     """One metric of one GPU, or of the host with uuid "": least, mean and most at each of `times`, NaN where there is none.
 
     `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; `seconds` is how much time with
@@ -26,23 +27,14 @@ class HistorySeries:
     moment before and the first one after each. Series of one call share `times` and `gaps`.
     """
 
-    __slots__ = ("gaps", "key", "max", "mean", "min", "seconds", "times", "uuid")
-
-    def __init__(
-        self,
-        uuid: str,
-        key: str,
-        times: list[float],
-        seconds: list[float],
-        values: tuple[list[float], list[float], list[float]],
-        gaps: Sequence[tuple[float, float]] = (),
-    ) -> None:
-        self.uuid = uuid
-        self.key = key
-        self.gaps = gaps
-        self.times = times
-        self.seconds = seconds
-        self.min, self.mean, self.max = values
+    uuid: str
+    key: str
+    times: list[float]
+    seconds: list[float]
+    min: list[float]
+    mean: list[float]
+    max: list[float]
+    gaps: Sequence[tuple[float, float]] = ()
 
 
 class GpuIdentity:
@@ -91,36 +83,29 @@ class Usage:
             self.memory_most = max(self.memory_most or 0.0, use.memory_most)
 
 
-class ProcessUse:
+class ProcessUse(Value):
     """One process on one GPU, from `first` to `last` seen in the time asked for; `text` has what is known of TEXTS.
 
     `seconds` it was there, `held` its even share of them beside others, `memory_seconds` bytes times seconds, `energy` joules.
     """
 
-    __slots__ = (
-        "busy_seconds", "energy", "first", "held", "last", "memory_most", "memory_seconds", "pid", "seconds", "started", "text", "uuid",
-    )  # fmt: skip
-
-    def __init__(self, uuid: str, pid: int, started: float | None, text: dict[str, str]) -> None:
-        self.uuid = uuid
-        self.pid = pid
-        self.started = started
-        self.text = text
-        self.first, self.last = float("inf"), float("-inf")
-        self.seconds = self.held = 0.0
-        self.memory_most: float | None = None
-        self.memory_seconds: float | None = None
-        self.busy_seconds: float | None = None
-        self.energy: float | None = None
+    uuid: str
+    pid: int
+    started: float | None
+    text: dict[str, str]
+    first: float = float("inf")
+    last: float = float("-inf")
+    seconds: float = 0.0
+    held: float = 0.0
+    memory_most: float | None = None
+    memory_seconds: float | None = None
+    busy_seconds: float | None = None
+    energy: float | None = None
 
     def part(self, share: float) -> ProcessUse:
         """Return a part of it, as large as `share`."""
-        found = ProcessUse(self.uuid, self.pid, self.started, self.text)
-        for name in ("seconds", "held", "memory_seconds", "busy_seconds", "energy"):
-            whole = getattr(self, name)
-            setattr(found, name, None if whole is None else whole * share)
-        found.first, found.last, found.memory_most = self.first, self.last, self.memory_most
-        return found
+        whole = {name: getattr(self, name) for name in ("seconds", "held", "memory_seconds", "busy_seconds", "energy")}
+        return self.replace(**{name: None if amount is None else amount * share for name, amount in whole.items()})
 
     def add(self, more: ProcessUse) -> None:
         """Add another hour of the same process."""

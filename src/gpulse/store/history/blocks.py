@@ -6,6 +6,7 @@ from operator import mul
 from zlib import crc32
 
 from ...model.cadence import Cadence
+from ...value import Value, fresh
 from .columns import NAN, Column, pack, unpack
 from .database import insertion, pack_parts, unpack_parts
 from .place import DamagedBlock
@@ -21,15 +22,12 @@ _INSERT = insertion("block")
 _LEAST = 0.001  # seconds that a row stands for at least, so that each has a weight
 
 
-class Rows:
+class Rows(Value):
     """Values over time: `times` when each row begins, `seconds` for how long it stands, `parts` columns by GPU and slot."""
 
-    __slots__ = ("parts", "seconds", "times")
-
-    def __init__(self, times: Sequence[float], seconds: Sequence[float], parts: dict[int, dict[int, Column]]) -> None:
-        self.times = times
-        self.seconds = seconds
-        self.parts = parts
+    times: Sequence[float]
+    seconds: Sequence[float]
+    parts: dict[int, dict[int, Column]]
 
 
 def write_block(connection: sqlite3.Connection, tier: int, level: int, rows: Rows, covered: float) -> None:
@@ -56,25 +54,18 @@ def write_block(connection: sqlite3.Connection, tier: int, level: int, rows: Row
     )
 
 
-class BlockRow:
+class BlockRow(Value):
     """A block as it is in the table; `damaged` are the GPUs whose values turned out to be damaged when it was read."""
 
-    __slots__ = ("count", "covered", "damaged", "id", "parts", "start", "stop", "tier", "times")
-
-    def __init__(
-        self,
-        id: int,
-        tier: int,
-        start: float,
-        stop: float,
-        covered: float,
-        count: int,
-        times: bytes,
-        parts: bytes | None,
-    ) -> None:
-        self.id, self.tier, self.start, self.stop = id, tier, start, stop
-        self.covered, self.count, self.times, self.parts = covered, count, times, parts
-        self.damaged: list[int] = []
+    id: int
+    tier: int
+    start: float
+    stop: float
+    covered: float
+    count: int
+    times: bytes
+    parts: bytes | None
+    damaged: list[int] = fresh(factory=list)
 
 
 def blocks_where(connection: sqlite3.Connection, condition: str, values: Sequence[float]) -> list[BlockRow]:

@@ -28,6 +28,7 @@ from ...units import (
     TOKENS_PER_SECOND,
     WATT,
 )
+from ...value import Value
 from .place import DamagedBlock
 
 TYPE_CHECKING = False
@@ -80,30 +81,19 @@ def sound(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
-class Column:
+class Column(Value):
     """The values of one metric: `mean`, `low` and `high` a row, NaN where there is none; `gaps` says whether any is missing.
 
     At full resolution the three are one and the same list. `shares` says for which part of its time each row has values, as far as
     that is not all of it; None where it is.
     """
 
-    __slots__ = ("coding", "gaps", "high", "low", "mean", "shares")
-
-    def __init__(
-        self,
-        coding: int,
-        mean: Sequence[float],
-        low: Sequence[float],
-        high: Sequence[float],
-        gaps: bool,
-        shares: Sequence[float] | None = None,
-    ) -> None:
-        self.shares = shares
-        self.coding = coding
-        self.mean = mean
-        self.low = low
-        self.high = high
-        self.gaps = gaps
+    coding: int
+    mean: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    gaps: bool
+    shares: Sequence[float] | None = None
 
     @classmethod
     def of(cls, coding: int, values: Sequence[float]) -> Column:

@@ -6,6 +6,7 @@ import json
 
 from ...model.condition import KINDS, LASTING
 from ...model.event import Event
+from ...value import Value
 from .columns import sound
 from .database import insertion, is_sound, sum_of, version_of
 
@@ -25,15 +26,12 @@ KIND = "history-damaged"
 _BLOCKS = f"SELECT id, start, stop, {is_sound('block')} FROM main.block NOT INDEXED ORDER BY id"
 
 
-class Damage:
+class Damage(Value):
     """Values that are lost between two times: of one GPU, by its number in the file, or of the whole machine with None."""
 
-    __slots__ = ("gpu", "start", "stop")
-
-    def __init__(self, start: float, stop: float, gpu: int | None = None) -> None:
-        self.start = start
-        self.stop = stop
-        self.gpu = gpu
+    start: float
+    stop: float
+    gpu: int | None = None
 
     def to_event(self, uuids: Mapping[int, str], labels: Mapping[str, str]) -> Event:
         """Return the event; `uuids` are those of the GPUs by number, `labels` the numbers people know them by."""

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from itertools import pairwise
 
 from ...model.cadence import Cadence
+from ...value import Value, fresh
 from .blocks import Rows, blocks_where, bounds_of, gathered, joined, read_block, seconds_there, ticks_to_rows
 from .columns import NAN, Column
 from .event_rows import Damage, damage_of
@@ -25,18 +26,15 @@ _FIRST_HOLE = 60.0  # seconds between two ticks that count as a hole while the r
 _TOUCHING = 0.002  # seconds; times are kept in milliseconds
 
 
-class Fetched:
+class Fetched(Value):
     """Rows in the order of time; `spacing` is how many seconds each stands for at least, 0 for a tick.
 
     `before` are the times of the last ticks before the first row: they tell the recorder's interval where few rows are fetched.
     """
 
-    __slots__ = ("before", "rows", "spacing")
-
-    def __init__(self, rows: Rows, spacing: list[int]) -> None:
-        self.rows = rows
-        self.spacing = spacing
-        self.before: list[float] = []
+    rows: Rows
+    spacing: list[int]
+    before: list[float] = fresh(factory=list)
 
     def late(self) -> list[bool]:
         """Return for each row whether samples are missing between the row before and this one."""

@@ -124,7 +124,7 @@ class HistoryReader:
         grid = TimeGrid(fetched, start, width, points)
         parts = fetched.rows.parts
         return [
-            HistorySeries(uuid, key, grid.times, grid.weights(column), grid.spread(column), grid.gaps)
+            HistorySeries(uuid, key, grid.times, grid.weights(column), *grid.spread(column), grid.gaps)
             for (uuid, key), column in ((name, parts.get(gpu, {}).get(slot)) for name, (gpu, slot) in named.items())
         ]
 
@@ -348,13 +348,7 @@ def _recorded(
 def _use(row: Sequence[Any], start: float, end: float) -> ProcessUse:
     """Return a process on one GPU in one hour, as far as that lies between two times."""
     pid, started, *texts, uuid, first, last, seconds, held, most, memory, busy, energy = row
-    use = ProcessUse(
-        uuid, pid, started, {name: word for name, word in zip(TEXTS, texts, strict=True) if word is not None}
-    )
     share = (min(last, end) - max(first, start)) / (last - first) if last > first else 1.0
-    use.first, use.last = max(first, start), min(last, end)
-    use.seconds, use.held, use.memory_most = seconds * share, held * share, most
-    use.memory_seconds, use.busy_seconds, use.energy = (
-        None if one is None else one * share for one in (memory, busy, energy)
-    )
-    return use
+    known = {name: word for name, word in zip(TEXTS, texts, strict=True) if word is not None}
+    span = max(first, start), min(last, end)
+    return ProcessUse(uuid, pid, started, known, *span, seconds, held, most, memory, busy, energy).part(share)

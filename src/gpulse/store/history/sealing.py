@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 
+from ...value import Value
 from .blocks import blocks_where, joined, read_block, rolled_up, ticks_to_rows, write_block
 from .columns import coding_of
 from .database import is_sound, unpack_parts
@@ -25,15 +26,12 @@ _REMEMBERED = 16  # times from which the interval of the recorder is known
 _DAY = 86_400
 
 
-class Tier:
+class Tier(Value):
     """A resolution: `seconds` a row (0: every tick), `spans` the growing stretches its blocks are joined to, `keep` how long it stays."""
 
-    __slots__ = ("keep", "seconds", "spans")
-
-    def __init__(self, seconds: int, spans: tuple[int, ...], keep: int) -> None:
-        self.seconds = seconds
-        self.spans = spans
-        self.keep = keep
+    seconds: int
+    spans: tuple[int, ...]
+    keep: int
 
 
 TIERS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 
+from ...value import Value, fresh
 from .answers import labels_of
 from .blocks import blocks_where, read_block
 from .database import (
@@ -43,14 +44,14 @@ if TYPE_CHECKING:
 _MESSAGES = 20  # of SQLite about damaged pages
 
 
-class Verification:
+class Verification(Value):
     """What is damaged: `pages` as SQLite says it, `rows` by table, and `events` with the stretches of time."""
 
-    def __init__(self) -> None:
-        self.blocks = self.ticks = 0
-        self.pages: list[str] = []
-        self.rows: dict[str, int] = {}
-        self.events: list[Event] = []
+    blocks: int = 0
+    ticks: int = 0
+    pages: list[str] = fresh(factory=list)
+    rows: dict[str, int] = fresh(factory=dict)
+    events: list[Event] = fresh(factory=list)
 
     @property
     def sound(self) -> bool:
@@ -169,15 +170,12 @@ _PAGE = 4096
 _FURTHEST = 1 << 40  # how far ahead the next readable row is looked for
 
 
-class Saved:
+class Saved(Value):
     """What a salvage copied: rows by table, the stretch in which something is missing, and whether all tables were found."""
 
-    __slots__ = ("complete", "damages", "rows")
-
-    def __init__(self) -> None:
-        self.complete = False
-        self.rows: dict[str, int] = {}
-        self.damages: list[Damage] = []
+    complete: bool = False
+    rows: dict[str, int] = fresh(factory=dict)
+    damages: list[Damage] = fresh(factory=list)
 
     @property
     def found_any(self) -> bool:

@@ -16,6 +16,7 @@ from ...present.text import aligned, clean
 from ...present.words import product_name
 from ...store.history import ProcessNames
 from ...units import duration_text
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -198,18 +199,15 @@ def verification_lines(path: str, found: Verification) -> list[str]:
 METRICS = ("utilization", "sm_active", "memory_used", "power_draw", "temperature")
 
 
-class HistoryRequest:
+class HistoryRequest(Value):
     """A question: from `start` to `end` in seconds since 1970, these metrics, these GPUs (None: all), at most `points` points, by owner."""
 
-    def __init__(
-        self, start: float, end: float, metrics: Sequence[str], gpus: Sequence[str] | None, points: int, by: str
-    ) -> None:
-        self.start = start
-        self.end = end
-        self.metrics = tuple(metrics)
-        self.gpus = gpus
-        self.points = points
-        self.by = by
+    start: float
+    end: float
+    metrics: Sequence[str]
+    gpus: Sequence[str] | None
+    points: int
+    by: str
 
 
 class HistoryAnswer:

@@ -21,6 +21,7 @@ from ...model.snapshot import Snapshot
 from ...model.stacks import StackReader
 from ...sampling.assemble import corrections
 from ...sinks.base import PhaseProgress
+from ...value import Value, fresh
 from .charts import Timeline
 from .run import INSTANCE_CURVES, InstanceSpans, Run, Uses, instance_label
 
@@ -52,13 +53,10 @@ def account(moments: Iterable[RecordedSample], name: str) -> Run:
     return adding.run(name)
 
 
-class _Phase:
-    __slots__ = ("calls", "seconds", "tally")
-
-    def __init__(self) -> None:
-        self.tally = Tally()
-        self.seconds = 0.0
-        self.calls = 0
+class _Phase(Value):
+    tally: Tally = fresh(factory=Tally)
+    seconds: float = 0.0
+    calls: int = 0
 
 
 class _Account:

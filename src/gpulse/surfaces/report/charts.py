@@ -6,6 +6,7 @@ from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.condition import LASTING
 from ...model.presets import CURVES
 from ...present.quantities import quantity_text
+from ...value import Value, fresh
 from .run import INSTANCE_CURVES
 
 TYPE_CHECKING = False
@@ -36,15 +37,14 @@ _TRAINING = {
 }
 
 
-class ChartLine:
+class ChartLine(Value):
     """One series of a chart: `color` is its number among the colours, `run` that of its run, `gpu` what it is switched off with."""
 
-    def __init__(self, name: str, trace: TimelineSeries, color: int, run: int = 0, gpu: str = "") -> None:
-        self.name = name
-        self.trace = trace
-        self.color = color
-        self.run = run
-        self.gpu = gpu
+    name: str
+    trace: TimelineSeries
+    color: int
+    run: int = 0
+    gpu: str = ""
 
 
 class ReportChart:
@@ -116,13 +116,12 @@ class ReportChart:
         return coded
 
 
-class Strip:
+class Strip(Value):
     """One GPU on one row, the brighter the busier, with what befell it: `spans` are (from, to, severity) in seconds."""
 
-    def __init__(self, name: str, line: tuple[int, int], spans: Sequence[tuple[float, float, str]]) -> None:
-        self.name = name
-        self.line = line  # of which chart, and which line of it
-        self.spans = spans
+    name: str
+    line: tuple[int, int]  # of which chart, and which line of it
+    spans: Sequence[tuple[float, float, str]]
 
 
 def run_charts(run: Run) -> list[ReportChart]:
@@ -246,16 +245,13 @@ POINTS = 1000  # at most, of each series
 _FIRST = 1 / 16  # seconds of a point at the beginning; doubled until all fits, so an hour of seconds has points of 4 s
 
 
-class TimelineSeries:
+class TimelineSeries(Value):
     """One series: of each point the least, the sum, the number and the most of its values; where the number is 0, nothing else counts."""
 
-    __slots__ = ("counts", "highs", "lows", "sums")
-
-    def __init__(self) -> None:
-        self.lows: list[float] = []
-        self.sums: list[float] = []
-        self.counts: list[int] = []
-        self.highs: list[float] = []
+    lows: list[float] = fresh(factory=list)
+    sums: list[float] = fresh(factory=list)
+    counts: list[int] = fresh(factory=list)
+    highs: list[float] = fresh(factory=list)
 
     def add(self, point: int, value: float) -> None:
         """Add a value to a point, which is the last or a later one."""

@@ -7,6 +7,7 @@ from ...present.quantities import DASH, number_text
 from ...present.text import Untrusted, clean, column_widths, pad, width
 from ...present.verdicts import budget_letters
 from ...units import duration_text
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,28 +48,25 @@ class Figure(str):
         return made
 
 
-class Tiles:
+class Tiles(Value):
     """The few figures that everybody wants, each with a name and a remark."""
 
-    def __init__(self, title: str, tiles: Sequence[tuple[str, Cell, Cell]]) -> None:
-        self.title = title
-        self.tiles = tiles
+    title: str
+    tiles: Sequence[tuple[str, Cell, Cell]]
 
 
-class Lines:
+class Lines(Value):
     """Sentences, one below the other."""
 
-    def __init__(self, title: str, lines: Sequence[Cell]) -> None:
-        self.title = title
-        self.lines = lines
+    title: str
+    lines: Sequence[Cell]
 
 
-class TimeBars:
+class TimeBars(Value):
     """Where the time of each GPU went, one bar per row: name and budget."""
 
-    def __init__(self, title: str, rows: Sequence[tuple[str, Budget]]) -> None:
-        self.title = title
-        self.rows = rows
+    title: str
+    rows: Sequence[tuple[str, Budget]]
 
 
 class TableBlock:
@@ -97,31 +95,28 @@ class TableBlock:
         self.styles = styles or {}
 
 
-class Flame:
+class Flame(Value):
     """A flame graph of stacks, weighted by the GPU time that was lost; pages only."""
 
-    def __init__(self, title: str, stacks: Sequence[TimedStack]) -> None:
-        self.title = title
-        self.stacks = stacks
+    title: str
+    stacks: Sequence[TimedStack]
 
 
-class Charts:
+class Charts(Value):
     """Charts over time, of one run or of two laid over each other, all under one cursor."""
 
-    def __init__(self, title: str, runs: Sequence[Run], charts: Sequence[ReportChart], strips: Sequence[Strip]) -> None:
-        self.title = title
-        self.runs = runs
-        self.charts = charts
-        self.strips = strips
+    title: str
+    runs: Sequence[Run]
+    charts: Sequence[ReportChart]
+    strips: Sequence[Strip]
 
 
-class Document:
+class Document(Value):
     """A title, what it is about, and blocks."""
 
-    def __init__(self, title: Cell, subtitle: Cell, blocks: Sequence[Block]) -> None:
-        self.title = title
-        self.subtitle = subtitle
-        self.blocks = blocks
+    title: Cell
+    subtitle: Cell
+    blocks: Sequence[Block]
 
 
 def plain(cell: Cell) -> str:

@@ -8,6 +8,7 @@ import time
 
 from ...errors import GpulseError, UsageError
 from ...sources.slurm import SlurmJob, describe_job, has_slurm
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,16 +23,13 @@ _SHORT = 60  # seconds below which jobstats has no figures: two of its samples
 _TEXTS = ("id", "name", "user", "account", "partition", "state", "node")
 
 
-class JobSpan:
+class JobSpan(Value):
     """A job with the time it ran, in seconds since 1970, and the names of its GPUs on this machine, as `--gpu` takes them."""
 
-    __slots__ = ("end", "gpus", "job", "start")
-
-    def __init__(self, job: SlurmJob, start: float, end: float, gpus: Sequence[str]) -> None:
-        self.job = job
-        self.start = start
-        self.end = end
-        self.gpus = tuple(gpus)
+    job: SlurmJob
+    start: float
+    end: float
+    gpus: Sequence[str]
 
     @property
     def title(self) -> str:
@@ -78,7 +76,7 @@ def job_span(
         raise GpulseError(f"job {number}: no process of it is in this machine's history, and {what}.")
     end = job.end or max((use.last for use in uses), default=now)
     job.user = job.user or next((use.text["user"] for use in uses if "user" in use.text), None)
-    return JobSpan(job, start, now if job.state == "RUNNING" else min(end, now), words)
+    return JobSpan(job, start, now if job.state == "RUNNING" else min(end, now), tuple(words))
 
 
 def _uses(job: SlurmJob, history: str | None) -> list[ProcessUse]:

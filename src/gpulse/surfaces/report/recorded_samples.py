@@ -15,6 +15,7 @@ from ...model.snapshot import Snapshot
 from ...sampling.assemble import MOST
 from ...sinks.base import PROGRESS, Mark, PhaseProgress
 from ...store.recording import read_lines
+from ...value import Value, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _MOST_PHASES = 1000  # likewise
 _WHOLE = 6 * 3600.0  # seconds of a history that are read sample by sample
 
 
-class RecordedSample:
+class RecordedSample(Value):
     """A snapshot and what the program said of itself: `values` by tag, as train/steps_per_second; None where it said nothing.
 
     `events` are what happened up to this snapshot, from the history; None where nobody has looked for events yet. `peaks` come
@@ -37,32 +38,16 @@ class RecordedSample:
     `stacks` are what the program executed, as a StackReader takes it.
     """
 
-    __slots__ = ("events", "marks", "peaks", "phase", "program", "progress", "snapshot", "stacks", "step", "values")
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        *,
-        phase: str = "",
-        step: float | None = None,
-        marks: Sequence[Mark] = (),
-        program: Process | None = None,
-        values: Mapping[str, float] | None = None,
-        events: Sequence[Event] | None = None,
-        peaks: Peaks | None = None,
-        progress: Mapping[str, PhaseProgress] | None = None,
-        stacks: object = None,
-    ) -> None:
-        self.stacks = stacks
-        self.peaks = peaks
-        self.progress = progress
-        self.snapshot = snapshot
-        self.events = events
-        self.phase = phase
-        self.step = step
-        self.marks = marks
-        self.program = program
-        self.values = values or {}
+    snapshot: Snapshot
+    phase: str = ""
+    step: float | None = None
+    marks: Sequence[Mark] = ()
+    program: Process | None = None
+    values: Mapping[str, float] = fresh(factory=dict)
+    events: Sequence[Event] | None = None
+    peaks: Peaks | None = None
+    progress: Mapping[str, PhaseProgress] | None = None
+    stacks: object = None
 
 
 def recorded(path: str, damaged: list[int] | None = None) -> Iterator[RecordedSample]:
@@ -191,7 +176,7 @@ def _with_extras(snapshot: Snapshot, plain: Mapping[str, Any]) -> RecordedSample
         step=step if _is_number(step) else None,
         marks=[mark for mark in map(_mark, marks[:_MOST_MARKS]) if mark is not None] if isinstance(marks, list) else (),
         program=_program(program) if isinstance(program, dict) else None,
-        values={tag: value for tag, value in values.items() if _is_number(value)} if isinstance(values, dict) else None,
+        values={tag: value for tag, value in values.items() if _is_number(value)} if isinstance(values, dict) else {},
         progress=_progress(plain.get("progress")),
         stacks=plain.get("stacks"),
     )

@@ -6,6 +6,7 @@ from ...analysis.tally import GpuTally
 from ...model.cadence import Growth
 from ...model.catalog import GPU_METRICS, slice_share
 from ...present.verdicts import finding_parts, times
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ...analysis.cost import Cost
     from ...analysis.serving_tally import ServedRun
     from ...analysis.summary import GpuSummary, Stats, Summary
+    from ...model.budget import Budget
     from ...model.catalog import Gpu, Process
     from ...model.event import Event
     from ...model.serving import Tariff
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from .job import JobSpan
 
 
-class Run:
+class Run(Value):
     """One run. `labels` are the numbers of the GPUs, in the order of `summary.gpus`; `bands` are phases as (from, to, name).
 
     `interval` is the usual time between two samples, `missing` the seconds in which nothing was recorded. `estimated` tells that
@@ -34,49 +36,36 @@ class Run:
     `verdict` the same in sentences, empty when nothing can be told, and `times` where the time of each GPU went.
     """
 
-    def __init__(
-        self,
-        name: str,
-        first: Snapshot,
-        last: Snapshot,
-        *,
-        summary: Summary,
-        events: Sequence[Event],
-        uses: Sequence[ProcessSpan],
-        instances: Sequence[InstanceSpan],
-        serving: Sequence[ServedRun] = (),
-        timeline: Timeline,
-        labels: Sequence[str],
-        bands: Sequence[tuple[float, float, str]],
-        marks: Sequence[Mark],
-        interval: float,
-        missing: float,
-        problems: Sequence[tuple[str, str]],
-        estimated: bool,
-        diagnosis: Diagnosis,
-    ) -> None:
-        self.name = name
-        self.first = first
-        self.last = last
-        self.summary = summary
-        self.events = events
-        self.uses = uses
-        self.instances = instances
-        self.serving = serving
-        self.timeline = timeline
-        self.labels = labels
-        self.bands = bands
-        self.marks = marks
-        self.interval = interval
-        self.missing = missing
-        self.problems = problems
-        self.estimated = estimated
-        self.tariff: Tariff | None = None
-        self.kept: KeptRun | None = None  # what `gpulse runs` knows of it
-        self.job: JobSpan | None = None  # the batch job that it is
-        self.diagnosis = diagnosis
-        self.verdict = finding_parts(diagnosis)
-        self.times = times(diagnosis)
+    name: str
+    first: Snapshot
+    last: Snapshot
+    summary: Summary
+    events: Sequence[Event]
+    uses: Sequence[ProcessSpan]
+    instances: Sequence[InstanceSpan]
+    timeline: Timeline
+    labels: Sequence[str]
+    bands: Sequence[tuple[float, float, str]]
+    marks: Sequence[Mark]
+    interval: float
+    missing: float
+    problems: Sequence[tuple[str, str]]
+    estimated: bool
+    diagnosis: Diagnosis
+    serving: Sequence[ServedRun] = ()
+    tariff: Tariff | None = None
+    kept: KeptRun | None = None  # what `gpulse runs` knows of it
+    job: JobSpan | None = None  # the batch job that it is
+
+    @property
+    def verdict(self) -> list[tuple[str, ...]]:
+        """What limited the GPUs, in sentences; empty when nothing can be told."""
+        return finding_parts(self.diagnosis)
+
+    @property
+    def times(self) -> list[tuple[str, Budget]]:
+        """Where the time of each GPU went."""
+        return times(self.diagnosis)
 
     @property
     def cost(self) -> Cost | None:
